@@ -1,0 +1,254 @@
+"""The decorator's promises: light imports, kernels inside kernels, one compilation per machine."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import trueline._jit as jit
+
+SOURCES = {
+    "__init__.py": "",
+    "jit.py": """
+        from pathlib import Path
+
+        from trueline._jit import Compiler
+
+        compiler = Compiler(Path(__file__).parent, "toy")
+        kernel = compiler.kernel
+        """,
+    "helper.py": """
+        from toy.jit import kernel
+
+        @kernel
+        def shift(a):
+            return a + 1.0
+        """,
+    "main.py": """
+        from toy import helper
+        from toy.helper import shift
+        from toy.jit import kernel
+
+        @kernel(reassociate=True)
+        def total(x):
+            s = 0.0
+            for i in range(x.shape[0]):
+                s += shift(x[i])
+            return s
+
+        @kernel
+        def outer(x):
+            return helper.shift(total(x)) / x[0]
+
+        @kernel
+        def factorial(n):
+            if n <= 1:
+                return 1
+            return n * factorial(n - 1)
+        """,
+}
+
+# What every run prints. The values asserted below are those of x = (2, 3):
+#     outer(x) = shift(shift(2) + shift(3)) / 2
+REPORT = """
+import json, pickle, sys
+import numpy as np
+from toy import helper, main
+from toy.jit import compiler
+report = {"numba_at_import": "numba" in sys.modules}
+report["value"] = main.outer(np.array([2.0, 3.0]))
+report["single"] = float(main.outer(np.array([2.0, 3.0], dtype=np.float32)))
+report["inner"] = [repr(main.total), repr(helper.shift)]
+report["factorial"] = main.factorial(5)
+report["by_zero"] = main.outer(np.array([0.0])) == np.inf
+report["same_after_pickling"] = pickle.loads(pickle.dumps(main.outer)) is main.outer
+report["hits"] = sum(main.outer.stats.cache_hits.values())
+report["misses"] = sum(main.outer.stats.cache_misses.values())
+report["folder"] = str(compiler.cache_folder())
+print(json.dumps(report))
+"""
+PLAIN_VALUE = ((2 + 1) + (3 + 1) + 1) / 2
+EDITED_VALUE = ((2 + 10) + (3 + 10) + 10) / 2
+
+
+class Toy:
+    """A package on disk that uses the decorator, run in processes of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.cache = path / "cache"
+
+    def write_all(self) -> None:
+        (self.path / "toy").mkdir()
+        for name, text in SOURCES.items():
+            self.write(name, text)
+
+    def write(self, name: str, text: str) -> None:
+        lines = [line.removeprefix(" " * 8) for line in text.splitlines()]
+        (self.path / "toy" / name).write_text("\n".join(lines) + "\n")
+
+    def run(self, script: str = REPORT, **switches: str) -> dict:
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("TRUELINE_", "NUMBA_", "COV_"))
+        }
+        package_parent = str(Path(jit.__file__).parents[1])
+        environment = clean | {
+            "PYTHONPATH": os.pathsep.join([str(self.path), package_parent]),
+            "TRUELINE_CACHE_DIR": str(self.cache),
+            **switches,
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A toy package that has run once, and its report."""
+    toy = Toy(tmp_path_factory.mktemp("compiled"))
+    toy.write_all()
+    return toy, toy.run()
+
+
+@pytest.fixture
+def toy(tmp_path, compiled):
+    """A copy of the compiled toy, cache included: the cache does not depend on the place."""
+    shutil.copytree(compiled[0].path, tmp_path, dirs_exist_ok=True)
+    return Toy(tmp_path)
+
+
+def edit_helper(toy):
+    toy.write("helper.py", SOURCES["helper.py"].replace("a + 1.0", "a + 10.0"))
+
+
+def test_importing_the_package_does_not_import_numba(toy):
+    script = "import json, sys, trueline, trueline._jit; print(json.dumps('numba' in sys.modules))"
+    assert toy.run(script) is False
+
+
+def test_first_process_compiles_at_the_first_call(compiled):
+    report = compiled[1]
+    assert not report["numba_at_import"]
+    assert report["value"] == report["single"] == PLAIN_VALUE
+    assert report["factorial"] == 120  # a kernel that calls itself
+    assert report["by_zero"]  # x / 0 is infinite, as in NumPy
+    assert report["same_after_pickling"]
+    assert (report["hits"], report["misses"]) == (0, 2)
+
+
+def test_second_process_loads_instead_of_compiling(toy):
+    report = toy.run()
+    assert report["value"] == report["single"] == PLAIN_VALUE
+    assert (report["hits"], report["misses"]) == (2, 0)
+    # The loaded code contains the kernels it calls: these are not even built.
+    assert all("not compiled yet" in inner for inner in report["inner"])
+
+
+def test_editing_a_helper_in_another_file_is_seen(toy, compiled):
+    edit_helper(toy)
+    edited = toy.run()
+    assert edited["value"] == EDITED_VALUE
+    assert edited["hits"] == 0
+    assert Path(edited["folder"]).name != Path(compiled[1]["folder"]).name
+
+    toy.write("helper.py", SOURCES["helper.py"])
+    back = toy.run()
+    assert back["value"] == PLAIN_VALUE
+    assert back["misses"] == 0
+
+
+def test_sources_edited_after_import_are_never_cached(toy):
+    script = f"""
+import os, time
+from toy import main
+later = time.time() + 5
+os.utime(main.__file__, (later, later))
+{REPORT}"""
+    report = toy.run(script)
+    assert report["value"] == PLAIN_VALUE
+    assert report["folder"] == "None"
+    assert report["hits"] == 0
+
+
+def test_damaged_file_is_compiled_again(toy):
+    files = list(toy.cache.glob("toy/*/*.nbc"))
+    for path in files:
+        path.write_bytes(path.read_bytes()[:100])
+    report = toy.run()
+    assert report["value"] == PLAIN_VALUE
+    assert (report["hits"], report["misses"]) == (0, 2)
+    assert all(path.stat().st_size > 100 for path in toy.cache.glob("toy/*/toy.main.outer-*.nbc"))
+
+
+def test_each_signature_has_a_file_of_its_own(toy):
+    # Two processes that compile different signatures at once cannot overwrite each other.
+    assert len(list(toy.cache.glob("toy/*/toy.main.outer-*.nbc"))) == 2
+
+
+def test_no_writable_folder_means_no_cache(toy):
+    shutil.rmtree(toy.cache)
+    toy.cache.write_text("a file where the folder should be")
+    report = toy.run()
+    assert report["value"] == PLAIN_VALUE
+    assert report["folder"] == "None"
+
+
+@pytest.mark.parametrize("switch", ["TRUELINE_PURE_PYTHON", "NUMBA_DISABLE_JIT"])
+def test_pure_python_switch_gives_the_same_numbers(toy, switch):
+    script = """
+import json, sys
+import numpy as np
+from toy import main
+value = main.outer(np.array([2.0, 3.0]))
+print(json.dumps([type(main.outer).__name__, value, main.factorial(5), "numba" in sys.modules]))
+"""
+    kind, value, factorial, numba_loaded = toy.run(script, **{switch: "1"})
+    assert (value, factorial) == (PLAIN_VALUE, 120)
+    if switch == "TRUELINE_PURE_PYTHON":
+        assert (kind, numba_loaded) == ("function", False)
+
+
+def test_old_folders_are_pruned_and_strangers_left_alone(tmp_path):
+    folders = [tmp_path / f"{i:024x}" for i in range(7)]
+    for age, folder in enumerate(folders):
+        folder.mkdir()
+        os.utime(folder, (1e9 - age, 1e9 - age))
+    stranger = tmp_path / "notes"
+    stranger.mkdir()
+
+    jit._prune(tmp_path)
+
+    assert sorted(p.name for p in tmp_path.iterdir() if p != stranger) == [
+        p.name for p in folders[: jit._KEPT_FOLDERS]
+    ]
+    assert stranger.exists()
+
+
+def test_function_outside_the_package_is_compiled_but_not_cached(monkeypatch):
+    monkeypatch.delenv("TRUELINE_PURE_PYTHON", raising=False)
+
+    @jit.kernel
+    def double(a):
+        return 2 * a
+
+    assert double(21) == 42
+    assert double.py_func(21) == 42
+    assert double.stats.cache_path is None
+
+
+def test_closure_is_refused_with_a_remedy(monkeypatch):
+    monkeypatch.delenv("TRUELINE_PURE_PYTHON", raising=False)
+    factor = 3.0
+    with pytest.raises(TypeError, match="Pass them as arguments"):
+
+        @jit.kernel
+        def scale(a):
+            return factor * a
