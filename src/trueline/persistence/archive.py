@@ -1,0 +1,141 @@
+"""The archive of a model file: written whole or not at all, read with suspicion.
+
+Entries are stored without compression. Coefficients hardly compress, and it means that a file can
+never unfold into more than its own size: whatever an entry claims is compared with the file's true
+length before any memory is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from trueline.errors import ModelFileError
+from trueline.persistence.codec import ARRAY_KINDS
+
+__all__ = ["HEADER", "read_archive", "write_archive"]
+
+HEADER = "model.json"
+
+# Text takes some ten times its size once parsed; no model's header comes near this.
+_LONGEST_HEADER = 1 << 28
+# The same model gives the same bytes whenever it is saved.
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def _array_name(index: int) -> str:
+    return f"arrays/{index}.npy"
+
+
+def write_archive(path: Path, header: Any, arrays: list[np.ndarray]) -> None:
+    """Write a header and its arrays; an existing file is replaced only once all is on disk."""
+    text = json.dumps(header, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    with _replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(HEADER, _DATE), text.encode())
+        for index, array in enumerate(arrays):
+            entry = zipfile.ZipInfo(_array_name(index), _DATE)
+            with archive.open(entry, "w", force_zip64=array.nbytes > 1 << 30) as out:
+                npy.write_array(out, array, allow_pickle=False)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A temporary neighbour that takes the place of ``path`` when the block succeeds."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_archive(path: Path) -> tuple[Any, list[np.ndarray]]:
+    """The header and the arrays of a file; ``ModelFileError`` for whatever is odd about it."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        try:
+            with zipfile.ZipFile(file) as archive:
+                entries = _check_entries(archive, size)
+                header = _read_header(archive, entries[HEADER])
+                indices = range(len(entries) - 1)
+                return header, [_read_array(archive, entries[_array_name(i)]) for i in indices]
+        except ModelFileError:
+            raise
+        except zipfile.BadZipFile as error:
+            raise ModelFileError(f"it is not a complete model file ({error})") from error
+        # Bytes that are wrong on purpose make the readers of zip, JSON and .npy fail in many ways
+        # (ValueError, KeyError, RuntimeError, struct.error, MemoryError ...); all mean the same.
+        except Exception as error:
+            raise ModelFileError(f"it is damaged ({type(error).__name__}: {error})") from error
+
+
+def _check_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """The entries by name: exactly the expected ones, stored plainly, no larger than the file."""
+    entries = {entry.filename: entry for entry in archive.infolist()}
+    expected = {HEADER, *(_array_name(index) for index in range(len(entries) - 1))}
+    if HEADER not in entries:
+        raise ModelFileError(f"it is a zip archive without {HEADER}")
+    if unexpected := sorted(entries.keys() - expected):
+        raise ModelFileError(f"it holds an entry that does not belong there, {unexpected[0]!r}")
+    if len(archive.infolist()) != len(entries):
+        raise ModelFileError("it holds two entries of the same name")
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries.values()):
+        raise ModelFileError("it is compressed, which model files never are")
+    if sum(entry.file_size for entry in entries.values()) > size:
+        raise ModelFileError("its entries claim to be larger than the file")
+    return entries
+
+
+def _read_header(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:
+    if entry.file_size > _LONGEST_HEADER:
+        raise ModelFileError(f"its header is too long ({entry.file_size} bytes)")
+    return json.loads(
+        archive.read(entry).decode(),
+        parse_constant=_refuse_constant,
+        object_pairs_hook=_distinct,
+    )
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ModelFileError(f"its header holds {name}, which is not JSON")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """JSON leaves repeated keys open; here they would let two readers see two models."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ModelFileError("its header repeats a key")
+    return found
+
+
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+    """One array, its claims checked before its memory is taken."""
+    with archive.open(entry) as file:
+        version = npy.read_magic(file)
+        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+        if version not in read:
+            raise ModelFileError(f"{entry.filename} is of .npy version {version}")
+        shape, fortran_order, dtype = read[version](file)
+        if dtype.kind not in ARRAY_KINDS or dtype.hasobject:
+            raise ModelFileError(f"{entry.filename} holds {dtype}, not numbers or strings")
+        if dtype.itemsize * math.prod(shape) != entry.file_size - file.tell():
+            raise ModelFileError(f"{entry.filename} does not have the size it claims")
+        array = np.empty(shape, dtype, order="F" if fortran_order else "C")
+        if array.size:  # to the end, so that the checksum is compared
+            file.readinto(memoryview(array.reshape(-1, order="A").view(np.uint8)))
+        if dtype.kind == "U":
+            array.tolist()  # bytes that are no characters should fail here, not later
+        return array

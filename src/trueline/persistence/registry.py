@@ -1,0 +1,99 @@
+"""Which classes a model file may name.
+
+The package's own losses, penalties and estimators are known because they are in their registries;
+anything else is one call of :func:`register`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import is_dataclass
+from enum import Enum
+from functools import cache
+from typing import TypeVar
+
+__all__ = ["is_estimator", "known_classes", "label", "register"]
+
+_Class = TypeVar("_Class", bound=type)
+
+_registered: dict[str, type] = {}
+
+
+def is_estimator(cls: type) -> bool:
+    """Whether a class keeps scikit-learn's contract: parameters by name, ``get_params``."""
+    return hasattr(cls, "get_params") and hasattr(cls, "set_params")
+
+
+def label(cls: type) -> str:
+    """The name of a class in model files.
+
+    The package's own classes go by their room and name (``penalties.L2``), so that moving a class
+    from one file to another does not orphan the models people have saved.
+
+    Examples
+    --------
+    >>> from trueline.penalties import L2
+    >>> from trueline.persistence.registry import label
+    >>> label(L2)
+    'penalties.L2'
+    """
+    package, _, rest = cls.__module__.partition(".")
+    if package == "trueline":
+        return f"{rest.partition('.')[0]}.{cls.__qualname__}"
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def register(cls: _Class) -> _Class:
+    """Allow a class in model files; also usable as a decorator.
+
+    Parameters
+    ----------
+    cls : type
+        A dataclass, an enumeration, or an estimator.
+
+    Returns
+    -------
+    cls : type
+        The same class.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from trueline.persistence import known_classes, register
+    >>> @register
+    ... @dataclass(frozen=True)
+    ... class Recipe:
+    ...     degree: int
+    >>> Recipe in known_classes().values()
+    True
+    """
+    if not (is_dataclass(cls) or issubclass(cls, Enum) or is_estimator(cls)):
+        raise TypeError(
+            f"{cls.__name__} cannot be registered: model files hold dataclasses, enumerations and "
+            "estimators (classes with get_params and set_params)."
+        )
+    # A class that is defined again (a reloaded module, a notebook cell) replaces itself.
+    _registered[label(cls)] = cls
+    return cls
+
+
+def known_classes() -> dict[str, type]:
+    """Every class that a model file may name, by the name it has there."""
+    return {**_own_classes(), **_registered}
+
+
+@cache
+def _own_classes() -> dict[str, type]:
+    """The package's classes, imported at the first save or load rather than with the package."""
+    from trueline import estimators
+    from trueline.certificates import Certificate
+    from trueline.losses import LOSSES
+    from trueline.moments import Moments
+    from trueline.penalties import PENALTIES
+    from trueline.solution import Solution, Status
+    from trueline.trace import Trace
+
+    exported = (getattr(estimators, name) for name in getattr(estimators, "__all__", ()))
+    models = (item for item in exported if isinstance(item, type) and is_estimator(item))
+    parts = (Certificate, Moments, Solution, Status, Trace)
+    classes = (*LOSSES.values(), *PENALTIES.values(), *parts, *models)
+    return {label(cls): cls for cls in classes}

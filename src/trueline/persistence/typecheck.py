@@ -1,0 +1,71 @@
+"""Whether a value is what a dataclass says its field holds.
+
+A file is free to claim that a penalty's strength is a list of strings. Saying so while loading is
+kinder than an odd error in the middle of a prediction.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from trueline.persistence.registry import known_classes
+
+__all__ = ["misfit"]
+
+_NUMBERS = "biuf"  # the dtype kinds that can stand where numbers are expected
+
+
+def misfit(cls: type, values: Mapping[str, Any]) -> str | None:
+    """What is wrong with these fields of a dataclass, or None.
+
+    Examples
+    --------
+    >>> from trueline.penalties import L2
+    >>> from trueline.persistence.typecheck import misfit
+    >>> misfit(L2, {"alpha": 1.0})
+    >>> misfit(L2, {"alpha": "much"})
+    'L2.alpha cannot be of type str'
+    """
+    hints = _hints(cls)
+    for name, value in values.items():
+        if not _fits(value, hints[name]):
+            return f"{cls.__name__}.{name} cannot be of type {type(value).__name__}"
+    return None
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    """The type of each field; names imported for type checkers only are looked up here."""
+    names = {known.__name__: known for known in known_classes().values()}
+    own = {field.name for field in fields(cls)}
+    hints = get_type_hints(cls, localns=names)
+    return {name: hint for name, hint in hints.items() if name in own}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """A small part of Python's typing: what fields of parts and results are declared with."""
+    origin = get_origin(hint) or hint
+    if origin is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, option) for option in get_args(hint))
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS
+    if origin in (float, int):
+        accepted = (int, np.integer) if origin is int else (int, float, np.integer, np.floating)
+        return isinstance(value, accepted) and not isinstance(value, bool)
+    if origin in (list, dict, Mapping):
+        items = value.values() if isinstance(value, Mapping) else value
+        return isinstance(value, origin) and _all_fit(items, get_args(hint)[-1:])
+    return isinstance(value, origin) if isinstance(origin, type) else True
+
+
+def _all_fit(items: Any, hint: tuple[Any, ...]) -> bool:
+    """Whether every item fits; a bare container promises nothing about its items."""
+    return all(_fits(item, hint[0]) for item in items) if hint else True
