@@ -1,0 +1,127 @@
+"""Certificate: what is proven about a fit, and the witness that proves it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.losses import Loss
+from trueline.penalties import Penalty
+
+if TYPE_CHECKING:
+    from trueline.certificates.verify import Verification
+
+__all__ = ["KINDS", "Certificate"]
+
+Array = NDArray[np.float64]
+
+#: The kinds of proof, and what each one says in a sentence.
+KINDS: dict[str, str] = {
+    "quadratic": (
+        "no coefficients give an objective lower than the one reached by more than the gap"
+    ),
+    "row space": (
+        "no coefficients in the numerical row space of the design (its rank is below the number "
+        "of columns) give an objective lower than the one reached by more than the gap"
+    ),
+    "duality": (
+        "no coefficients, with an intercept up to the stated radius, give an objective lower than "
+        "the one reached by more than the gap"
+    ),
+    "bounded": (
+        "no coefficients within the stated radius give an objective lower than the one reached by "
+        "more than the gap"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The objective reached, a proven lower bound on the optimum, and the witness.
+
+    Attributes
+    ----------
+    kind : {"quadratic", "row space", "duality", "bounded"}
+        The kind of proof; :attr:`statement` says it in words.
+    objective : float
+        ``Problem.objective`` at the coefficients, summed over targets.
+    objective_rounding : float
+        Bound on the rounding error made in evaluating the objective.
+    gap : float
+        Proven upper bound on objective minus optimum, on the safe side of rounding.
+    loss, penalty, fit_intercept
+        What was minimised.
+    coef, intercept : arrays of shape (d, k) and (k,)
+        The coefficients that the statement is about.
+    witness : mapping of str to array
+        What :meth:`verify` needs beside data and coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import LinearRegression
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 3.0, 4.0])
+    >>> certificate = LinearRegression().fit(X, y).certificate_
+    >>> round(certificate.objective, 6), bool(certificate.gap < 1e-20)
+    (0.083333, True)
+    >>> bool(certificate.verify(X, y))
+    True
+    """
+
+    kind: str
+    objective: float
+    objective_rounding: float
+    gap: float
+    loss: Loss
+    penalty: Penalty
+    fit_intercept: bool
+    coef: Array
+    intercept: Array
+    witness: Mapping[str, Array] = field(default_factory=dict)
+
+    @property
+    def lower_bound(self) -> float:
+        """A number that the optimum is proven not to lie below."""
+        return self.objective - self.objective_rounding - self.gap
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap divided by the objective (0 / 0 is 0)."""
+        if self.gap == 0:
+            return 0.0
+        with np.errstate(divide="ignore"):
+            return float(np.float64(self.gap) / np.abs(np.float64(self.objective)))
+
+    @property
+    def statement(self) -> str:
+        """What is proven, in a sentence."""
+        return KINDS[self.kind]
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+        """Check every claim against the data, independently of all solvers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The rows that were fitted.
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        verification : Verification
+            True in a boolean context if everything holds; prints as a table of checks.
+        """
+        from trueline.certificates.verify import verify
+
+        return verify(self, X, y, sample_weight)
+
+    def __str__(self) -> str:
+        return (
+            f"objective {self.objective:.10g}, proven within {self.gap:.3g} of the optimum "
+            f"(relative {self.relative_gap:.2g}); {self.kind} proof"
+        )

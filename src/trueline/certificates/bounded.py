@@ -1,0 +1,82 @@
+r"""Proof by the gradient alone, for all coefficients within a stated radius.
+
+Without a penalty (or a conjugate) the dual domain is a single point that rounding misses. Then
+convexity and the gradient g bound what any other coefficients w' could gain:
+
+    P(w) - P(w')  <=  sum_j abs(g_j) abs(w_j - w'_j)  <=  sum_j abs(g_j) radius_j
+
+and with nonnegative coefficients, which can go down no further than to zero,
+
+    P(w) - P(w')  <=  sum_j  max(-g_j radius_j, g_j min(w_j, radius_j)).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.duality import intercept_radius
+from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
+from trueline.problem import Problem
+
+__all__ = ["Bound", "bounded_gap", "certify_bounded"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+# Coefficients this many times larger than the fitted ones are still covered.
+_RADIUS = 1000.0
+
+
+class Bound(NamedTuple):
+    """The gap per target, and the radii for coefficients and intercepts it is stated for."""
+
+    gap: Array
+    radius: Array
+    intercept_radius: Array
+
+
+def bounded_gap(
+    problem: Problem, rounding: Rounding, at: Evaluation, W: Array, b: Array
+) -> Bound:
+    """The bound of the module's text, for a radius that covers what the data could suggest."""
+    bend = problem.penalty.gradient(W)
+    gradient = at.correlation + bend
+    error = at.correlation_rounding + 4 * _EPS * (np.abs(bend) + np.abs(gradient))
+    norms = rounding.accuracy.magnitude[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # How far one column alone would move to take up the whole target.
+        alone = np.where(norms > 0, rounding.target_size / norms, 0.0)
+    radius = _RADIUS * (np.abs(W) + alone)
+    if "nonnegative" in problem.penalty.capabilities:
+        upward = np.maximum(error - gradient, 0.0) * radius
+        downward = np.maximum(error + gradient, 0.0) * np.minimum(W, radius)
+        gap = np.maximum(upward, downward).sum(axis=0)
+    else:
+        gap = ((np.abs(gradient) + error) * radius).sum(axis=0)
+    reach = intercept_radius(problem, b)
+    if problem.fit_intercept:
+        gap = gap + (np.abs(at.slope) + at.slope_rounding) * reach
+    return Bound(gap * (1 + 1e-10), radius, reach)
+
+
+def certify_bounded(problem: Problem, W: Array, b: Array) -> Certificate:
+    """A certificate from the gradient alone, for coefficients within a stated radius."""
+    rounding = Rounding.of(problem).confirmable()
+    at = evaluate(problem, rounding, W, b)
+    bound = bounded_gap(problem, rounding, at, W, b)
+    return Certificate(
+        kind="bounded",
+        objective=float(at.objective.sum()),
+        objective_rounding=float(at.objective_rounding.sum()),
+        gap=float(bound.gap.sum()),
+        loss=problem.loss,
+        penalty=problem.penalty,
+        fit_intercept=problem.fit_intercept,
+        coef=W,
+        intercept=b,
+        witness={"radius": bound.radius, "intercept_radius": bound.intercept_radius},
+    )

@@ -1,0 +1,168 @@
+r"""Which proof fits a problem: one place decides, for loops and for final certificates alike.
+
+| loss and penalty                                           | proof     |
+| ---------------------------------------------------------- | --------- |
+| squared, quadratic; penalty bends every coefficient        | quadratic |
+| squared, quadratic; a factor of the Hessian is given       | quadratic |
+| penalty whose conjugate is finite around zero              | duality   |
+| the rest                                                   | bounded   |
+
+The first needs no factorisation: with the penalty's curvatures a_j and M = diag(1 / sqrt(a_j)) the
+bound of :mod:`trueline.certificates.quadratic` is sum_j g_j^2 / (2 a_j). For ridge regression this
+is the duality gap itself, computed without cancellation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.bounded import bounded_gap, certify_bounded
+from trueline.certificates.duality import certify_duality, duality_gap
+from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
+from trueline.certificates.quadratic import Evidence, certify_quadratic, quadratic_gap
+from trueline.problem import Problem
+
+__all__ = ["Prover", "certify", "gap_at"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class Prover:
+    """Evaluates a problem and its proven gap at many points; the data's constants are kept.
+
+    Parameters
+    ----------
+    problem : Problem
+    basis : array of shape (d,) or (d, d), optional
+    coercivity : float, optional
+        M and nu of :mod:`trueline.certificates.quadratic`, proven by the caller, for quadratic
+        problems whose penalty bends too little (or nothing). Without them the penalty decides.
+
+    Attributes
+    ----------
+    kind : {"quadratic", "duality", "bounded"}
+        The proof that will be used.
+    mean : array of shape (d,)
+        Weighted means of the columns (zero without an intercept), as a by-product.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.certificates.choose import Prover
+    >>> from trueline.design import as_design
+    >>> from trueline.losses import Squared
+    >>> from trueline.penalties import L1
+    >>> from trueline.problem import Problem
+    >>> problem = Problem(as_design(np.eye(2)), np.array([[3.0], [0.5]]), Squared(), L1(1.0), False)
+    >>> prover = Prover(problem)
+    >>> prover.kind
+    'duality'
+    >>> at = prover.evaluate(np.array([[2.0], [0.0]]), np.zeros(1))
+    >>> float(at.objective[0]), bool(prover.gap(at, np.array([[2.0], [0.0]]), np.zeros(1)) < 1e-12)
+    (2.625, True)
+    """
+
+    def __init__(
+        self, problem: Problem, basis: Array | None = None, coercivity: float = 0.0
+    ) -> None:
+        self.problem = problem
+        self._is_nonnegative = "nonnegative" in problem.penalty.capabilities
+        self.kind, self._basis, self._coercivity = _choose(problem, basis, coercivity)
+        rounding = Rounding.of(problem)
+        self.mean = rounding.mean
+        self._rounding = rounding if self.kind == "quadratic" else rounding.confirmable()
+
+    def evaluate(self, W: Array, b: Array) -> Evaluation:
+        """Objective and derivatives at a point: two products."""
+        return evaluate(self.problem, self._rounding, W, b)
+
+    def gap(self, at: Evaluation, W: Array, b: Array) -> float:
+        """The proven gap at an evaluated point, summed over the targets: no further product."""
+        if self.kind == "duality":
+            gap = duality_gap(self.problem, self._rounding, at, b)[0]
+        elif self.kind == "bounded":
+            gap = bounded_gap(self.problem, self._rounding, at, W, b).gap
+        else:
+            proof = self._evidence(at, W)
+            gap = quadratic_gap(
+                proof.gradient,
+                proof.gradient_rounding,
+                proof.intercept_gradient,
+                proof.intercept_rounding,
+                proof.basis,
+                proof.coercivity,
+                self._rounding.weight,
+                W if self._is_nonnegative else None,
+            )
+            gap = np.minimum(gap, proof.objective + proof.objective_rounding)
+        return float(gap.sum())
+
+    def certify(self, W: Array, b: Array) -> Certificate:
+        """The certificate at a point."""
+        if self.kind == "duality":
+            return certify_duality(self.problem, W, b)
+        if self.kind == "bounded":
+            return certify_bounded(self.problem, W, b)
+        return certify_quadratic(self.problem, W, b, self._evidence(self.evaluate(W, b), W))
+
+    def _evidence(self, at: Evaluation, W: Array) -> Evidence:
+        """The gradient at the best intercept, X_c^T S u + A w, with the bound on its rounding."""
+        rounding, mean = self._rounding, self._rounding.mean[:, None]
+        bend = self.problem.penalty.curvature * W
+        gradient = at.correlation - mean * at.slope + bend
+        error = at.correlation_rounding + 4 * _EPS * (
+            np.abs(at.correlation) + np.abs(mean * at.slope) + np.abs(bend)
+        )
+        off, slope, slope_error = rounding.mean_error[:, None], at.slope, at.slope_rounding
+        if not self.problem.fit_intercept:
+            slope, slope_error = np.zeros_like(slope), np.zeros_like(slope)
+        error = error + off * np.abs(slope) + (np.abs(mean) + off) * slope_error
+        return Evidence(
+            gradient=gradient,
+            gradient_rounding=error,
+            intercept_gradient=slope,
+            intercept_rounding=slope_error,
+            objective=at.objective,
+            objective_rounding=at.objective_rounding,
+            basis=self._basis,
+            coercivity=self._coercivity,
+        )
+
+
+def _choose(
+    problem: Problem, basis: Array | None, coercivity: float
+) -> tuple[str, Array, float]:
+    """The kind of proof and, for a quadratic one, its basis and coercivity."""
+    penalty, shape = problem.penalty, (problem.n_features, problem.n_targets)
+    is_quadratic = "quadratic" in problem.loss.capabilities & penalty.capabilities
+    if is_quadratic:
+        if basis is not None and coercivity > 0:
+            return "quadratic", basis, coercivity
+        least = np.broadcast_to(penalty.curvature, shape).min(axis=1, initial=np.inf)
+        if (least > 0).all():
+            # One strength for all: keep the basis the identity, exactly.
+            flat = least.min(initial=np.inf) == least.max(initial=0.0)
+            basis = np.ones(len(least)) if flat else 1.0 / np.sqrt(least)
+            proven = float((least * basis**2).min(initial=np.inf)) * (1 - 8 * _EPS)
+            return "quadratic", basis, proven if np.isfinite(proven) else 1.0
+    # A domain that ends at zero makes every rounded dual point infeasible.
+    around_zero = penalty.dual_scale(np.full(shape, np.finfo(np.float64).tiny))
+    if "conjugate" in problem.loss.capabilities & penalty.capabilities and (around_zero == 1).all():
+        return "duality", np.empty(0), 0.0
+    return "bounded", np.empty(0), 0.0
+
+
+def certify(problem: Problem, W: Array, b: Array) -> Certificate:
+    """The certificate of a point, by the proof that fits the problem."""
+    return Prover(problem).certify(W, b)
+
+
+def gap_at(problem: Problem, W: Array, b: Array) -> tuple[float, float]:
+    """Objective and proven gap at a point; :class:`Prover` for many points of one problem."""
+    prover = Prover(problem)
+    at = prover.evaluate(W, b)
+    return float(at.objective.sum()), prover.gap(at, W, b)

@@ -1,0 +1,156 @@
+r"""A problem evaluated at a point, with bounds on the rounding of every number.
+
+With scores z = X w + b, derivatives u = l'(z), weights s and a_ij the magnitudes that the products
+handle (:class:`~trueline.design.Accuracy`), writing ||v||_s for sqrt(sum_i s_i v_i^2) and c_j for
+||a_j||_s:
+
+    ||error of z||_s          <=  rho = (row_terms + 4) eps (sum_j c_j |w_j| + sqrt(S) |b| + ||y||_s)
+    ||error of u||_s          <=  L rho                      L the loss's curvature bound
+    |error of sum_i s_i l_i|  <=  ||u||_s rho + L/2 rho^2 + (log2 n + 40) eps sum_i s_i |l_i|
+    |error of (X^T S u)_j|    <=  c_j (L rho + (column_terms + 4) eps ||u||_s)
+    |error of sum_i s_i u_i|  <=  sqrt(S) (L rho + (log2 n + 40) eps ||u||_s)
+
+by the Cauchy-Schwarz inequality and the bounds of N. J. Higham, "Accuracy and Stability of
+Numerical Algorithms", 2nd ed., sections 3.1 (products) and 4.2 (pairwise sums); S = sum_i s_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.design import Accuracy
+from trueline.problem import Problem
+
+__all__ = ["Evaluation", "Rounding", "evaluate", "sum_rows"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+# The checker of certificates works on dense blocks of so many rows.
+_CHECKER_ROWS = 2048
+
+
+def sum_rows(values: Array) -> Array:
+    """Sum over the rows; NumPy sums pairwise only along contiguous memory."""
+    return np.ascontiguousarray(values.T).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What the bounds need and the coefficients do not change.
+
+    Attributes
+    ----------
+    accuracy : Accuracy
+        Of the design's products.
+    mean : array of shape (d,)
+        Weighted means of the columns, zero without an intercept.
+    weight : float
+        Sum of the weights.
+    target_size : array of shape (k,)
+        ||y||_s.
+    rows : int
+        Number of rows.
+    """
+
+    accuracy: Accuracy
+    mean: Array
+    weight: float
+    target_size: Array
+    rows: int
+
+    @classmethod
+    def of(cls, problem: Problem) -> Rounding:
+        """One or two passes over the data."""
+        n, d = problem.design.shape
+        design = problem.design
+        return cls(
+            accuracy=design.accuracy(problem.weights),
+            mean=design.column_means(problem.weights) if problem.fit_intercept else np.zeros(d),
+            weight=problem.total_weight,
+            target_size=np.sqrt(sum_rows(problem.weigh(problem.target**2))),
+            rows=n,
+        )
+
+    def confirmable(self) -> Rounding:
+        """Bounds no tighter than those of the checker, which knows nothing of zeros or strands.
+
+        A claim that only our own products can support would hold and yet fail its check.
+        """
+        terms = min(self.rows, _CHECKER_ROWS) + self.rows / _CHECKER_ROWS + 8
+        row_terms, column_terms, magnitude = self.accuracy
+        row_terms, column_terms = max(row_terms, len(magnitude)), max(column_terms, terms)
+        return replace(self, accuracy=Accuracy(row_terms, column_terms, magnitude))
+
+    @property
+    def sums(self) -> float:
+        """Relative rounding of a pairwise sum over the rows."""
+        return float(np.log2(self.rows + 2) + 40) * _EPS
+
+    @property
+    def mean_error(self) -> Array:
+        """Bound on the error of the means, whatever the order of their sums."""
+        return (self.rows + 4) * _EPS * self.accuracy.magnitude / np.sqrt(self.weight)
+
+    def scores(self, W: Array, b: Array) -> Array:
+        """rho per target."""
+        size = self.accuracy.magnitude @ np.abs(W) + np.sqrt(self.weight) * np.abs(b)
+        return (self.accuracy.row_terms + 4) * _EPS * (size + self.target_size)
+
+    def products(self, size: Array, row_error: Array | float = 0.0) -> Array:
+        """Bound on the error of X^T S u, for ||u||_s = size and an error of u itself."""
+        total = row_error + (self.accuracy.column_terms + 4) * _EPS * size
+        return self.accuracy.magnitude[:, None] * total
+
+
+class Evaluation(NamedTuple):
+    """A problem at a point: values per target, and bounds on their rounding.
+
+    ``u`` are the derivatives of the loss by row, ``size`` their weighted norms ||u||_s and
+    ``row_error`` the bound on their own error; ``correlation`` is X^T S u, ``slope`` sum_i s_i u_i.
+    """
+
+    objective: Array
+    objective_rounding: Array
+    u: Array
+    size: Array
+    row_error: Array
+    correlation: Array
+    correlation_rounding: Array
+    slope: Array
+    slope_rounding: Array
+
+
+def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evaluation:
+    """Two products: scores, and the correlation of the columns with the derivatives."""
+    z = problem.scores(W, b)
+    losses = problem.weigh(problem.loss.value(problem.target, z))
+    u = problem.loss.gradient(problem.target, z)
+    weighted = problem.weigh(u)
+    # The norm is used in bounds only; one part in a million covers its own rounding.
+    size = np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
+    loss, penalty = sum_rows(losses), problem.penalty.value_per_target(W)
+    score_error = rounding.scores(W, b)
+    bend = problem.loss.curvature_bound
+    row_error = bend * score_error
+    objective_rounding = (
+        size * score_error
+        + 0.5 * bend * score_error**2
+        + rounding.sums * sum_rows(np.abs(losses))
+        + (len(W) + 8) * _EPS * np.abs(penalty)
+    )
+    return Evaluation(
+        objective=loss + penalty,
+        objective_rounding=objective_rounding,
+        u=u,
+        size=size,
+        row_error=row_error,
+        correlation=problem.design.rmatvec(weighted),
+        correlation_rounding=rounding.products(size, row_error),
+        slope=sum_rows(weighted),
+        slope_rounding=np.sqrt(rounding.weight) * (row_error + rounding.sums * size),
+    )

@@ -1,0 +1,142 @@
+r"""Proof for squared loss with a quadratic (or no) penalty.
+
+The objective is a quadratic function. At coefficients w with gradient g (intercept eliminated) and
+Hessian H = X_c^T S X_c + A, for every step e
+
+    P(w + e) = P(w) + g.e + 1/2 e^T H e.
+
+A matrix M of shape (d, r) whose columns span the steps that are considered, with a number nu such
+that M^T H M >= nu I, turns this into the bound
+
+    P(w) - min over c of P(w + M c)  <=  || M^T g ||^2 / (2 nu).
+
+With M = R^{-1}, R the triangular factor of H, nu is nearly 1 and the bound nearly exact
+(1/2 g^T H^{-1} g). A basis of the row space serves when H is singular, a diagonal M when the
+penalty's own curvature suffices. An intercept that is off by the amount t costs W t^2 / 2 more,
+W being the total weight.
+
+With nonnegative coefficients M is diagonal, M = diag(t), and the bound separates:
+
+    P(w) - P(w + e) <= sum_j  max over e_j >= -w_j of  - g_j e_j - nu e_j^2 / (2 t_j^2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.problem import Problem
+
+__all__ = ["Evidence", "certify_quadratic", "quadratic_gap"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a least-squares solver knows at the end, with bounds on its rounding.
+
+    Attributes
+    ----------
+    gradient, gradient_rounding : arrays of shape (d, k)
+        Gradient in w at the best intercept for w, and a bound on its error.
+    intercept_gradient, intercept_rounding : arrays of shape (k,)
+        Derivative in b, and a bound on its error.
+    objective, objective_rounding : arrays of shape (k,)
+    basis : array of shape (d,) or (d, r)
+        M of the module's text; one dimension means a diagonal matrix.
+    coercivity : float
+        nu, proven.
+    is_global : bool
+        Whether the columns of M span all coefficients.
+    """
+
+    gradient: Array
+    gradient_rounding: Array
+    intercept_gradient: Array
+    intercept_rounding: Array
+    objective: Array
+    objective_rounding: Array
+    basis: Array
+    coercivity: float
+    is_global: bool = True
+
+
+def quadratic_gap(
+    gradient: Array,
+    gradient_rounding: Array,
+    intercept_gradient: Array,
+    intercept_rounding: Array,
+    basis: Array,
+    coercivity: float,
+    total_weight: float,
+    nonnegative_coef: Array | None = None,
+) -> Array:
+    """The bound of the module's text per target, rounding included."""
+    off = np.abs(intercept_gradient) + intercept_rounding
+    intercept_part = 0.5 * off**2 / total_weight
+    if nonnegative_coef is not None:
+        return intercept_part + _separable_gap(
+            gradient, gradient_rounding, basis, coercivity, nonnegative_coef
+        )
+    if basis.ndim == 1:
+        along = np.abs(basis[:, None] * gradient) + np.abs(basis)[:, None] * gradient_rounding
+    else:
+        # d products and sums: their own rounding is (d + 2) eps relative to the magnitudes.
+        magnitude = np.abs(basis).T
+        own = (len(basis) + 2) * np.finfo(float).eps
+        along = np.abs(basis.T @ gradient) + magnitude @ (
+            gradient_rounding + own * np.abs(gradient)
+        )
+    return intercept_part + np.sum(along**2, axis=0) / (2.0 * coercivity) * (1 + 1e-10)
+
+
+def _separable_gap(
+    gradient: Array, rounding: Array, scale: Array, coercivity: float, W: Array
+) -> Array:
+    """The bound for nonnegative coefficients; infinite where nothing bends the objective up."""
+    curvature = coercivity / scale[:, None] ** 2
+    low = gradient - rounding  # the gradient that makes leaving zero most attractive
+    high = gradient + rounding
+    with np.errstate(divide="ignore", invalid="ignore"):
+        upward = np.where(low < 0, 0.5 * low**2 / curvature, 0.0)
+        # Downwards the step ends at zero: e >= -w.
+        step = np.where(high > 0, np.minimum(W, high / curvature), 0.0)
+        step = np.where(np.isfinite(step), step, W)
+        downward = high * step - 0.5 * curvature * step**2
+    return np.sum(np.maximum(upward, np.where(high > 0, downward, 0.0)), axis=0) * (1 + 1e-10)
+
+
+def certify_quadratic(problem: Problem, coef: Array, intercept: Array, evidence: Evidence) -> Certificate:
+    """Turn a solver's evidence into a certificate."""
+    nonnegative = "nonnegative" in problem.penalty.capabilities
+    gap = quadratic_gap(
+        evidence.gradient,
+        evidence.gradient_rounding,
+        evidence.intercept_gradient,
+        evidence.intercept_rounding,
+        evidence.basis,
+        evidence.coercivity,
+        problem.total_weight,
+        coef if nonnegative else None,
+    )
+    # Least squares cannot go below zero: a nearly perfect fit proves itself.
+    gap = np.minimum(gap, evidence.objective + evidence.objective_rounding)
+    return Certificate(
+        kind="quadratic" if evidence.is_global else "row space",
+        objective=float(evidence.objective.sum()),
+        objective_rounding=float(evidence.objective_rounding.sum()),
+        gap=float(gap.sum()),
+        loss=problem.loss,
+        penalty=problem.penalty,
+        fit_intercept=problem.fit_intercept,
+        coef=coef,
+        intercept=intercept,
+        witness={
+            "basis": evidence.basis,
+            "coercivity": np.array(evidence.coercivity),
+        },
+    )

@@ -1,0 +1,114 @@
+"""What a design matrix is: a handful of products, whatever stores the numbers.
+
+Solvers see only these operations, so that dense, sparse, centred and (later) out-of-core or
+distributed data need no solver of their own. All results are float64: single-precision data are
+accumulated in double.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Accuracy", "Design", "SecondMoments"]
+
+Array = NDArray[np.float64]
+
+
+class SecondMoments(NamedTuple):
+    """Weighted sums of one pass over the rows, about a shift c: with v = x - c,
+
+    ``total`` sum s v, ``gram`` sum s v v^T, ``cross`` sum s v y^T.
+
+    What bounds their rounding: ``size``, one magnitude per column, at least sum s v^2 and larger
+    where the shift was subtracted from finished sums; ``terms``, the most terms that were added
+    one after the other. Then abs(error of gram_ij) is at most about
+    ``terms * eps/2 * sqrt(size_i size_j)``.
+    """
+
+    total: Array
+    gram: Array
+    cross: Array
+    size: Array
+    terms: int
+
+
+class Accuracy(NamedTuple):
+    """How the products round, in the worst case, with a_ij the numbers that they handle:
+
+    ``abs(error of (X W)_i) <= row_terms eps sum_j a_ij abs(w_j)``,
+    ``abs(error of (X^T U)_j) <= column_terms eps sum_i a_ij abs(u_i)``,
+    ``magnitude_j >= sqrt(sum_i s_i a_ij^2)``.
+    """
+
+    row_terms: float
+    column_terms: float
+    magnitude: Array
+
+
+class Design(ABC):
+    """A matrix X of shape (n, d) behind a few products."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    is_sparse: bool
+    nonzeros: int
+
+    @abstractmethod
+    def matvec(self, W: Array) -> Array:
+        """X W, for W of shape (d,) or (d, k)."""
+
+    @abstractmethod
+    def rmatvec(self, U: Array) -> Array:
+        """X^T U, for U of shape (n,) or (n, k)."""
+
+    @abstractmethod
+    def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
+        """Weighted sums about a shift, in one pass; Y has shape (n, k)."""
+
+    @abstractmethod
+    def kernel(self, weights: Array | None, shift: Array | None) -> Array:
+        """V V^T of shape (n, n), V = sqrt(weights) (X - shift)."""
+
+    @abstractmethod
+    def column_means(self, weights: Array | None) -> Array:
+        """Weighted means of the columns."""
+
+    @abstractmethod
+    def column_largest(self) -> Array:
+        """The largest magnitude in each column."""
+
+    @abstractmethod
+    def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
+        """sum_i s_i (x_ij - c_j)^2 for each column."""
+
+    @abstractmethod
+    def row_squares(self, shift: Array | None) -> Array:
+        """sum_j (x_ij - c_j)^2 for each row."""
+
+    @abstractmethod
+    def accuracy(self, weights: Array | None) -> Accuracy:
+        """Bounds on the rounding of :meth:`matvec` and :meth:`rmatvec`."""
+
+    @abstractmethod
+    def blocks(self, rows: int) -> Iterator[tuple[slice, Array]]:
+        """Consecutive blocks of rows as dense float64 arrays (small copies)."""
+
+    @abstractmethod
+    def take(self, rows: NDArray[np.intp]) -> Design:
+        """The design of some of the rows."""
+
+    @abstractmethod
+    def row(self, i: int) -> Array:
+        """One row, dense."""
+
+    def toarray(self) -> Array:
+        """The whole matrix, dense; for small designs and tests."""
+        out = np.empty(self.shape)
+        for rows, block in self.blocks(max(1, self.shape[0])):
+            out[rows] = block
+        return out

@@ -1,0 +1,202 @@
+"""A dense design: row blocks that fit a cache, single-threaded BLAS on each, a few threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.design.base import Accuracy, Array, Design, SecondMoments
+from trueline.threads import run_strands
+
+__all__ = ["DenseDesign"]
+
+# Below this many multiplications no BLAS starts threads, and limiting it would cost more.
+_TINY_WORK = 8_000
+# Below this many multiplications one thread does it all: a thread pool would cost more.
+_SMALL_WORK = 2_000_000
+_BLOCK_BYTES = 1 << 20
+_KERNEL_ROWS = 512
+
+
+class DenseDesign(Design):
+    """A NumPy array of float64 or float32, in any memory order, never copied as a whole.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.design import DenseDesign
+    >>> DenseDesign(np.eye(2)).matvec(np.array([3.0, 4.0]))
+    array([3., 4.])
+    """
+
+    is_sparse = False
+
+    def __init__(self, X: NDArray[np.floating]) -> None:
+        self.X = X
+        self.shape = (X.shape[0], X.shape[1])
+        self.dtype = X.dtype
+        self.nonzeros = X.size
+
+    def _block_rows(self) -> int:
+        n, d = self.shape
+        return int(max(1, min(n, max(512, _BLOCK_BYTES // (8 * max(1, d))))))
+
+    def _strands(self, work: int) -> list[tuple[int, int]]:
+        """Contiguous row ranges: their number depends on the shape alone."""
+        n, d = self.shape
+        count = 1 if work < _SMALL_WORK else (8 if d <= 400 else 4)
+        count = max(1, min(count, n // self._block_rows()))
+        cuts = np.linspace(0, n, count + 1).astype(int)
+        return [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+
+    def matvec(self, W: Array) -> Array:
+        n = self.shape[0]
+        if self.dtype == np.float64 and self.X.size * _columns(W) < _TINY_WORK:
+            return self.X @ W
+        out = np.empty((n, *W.shape[1:]))
+        rows = self._block_rows()
+
+        def work(strand: tuple[int, int]) -> None:
+            for start in range(*strand, rows):
+                stop = min(start + rows, strand[1])
+                np.matmul(self.X[start:stop].astype(np.float64, copy=False), W, out=out[start:stop])
+
+        run_strands(work, self._strands(self.X.size * _columns(W)))
+        return out
+
+    def rmatvec(self, U: Array) -> Array:
+        d = self.shape[1]
+        if self.dtype == np.float64 and self.X.size * _columns(U) < _TINY_WORK:
+            return self.X.T @ U
+        rows = self._block_rows()
+
+        def work(strand: tuple[int, int]) -> Array:
+            total = np.zeros((d, *U.shape[1:]))
+            for start in range(*strand, rows):
+                stop = min(start + rows, strand[1])
+                total += self.X[start:stop].astype(np.float64, copy=False).T @ U[start:stop]
+            return total
+
+        return _fold(run_strands(work, self._strands(self.X.size * _columns(U))))
+
+    def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
+        n, d = self.shape
+        k = Y.shape[1]
+        rows = self._block_rows()
+        # The sums ride along as one more target that is constant.
+        plain = weights is None and shift is None and self.dtype == np.float64
+
+        def work(strand: tuple[int, int]) -> tuple[Array, Array]:
+            gram = np.zeros((d, d))
+            cross = np.zeros((d, k + 1))
+            product = np.empty((d, d))
+            side = np.empty((rows, k + 1))
+            buffer = None if plain else np.empty((rows, d))
+            for start in range(*strand, rows):
+                stop = min(start + rows, strand[1])
+                m = stop - start
+                block = self.X[start:stop]
+                beside = side[:m]
+                beside[:, :k] = Y[start:stop]
+                beside[:, k] = 1.0
+                if buffer is not None:
+                    if shift is None:
+                        buffer[:m] = block
+                    else:
+                        np.subtract(block, shift, out=buffer[:m])
+                    block = buffer[:m]
+                    if weights is not None:
+                        root = np.sqrt(weights[start:stop])[:, None]
+                        block *= root
+                        beside *= root
+                np.matmul(block.T, block, out=product)  # NumPy recognises A^T A: one syrk
+                gram += product
+                cross += block.T @ beside
+            return gram, cross
+
+        strands = self._strands(n * d * (d + k))
+        parts = run_strands(work, strands)
+        gram = _fold([part[0] for part in parts])
+        cross = _fold([part[1] for part in parts])
+        longest = max(stop - start for start, stop in strands)
+        terms = min(rows, longest) + -(-longest // rows) + len(strands)
+        return SecondMoments(
+            cross[:, k].copy(), gram, cross[:, :k], gram.diagonal().copy(), terms
+        )
+
+    def kernel(self, weights: Array | None, shift: Array | None) -> Array:
+        V = self.X.astype(np.float64, copy=False)
+        V = V if shift is None else V - shift
+        if weights is not None:
+            V = V * np.sqrt(weights)[:, None]
+        n = len(V)
+        out = np.empty((n, n))
+        cuts = range(0, n, _KERNEL_ROWS)
+
+        def work(corner: tuple[int, int]) -> None:
+            above, left = (slice(start, start + _KERNEL_ROWS) for start in corner)
+            np.matmul(V[above], V[left].T, out=out[above, left])
+            if above != left:
+                out[left, above] = out[above, left].T
+
+        run_strands(work, [(i, j) for i in cuts for j in cuts if j <= i])
+        return out
+
+    def column_means(self, weights: Array | None) -> Array:
+        if weights is None:
+            return np.mean(self.X, axis=0, dtype=np.float64)
+        return self.rmatvec(weights) / weights.sum()
+
+    def column_largest(self) -> Array:
+        largest = np.zeros(self.shape[1])
+        for _, block in self.blocks(self._block_rows()):
+            np.maximum(largest, np.max(np.abs(block), axis=0, initial=0.0), out=largest)
+        return largest
+
+    def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
+        total = np.zeros(self.shape[1])
+        for rows, block in self.blocks(self._block_rows()):
+            centred = block if shift is None else block - shift
+            factor = np.ones(len(block)) if weights is None else weights[rows]
+            total += np.einsum("i,ij,ij->j", factor, centred, centred)
+        return total
+
+    def row_squares(self, shift: Array | None) -> Array:
+        out = np.empty(self.shape[0])
+        for rows, block in self.blocks(self._block_rows()):
+            centred = block if shift is None else block - shift
+            out[rows] = np.einsum("ij,ij->i", centred, centred)
+        return out
+
+    def accuracy(self, weights: Array | None) -> Accuracy:
+        n, d = self.shape
+        block = self._block_rows()
+        whole = self.dtype == np.float64 and self.X.size < _SMALL_WORK
+        terms = n if whole else block + n / block + 8
+        magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + 1e-8)
+        return Accuracy(d, terms, magnitude)
+
+    def blocks(self, rows: int) -> Iterator[tuple[slice, Array]]:
+        for start in range(0, self.shape[0], rows):
+            where = slice(start, min(start + rows, self.shape[0]))
+            yield where, self.X[where].astype(np.float64, copy=False)
+
+    def take(self, rows: NDArray[np.intp]) -> DenseDesign:
+        return DenseDesign(self.X[rows])
+
+    def row(self, i: int) -> Array:
+        return self.X[i].astype(np.float64, copy=False)
+
+
+def _columns(W: Array) -> int:
+    return 1 if W.ndim == 1 else W.shape[1]
+
+
+def _fold(parts: list[Array]) -> Array:
+    """Add the strands' results in their order."""
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total

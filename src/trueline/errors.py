@@ -1,0 +1,83 @@
+"""What can go wrong, in one tree.
+
+::
+
+    TruelineError
+    |-- PairingError          (ValueError)   no solver for this loss, penalty, design and name
+    |-- VerificationError     (ValueError)   a certificate does not hold
+    |-- ModelFileError        (ValueError)   a model file cannot be read or trusted
+    |-- TableError            (ValueError)   a table of the command line cannot be used
+    `-- MissingExtraError     (ImportError)  an optional dependency is not installed
+
+Every message says what was given, what was expected and what to do.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+__all__ = [
+    "MissingExtraError",
+    "ModelFileError",
+    "PairingError",
+    "TableError",
+    "TruelineError",
+    "VerificationError",
+    "require",
+]
+
+
+class TruelineError(Exception):
+    """Base class of all errors that are trueline's own."""
+
+
+class PairingError(TruelineError, ValueError):
+    """No admissible solver: the message says what is missing and what would work."""
+
+
+class VerificationError(TruelineError, ValueError):
+    """A certificate was checked against the data and does not hold."""
+
+
+class ModelFileError(TruelineError, ValueError):
+    """A model file is damaged, of an unknown kind, or from a newer version."""
+
+
+class TableError(TruelineError, ValueError):
+    """A CSV file cannot be read, or its columns do not fit what is asked."""
+
+
+class MissingExtraError(TruelineError, ImportError):
+    """An optional dependency is missing: the message names the extra to install."""
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say which extra brings it.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name of the module.
+    extra : str
+        The extra of this package that installs it.
+
+    Returns
+    -------
+    module : module
+        The imported module.
+
+    Examples
+    --------
+    >>> from trueline.errors import require
+    >>> require("json", "plot").dumps([1])
+    '[1]'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        top = module.partition(".")[0]
+        raise MissingExtraError(
+            f"{top} is needed here and is not installed. "
+            f"Install it with: pip install 'trueline[{extra}]'"
+        ) from error

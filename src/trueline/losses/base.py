@@ -1,0 +1,80 @@
+"""What a loss is.
+
+A loss is a convex function of the score z, one number per sample and target:
+
+    l(z) = loss(y, z),     its derivative l'(z),     its curvature l''(z),
+    its conjugate          l*(u) = sup_z (u z - l(z)).
+
+A concrete loss is a frozen dataclass in a file of its own that holds these formulas and nothing
+else. What solvers may rely on is declared as data (``capabilities``), never discovered.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Loss"]
+
+Array = NDArray[np.floating]
+
+
+class Loss(ABC):
+    """A pointwise convex loss.
+
+    Attributes
+    ----------
+    name : str
+        The name under which the loss is registered.
+    formula : str
+        The loss in plain text, as printed by ``explain()``.
+    capabilities : frozenset of str
+        What solvers may rely on:
+
+        - ``"smooth"``: differentiable everywhere with a bounded second derivative;
+        - ``"curvature"``: :meth:`curvature` is the second derivative (where it exists);
+        - ``"quadratic"``: exactly 1/2 (z - y)^2, so that the sufficient statistics decide;
+        - ``"conjugate"``: :meth:`conjugate` and :meth:`project_dual` give lower bounds.
+    kinks : tuple of float
+        Values of ``z - y`` where the loss is not twice differentiable.
+    """
+
+    name: ClassVar[str]
+    formula: ClassVar[str]
+    capabilities: ClassVar[frozenset[str]]
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return ()
+
+    @property
+    @abstractmethod
+    def curvature_bound(self) -> float:
+        """The smallest L with l'' <= L everywhere (``inf`` if there is none)."""
+
+    @abstractmethod
+    def check_target(self, y: Array) -> None:
+        """Raise ``ValueError`` if the loss is not defined for this target."""
+
+    @abstractmethod
+    def value(self, y: Array, z: Array) -> Array:
+        """l(z), elementwise."""
+
+    @abstractmethod
+    def gradient(self, y: Array, z: Array) -> Array:
+        """l'(z), elementwise; at a kink, one subgradient."""
+
+    @abstractmethod
+    def curvature(self, y: Array, z: Array) -> Array:
+        """l''(z), elementwise; at a kink, one of the two limits."""
+
+    @abstractmethod
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """l*(u), elementwise; ``inf`` outside the dual domain."""
+
+    @abstractmethod
+    def project_dual(self, y: Array, u: Array) -> Array:
+        """The point of the domain of l* nearest to u, elementwise."""

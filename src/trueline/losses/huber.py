@@ -1,0 +1,78 @@
+r"""Huber's loss with a fixed threshold delta.
+
+    l(z)   = 1/2 r^2                     where abs(r) <= delta,    r = z - y
+           = delta (abs(r) - delta/2)    beyond
+    l'(z)  = clip(r, -delta, delta)
+    l''(z) = 1 where abs(r) <= delta, 0 beyond
+    l*(u)  = 1/2 u^2 + u y               for abs(u) <= delta
+
+P. J. Huber, "Robust estimation of a location parameter", Ann. Math. Statist. 35 (1964) 73-101.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from trueline.losses.base import Array, Loss
+
+__all__ = ["Huber"]
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """Huber's loss: squared near zero, linear beyond ``delta``.
+
+    Parameters
+    ----------
+    delta : float, default=1.35
+        Where the loss turns from squared to linear, in units of the target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.losses import Huber
+    >>> Huber(delta=1.0).value(np.array([0.0, 0.0]), np.array([1.0, 3.0]))
+    array([0.5, 2.5])
+    """
+
+    delta: float = 1.35
+
+    name: ClassVar[str] = "huber"
+    formula: ClassVar[str] = "1/2 r^2 if |r| <= delta else delta (|r| - delta/2), r = z - y"
+    capabilities: ClassVar[frozenset[str]] = frozenset({"smooth", "curvature", "conjugate"})
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.delta) and self.delta > 0):
+            raise ValueError(f"delta must be a positive finite number, got {self.delta!r}.")
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return (-self.delta, self.delta)
+
+    @property
+    def curvature_bound(self) -> float:
+        return 1.0
+
+    def check_target(self, y: Array) -> None:
+        """Every finite target is allowed."""
+
+    def value(self, y: Array, z: Array) -> Array:
+        size = np.abs(z - y)
+        near = np.minimum(size, self.delta)
+        # One formula for both branches, continuous to the last bit at the threshold.
+        return near * (size - 0.5 * near)
+
+    def gradient(self, y: Array, z: Array) -> Array:
+        return np.clip(z - y, -self.delta, self.delta)
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        return (np.abs(z - y) <= self.delta).astype(np.result_type(y, z))
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        return np.where(np.abs(u) <= self.delta, u * (0.5 * u + y), np.inf)
+
+    def project_dual(self, y: Array, u: Array) -> Array:
+        return np.clip(u, -self.delta, self.delta)

@@ -1,0 +1,292 @@
+r"""Moments: the sufficient statistics of squared loss.
+
+For rows x_i with targets y_i and weights s_i they are
+
+    weight   W = sum_i s_i
+    means    m = sum_i s_i x_i / W,          q = sum_i s_i y_i / W
+    gram     G = sum_i s_i (x_i - m)(x_i - m)^T
+    cross    c = sum_i s_i (x_i - m)(y_i - q)^T
+    y_square h = sum_i s_i (y_i - q)^2       (one number per target)
+
+They add up over disjoint sets of rows and subtract again, so that batches, folds and machines
+reduce to a few small matrices (T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for computing
+the sample variance", Amer. Statist. 37 (1983) 242-247):
+
+    W = W1 + W2,   e = m2 - m1,   G = G1 + G2 + (W1 W2 / W) e e^T     (c and h alike)
+
+Stability: sums are taken about a shift near the mean whenever means are large against spreads, so
+that centring never cancels digits, and means are kept as doubled numbers, so that e does not cancel
+either. Every Moments carries bounds on its own rounding:
+
+    abs(error of G_ij) <= unit * sqrt(size_i size_j),      size_i >= G_ii
+    abs(error of m_i)  <= mean_unit * sqrt(size_i / W)
+
+A merge adds the sizes and the between-group term a_i^2 = (W1 W2 / W) e_i^2. The means' errors enter
+its G through products a_i sqrt(size_j), so that the new bound on G is the norm of the matrix
+[[unit, v], [v, 0]] with v = mean_unit sqrt((W1 + W2) / W), where W is smaller than W1 + W2 only in
+a subtraction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.design import Design
+from trueline.precision import two_sum
+
+__all__ = ["Moments"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+# A mean this many spreads away from zero costs (10^1)^2: two digits of sixteen at most.
+_HARMLESS_MEAN = 10.0
+_LOOK_ROWS = 512
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weight, means, centred Gram matrix and cross products of a set of rows.
+
+    Attributes
+    ----------
+    count : int
+        Number of rows with positive weight.
+    weight : float
+        Sum of the weights.
+    x_mean, y_mean : arrays of shape (d,) and (k,)
+    gram : array of shape (d, d)
+    cross : array of shape (d, k)
+    y_square : array of shape (k,)
+    unit : float
+        Relative rounding of the sums (see the module's text).
+    x_size, y_size : arrays of shape (d,) and (k,)
+        The magnitudes that ``unit`` is relative to.
+    x_mean_low, y_mean_low : arrays or 0.0
+        What the means' rounding to double has cut off.
+    mean_unit : float
+        Relative rounding of the means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.design import as_design
+    >>> from trueline.moments import Moments
+    >>> X, y = np.array([[1.0], [2.0], [4.0]]), np.array([[1.0], [2.0], [6.0]])
+    >>> whole = Moments.from_rows(as_design(X), y)
+    >>> parts = Moments.from_rows(as_design(X[:1]), y[:1]) + Moments.from_rows(
+    ...     as_design(X[1:]), y[1:]
+    ... )
+    >>> bool(np.allclose(whole.gram, parts.gram))
+    True
+    """
+
+    count: int
+    weight: float
+    x_mean: Array
+    y_mean: Array
+    gram: Array
+    cross: Array
+    y_square: Array
+    unit: float
+    x_size: Array
+    y_size: Array
+    x_mean_low: Array | float = 0.0
+    y_mean_low: Array | float = 0.0
+    mean_unit: float = 0.0
+
+    @classmethod
+    def from_rows(cls, design: Design, Y: Array, weights: Array | None = None) -> Moments:
+        """One pass over the rows; Y has shape (n, k).
+
+        Non-finite input gives non-finite moments, which the caller can test cheaply instead of
+        reading the data once more.
+        """
+        n = design.shape[0]
+        total_weight = float(n) if weights is None else float(weights.sum())
+        divisor = total_weight or 1.0  # no rows at all: every moment is zero
+        count = n if weights is None else int(np.count_nonzero(weights))
+        with np.errstate(all="ignore"):
+            shift = None if design.is_sparse or n == 0 else _shift(design)
+            y_shift = (_column_sums(Y) if weights is None else weights @ Y) / divisor
+            Y = Y - y_shift
+            total, gram, cross, x_size, terms = design.second_moments(Y, weights, shift)
+            weighted = Y if weights is None else weights[:, None] * Y
+            y_total, y_size = _column_sums(weighted), _column_sums(weighted * Y)
+            x_off, y_off = total / divisor, y_total / divisor
+            x_mean, x_mean_low = two_sum(x_off, np.zeros_like(x_off) if shift is None else shift)
+            y_mean, y_mean_low = two_sum(y_off, y_shift)
+            unit = _summation_unit(terms)
+            gram -= total[:, None] * x_off
+            cross = cross - total[:, None] * y_off
+            # Rounding of a mean can leave a constant column's spread a hair below zero.
+            np.fill_diagonal(gram, np.maximum(gram.diagonal(), 0.0))
+            y_square = np.maximum(y_size - y_total * y_off, 0.0)
+        return cls(
+            count=count,
+            weight=total_weight,
+            x_mean=x_mean,
+            y_mean=y_mean,
+            gram=gram,
+            cross=cross,
+            y_square=y_square,
+            unit=3 * unit,  # of G itself and of the two totals that centring multiplies
+            x_size=x_size,
+            y_size=y_size,
+            x_mean_low=x_mean_low,
+            y_mean_low=y_mean_low,
+            mean_unit=unit,
+        )
+
+    @property
+    def n_features(self) -> int:
+        return len(self.x_mean)
+
+    @property
+    def n_targets(self) -> int:
+        return len(self.y_mean)
+
+    def is_finite(self) -> bool:
+        """Whether no sum overflowed and no input was NaN or infinite."""
+        return bool(
+            np.isfinite(self.gram).all()
+            and np.isfinite(self.cross).all()
+            and np.isfinite(self.y_square).all()
+            and np.isfinite(self.x_mean).all()
+            and np.isfinite(self.y_mean).all()
+        )
+
+    def _combine(self, other: Moments, sign: float) -> Moments:
+        if self.gram.shape != other.gram.shape or self.cross.shape != other.cross.shape:
+            raise ValueError(
+                f"Moments of {self.n_features} features and {self.n_targets} targets do not go "
+                f"with moments of {other.n_features} features and {other.n_targets} targets."
+            )
+        weight = self.weight + sign * other.weight
+        count = self.count + int(sign) * other.count
+        if sign < 0 and (count <= 0 or weight <= 0):
+            raise ValueError("Nothing would be left after subtracting these moments.")
+        step = sign * other.weight / weight
+        x_gap = (other.x_mean - self.x_mean) + (other.x_mean_low - self.x_mean_low)
+        y_gap = (other.y_mean - self.y_mean) + (other.y_mean_low - self.y_mean_low)
+        # Between-group term: W1 W2 / W for a merge, - W1 W2 / W for a removal.
+        between = self.weight * step
+        gram = self.gram + sign * other.gram + between * np.outer(x_gap, x_gap)
+        cross = self.cross + sign * other.cross + between * np.outer(x_gap, y_gap)
+        y_square = self.y_square + sign * other.y_square + between * y_gap**2
+        np.fill_diagonal(gram, np.maximum(gram.diagonal(), 0.0))
+        jump = abs(between)
+        x_mean, x_mean_low = two_sum(self.x_mean, self.x_mean_low + step * x_gap)
+        y_mean, y_mean_low = two_sum(self.y_mean, self.y_mean_low + step * y_gap)
+        spread = (self.weight + other.weight) / weight
+        mean_unit = max(self.mean_unit, other.mean_unit) * math.sqrt(spread)
+        return Moments(
+            count=count,
+            weight=weight,
+            x_mean=x_mean,
+            y_mean=y_mean,
+            gram=gram,
+            cross=cross,
+            y_square=np.maximum(y_square, 0.0),
+            # Weights cancel too: what is left of W1 - W2 carries the rounding of W1 + W2.
+            unit=_joint_unit(max(self.unit, other.unit), mean_unit) + 4 * _EPS * spread,
+            # What was subtracted leaves its rounding behind: sizes only ever grow.
+            x_size=self.x_size + other.x_size + jump * x_gap**2,
+            y_size=self.y_size + other.y_size + jump * y_gap**2,
+            x_mean_low=x_mean_low,
+            y_mean_low=y_mean_low,
+            mean_unit=mean_unit + 4 * _EPS * spread,
+        )
+
+    def __add__(self, other: Moments) -> Moments:
+        """The moments of both sets of rows together."""
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if other.weight == 0:
+            return self
+        if self.weight == 0:
+            return other
+        # The lighter set moves the mean of the heavier one: the smaller step rounds less.
+        heavy, light = (self, other) if self.weight >= other.weight else (other, self)
+        return heavy._combine(light, 1.0)
+
+    def __sub__(self, other: Moments) -> Moments:
+        """The moments of the rows of ``self`` that are not in ``other``."""
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if other.weight == 0:
+            return self
+        return self._combine(other, -1.0)
+
+    def about_zero(self) -> Moments:
+        """The same statistics about the origin: what a fit without intercept needs."""
+        x, y, weight = self.x_mean, self.y_mean, self.weight
+        return replace(
+            self,
+            x_mean=np.zeros_like(x),
+            y_mean=np.zeros_like(y),
+            gram=self.gram + weight * np.outer(x, x),
+            cross=self.cross + weight * np.outer(x, y),
+            y_square=self.y_square + weight * y**2,
+            unit=_joint_unit(self.unit, self.mean_unit),
+            x_size=self.x_size + weight * x**2,
+            y_size=self.y_size + weight * y**2,
+            x_mean_low=0.0,
+            y_mean_low=0.0,
+            mean_unit=0.0,
+        )
+
+    def residual_square(self, W: Array) -> tuple[Array, Array]:
+        """sum_i s_i (residual of row i)^2 per target at the best intercept, and its rounding.
+
+        The value cancels when the fit is nearly perfect; the second array bounds its error.
+        """
+        GW = self.gram @ W
+        value = self.y_square - 2 * np.einsum("ij,ij->j", W, self.cross)
+        value = value + np.einsum("ij,ij->j", W, GW)
+        reach = np.sqrt(self.x_size) @ np.abs(W)
+        units = self.unit + (len(W) + 4) * _EPS
+        rounding = 2 * units * (np.sqrt(self.y_size) + reach) ** 2
+        return np.maximum(value, 0.0), rounding
+
+    def gradient(self, W: Array) -> tuple[Array, Array]:
+        """G W - c (the gradient of half the residual square) and a bound on its rounding."""
+        value = self.gram @ W - self.cross
+        root = np.sqrt(self.x_size)
+        reach = np.sqrt(self.y_size) + root @ np.abs(W)
+        units = self.unit + (len(W) + 4) * _EPS
+        return value, 2 * units * root[:, None] * reach
+
+
+def _shift(design: Design) -> Array | None:
+    """A point near the column means, where the sums are taken; None where zero is as good."""
+    n = design.shape[0]
+    # Rows from all over: the first ones of sorted or padded data are not like the others.
+    look = design.take(np.linspace(0, n - 1, min(n, _LOOK_ROWS)).astype(np.intp)).toarray()
+    mean = look.mean(axis=0)
+    spread = look.std(axis=0)
+    far = np.abs(mean) > _HARMLESS_MEAN * spread
+    return np.where(far, mean, 0.0) if far.any() else None
+
+
+def _column_sums(values: Array) -> Array:
+    """Sums over the rows, in NumPy's pairwise order, which it uses along contiguous memory only."""
+    return np.ascontiguousarray(values.T).sum(axis=1)
+
+
+def _summation_unit(terms: int) -> float:
+    """Relative rounding of sums of products in which ``terms`` are added one after the other.
+
+    The worst case of a running sum of m terms is m eps/2 (N. J. Higham, "Accuracy and Stability of
+    Numerical Algorithms", 2nd ed., eq. 4.4); shifting, weighing and multiplying a term adds a few.
+    """
+    return (terms / 2 + 16) * _EPS
+
+
+def _joint_unit(unit: float, mean_unit: float) -> float:
+    """The norm of [[unit, mean_unit], [mean_unit, 0]], and the rounding of the update."""
+    return 0.5 * (unit + math.hypot(unit, 2 * mean_unit)) + 8 * _EPS

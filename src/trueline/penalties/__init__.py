@@ -1,0 +1,18 @@
+"""Penalties: convex functions of the coefficients, one formula per file."""
+
+from trueline.penalties.base import Penalty
+from trueline.penalties.elastic_net import L1, L2, ElasticNet
+from trueline.penalties.none import NoPenalty
+from trueline.penalties.nonnegative import NonNegative
+from trueline.penalties.registry import PENALTIES, as_penalty
+
+__all__ = [
+    "L1",
+    "L2",
+    "PENALTIES",
+    "ElasticNet",
+    "NoPenalty",
+    "NonNegative",
+    "Penalty",
+    "as_penalty",
+]

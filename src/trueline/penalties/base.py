@@ -1,0 +1,92 @@
+"""What a penalty is.
+
+A penalty is a convex, separable function of the coefficients W (one column per target):
+
+    p(W) = alpha * (formula),     its gradient where it is smooth,
+    its proximal step   prox(V, step) = argmin_W  1/2 ||W - V||^2 + step p(W),
+    its conjugate       p*(V) = sup_W  <V, W> - p(W).
+
+The strength alpha is part of the penalty. It is a number, or an array that broadcasts against W
+(one strength per target or per coefficient; 0 leaves a coefficient unpenalised). The intercept is
+never penalised: it is not a coefficient here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Penalty", "check_strength"]
+
+Array = NDArray[np.floating]
+
+
+def check_strength(alpha: float | Array) -> None:
+    """Raise ``ValueError`` unless every strength is finite and not negative."""
+    values = np.asarray(alpha, dtype=float)
+    if values.size == 0 or not np.all(np.isfinite(values)) or np.any(values < 0):
+        raise ValueError(f"alpha must be finite and not negative, got {alpha!r}.")
+
+
+class Penalty(ABC):
+    """A separable convex penalty on the coefficients.
+
+    Attributes
+    ----------
+    name : str
+        The name under which the penalty is registered.
+    formula : str
+        The penalty in plain text, as printed by ``explain()``.
+    capabilities : frozenset of str
+        What solvers may rely on:
+
+        - ``"smooth"``: :meth:`gradient` exists everywhere;
+        - ``"prox"``: :meth:`prox` is exact;
+        - ``"conjugate"``: :meth:`conjugate` gives lower bounds;
+        - ``"quadratic"``: exactly ``sum_j curvature_j / 2 w_j^2`` (zero curvature included);
+        - ``"nonnegative"``: the domain is W >= 0.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def formula(self) -> str:
+        """The penalty in plain text."""
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> frozenset[str]:
+        """What solvers may rely on."""
+
+    @property
+    @abstractmethod
+    def curvature(self) -> float | Array:
+        """The largest mu with p(W) - mu/2 W^2 still convex (0 if there is none)."""
+
+    @abstractmethod
+    def value(self, W: Array) -> float:
+        """p(W), one number; ``inf`` outside the domain."""
+
+    @abstractmethod
+    def value_per_target(self, W: Array) -> Array:
+        """p column by column, for W of shape (d, k)."""
+
+    @abstractmethod
+    def gradient(self, W: Array) -> Array:
+        """The gradient of p; at a kink, the subgradient of least magnitude."""
+
+    @abstractmethod
+    def prox(self, V: Array, step: float) -> Array:
+        """argmin_W 1/2 ||W - V||^2 + step p(W), elementwise."""
+
+    @abstractmethod
+    def conjugate_per_target(self, V: Array) -> Array:
+        """p*(V) column by column; ``inf`` outside its domain."""
+
+    @abstractmethod
+    def dual_scale(self, V: Array) -> Array:
+        """Per column, the largest t <= 1 such that t V is in the domain of p*."""

@@ -1,0 +1,173 @@
+"""The plan: which solvers could do it, what each would cost, which one is taken and why.
+
+Like a database's query plan. Estimates come from the sizes alone (rows, columns, non-zeros,
+targets), through each solver's own :meth:`~trueline.solvers.base.Solver.cost`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from trueline.errors import PairingError
+from trueline.problem import Problem
+from trueline.solution import Solution
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.loop import Monitor
+from trueline.solvers.registry import SOLVERS, as_solver, missing
+
+__all__ = ["Candidate", "Plan", "execute", "make_plan"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One solver in the plan: its estimate, or why it is out."""
+
+    solver: str
+    title: str
+    cost: Cost | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The choice, the reason, and everything that was considered."""
+
+    chosen: str
+    reason: str
+    objective: str
+    facts: Facts
+    candidates: tuple[Candidate, ...]
+
+    def table(self) -> list[dict[str, object]]:
+        """One row per solver: estimates of work, memory and time, and the verdict."""
+        rows: list[dict[str, object]] = []
+        for candidate in self.candidates:
+            cost = candidate.cost
+            rows.append(
+                {
+                    "solver": candidate.solver,
+                    "flops": cost.flops if cost else None,
+                    "passes": cost.passes if cost else None,
+                    "memory": cost.memory if cost else None,
+                    "seconds": cost.seconds if cost else None,
+                    "verdict": candidate.verdict,
+                }
+            )
+        return rows
+
+    def __str__(self) -> str:
+        facts = self.facts
+        kind = f"sparse ({facts.density:.2g} filled)" if facts.is_sparse else "dense"
+        targets = "1 target" if facts.k == 1 else f"{facts.k} targets"
+        lines = [
+            f"minimise   {self.objective}",
+            f"data       {facts.n:,} rows x {facts.d:,} columns, {kind}, {targets}",
+            f"solver     {self.chosen}: {self.reason}",
+            "considered",
+        ]
+        for candidate in self.candidates:
+            cost = candidate.cost
+            estimate = ""
+            if cost is not None:
+                estimate = (
+                    f"{_quantity(cost.seconds, 's'):>9}  {_quantity(cost.flops, 'flop'):>10}  "
+                    f"{_quantity(cost.memory, 'B'):>8}"
+                )
+            lines.append(f"  {candidate.solver:<20} {estimate:<32} {candidate.verdict}")
+        return "\n".join(lines)
+
+
+def _quantity(value: float, unit: str) -> str:
+    """A number with an SI prefix, three digits."""
+    if value == 0:
+        return f"0 {unit}"
+    prefixes = {-3: "n", -2: "u", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P"}
+    power = 0
+    while value >= 1000 and power < 5:
+        value, power = value / 1000, power + 1
+    while value < 1 and power > -3:
+        value, power = value * 1000, power - 1
+    return f"{value:.3g} {prefixes[power]}{unit}"
+
+
+def make_plan(problem: Problem, solver: str = "auto") -> Plan:
+    """List, estimate, choose.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : str, default="auto"
+        A solver's name overrides the choice (the pairing is still checked).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.design import as_design
+    >>> from trueline.losses import Squared
+    >>> from trueline.penalties import L2
+    >>> from trueline.planner import make_plan
+    >>> from trueline.problem import Problem
+    >>> problem = Problem(as_design(np.ones((100, 3))), np.ones((100, 1)), Squared(), L2(1.0))
+    >>> make_plan(problem).chosen
+    'cholesky'
+    """
+    facts = Facts.of(problem)
+    loss, penalty = problem.loss, problem.penalty
+    asked = None if solver == "auto" else as_solver(solver, loss, penalty)
+    open_ones: list[tuple[Solver, Cost]] = []
+    candidates: list[Candidate] = []
+    for candidate in SOLVERS.values():
+        trouble = missing(candidate, loss, penalty) or candidate.refuses(facts)
+        if trouble:
+            candidates.append(Candidate(candidate.name, candidate.title, None, trouble))
+            continue
+        cost = candidate.cost(facts)
+        verdict = "by name only" if candidate.is_textbook else "possible"
+        candidates.append(Candidate(candidate.name, candidate.title, cost, verdict))
+        if not candidate.is_textbook:
+            open_ones.append((candidate, cost))
+    if asked is not None:
+        chosen, reason = asked.name, "asked for by name"
+    else:
+        chosen, reason = _choose(problem, open_ones, candidates)
+    candidates = [
+        Candidate(c.solver, c.title, c.cost, "chosen") if c.solver == chosen else c
+        for c in candidates
+    ]
+    return Plan(chosen, reason, problem.formula, facts, tuple(candidates))
+
+
+def _choose(
+    problem: Problem, open_ones: list[tuple[Solver, Cost]], candidates: list[Candidate]
+) -> tuple[str, str]:
+    """The cheapest of those that remain, and the sentence that says why."""
+    if not open_ones:
+        # Better slow than not at all: fall back on what is otherwise there to be learned from.
+        slow = [c for c in candidates if c.cost is not None]
+        if not slow:
+            raise PairingError(
+                f"No solver can minimise the {problem.loss.name} loss with the "
+                f"{problem.penalty.name} penalty on data of shape {problem.design.shape}: "
+                + "; ".join(f"{c.solver} {c.verdict}" for c in candidates)
+                + "."
+            )
+        best = min(slow, key=lambda c: c.cost.seconds if c.cost else float("inf"))
+        return best.solver, "the only kind of solver for this loss and penalty"
+    open_ones = sorted(open_ones, key=lambda pair: pair[1].seconds)
+    solver, cost = open_ones[0]
+    if len(open_ones) == 1:
+        return solver.name, f"{solver.title}; the only solver that fits"
+    second, other = open_ones[1]
+    return solver.name, (
+        f"{solver.title}; estimated {_quantity(cost.seconds, 's')}, next best {second.name} "
+        f"{_quantity(other.seconds, 's')}"
+    )
+
+
+def execute(problem: Problem, plan: Plan, options: Options, monitor: Monitor) -> Solution:
+    """Run the chosen solver and time it."""
+    start = time.perf_counter()
+    solution = SOLVERS[plan.chosen].solve(problem, options, monitor)
+    solution.seconds = time.perf_counter() - start
+    return solution

@@ -1,0 +1,106 @@
+r"""Problem: the one place where an objective is written down.
+
+    minimise over W, b     sum_i s_i sum_t loss(y_it, x_i.W_t + b_t)  +  penalty(W)
+
+Sums, not means; weights s_i (weight 2 = row twice, weight 0 = row absent); the strength alpha is
+inside the penalty; the intercept b is never penalised. Every solver, certificate and test uses
+:meth:`Problem.objective` or quantities derived here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.design import Design
+from trueline.losses import Loss
+from trueline.penalties import Penalty
+
+__all__ = ["Problem"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Data, loss, penalty and whether there is an intercept.
+
+    Parameters
+    ----------
+    design : Design
+        The matrix X, of shape (n, d).
+    target : array of shape (n, k)
+        One column per target, float64.
+    loss : Loss
+    penalty : Penalty
+        With its strength.
+    fit_intercept : bool, default=True
+    weights : array of shape (n,), optional
+        Sample weights; None means one for each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.design import as_design
+    >>> from trueline.losses import Squared
+    >>> from trueline.penalties import L2
+    >>> from trueline.problem import Problem
+    >>> problem = Problem(as_design(np.eye(2)), np.array([[1.0], [0.0]]), Squared(), L2(1.0), False)
+    >>> problem.objective(np.array([[0.5], [0.0]]), np.zeros(1))
+    0.25
+    """
+
+    design: Design
+    target: Array
+    loss: Loss
+    penalty: Penalty
+    fit_intercept: bool = True
+    weights: Array | None = None
+
+    @property
+    def n_samples(self) -> int:
+        return self.design.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.design.shape[1]
+
+    @property
+    def n_targets(self) -> int:
+        return self.target.shape[1]
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.n_samples) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def formula(self) -> str:
+        """The objective in plain text."""
+        score = "z_i = x_i.w + b" if self.fit_intercept else "z_i = x_i.w"
+        weight = "" if self.weights is None else "s_i "
+        return f"sum_i {weight}[{self.loss.formula}] + {self.penalty.formula},  {score}"
+
+    def scores(self, W: Array, b: Array) -> Array:
+        """X W + b, of shape (n, k)."""
+        return self.design.matvec(W) + b
+
+    def weigh(self, values: Array) -> Array:
+        """Multiply rows by their weights."""
+        return values if self.weights is None else values * self.weights[:, None]
+
+    def objective(self, W: Array, b: Array) -> float:
+        """What is minimised, at coefficients W of shape (d, k) and intercepts b of shape (k,)."""
+        return float(self.objective_per_target(W, b).sum())
+
+    def objective_per_target(self, W: Array, b: Array) -> Array:
+        """The objective split by target; the targets do not interact."""
+        values = self.loss.value(self.target, self.scores(W, b))
+        return self.weigh(values).sum(axis=0) + self.penalty.value_per_target(W)
+
+    def loss_gradient(self, W: Array, b: Array) -> tuple[Array, Array, Array]:
+        """Gradient of the loss part: with respect to W, to b, and the per-row derivatives u."""
+        u = self.loss.gradient(self.target, self.scores(W, b))
+        weighted = self.weigh(u)
+        return self.design.rmatvec(weighted), weighted.sum(axis=0), u

@@ -1,0 +1,93 @@
+"""Solution: what every solver returns, and Status: how it ended, with advice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.moments import Moments
+from trueline.trace import Trace
+
+if TYPE_CHECKING:
+    from trueline.certificates import Certificate
+
+__all__ = ["Solution", "Status"]
+
+Array = NDArray[np.float64]
+
+
+class Status(Enum):
+    """How a fit ended. Each value is the explanation that reports and warnings print."""
+
+    SOLVED = "solved directly, to rounding"
+    CONVERGED = "the proven gap is below the tolerance"
+    STALLED = (
+        "progress stopped at the rounding level before the gap reached the tolerance: the "
+        "tolerance may be finer than double precision can prove on this data; standardise the "
+        "columns, or raise tol"
+    )
+    MAX_ITER = (
+        "the iteration limit was reached before the gap fell below the tolerance: raise max_iter, "
+        "raise tol, or standardise the columns; solver='auto' picks a faster method"
+    )
+    TIME_LIMIT = "the time limit was reached before the gap fell below the tolerance"
+    STOPPED = "a callback asked to stop"
+    DIVERGED = (
+        "the iterates became infinite or NaN: the step size is too large for this data; lower "
+        "eta0 (or leave it at None so that it is computed), or standardise the columns"
+    )
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the answer is as good as was asked for."""
+        return self in (Status.SOLVED, Status.CONVERGED)
+
+
+@dataclass
+class Solution:
+    """The same fields from every solver.
+
+    Attributes
+    ----------
+    coef : array of shape (d, k)
+    intercept : array of shape (k,)
+    status : Status
+    solver : str
+        Name of the solver that ran.
+    n_iter : int
+        Iterations, 1 for a direct solver.
+    certificate : Certificate
+        What is proven about the answer.
+    trace : Trace
+    notes : list of str
+        What happened that a person would want to know: rank, refinement, escalation.
+    moments : Moments, optional
+        The sufficient statistics, when the solver formed them.
+    rank : int, optional
+        Numerical rank of the (centred) design, when the solver determined it.
+    singular_values : array, optional
+        Of the (centred, weighted) design, when the solver determined them.
+    null_space : array of shape (d, d - rank), optional
+        Directions of the coefficients that the data do not determine.
+    seconds : float
+        Wall time of the solve.
+    """
+
+    coef: Array
+    intercept: Array
+    status: Status
+    solver: str
+    n_iter: int = 1
+    certificate: Certificate | None = None
+    trace: Trace = field(default_factory=Trace)
+    notes: list[str] = field(default_factory=list)
+    moments: Moments | None = None
+    rank: int | None = None
+    singular_values: Array | None = None
+    null_space: Array | None = None
+    seconds: float = 0.0
+    extra: dict[str, Any] = field(default_factory=dict)

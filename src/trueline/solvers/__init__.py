@@ -1,0 +1,1 @@
+"""Solvers: ways to the minimum, one per file, and the loop that the iterative ones share."""

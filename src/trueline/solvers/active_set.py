@@ -1,0 +1,117 @@
+r"""Nonnegative least squares by active sets, on the triangular factor of the normal equations.
+
+    minimise  1/2 w^T H w - c.w   over w >= 0,      H = G + A = R^T R
+
+is min || R w - R^{-T} c ||, a problem of d rows whatever the number of samples (C. L. Lawson,
+R. J. Hanson, "Solving Least Squares Problems", 1974, chapter 23). The coefficients that end up
+free are solved for once more, to the accuracy of the normal equations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.optimize import nnls
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.duality import certify_bounded
+from trueline.certificates.quadratic import certify_quadratic
+from trueline.moments import Moments
+from trueline.problem import Problem
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.cholesky import Cholesky
+from trueline.solvers.costs import SMALL_FACTOR_RATE, seconds
+from trueline.solvers.loop import Monitor
+from trueline.solvers.normal import NormalFactor, factor_normal_equations, power_of_two_scale
+from trueline.solvers.quadratic import (
+    curvature_matrix,
+    evidence_from_moments,
+    problem_moments,
+)
+
+__all__ = ["ActiveSet"]
+
+Array = NDArray[np.float64]
+
+
+class ActiveSet(Solver):
+    """Nonnegative least squares and ridge from moments."""
+
+    name = "active_set"
+    title = "active sets on the normal equations (w >= 0)"
+    needs_loss = frozenset({"quadratic"})
+    needs_penalty = frozenset({"quadratic", "nonnegative"})
+    accepts_penalty = frozenset({"nonnegative"})
+    proof = "quadratic"
+
+    def refuses(self, facts: Facts) -> str | None:
+        if facts.d > 5000:
+            return "active sets over more than 5000 columns"
+        return None
+
+    def cost(self, facts: Facts) -> Cost:
+        base = Cholesky().cost(facts)
+        work = 3.0 * facts.d**3 * facts.k
+        extra = seconds(work, SMALL_FACTOR_RATE / 5)
+        return Cost(base.flops + work, base.passes, base.memory, base.seconds + extra)
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        moments = problem_moments(problem)
+        if not moments.is_finite():
+            raise FloatingPointError("the sums of squares of the data are not finite")
+        curvature = curvature_matrix(problem)
+        W = np.empty((problem.n_features, problem.n_targets))
+        for t in range(problem.n_targets):
+            W[:, t] = _nonnegative(moments, curvature[:, t], moments.cross[:, t])
+        b = moments.y_mean - moments.x_mean @ W
+        return Solution(
+            W,
+            b,
+            Status.SOLVED,
+            self.name,
+            moments=moments,
+            certificate=_certify(problem, moments, W, b, curvature.min(axis=1)),
+        )
+
+
+def _nonnegative(moments: Moments, curvature: Array, cross: Array) -> Array:
+    """One target: active sets on the factor, then the free coefficients once more."""
+    d = len(cross)
+    diagonal = moments.gram.diagonal() + curvature
+    scale = np.where(diagonal > 0, power_of_two_scale(diagonal), 0.0)
+    H = (moments.gram * scale) * scale[:, None]
+    H.flat[:: d + 1] = diagonal * scale**2
+    right = scale * cross
+    try:
+        R = np.linalg.cholesky(H).T
+        w, _ = nnls(R, solve_triangular(R, right, trans=1), maxiter=max(100, 10 * d))
+    except np.linalg.LinAlgError:
+        # Singular: the symmetric root of the part that the data determine.
+        values, vectors = np.linalg.eigh(H)
+        keep = values > d * np.finfo(float).eps * max(values.max(initial=0.0), 1e-300)
+        root = np.sqrt(values[keep])
+        A = root[:, None] * vectors[:, keep].T
+        w, _ = nnls(A, (vectors[:, keep].T @ right) / root, maxiter=max(100, 10 * d))
+    free = w > 0
+    if free.any():
+        try:
+            again = np.linalg.solve(H[np.ix_(free, free)], right[free])
+        except np.linalg.LinAlgError:
+            again = w[free]
+        if (again >= 0).all():
+            w[free] = again
+    return scale * w
+
+
+def _certify(
+    problem: Problem, moments: Moments, W: Array, b: Array, curvature: Array
+) -> Certificate:
+    factor: NormalFactor | None = factor_normal_equations(moments, curvature)
+    if factor is None or factor.diagonal_coercivity <= 0:
+        return certify_bounded(problem, W, b)
+    evidence = evidence_from_moments(
+        problem, moments, W, b, factor.scale, factor.diagonal_coercivity
+    )
+    return certify_quadratic(problem, W, b, evidence)

@@ -1,0 +1,144 @@
+"""What a solver is: what it needs, what it would cost, and how it solves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from trueline.problem import Problem
+from trueline.solution import Solution
+from trueline.solvers.loop import Monitor
+
+__all__ = ["Cost", "Facts", "Options", "Solver"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the planner may look at: sizes and structure, never the numbers themselves."""
+
+    n: int
+    d: int
+    k: int
+    nonzeros: int
+    is_sparse: bool
+    fit_intercept: bool
+    has_weights: bool
+    strengths: int
+    unpenalised: bool
+    itemsize: int
+
+    @classmethod
+    def of(cls, problem: Problem) -> Facts:
+        """The facts of a problem."""
+        import numpy as np
+
+        curvature = np.atleast_1d(problem.penalty.curvature)
+        return cls(
+            n=problem.n_samples,
+            d=problem.n_features,
+            k=problem.n_targets,
+            nonzeros=problem.design.nonzeros,
+            is_sparse=problem.design.is_sparse,
+            fit_intercept=problem.fit_intercept,
+            has_weights=problem.weights is not None,
+            strengths=len(np.unique(curvature)),
+            unpenalised=bool((curvature == 0).any()),
+            itemsize=problem.design.dtype.itemsize,
+        )
+
+    @property
+    def density(self) -> float:
+        return self.nonzeros / max(1, self.n * self.d)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An estimate made before anything is computed.
+
+    Attributes
+    ----------
+    flops : float
+        Floating-point operations.
+    passes : float
+        How often the data are read.
+    memory : float
+        Bytes allocated beside the data.
+    seconds : float
+        Expected wall time on an ordinary machine (see :mod:`trueline.planner`).
+    """
+
+    flops: float
+    passes: float
+    memory: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller may ask of a solver; each solver reads what concerns it.
+
+    Attributes
+    ----------
+    tol : float
+        Stop when the proven gap is below ``tol`` times the objective of the zero model.
+    max_iter : int, optional
+        Iteration limit; None leaves it to the solver.
+    random_state : RandomState, int or None
+    eta0 : float, optional
+        First step of gradient methods; None computes it from the data.
+    schedule : str
+        How stochastic steps shrink: "constant", "inverse", "sqrt".
+    batch_size : int
+        Rows per step of mini-batch methods.
+    """
+
+    tol: float = 1e-6
+    max_iter: int | None = None
+    random_state: Any = None
+    eta0: float | None = None
+    schedule: str = "inverse"
+    batch_size: int = 32
+
+
+class Solver(ABC):
+    """A way to the minimum.
+
+    Attributes
+    ----------
+    name : str
+        By which it is asked for.
+    title : str
+        One line for tables.
+    needs_loss, needs_penalty : frozenset of str
+        Capabilities without which it cannot run.
+    accepts_penalty : frozenset of str
+        Restrictions it can honour (``"nonnegative"``).
+    is_direct : bool
+        Whether it ends after a fixed amount of work.
+    proof : str
+        The kind of certificate its answers carry.
+    is_textbook : bool
+        Whether it is here to be learned from: never chosen automatically, always by name.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    needs_loss: ClassVar[frozenset[str]] = frozenset()
+    needs_penalty: ClassVar[frozenset[str]] = frozenset()
+    accepts_penalty: ClassVar[frozenset[str]] = frozenset()
+    is_direct: ClassVar[bool] = True
+    proof: ClassVar[str] = "duality"
+    is_textbook: ClassVar[bool] = False
+
+    def refuses(self, facts: Facts) -> str | None:
+        """Why this solver cannot take a problem of such a shape; None if it can."""
+        return None
+
+    @abstractmethod
+    def cost(self, facts: Facts) -> Cost:
+        """What solving would cost."""
+
+    @abstractmethod
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        """Solve."""

@@ -1,0 +1,139 @@
+"""Least squares by the normal equations: one pass over the rows, then Cholesky."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.quadratic import Evidence
+from trueline.moments import Moments
+from trueline.problem import Problem
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.costs import GRAM_RATE, SMALL_FACTOR_RATE, SPARSE_READ, seconds
+from trueline.solvers.loop import Monitor
+from trueline.solvers.normal import NormalFactor, factor_normal_equations
+from trueline.solvers.qr import certify_groups, part_of, solve_by_rows
+from trueline.solvers.quadratic import (
+    curvature_matrix,
+    evidence_from_moments,
+    evidence_from_refined,
+    problem_moments,
+    same_strength_groups,
+)
+from trueline.solvers.refinement import can_refine, refine
+
+__all__ = ["Cholesky"]
+
+Array = NDArray[np.float64]
+
+# What M^T H M >= nu I must reach for the normal equations to be trusted.
+_PROVEN_ENOUGH = 0.5
+# Up to this many elements (times targets) refinement costs less than a millisecond: always do it.
+_ALWAYS_REFINE = 20_000
+# Beyond this condition number the squared error of the Gram matrix becomes visible (1e-10).
+_REFINE_CONDITION = 1e3
+
+
+class Cholesky(Solver):
+    """Normal equations from moments, refined where digits would be lost.
+
+    Memory beside the data: a few matrices of d x d, never a second copy of X. When the data are
+    too ill-conditioned for the Gram matrix (its proof fails) the rows are factored instead, and
+    the solution says so.
+    """
+
+    name = "cholesky"
+    title = "normal equations from one pass, Cholesky"
+    needs_loss = frozenset({"quadratic"})
+    needs_penalty = frozenset({"quadratic"})
+    proof = "quadratic"
+
+    def refuses(self, facts: Facts) -> str | None:
+        if facts.d > 30_000:
+            return f"a Gram matrix of {facts.d} x {facts.d} would take {facts.d**2 * 8e-9:.0f} GB"
+        return None
+
+    def cost(self, facts: Facts) -> Cost:
+        n, d, k = facts.n, facts.d, facts.k
+        if facts.is_sparse:
+            gram = facts.nonzeros * max(1.0, facts.density * d)
+            time = gram / (SPARSE_READ / 2) + d * d / 2e8
+        else:
+            gram = float(n) * d * (d + k)
+            time = gram / GRAM_RATE
+        factor = d**3 * (1.0 * facts.strengths) + 2.0 * d * d * k
+        memory = 8.0 * d * d * 6
+        penalty = 1.0
+        if n < d and facts.unpenalised:
+            penalty = 3.0  # singular for sure: the rows will have to be factored after all
+        total = time + seconds(factor, SMALL_FACTOR_RATE)
+        return Cost(2 * gram + factor, 1.0, memory, total * penalty)
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        moments = problem_moments(problem)
+        if not moments.is_finite():
+            raise FloatingPointError("the sums of squares of the data are not finite")
+        return solve_from_moments(problem, moments, self.name)
+
+
+def solve_from_moments(problem: Problem, moments: Moments, name: str) -> Solution:
+    """Solve given the moments; factor the rows if the normal equations cannot be trusted."""
+    d, k = problem.n_features, problem.n_targets
+    curvature = curvature_matrix(problem)
+    W, b = np.empty((d, k)), np.empty(k)
+    parts: list[tuple[Array, Evidence]] = []
+    notes: list[str] = []
+    for strength, targets in same_strength_groups(curvature):
+        factor = factor_normal_equations(moments, strength)
+        if factor is None or factor.coercivity < _PROVEN_ENOUGH:
+            solution = solve_by_rows(problem, "qr")
+            solution.moments = moments
+            solution.notes.insert(0, "normal equations too ill-conditioned: rows were factored")
+            return solution
+        part = problem if len(targets) == k else part_of(problem, targets, strength)
+        w, level, evidence, note = _solve_group(part, moments, factor, targets)
+        W[:, targets], b[targets] = w, level
+        parts.append((targets, evidence))
+        notes = notes or note
+    return Solution(
+        W,
+        b,
+        Status.SOLVED,
+        name,
+        notes=notes,
+        moments=moments,
+        rank=d,
+        certificate=certify_groups(problem, W, b, parts),
+    )
+
+
+def _solve_group(
+    problem: Problem, moments: Moments, factor: NormalFactor, targets: Array
+) -> tuple[Array, Array, Evidence, list[str]]:
+    """Coefficients, intercepts and evidence for targets of equal strength."""
+    cross, y_mean = moments.cross[:, targets], moments.y_mean[targets]
+    W = factor.solve(cross)
+    b = y_mean - moments.x_mean @ W
+    size = problem.design.nonzeros * len(targets)
+    notes = [f"condition number at most {factor.condition:.2g} (columns of equal norm)"]
+    if can_refine(problem) and (size <= _ALWAYS_REFINE or factor.condition > _REFINE_CONDITION):
+        refined = refine(
+            problem, W, b, factor.basis, moments.x_mean, curvature_matrix(problem)
+        )
+        notes.append(f"refined in doubled precision ({refined.steps} steps)")
+        evidence = evidence_from_refined(problem, refined, factor.basis, factor.coercivity, True)
+        return refined.coef, refined.intercept, evidence, notes
+    some = moments
+    if len(targets) != moments.n_targets:
+        from dataclasses import replace
+
+        some = replace(
+            moments,
+            cross=cross,
+            y_mean=y_mean,
+            y_square=moments.y_square[targets],
+            y_size=moments.y_size[targets],
+        )
+    evidence = evidence_from_moments(problem, some, W, b, factor.basis, factor.coercivity)
+    return W, b, evidence, notes

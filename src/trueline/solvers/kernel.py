@@ -1,0 +1,127 @@
+r"""Ridge in its dual (kernel) form, for designs with more columns than rows.
+
+    w = V^T c,      (V V^T + alpha I) c = y,      V = S^(1/2) (X - m)
+
+The system has one unknown per row. With V V^T = U diag(e) U^T every strength costs one product
+more. The identity is the matrix inversion lemma; C. Saunders, A. Gammerman, V. Vovk, "Ridge
+regression learning algorithm in dual variables", ICML 1998.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from trueline.certificates.quadratic import certify_quadratic
+from trueline.problem import Problem
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.costs import GRAM_RATE, SMALL_FACTOR_RATE, SPARSE_READ, seconds
+from trueline.solvers.loop import Monitor
+from trueline.solvers.qr import solve_by_rows
+from trueline.solvers.quadratic import curvature_matrix, evidence_from_rows
+
+__all__ = ["Kernel"]
+
+Array = NDArray[np.float64]
+
+
+class Kernel(Solver):
+    """Ridge by a system with one unknown per row."""
+
+    name = "kernel"
+    title = "dual form, one unknown per row"
+    needs_loss = frozenset({"quadratic"})
+    needs_penalty = frozenset({"quadratic"})
+    proof = "quadratic"
+
+    def refuses(self, facts: Facts) -> str | None:
+        if facts.unpenalised:
+            return "needs a positive strength for every coefficient"
+        if facts.n > 30_000:
+            return f"a kernel of {facts.n} x {facts.n} would take {facts.n**2 * 8e-9:.0f} GB"
+        return None
+
+    def cost(self, facts: Facts) -> Cost:
+        n, d = facts.n, facts.d
+        if facts.is_sparse:
+            product = facts.nonzeros * max(1.0, facts.density * n)
+            time = product / (SPARSE_READ / 2)
+        else:
+            product = float(n) * n * d
+            time = 2 * product / GRAM_RATE + n * d / 1e9
+        factor = facts.strengths * n**3 / 3.0 + 4.0 * n * n * facts.k
+        flops = 2 * product + factor + 8.0 * facts.nonzeros * facts.k
+        memory = 8.0 * (3.0 * n * n + (0 if facts.is_sparse else n * d))
+        return Cost(flops, 4.0, memory, time + seconds(factor, SMALL_FACTOR_RATE))
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        curvature = curvature_matrix(problem)
+        if (curvature != curvature[:1]).any():
+            return solve_by_rows(problem, "svd", use_svd=True)
+        design, weights = problem.design, problem.weights
+        d, k = problem.n_features, problem.n_targets
+        alpha = curvature[0] if d else np.ones(k)
+        mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
+        root = np.ones(problem.n_samples) if weights is None else np.sqrt(weights)
+        kernel = design.kernel(weights, mean if problem.fit_intercept else None)
+        solve = _solver_of(kernel, alpha)
+        if solve is None:
+            return solve_by_rows(problem, "svd", use_svd=True)
+        b = np.zeros(k)
+        if problem.fit_intercept:
+            b = problem.weigh(problem.target).sum(axis=0) / problem.total_weight
+
+        def back(right: Array) -> Array:
+            """V^T (V V^T + alpha)^{-1} right."""
+            dual = root[:, None] * solve(right)
+            return design.rmatvec(dual) - np.outer(mean, dual.sum(axis=0))
+
+        W = back(root[:, None] * (problem.target - b))
+        b = b - mean @ W
+        # One step of refinement: H^{-1} g = (g - V^T (V V^T + alpha)^{-1} V g) / alpha.
+        weighted = problem.weigh(problem.target - problem.scores(W, b))
+        slope = weighted.sum(axis=0) if problem.fit_intercept else np.zeros(k)
+        gradient = design.rmatvec(weighted) - np.outer(mean, slope) - alpha * W
+        inner = root[:, None] * (design.matvec(gradient) - mean @ gradient)
+        step = (gradient - back(inner)) / alpha
+        W = W + step
+        if problem.fit_intercept:
+            b = b + slope / problem.total_weight - mean @ step
+        evidence = evidence_from_rows(
+            problem, W, b, mean, np.ones(d), float(alpha.min(initial=np.inf))
+        )
+        return Solution(
+            W, b, Status.SOLVED, self.name, certificate=certify_quadratic(problem, W, b, evidence)
+        )
+
+
+def _solver_of(kernel: Array, alpha: Array):  # type: ignore[no-untyped-def]
+    """(K + alpha_t)^{-1} for each target t; None if alpha vanishes against the kernel."""
+    largest = float(np.trace(kernel))
+    if not np.isfinite(largest) or alpha.min() < 1e-14 * largest:
+        return None
+    strengths, group = np.unique(alpha, return_inverse=True)
+    if len(strengths) > 4:
+        values, vectors = np.linalg.eigh(kernel)
+        return lambda right: vectors @ (
+            (vectors.T @ right) / (np.maximum(values, 0.0)[:, None] + alpha)
+        )
+    factors = []
+    for strength in strengths:
+        shifted = kernel.copy()
+        shifted.flat[:: len(kernel) + 1] += strength
+        try:
+            factors.append(cho_factor(shifted, overwrite_a=True, check_finite=False))
+        except LinAlgError:
+            return None
+
+    def solve(right: Array) -> Array:
+        out = np.empty_like(right)
+        for g, factor in enumerate(factors):
+            columns = group.ravel() == g
+            out[:, columns] = cho_solve(factor, right[:, columns], check_finite=False)
+        return out
+
+    return solve

@@ -1,0 +1,106 @@
+r"""The normal equations, solved and proven from moments.
+
+    (G + A) w = c,     G centred Gram, c cross products, A the penalty's curvature
+
+Columns are first scaled by powers of two (exact in floating point) so that the diagonal is near
+one; then R^T R = T (G + A) T by Cholesky, and M = T R^{-1} gives the answer w = M M^T c.
+
+M is also the basis of the proof (:mod:`trueline.certificates.quadratic`). How far M^T (G + A) M
+can be from the identity is bounded beforehand: by the backward error of Cholesky's factorisation
+(Higham, theorem 10.3) and of the triangular inverse (Higham, section 14.2), and by the rounding of
+the moments themselves. If that bound does not prove a coercivity of one half, the data are too
+ill-conditioned for normal equations in double precision, and the caller must factor the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dtrtri
+
+from trueline.moments import Moments
+
+__all__ = ["NormalFactor", "factor_normal_equations", "power_of_two_scale"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def power_of_two_scale(squares: Array) -> Array:
+    """Powers of two t_j such that t_j^2 squares_j is about one (one where squares_j is zero)."""
+    exponent = np.frexp(squares)[1] // 2
+    return np.ldexp(1.0, np.where(squares > 0, -exponent, 0))
+
+
+@dataclass(frozen=True)
+class NormalFactor:
+    """M with M^T (G + A) M close to the identity, and how close that is proven to be.
+
+    Attributes
+    ----------
+    basis : array of shape (d, d)
+        M, upper triangular.
+    coercivity : float
+        nu with M^T (G + A) M >= nu I, proven; not positive if nothing could be proven.
+    scale : array of shape (d,)
+        T, powers of two.
+    diagonal_coercivity : float
+        nu with T (G + A) T >= nu I, proven; not positive if nothing could be proven.
+    condition : float
+        Estimate (from above) of the condition number of the scaled design.
+    """
+
+    basis: Array
+    coercivity: float
+    scale: Array
+    diagonal_coercivity: float
+    condition: float
+
+    def solve(self, right: Array) -> Array:
+        """(G + A)^{-1} right."""
+        return self.basis @ (self.basis.T @ right)
+
+
+def factor_normal_equations(moments: Moments, curvature: Array) -> NormalFactor | None:
+    """Factor the normal equations; None if the matrix is not numerically positive definite.
+
+    Parameters
+    ----------
+    moments : Moments
+    curvature : array of shape (d,)
+        The diagonal of A.
+    """
+    d = moments.n_features
+    diagonal = moments.gram.diagonal() + curvature
+    if not (diagonal > 0).all():
+        return None
+    scale = power_of_two_scale(diagonal)
+    hessian = moments.gram * scale
+    hessian *= scale[:, None]
+    hessian.flat[:: d + 1] = diagonal * scale**2
+    trace = float((diagonal * scale**2).sum())
+    R, info = dpotrf(hessian.T, lower=0, clean=1, overwrite_a=1)
+    if info != 0:
+        return None
+    inverse, info = dtrtri(R, lower=0)
+    if info != 0:
+        return None
+    norm_R, norm_inverse = float(np.linalg.norm(R)), float(np.linalg.norm(inverse))
+    residual = (d + 2) * _EPS * norm_R * norm_inverse  # of R R^{-1} = I, in the Frobenius norm
+    backward = 2 * (d + 3) * _EPS * trace
+    rounding = moments.unit * float((moments.x_size * scale**2).sum())
+    coercivity = -np.inf
+    if residual < 0.1:
+        residual *= 1.2
+        coercivity = (1 - residual) ** 2 - (backward + rounding) * norm_inverse**2
+    return NormalFactor(
+        basis=scale[:, None] * inverse,
+        coercivity=coercivity,
+        scale=scale,
+        # M = T R^{-1}: what holds for M holds for T up to the norm of R^{-1}.
+        diagonal_coercivity=coercivity / norm_inverse**2 if d else 1.0,
+        condition=norm_R * norm_inverse,
+    )

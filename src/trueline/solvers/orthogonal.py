@@ -1,0 +1,197 @@
+r"""The triangular factor of the rows, one block at a time, and what it tells of the rank.
+
+QR of stacked blocks needs each block once and no copy of the whole:
+
+    R_0 = sqrt(A),     R_j = R-factor of [R_{j-1}; S^(1/2) (X_j - m) T]
+
+(J. Demmel, L. Grigori, M. Hoemmen, J. Langou, "Communication-optimal parallel and sequential QR
+and LU factorizations", SIAM J. Sci. Comput. 34 (2012) A206-A239). The column of ones goes first,
+so that the rest of R is the factor of the exactly centred design whatever the rounding of m.
+
+Unlike the Gram matrix, R keeps the singular values of X to relative accuracy cond(X) eps, not its
+square. The rank is decided on columns of equal norm, from the singular values of R; the
+Moore-Penrose answer is the one of least norm in the original units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr, solve_triangular
+
+from trueline.certificates.verify import coercivity
+from trueline.problem import Problem
+from trueline.solvers.normal import power_of_two_scale
+from trueline.threads import run_strands
+
+__all__ = ["RowFactor", "factor_rows", "rank_tolerance", "triangular_factor"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def rank_tolerance(n: int, d: int) -> float:
+    """Singular values (of equilibrated columns) below this fraction of the largest are zero.
+
+    Rounding of a column of length n grows like sqrt(n) eps in practice; the factor 16 leaves room
+    for the factorisation's own errors while matrices of condition 1e12 are still full rank.
+    """
+    return 16 * np.sqrt(max(n, d)) * _EPS
+
+
+@dataclass(frozen=True)
+class RowFactor:
+    """What the rows' triangular factor says.
+
+    Attributes
+    ----------
+    basis : array of shape (d, rank)
+        M with M^T (X_c^T S X_c + A) M = I up to cond(X) eps.
+    coercivity : float
+        The proven part of that.
+    rank : int
+    pivots : array
+        Singular values, or pivots of QR, of the scaled design, descending.
+    scale : array of shape (d,)
+        T.
+    """
+
+    basis: Array
+    coercivity: float
+    rank: int
+    pivots: Array
+    scale: Array
+
+    @property
+    def condition(self) -> float:
+        """Ratio of the largest to the smallest pivot that counts."""
+        return float(self.pivots[0] / self.pivots[self.rank - 1]) if self.rank else 1.0
+
+    def null_space(self) -> Array:
+        """An orthonormal basis of the directions that the data do not determine."""
+        d = len(self.scale)
+        if self.rank == d:
+            return np.zeros((d, 0))
+        Q, _ = np.linalg.qr(self.basis / np.linalg.norm(self.basis, axis=0), mode="complete")
+        return Q[:, self.rank :]
+
+
+def triangular_factor(problem: Problem, mean: Array | None, scale: Array, curvature: Array) -> Array:
+    """The factor R of the module's text, without the row and column of the ones."""
+    design, weights = problem.design, problem.weights
+    n, d = design.shape
+    first = 0 if mean is None else 1
+    width = d + first
+    rows = max(2 * width, 512)
+    count = 1 if n * d * d < 20_000_000 else 4
+    cuts = np.linspace(0, n, count + 1).astype(int)
+    strands = [np.arange(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+
+    def work(strand: Array) -> Array:
+        R = np.zeros((0, width))
+        part = design if count == 1 else design.take(slice(strand[0], strand[-1] + 1))  # type: ignore[arg-type]
+        weight = weights if weights is None else weights[strand]
+        for where, block in part.blocks(rows):
+            V = np.ones((len(block), width))
+            np.multiply(block if mean is None else block - mean, scale, out=V[:, first:])
+            if weight is not None:
+                V *= np.sqrt(weight[where])[:, None]
+            R = np.linalg.qr(np.vstack([R, V]), mode="r")
+        return R
+
+    R = np.vstack(run_strands(work, strands))
+    lift = np.zeros((d, width))
+    lift[:, first:] = np.diag(np.sqrt(curvature) * scale)
+    R = np.linalg.qr(np.vstack([R, lift]), mode="r")
+    square = np.zeros((width, width))
+    square[: len(R)] = R
+    return square[first:, first:]
+
+
+def factor_rows(
+    problem: Problem, mean: Array | None, curvature: Array, *, use_svd: bool = False
+) -> RowFactor:
+    """Factor the rows; decides the rank and proves the coercivity.
+
+    Parameters
+    ----------
+    problem : Problem
+    mean : array of shape (d,), optional
+        Weighted mean of the rows; None without an intercept.
+    curvature : array of shape (d,)
+    use_svd : bool, default=False
+        Decide the rank by singular values always, not only when pivoted QR finds a small pivot.
+    """
+    n, d = problem.design.shape
+    scale = _column_scale(problem, mean, curvature)
+    wide = d > n and not curvature.any()
+    R = (_factor_of_transpose if wide else triangular_factor)(problem, mean, scale, curvature)
+    tolerance = rank_tolerance(n, d)
+    found = None if use_svd or wide else _pivoted(R, tolerance)
+    if found is None:
+        left, singular, right = np.linalg.svd(R, full_matrices=False)
+        rank = int(np.count_nonzero(singular > tolerance * singular.max(initial=0.0)))
+        # Of the transpose the left vectors belong to the columns of X.
+        inverse = (left[:, :rank] if wide else right[:rank].T) / singular[:rank]
+    else:
+        inverse, singular = found
+        rank = d
+    basis = scale[:, None] * inverse
+    if rank < d:
+        basis = _into_row_space(basis, inverse, scale)
+    weights = np.ones(n) if problem.weights is None else problem.weights
+    proven = coercivity(problem.design.blocks(2048), weights, basis, curvature, mean)
+    return RowFactor(basis, 0.9 * proven, rank, singular, scale)
+
+
+def _column_scale(problem: Problem, mean: Array | None, curvature: Array) -> Array:
+    """Powers of two that equalise the columns; zero for columns without variation."""
+    n = problem.n_samples
+    squares = problem.design.column_squares(problem.weights, mean)
+    if mean is not None:
+        # A constant column's centred squares are the rounding of its mean, not data.
+        squares = np.where(
+            squares <= (n * _EPS) ** 2 * problem.total_weight * mean**2, 0.0, squares
+        )
+    squares = squares + curvature
+    return np.where(squares > 0, power_of_two_scale(squares), 0.0)
+
+
+def _pivoted(R: Array, tolerance: float) -> tuple[Array, Array] | None:
+    """R^{-1} by QR with column pivoting and the pivots; None if a pivot is negligible."""
+    triangle, order = qr(R, mode="r", pivoting=True)
+    pivots = np.abs(triangle.diagonal())
+    if len(pivots) == 0 or pivots.min() <= tolerance * pivots.max():
+        return None
+    inverse = np.empty_like(R)
+    inverse[order] = solve_triangular(triangle, np.eye(len(R)))
+    return inverse, pivots
+
+
+def _factor_of_transpose(
+    problem: Problem, mean: Array | None, scale: Array, curvature: Array
+) -> Array:
+    """(S^(1/2) (X - m) T)^T whole, for designs with more columns than rows."""
+    V = problem.design.toarray()
+    V = (V if mean is None else V - mean) * scale
+    if problem.weights is not None:
+        V *= np.sqrt(problem.weights)[:, None]
+    return V.T
+
+
+def _into_row_space(basis: Array, inverse: Array, scale: Array) -> Array:
+    """Replace each direction by the one of least norm that has the same effect on the fit.
+
+    The row space in original units is spanned by T^{-1} V; projecting on it removes the parts of
+    the coefficients that the data do not see, which is the Moore-Penrose choice.
+    """
+    alive = scale > 0
+    space = np.zeros_like(inverse)
+    space[alive] = inverse[alive] / scale[alive, None]
+    # Equal column norms first: the singular values' range must not spoil the orthogonalisation.
+    space /= np.linalg.norm(space, axis=0)
+    Q, _ = np.linalg.qr(space)
+    return Q @ (Q.T @ basis)

@@ -1,0 +1,204 @@
+"""Least squares by orthogonal factorisation of the rows, refined in doubled precision."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.quadratic import Evidence, certify_quadratic
+from trueline.penalties import L2
+from trueline.problem import Problem
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.costs import dense_factor_rate, seconds
+from trueline.solvers.loop import Monitor
+from trueline.solvers.orthogonal import RowFactor, factor_rows
+from trueline.solvers.quadratic import (
+    curvature_matrix,
+    evidence_from_refined,
+    evidence_from_rows,
+    same_strength_groups,
+)
+from trueline.solvers.refinement import can_refine, refine
+
+__all__ = ["QR", "SVD", "certify_groups", "part_of", "solve_by_rows"]
+
+Array = NDArray[np.float64]
+
+
+def solve_by_rows(
+    problem: Problem,
+    solver: str,
+    *,
+    use_svd: bool = False,
+    X_low: Array | None = None,
+) -> Solution:
+    """Factor the rows, refine, certify; targets with different strengths one group at a time.
+
+    Parameters
+    ----------
+    problem : Problem
+        Squared loss with a quadratic penalty.
+    solver : str
+        Name to report.
+    use_svd : bool, default=False
+    X_low : array of shape (n, d), optional
+        Low parts of the design, if it is known to more than double precision.
+    """
+    d, k = problem.n_features, problem.n_targets
+    mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
+    centre = np.zeros(d) if mean is None else mean
+    curvature = curvature_matrix(problem)
+    W, b = np.zeros((d, k)), np.zeros(k)
+    factor: RowFactor | None = None
+    parts: list[tuple[Array, Evidence]] = []
+    steps = 0
+    for strength, targets in same_strength_groups(curvature):
+        part = problem if len(targets) == k else part_of(problem, targets, strength)
+        factor = factor_rows(part, mean, strength, use_svd=use_svd)
+        start, level = np.zeros((d, len(targets))), _level(part)
+        bend = curvature[:, targets]
+        if can_refine(part):
+            refined = refine(part, start, level, factor.basis, centre, bend, X_low)
+            steps = max(steps, refined.steps)
+            W[:, targets], b[targets] = refined.coef, refined.intercept
+            evidence = evidence_from_refined(
+                part, refined, factor.basis, factor.coercivity, factor.rank == d
+            )
+        else:
+            w, level = _plain_steps(part, start, level, factor.basis, centre, bend)
+            W[:, targets], b[targets] = w, level
+            evidence = evidence_from_rows(part, w, level, centre, factor.basis, factor.coercivity)
+            evidence = _mark(evidence, factor.rank == d)
+        parts.append((targets, evidence))
+    assert factor is not None
+    notes = [f"condition number about {factor.condition:.2g} (columns of equal norm)"]
+    if steps:
+        notes.append(f"refined in doubled precision ({steps} steps)")
+    if factor.rank < d:
+        notes.append(
+            f"rank {factor.rank} of {d}: {d - factor.rank} directions are not determined by the "
+            "data; the coefficients are those of least norm (Moore-Penrose)"
+        )
+    solution = Solution(
+        W, b, Status.SOLVED, solver, notes=notes, rank=factor.rank, null_space=factor.null_space()
+    )
+    solution.certificate = certify_groups(problem, W, b, parts)
+    return solution
+
+
+def part_of(problem: Problem, targets: Array, strength: Array) -> Problem:
+    """The same problem for some of the targets."""
+    penalty = L2(strength[:, None])
+    return replace(problem, target=problem.target[:, targets], penalty=penalty)
+
+
+def _level(problem: Problem) -> Array:
+    """The best constant: weighted means of the targets (zeros without an intercept)."""
+    if not problem.fit_intercept:
+        return np.zeros(problem.n_targets)
+    return problem.weigh(problem.target).sum(axis=0) / problem.total_weight
+
+
+def _mark(evidence: Evidence, is_global: bool) -> Evidence:
+    return replace(evidence, is_global=is_global)
+
+
+def _plain_steps(
+    problem: Problem, W: Array, b: Array, basis: Array, mean: Array, curvature: Array
+) -> tuple[Array, Array]:
+    """Newton steps with residuals in double precision, where exact products are not available."""
+    weight = problem.total_weight
+    for _ in range(3):
+        weighted = problem.weigh(problem.scores(W, b) - problem.target)
+        slope = weighted.sum(axis=0) if problem.fit_intercept else np.zeros_like(b)
+        gradient = problem.design.rmatvec(weighted) - mean[:, None] * slope + curvature * W
+        step = basis @ (basis.T @ gradient)
+        W = W - step
+        b = b - slope / weight + mean @ step
+    return W, b
+
+
+def certify_groups(
+    problem: Problem, W: Array, b: Array, parts: list[tuple[Array, Evidence]]
+) -> Certificate:
+    """One certificate for all targets.
+
+    The groups come in ascending order of strength, and more curvature only helps: the basis and
+    the coercivity proven for the first group hold for every other one.
+    """
+    if len(parts) == 1:
+        return certify_quadratic(problem, W, b, parts[0][1])
+    first = parts[0][1]
+    shapes = {
+        name: np.empty(W.shape if getattr(first, name).ndim == 2 else b.shape)
+        for name in (
+            "gradient",
+            "gradient_rounding",
+            "intercept_gradient",
+            "intercept_rounding",
+            "objective",
+            "objective_rounding",
+        )
+    }
+    for targets, evidence in parts:
+        for name, array in shapes.items():
+            array[..., targets] = getattr(evidence, name)
+    return certify_quadratic(problem, W, b, replace(first, **shapes))
+
+
+class QR(Solver):
+    """Orthogonal factorisation of row blocks with column pivoting.
+
+    A complete orthogonal decomposition when the rank is deficient. Slower than the normal
+    equations, and accurate where they are not.
+    """
+
+    name = "qr"
+    title = "QR of row blocks with column pivoting, refined"
+    needs_loss = frozenset({"quadratic"})
+    needs_penalty = frozenset({"quadratic"})
+    proof = "quadratic"
+
+    def refuses(self, facts: Facts) -> str | None:
+        if facts.is_sparse and facts.n * facts.d > 2e7:
+            return "would factor a large sparse matrix as a dense one"
+        if facts.d > 1.5 * facts.n and not facts.unpenalised and facts.d > 5000:
+            return "more columns than rows: the kernel form is smaller"
+        return None
+
+    def cost(self, facts: Facts) -> Cost:
+        n, d = max(facts.n, facts.d), min(facts.n, facts.d)
+        flops = 4.0 * n * d * d * facts.strengths + 30.0 * facts.n * facts.d * 6 * facts.k
+        memory = 8.0 * (3 * d * d + (facts.n * facts.d if facts.d > facts.n else 0))
+        return Cost(flops, 6.0, memory, seconds(flops, rate=dense_factor_rate(d)))
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        return solve_by_rows(problem, self.name)
+
+
+class SVD(Solver):
+    """Singular value decomposition of the triangular factor of the rows."""
+
+    name = "svd"
+    title = "singular value decomposition, refined; minimum norm"
+    needs_loss = frozenset({"quadratic"})
+    needs_penalty = frozenset({"quadratic"})
+    proof = "quadratic"
+
+    def refuses(self, facts: Facts) -> str | None:
+        return QR().refuses(facts)
+
+    def cost(self, facts: Facts) -> Cost:
+        base = QR().cost(facts)
+        d = min(facts.n, facts.d)
+        flops = base.flops + 20.0 * d**3
+        return Cost(
+            flops, base.passes, base.memory, base.seconds + seconds(20.0 * d**3, rate=8e9)
+        )
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        return solve_by_rows(problem, self.name, use_svd=True)

@@ -1,0 +1,169 @@
+"""What all least-squares solvers share: strengths, intercepts, evidence, the finished solution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.quadratic import Evidence
+from trueline.moments import Moments
+from trueline.problem import Problem
+from trueline.solvers.refinement import Refined
+
+__all__ = [
+    "curvature_matrix",
+    "evidence_from_moments",
+    "evidence_from_rows",
+    "evidence_from_refined",
+    "problem_moments",
+    "same_strength_groups",
+]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def curvature_matrix(problem: Problem) -> Array:
+    """The penalty's curvature for each coefficient and target, of shape (d, k)."""
+    shape = (problem.n_features, problem.n_targets)
+    return np.broadcast_to(np.asarray(problem.penalty.curvature, dtype=np.float64), shape)
+
+
+def same_strength_groups(curvature: Array) -> Iterator[tuple[Array, Array]]:
+    """Targets that share a curvature, as (curvature of shape (d,), indices of the targets)."""
+    if curvature.strides[1] == 0 or curvature.shape[1] == 1:
+        yield curvature[:, 0], np.arange(curvature.shape[1])
+        return
+    unique, group = np.unique(curvature, axis=1, return_inverse=True)
+    group = group.ravel()
+    for g in range(unique.shape[1]):
+        yield unique[:, g], np.flatnonzero(group == g)
+
+
+def problem_moments(problem: Problem) -> Moments:
+    """Moments about the mean with an intercept, about zero without."""
+    moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+    return moments if problem.fit_intercept else moments.about_zero()
+
+
+def evidence_from_moments(
+    problem: Problem,
+    moments: Moments,
+    W: Array,
+    b: Array,
+    basis: Array,
+    coercivity: float,
+) -> Evidence:
+    """Gradient, objective and their rounding from the moments, without reading the rows.
+
+    A nearly perfect fit cancels in the moments; then the rows are read once.
+    """
+    curvature = curvature_matrix(problem)
+    gradient, rounding = moments.gradient(W)
+    bend = curvature * W
+    gradient = gradient + bend
+    rounding = rounding + 4 * _EPS * np.abs(bend)
+    weight = moments.weight
+    slope, slope_rounding = np.zeros_like(b), np.zeros_like(b)
+    reach = np.abs(moments.x_mean) @ np.abs(W) + np.abs(moments.y_mean)
+    spread = (np.sqrt(moments.x_size) @ np.abs(W) + np.sqrt(moments.y_size)) / np.sqrt(weight)
+    if problem.fit_intercept:
+        slope = weight * (b + moments.x_mean @ W - moments.y_mean)
+        units = (len(W) + 8) * _EPS
+        slope_rounding = weight * (units * (reach + np.abs(b)) + moments.unit * spread)
+    square, square_rounding = moments.residual_square(W)
+    penalty = problem.penalty.value_per_target(W)
+    objective = 0.5 * square + penalty
+    objective_rounding = 0.5 * square_rounding + (len(W) + 4) * _EPS * penalty
+    if problem.fit_intercept:
+        objective = objective + 0.5 * slope**2 / weight
+        objective_rounding = objective_rounding + (np.abs(slope) + slope_rounding) * (
+            slope_rounding / weight
+        )
+    if (objective_rounding > 1e-7 * objective).any():
+        objective, objective_rounding = objective_from_rows(problem, W, b, spread + reach)
+    return Evidence(
+        gradient=gradient,
+        gradient_rounding=rounding,
+        intercept_gradient=slope,
+        intercept_rounding=slope_rounding,
+        objective=objective,
+        objective_rounding=objective_rounding,
+        basis=basis,
+        coercivity=coercivity,
+    )
+
+
+def objective_from_rows(
+    problem: Problem, W: Array, b: Array, reach: Array
+) -> tuple[Array, Array]:
+    """The objective by reading the rows; reach bounds the root mean square of abs(X) abs(W)."""
+    objective = problem.objective_per_target(W, b)
+    n, d = problem.design.shape
+    # Each residual errs by (d + 4) eps times its reach; sums of squares pass that on.
+    off = (d + 4) * _EPS * 2 * (reach + np.abs(b)) * np.sqrt(problem.total_weight)
+    rounding = np.sqrt(2 * objective) * off + 0.5 * off**2
+    return objective, rounding + (np.log2(n + 2) + 130) * _EPS * objective
+
+
+def evidence_from_rows(
+    problem: Problem, W: Array, b: Array, mean: Array, basis: Array, coercivity: float
+) -> Evidence:
+    """Gradient, objective and rounding by reading the rows in double precision."""
+    curvature = curvature_matrix(problem)
+    n, d = problem.design.shape
+    scores = problem.scores(W, b)
+    residual = scores - problem.target
+    weighted = problem.weigh(residual)
+    slope = weighted.sum(axis=0) if problem.fit_intercept else np.zeros_like(b)
+    gradient = problem.design.rmatvec(weighted) - mean[:, None] * slope + curvature * W
+    root = np.sqrt(problem.design.column_squares(problem.weights, None))
+    y_root = np.sqrt(problem.weigh(problem.target**2).sum(axis=0))
+    reach = root @ np.abs(W) + y_root + np.abs(b) * np.sqrt(problem.total_weight)
+    r_root = np.sqrt((weighted * residual).sum(axis=0))
+    # A product over n rows in blocks of at most 4096, and residuals that err by (d + 4) eps.
+    off = (d + 4) * _EPS * reach + (min(n, 4096) + n / 4096 + 16) * _EPS * r_root
+    rounding = root[:, None] * off + 4 * _EPS * np.abs(curvature * W)
+    slope_rounding = np.zeros_like(b)
+    if problem.fit_intercept:
+        slope_rounding = np.sqrt(problem.total_weight) * off
+        mean_root = root[:, None] / np.sqrt(problem.total_weight)
+        units = (min(n, 4096) + n / 4096 + 16) * _EPS
+        rounding = rounding + units * mean_root * (np.abs(slope) + slope_rounding)
+        rounding = rounding + np.abs(mean)[:, None] * slope_rounding
+    objective = 0.5 * (weighted * residual).sum(axis=0) + problem.penalty.value_per_target(W)
+    objective_off = (d + 4) * _EPS * reach
+    objective_rounding = np.sqrt(2 * objective) * objective_off + 0.5 * objective_off**2
+    return Evidence(
+        gradient=gradient,
+        gradient_rounding=rounding,
+        intercept_gradient=slope,
+        intercept_rounding=slope_rounding,
+        objective=objective,
+        objective_rounding=objective_rounding + (np.log2(n + 2) + 130) * _EPS * objective,
+        basis=basis,
+        coercivity=coercivity,
+    )
+
+
+def evidence_from_refined(
+    problem: Problem, refined: Refined, basis: Array, coercivity: float, is_global: bool
+) -> Evidence:
+    """Evidence from exactly evaluated gradients."""
+    penalty = problem.penalty.value_per_target(refined.coef)
+    objective = 0.5 * refined.residual_square + penalty
+    n, d = problem.design.shape
+    return Evidence(
+        gradient=refined.gradient,
+        gradient_rounding=refined.gradient_rounding,
+        intercept_gradient=refined.intercept_gradient,
+        intercept_rounding=refined.intercept_rounding,
+        objective=objective,
+        objective_rounding=(np.log2(n + 2) + 16 + d) * _EPS * objective,
+        basis=basis,
+        coercivity=coercivity,
+        is_global=is_global,
+    )

@@ -1,0 +1,183 @@
+r"""Iterative refinement: Newton steps on exactly evaluated gradients.
+
+Given any M with M M^T close to the inverse Hessian (on the span of M), repeat
+
+    r  = y - X w - b                      in doubled precision
+    g  = -X^T S r + A w,   h = -sum s r   in doubled precision
+    w <- w - M M^T (g - m h)
+    b <- b - h / W - m.(step of w)        m the weighted mean of the rows, W the total weight
+
+Each step divides the error by about 1 / (cond(X) eps), so that two or three steps give every
+coefficient to the last digit that double precision can hold, as long as cond(X) eps < 1. The
+argument is that of A. Bjorck, "Iterative refinement of linear least squares solutions I", BIT 7
+(1967) 257-278; the residual is not iterated on because it is evaluated to twice the digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.design.dense import DenseDesign
+from trueline.precision import (
+    residual_doubled,
+    sum_doubled,
+    transposed_product_doubled,
+    two_product,
+    two_sum,
+)
+from trueline.problem import Problem
+
+__all__ = ["Refined", "can_refine", "refine"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_MAX_STEPS = 12
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Coefficients after refinement, and the exactly evaluated gradient there.
+
+    The gradient is that at the best intercept for w (``gradient``), with the derivative in b
+    beside it; roundings bound the errors of both.
+    """
+
+    coef: Array
+    intercept: Array
+    gradient: Array
+    gradient_rounding: Array
+    intercept_gradient: Array
+    intercept_rounding: Array
+    residual_square: Array
+    steps: int
+
+
+def can_refine(problem: Problem) -> bool:
+    """Whether exact products are available for this design."""
+    return isinstance(problem.design, DenseDesign)
+
+
+def refine(
+    problem: Problem,
+    W: Array,
+    b: Array,
+    basis: Array,
+    mean: Array,
+    curvature: Array,
+    X_low: Array | None = None,
+) -> Refined:
+    """Refine every target.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a dense design.
+    W, b : arrays of shape (d, k) and (k,)
+        Where to start.
+    basis : array of shape (d, r) or list of such, one per target
+        M of the module's text.
+    mean : array of shape (d,)
+        Weighted mean of the rows; zeros without an intercept.
+    curvature : array of shape (d, k)
+    X_low : array of shape (n, d), optional
+        Low parts of the design, if it is known to more than double precision.
+    """
+    design = problem.design
+    assert isinstance(design, DenseDesign)
+    d, k = W.shape
+    out = [np.empty_like(W), np.empty_like(W), np.empty_like(W)]
+    rows = [np.empty(k) for _ in range(4)]
+    steps = 0
+    for t in range(k):
+        one = _Target(problem, design.X, t, mean, curvature[:, t], X_low)
+        w, beta, done = _refine_one(one, W[:, t], float(b[t]), basis)
+        steps = max(steps, done)
+        for array, value in zip(out, (w, one.g, one.g_rounding), strict=True):
+            array[:, t] = value
+        for array, value in zip(
+            rows, (beta, one.h, one.h_rounding, one.residual_square), strict=True
+        ):
+            array[t] = value
+    return Refined(out[0], rows[0], out[1], out[2], rows[1], rows[2], rows[3], steps)
+
+
+def _refine_one(one: _Target, w: Array, b: float, basis: Array) -> tuple[Array, float, int]:
+    """Newton steps until a step no longer changes a digit, or no longer shrinks."""
+    previous = np.inf
+    for step in range(_MAX_STEPS):
+        one.evaluate(w, b)
+        dw = -(basis @ (basis.T @ one.g))
+        db = one.intercept_step(dw)
+        reach = np.abs(w) + np.finfo(float).tiny
+        size = float(np.linalg.norm(basis.T @ one.g)) + abs(one.h)
+        settled = (np.abs(dw) <= 0.25 * _EPS * reach).all() and abs(db) <= 0.25 * _EPS * abs(b)
+        if settled or not np.isfinite(size) or size > 0.5 * previous:
+            return w, b, step
+        new_w, new_b = w + dw, b + db
+        if (new_w == w).all() and new_b == b:
+            return w, b, step
+        w, b, previous = new_w, new_b, size
+    one.evaluate(w, b)
+    return w, b, _MAX_STEPS
+
+
+class _Target:
+    """Exact evaluation of gradient and residual for one target."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        X: Array,
+        t: int,
+        mean: Array,
+        curvature: Array,
+        X_low: Array | None,
+    ) -> None:
+        self.X, self.X_low = X, X_low
+        self.y = problem.target[:, t]
+        self.s = problem.weights
+        self.weight = problem.total_weight
+        self.mean, self.curvature = mean, curvature
+        self.fit_intercept = problem.fit_intercept
+        n, d = X.shape
+        self.units = 8 * (n + d) * _EPS**2
+        # Magnitudes for the rounding bounds: root sums of squares, by Cauchy and Schwarz.
+        weights = np.ones(n) if self.s is None else self.s
+        self.x_root = np.sqrt(problem.design.column_squares(self.s, None))
+        self.y_root = float(np.sqrt(weights @ self.y**2))
+
+    def evaluate(self, w: Array, b: float) -> None:
+        """Gradient g (at the best intercept), derivative h in b, and their rounding."""
+        hi, lo = residual_doubled(self.X, w, b, self.y, self.X_low)
+        square = hi * hi
+        self.residual_square = float(square.sum() if self.s is None else self.s @ square)
+        if self.s is not None:
+            hi, error = two_product(hi, self.s)
+            hi, lo = two_sum(hi, error + lo * self.s)
+        g_hi, g_lo = transposed_product_doubled(self.X, hi, lo, self.X_low)
+        bend, bend_lo = two_product(self.curvature, w)
+        g_hi, error = two_sum(bend, -g_hi)
+        g = g_hi + (error + (bend_lo - g_lo))
+        reach = self.x_root @ np.abs(w) + self.y_root + abs(b) * np.sqrt(self.weight)
+        self.g_rounding = self.units * self.x_root * reach + 2 * _EPS * np.abs(g)
+        self.h, self.h_rounding = 0.0, 0.0
+        if self.fit_intercept:
+            total, rest = sum_doubled(hi)
+            self.h = -float(total + (rest + lo.sum()))
+            self.h_rounding = self.units * np.sqrt(self.weight) * reach + 2 * _EPS * abs(self.h)
+            # About the exact mean; the mean's own rounding multiplies a vanishing h.
+            off = abs(self.h) + self.h_rounding
+            n = len(self.y)
+            self.g_rounding += (4 * n * _EPS) * self.x_root * off / np.sqrt(self.weight)
+            g = g - self.mean * self.h
+        self.g = g
+
+    def intercept_step(self, dw: Array) -> float:
+        """The change of b that goes with a change of w."""
+        if not self.fit_intercept:
+            return 0.0
+        return float(-self.h / self.weight - self.mean @ dw)

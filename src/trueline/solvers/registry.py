@@ -1,0 +1,107 @@
+"""The solvers by name, and the one place where a loss, a penalty and a solver are paired."""
+
+from __future__ import annotations
+
+from trueline.errors import PairingError
+from trueline.losses import LOSSES, Loss
+from trueline.penalties import PENALTIES, NonNegative, Penalty
+from trueline.solvers.active_set import ActiveSet
+from trueline.solvers.base import Solver
+from trueline.solvers.cholesky import Cholesky
+from trueline.solvers.conjugate_gradient import ConjugateGradient
+from trueline.solvers.gradient_descent import GradientDescent
+from trueline.solvers.kernel import Kernel
+from trueline.solvers.lsmr import LSMR
+from trueline.solvers.proximal_gradient import ProximalGradient
+from trueline.solvers.qr import QR, SVD
+from trueline.solvers.stochastic_gradient import MiniBatch, StochasticGradient
+
+__all__ = ["SOLVERS", "as_solver", "missing", "pairing_table", "solvers_for"]
+
+SOLVERS: dict[str, Solver] = {
+    solver.name: solver
+    for solver in (
+        Cholesky(),
+        QR(),
+        SVD(),
+        Kernel(),
+        ConjugateGradient(),
+        LSMR(),
+        ActiveSet(),
+        ProximalGradient(),
+        GradientDescent(),
+        StochasticGradient(),
+        MiniBatch(),
+    )
+}
+
+
+def missing(solver: Solver, loss: Loss, penalty: Penalty) -> str | None:
+    """What keeps this solver from this pair, in words; None if nothing does."""
+    lacks = [f"a {need} loss" for need in sorted(solver.needs_loss - loss.capabilities)]
+    lacks += [f"a {need} penalty" for need in sorted(solver.needs_penalty - penalty.capabilities)]
+    if "nonnegative" in penalty.capabilities and "nonnegative" not in solver.accepts_penalty:
+        lacks.append("coefficients of either sign")
+    return f"needs {' and '.join(lacks)}" if lacks else None
+
+
+def solvers_for(loss: Loss, penalty: Penalty) -> list[Solver]:
+    """The solvers that can minimise this pair."""
+    return [solver for solver in SOLVERS.values() if missing(solver, loss, penalty) is None]
+
+
+def as_solver(name: str, loss: Loss, penalty: Penalty) -> Solver:
+    """A solver by name, checked against the pair.
+
+    Raises
+    ------
+    PairingError
+        Saying what is missing and which solvers work.
+
+    Examples
+    --------
+    >>> from trueline.losses import Squared
+    >>> from trueline.penalties import L1
+    >>> from trueline.solvers.registry import as_solver
+    >>> as_solver("cholesky", Squared(), L1())
+    Traceback (most recent call last):
+        ...
+    trueline.errors.PairingError: solver='cholesky' cannot minimise the squared loss with the l1 \
+penalty: it needs a quadratic penalty. Solvers that can: proximal_gradient.
+    """
+    working = ", ".join(solver.name for solver in solvers_for(loss, penalty)) or "none"
+    if name not in SOLVERS:
+        raise PairingError(
+            f"solver={name!r} is not known. Solvers for the {loss.name} loss with the "
+            f"{penalty.name} penalty: auto, {working}."
+        )
+    trouble = missing(SOLVERS[name], loss, penalty)
+    if trouble:
+        raise PairingError(
+            f"solver={name!r} cannot minimise the {loss.name} loss with the {penalty.name} "
+            f"penalty: it {trouble}. Solvers that can: {working}."
+        )
+    return SOLVERS[name]
+
+
+def pairing_table() -> list[dict[str, str]]:
+    """Every loss x penalty with its solvers and kinds of proof, for the documentation."""
+    rows = []
+    penalties = [cls() for cls in PENALTIES.values() if cls is not NonNegative]
+    penalties += [NonNegative(base) for base in penalties]
+    for loss_class in LOSSES.values():
+        loss = loss_class()
+        for penalty in penalties:
+            solvers = solvers_for(loss, penalty)
+            name = penalty.name
+            if isinstance(penalty, NonNegative):
+                name = f"{penalty.base.name}, w >= 0"
+            rows.append(
+                {
+                    "loss": loss.name,
+                    "penalty": name,
+                    "solvers": ", ".join(solver.name for solver in solvers),
+                    "proof": ", ".join(dict.fromkeys(solver.proof for solver in solvers)),
+                }
+            )
+    return rows
