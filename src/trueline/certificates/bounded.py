@@ -59,7 +59,9 @@ def bounded_gap(
         gap = ((np.abs(gradient) + error) * radius).sum(axis=0)
     reach = intercept_radius(problem, b)
     if problem.fit_intercept:
-        gap = gap + (np.abs(at.slope) + at.slope_rounding) * reach
+        # The checker sums the slope as it sums any column.
+        ones = np.sqrt(rounding.weight) * (rounding.accuracy.column_terms + 4) * _EPS * at.size
+        gap = gap + (np.abs(at.slope) + at.slope_rounding + ones) * reach
     return Bound(gap * (1 + 1e-10), radius, reach)
 
 

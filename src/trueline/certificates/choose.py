@@ -29,6 +29,7 @@ __all__ = ["Prover", "certify", "gap_at"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+_NEXT_TO_ZERO = 1e-150  # far below any correlation, far above underflow of its ratios
 
 
 class Prover:
@@ -150,7 +151,7 @@ def _choose(
             proven = float((least * basis**2).min(initial=np.inf)) * (1 - 8 * _EPS)
             return "quadratic", basis, proven if np.isfinite(proven) else 1.0
     # A domain that ends at zero makes every rounded dual point infeasible.
-    around_zero = penalty.dual_scale(np.full(shape, np.finfo(np.float64).tiny))
+    around_zero = penalty.dual_scale(np.full(shape, _NEXT_TO_ZERO))
     if "conjugate" in problem.loss.capabilities & penalty.capabilities and (around_zero == 1).all():
         return "duality", np.empty(0), 0.0
     return "bounded", np.empty(0), 0.0

@@ -341,7 +341,7 @@ def _gradient_double(
         r = s * (z - rows.y[where])
         reach = s * (np.abs(block) @ np.abs(W) + np.abs(b) + np.abs(rows.y[where]))
         centred = block - mean
-        magnitude = (rows.d + 4) * _EPS * reach + (_ROWS + 4) * _EPS * np.abs(r)
+        magnitude = (rows.d + 4) * _EPS * reach + (min(rows.n, _ROWS) + 4) * _EPS * np.abs(r)
         g += centred.T @ r
         size += (np.abs(centred) + 2 * _EPS * np.abs(mean)).T @ magnitude
         slope += r.sum(axis=0)
@@ -449,8 +449,9 @@ def _check_duality(certificate: Certificate, rows: _Rows) -> list[Check]:
         V -= block.T @ weighted[where]
         size += np.abs(block).T @ np.abs(weighted[where])
     error = (min(rows.n, _ROWS) + rows.n / _ROWS + 4) * _EPS * size
-    # Shrink until even the worst rounding of V is inside the domain of p*.
-    outer = np.sign(V) * (np.abs(V) + error)
+    # Shrink until even the worst rounding of V is inside the domain of p*. A penalty for
+    # nonnegative coefficients looks at the positive side alone: near zero, V goes there.
+    outer = np.where(V > -error, np.abs(V) + error, V - error)
     shrink = penalty.dual_scale(outer) * (1 - 8 * _EPS)
     conjugate = rows.s[:, None] * loss.conjugate(rows.y, u * shrink)
     lower = -conjugate.sum(axis=0) - penalty.conjugate_per_target(outer * shrink)
@@ -477,12 +478,13 @@ def _check_bounded(certificate: Certificate, rows: _Rows) -> list[Check]:
         return [Check("radius", f"shape {W.shape}", f"shape {radius.shape}", False)]
     g, size = certificate.penalty.gradient(W), np.zeros_like(W)
     slope, slope_size = np.zeros_like(b), np.zeros_like(b)
+    terms = min(rows.n, _ROWS) + rows.n / _ROWS + 4
     for where, block in rows:
         z, s = block @ W + b, rows.s[where, None]
         u = s * loss.gradient(rows.y[where], z)
         reach = s * (np.abs(block) @ np.abs(W) + np.abs(b))
         bend = min(loss.curvature_bound, 1e300)
-        error = (rows.d + 4) * _EPS * reach * bend + (_ROWS + 4) * _EPS * np.abs(u)
+        error = (rows.d + 4) * _EPS * reach * bend + terms * _EPS * np.abs(u)
         g = g + block.T @ u
         size += np.abs(block).T @ error
         slope += u.sum(axis=0)

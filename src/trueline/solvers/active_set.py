@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.duality import certify_bounded
+from trueline.certificates.bounded import certify_bounded
 from trueline.certificates.quadratic import certify_quadratic
 from trueline.moments import Moments
 from trueline.problem import Problem
