@@ -118,10 +118,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     Examples
     --------
     >>> import os, tempfile
+    >>> from pathlib import Path
     >>> from trueline import load
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "notes.txt")
-    ...     _ = open(path, "w").write("not a model")
+    ...     path = Path(folder, "notes.txt")
+    ...     _ = path.write_text("not a model")
     ...     try:
     ...         load(path)
     ...     except ValueError as error:

@@ -1,0 +1,225 @@
+"""What a column of text is: numbers, yes or no, categories, or something a model cannot use."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BOOLEANS", "MISSING", "Column", "Guess", "guess_kind", "guess_task"]
+
+#: Cells that say "no value". Case matters where a word could be a category.
+MISSING = frozenset({"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None"})
+
+#: Pairs of words (false first) that make a column boolean, compared in lower case.
+BOOLEANS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
+
+_ROW_NUMBER_NAMES = frozenset({"id", "index", "row", "rowid", "row_id", "rownames", "unnamed: 0"})
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?$")
+
+# A category with more levels than this would need a very long table to be worth its columns.
+_FEW_LEVELS = 50
+_MANY_LEVELS = 200
+_ROWS_PER_LEVEL = 20
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column as it stands in the file.
+
+    Attributes
+    ----------
+    name : str
+    cells : sequence of str
+        One text per row.
+    lines : sequence of int
+        The line of the file on which each row ends, for error messages.
+    decimal_comma : bool
+        Whether ``1,5`` is a number.
+
+    Examples
+    --------
+    >>> from trueline.table import Column, guess_kind
+    >>> column = Column("size", ["1.5", "NA", "2"])
+    >>> column.numbers, column.missing
+    (array([1.5, nan, 2. ]), 1)
+    >>> guess_kind(column).kind
+    'number'
+    """
+
+    name: str
+    cells: Sequence[str]
+    lines: Sequence[int] = ()
+    decimal_comma: bool = False
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64] | None:
+        """The column as numbers, NaN where a value is missing; None if it is not numeric."""
+        cells = self.cells
+        if "_" in "".join(cells):
+            return None  # Python reads 1_000 as a number; in a table it is a name
+        try:
+            return np.fromiter(map(float, cells), np.float64, len(cells))
+        except ValueError:
+            read = _number_with_comma if self.decimal_comma else _number
+        try:
+            return np.fromiter(map(read, cells), np.float64, len(cells))
+        except ValueError:
+            return None
+
+    @cached_property
+    def codes(self) -> NDArray[np.intp]:
+        """For each row the position of its value in :attr:`levels`; -1 where it is missing."""
+        position = {level: index for index, level in enumerate(self.levels)}
+        found = {cell: position.get(cell.strip(), -1) for cell in dict.fromkeys(self.cells)}
+        return np.fromiter(map(found.__getitem__, self.cells), np.intp, len(self.cells))
+
+    @cached_property
+    def levels(self) -> tuple[str, ...]:
+        """The different values that are not missing, in alphabetical order."""
+        different = {cell.strip() for cell in dict.fromkeys(self.cells)}
+        return tuple(sorted(different - MISSING))
+
+    @cached_property
+    def missing(self) -> int:
+        """How many rows have no value."""
+        if self.numbers is not None:
+            return int(np.isnan(self.numbers).sum())
+        return int((self.codes < 0).sum())
+
+    def line(self, row: int) -> str:
+        """Where a row is, for people."""
+        return f"line {self.lines[row]}" if len(self.lines) else f"row {row + 1}"
+
+
+def _number(cell: str) -> float:
+    cell = cell.strip()
+    return math.nan if cell in MISSING else float(cell)
+
+
+def _number_with_comma(cell: str) -> float:
+    return _number(cell.replace(",", ".", 1))
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a column seems to be, and why.
+
+    Attributes
+    ----------
+    kind : {"number", "boolean", "category", "constant", "identifier", "text", "date", "empty"}
+        The first three can be used in a model.
+    reason : str
+        In words, for tables and notes.
+    """
+
+    kind: str
+    reason: str
+
+    @property
+    def usable(self) -> bool:
+        """Whether a model can use it as it is."""
+        return self.kind in ("number", "boolean", "category")
+
+
+def guess_kind(column: Column) -> Guess:
+    """What a column seems to be.
+
+    Examples
+    --------
+    >>> from trueline.table import Column, guess_kind
+    >>> guess_kind(Column("city", ["Paris", "Rome", "Paris", "Rome"]))
+    Guess(kind='category', reason='2 levels: Paris, Rome')
+    >>> guess_kind(Column("code", ["a1", "b7", "c2", "d9"])).kind
+    'identifier'
+    """
+    count = len(column.cells) - column.missing
+    if count == 0:
+        return Guess("empty", "no values at all")
+    if column.numbers is not None:
+        return _guess_number(column.name, column.numbers)
+    levels = column.levels
+    if len(levels) == 1:
+        return Guess("constant", f"always {levels[0]}")
+    if (pair := boolean_pair(levels)) is not None:
+        return Guess("boolean", f"{pair[0]} / {pair[1]}")
+    if len(levels) <= min(_FEW_LEVELS, count / 2) or (
+        len(levels) <= min(_MANY_LEVELS, count / _ROWS_PER_LEVEL)
+    ):
+        return Guess("category", f"{len(levels)} levels: {_some(levels)}")
+    return _guess_unusable(column, count)
+
+
+def _guess_number(name: str, numbers: NDArray[np.float64]) -> Guess:
+    values = numbers[~np.isnan(numbers)]
+    low, high = values.min(), values.max()
+    if low == high:
+        return Guess("constant", f"always {low:g}")
+    named = name.lower() in _ROW_NUMBER_NAMES or name.startswith("column ")
+    # Row numbers rise one by one; anything else under such a name may be a measurement.
+    if named and len(values) > 2 and bool(np.all(np.diff(values) == 1)):
+        return Guess("identifier", "row numbers")
+    return Guess("number", f"{low:.4g} to {high:.4g}")
+
+
+def _guess_unusable(column: Column, count: int) -> Guess:
+    """Why a column of many different texts is not used."""
+    levels = column.levels
+    if all(_DATE.match(level) for level in levels[:100]):
+        return Guess("date", "dates; turn them into numbers to use them")
+    some = levels[:: max(1, len(levels) // 1000)]
+    if sum(map(_is_number, some)) >= 0.8 * len(some):
+        wrong = [level for level in levels if not _is_number(level)]
+        row = next(i for i, cell in enumerate(column.cells) if cell.strip() == wrong[0])
+        return Guess("text", f"numbers, but for {wrong[0]!r} in {column.line(row)}")
+    if len(levels) == count:
+        return Guess("identifier", "every value is different")
+    return Guess("text", f"{len(levels)} different values in {count} rows")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def boolean_pair(levels: Sequence[str]) -> tuple[str, str] | None:
+    """The pair of words, false first, that these levels are spellings of; None if they are not."""
+    if len(levels) > 4:  # two words, each in lower case and capitalised
+        return None
+    words = {level.lower() for level in levels}
+    return next((pair for pair in BOOLEANS if words == set(pair)), None)
+
+
+def _some(levels: Sequence[str], most: int = 4) -> str:
+    shown = ", ".join(levels[:most])
+    return shown if len(levels) <= most else f"{shown}, ..."
+
+
+def guess_task(column: Column) -> Guess:
+    """Whether a target asks for regression or classification, and why.
+
+    Examples
+    --------
+    >>> from trueline.table import Column, guess_task
+    >>> guess_task(Column("price", ["1.5", "2", "7"]))
+    Guess(kind='regression', reason='numbers, 1.5 to 7')
+    >>> guess_task(Column("ill", ["yes", "no", "no"])).kind
+    'classification'
+    """
+    numbers = column.numbers
+    if numbers is None:
+        levels = column.levels
+        return Guess("classification", f"{len(levels)} classes: {_some(levels)}")
+    values = np.unique(numbers[~np.isnan(numbers)])
+    if len(values) == 2:
+        return Guess("classification", f"two values only, {values[0]:g} and {values[1]:g}")
+    span = f", {values[0]:.4g} to {values[-1]:.4g}" if len(values) else ""
+    return Guess("regression", f"numbers{span}")

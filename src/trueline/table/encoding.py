@@ -1,0 +1,305 @@
+"""How the columns of a table become the columns of a design.
+
+=========  ============================================================================
+kind       design columns
+=========  ============================================================================
+number     itself
+boolean    ``smoker=yes``: 1 for yes, 0 for no
+category   ``city=Rome``, ``city=Oslo`` ...: 1 for that level, 0 otherwise. The first level
+           (alphabetically) has no column: it is the reference that the others are compared to
+=========  ============================================================================
+
+Everything else (constants, identifiers, free text, dates, empty columns) is left out, and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.errors import TableError
+from trueline.table.columns import Column, boolean_pair, guess_task
+from trueline.table.reading import Table
+
+__all__ = ["Encoded", "Encoding", "Source", "encode"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Source:
+    """One column of the table and what became of it.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "boolean", "category"}
+    levels : tuple of str
+        Of booleans and categories; the first one is the reference.
+    """
+
+    name: str
+    kind: str
+    levels: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the design columns."""
+        if self.kind == "number":
+            return [self.name]
+        return [f"{self.name}={level}" for level in self.levels[1:]]
+
+    def columns(self, column: Column) -> Array:
+        """The design columns, NaN where the value is missing."""
+        if self.kind == "number":
+            return _finite_numbers(column)[:, None]
+        position = {level: index for index, level in enumerate(self.levels)}
+        spelling = str.lower if self.kind == "boolean" else str
+        known = [position.get(spelling(level), -1) for level in column.levels]
+        if -1 in known:
+            value = column.levels[known.index(-1)]
+            row = int(np.argmax(column.codes == known.index(-1)))
+            raise TableError(
+                f"Column {self.name!r} holds {value!r} ({column.line(row)}), which the model has "
+                f"not seen. It knows: {', '.join(self.levels)}."
+            )
+        codes = np.array([*known, -1])[column.codes]  # code -1, a missing value, finds the last
+        design = (codes[:, None] == np.arange(1, len(self.levels))).astype(np.float64)
+        design[codes < 0] = np.nan
+        return design
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a table was turned into numbers, so that the next table is turned the same way.
+
+    Attributes
+    ----------
+    target : str
+    task : {"regression", "classification"}
+    sources : tuple of Source
+
+    Examples
+    --------
+    >>> from trueline.table import Encoding, Table, encode
+    >>> table = Table.from_columns(
+    ...     {"city": ["Rome", "Oslo", "Rome", "Oslo"], "y": ["1", "2", "3", "5"]}
+    ... )
+    >>> encoding = encode(table, "y").encoding
+    >>> encoding.names
+    ['city=Rome']
+    >>> Encoding.from_dict(encoding.to_dict()) == encoding
+    True
+    """
+
+    target: str
+    task: str
+    sources: tuple[Source, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the design columns, in order."""
+        return [name for source in self.sources for name in source.names]
+
+    def design(self, table: Table) -> tuple[Array, NDArray[np.bool_]]:
+        """All rows as numbers, and which rows are complete."""
+        X = np.empty((table.n_rows, len(self.names)))
+        start = 0
+        for source in self.sources:
+            stop = start + len(source.names)
+            X[:, start:stop] = source.columns(table.column(source.name))
+            start = stop
+        return X, ~np.isnan(X).any(axis=1)
+
+    def target_values(self, table: Table) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The target of all rows, and which rows have one."""
+        column = table.column(self.target)
+        if self.task == "classification":
+            labels = np.array([*column.levels, ""])
+            return labels[column.codes], column.codes >= 0
+        if column.numbers is None:
+            raise TableError(
+                f"The target {self.target!r} is not numeric: {_first_wrong(column)}. "
+                "Regression needs numbers; correct the value, or leave the cell empty so that the "
+                "row is left out."
+            )
+        values = _finite_numbers(column)
+        return values, ~np.isnan(values)
+
+    def apply(self, table: Table) -> tuple[Array, NDArray[Any], NDArray[np.bool_]]:
+        """X and y of the complete rows, and which rows these are."""
+        X, complete = self.design(table)
+        y, has_target = self.target_values(table)
+        kept = complete & has_target
+        if kept.all():
+            return X, y, kept
+        return X[kept], y[kept], kept
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for model files."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Encoding:
+        """The inverse of :meth:`to_dict`."""
+        sources = tuple(
+            Source(item["name"], item["kind"], tuple(item["levels"])) for item in data["sources"]
+        )
+        return cls(data["target"], data["task"], sources)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A table as numbers.
+
+    Attributes
+    ----------
+    X, y : arrays
+        The complete rows.
+    names : list of str
+        The columns of X.
+    notes : list of str
+        What was left out, and why.
+    kept : array of bool
+        Which rows of the table these are.
+    encoding : Encoding
+    """
+
+    X: Array
+    y: NDArray[Any]
+    names: list[str]
+    notes: list[str]
+    kept: NDArray[np.bool_]
+    encoding: Encoding
+
+
+def encode(
+    table: Table,
+    target: str,
+    *,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    task: str | None = None,
+) -> Encoded:
+    """Turn a table into a design and a target.
+
+    Parameters
+    ----------
+    table : Table
+    target : str
+        The column to predict.
+    features : sequence of str, optional
+        The columns to predict from; by default all that can be used.
+    drop : sequence of str
+        Columns to leave out.
+    categories : sequence of str
+        Columns of numbers that are codes, to be treated as categories.
+    task : {"regression", "classification"}, optional
+        By default guessed from the target.
+
+    Returns
+    -------
+    encoded : Encoded
+
+    Examples
+    --------
+    >>> from trueline.table import Table, encode
+    >>> table = Table.from_columns(
+    ...     {
+    ...         "city": ["Rome", "Oslo", "Rome", "Oslo"],
+    ...         "size": ["1", "2", "", "4"],
+    ...         "y": ["1", "2", "3", "5"],
+    ...     }
+    ... )
+    >>> encoded = encode(table, "y")
+    >>> encoded.names, encoded.X.tolist()
+    (['city=Rome', 'size'], [[1.0, 1.0], [0.0, 2.0], [0.0, 4.0]])
+    >>> encoded.notes
+    ['1 of 4 rows left out: values are missing (size 1)']
+    """
+    table.column(target)
+    for name in (*(features or ()), *drop, *categories):
+        table.column(name)
+    if target in (features or ()):
+        raise TableError(f"The target {target!r} cannot be a feature as well.")
+    sources, notes = _choose(table, target, features, drop, categories)
+    encoding = Encoding(target, task or guess_task(table.column(target)).kind, tuple(sources))
+    X, y, kept = encoding.apply(table)
+    if not kept.all():
+        notes.append(_missing_note(table, encoding, kept))
+    if not len(y):
+        raise TableError(f"No row of {table.path} is complete: {notes[-1]}. Drop those columns.")
+    return Encoded(X, y, encoding.names, notes, kept, encoding)
+
+
+def _choose(
+    table: Table,
+    target: str,
+    features: Sequence[str] | None,
+    drop: Sequence[str],
+    categories: Sequence[str],
+) -> tuple[list[Source], list[str]]:
+    """The columns to use, and notes about those that are not."""
+    wanted = list(table.columns) if features is None else list(dict.fromkeys(features))
+    sources, notes = [], []
+    for name in wanted:
+        if name == target or name in drop:
+            continue
+        guess = table.guess(name)
+        if name in categories:
+            sources.append(Source(name, "category", table.column(name).levels))
+        elif guess.usable:
+            sources.append(_source(table.column(name), guess.kind))
+        elif features is not None and guess.kind != "constant":
+            raise TableError(
+                f"Column {name!r} cannot be a feature: it is {guess.kind} ({guess.reason})."
+            )
+        else:
+            notes.append(f"{name} left out: {guess.kind} ({guess.reason})")
+    if not sources:
+        left = f" ({'; '.join(notes)})" if notes else ""
+        raise TableError(f"{table.path} has no column to predict {target!r} from{left}.")
+    return sources, notes
+
+
+def _source(column: Column, kind: str) -> Source:
+    if kind == "number":
+        return Source(column.name, kind)
+    pair = boolean_pair(column.levels) if kind == "boolean" else None
+    return Source(column.name, kind, pair or column.levels)
+
+
+def _missing_note(table: Table, encoding: Encoding, kept: NDArray[np.bool_]) -> str:
+    """Which columns the missing values are in, most first."""
+    used = [source.name for source in encoding.sources] + [encoding.target]
+    counts = {name: table.column(name).missing for name in used}
+    worst = sorted((name for name in counts if counts[name]), key=counts.__getitem__)[::-1]
+    shown = ", ".join(f"{name} {counts[name]}" for name in worst[:3])
+    more = ", ..." if len(worst) > 3 else ""
+    return (
+        f"{int((~kept).sum())} of {table.n_rows} rows left out: values are missing ({shown}{more})"
+    )
+
+
+def _finite_numbers(column: Column) -> Array:
+    """The numbers of a column that has to be numeric."""
+    values = column.numbers
+    if values is None:
+        raise TableError(f"Column {column.name!r} should hold numbers: {_first_wrong(column)}.")
+    if (infinite := np.isinf(values)).any():
+        row = int(np.argmax(infinite))
+        raise TableError(f"Column {column.name!r} is infinite in {column.line(row)}.")
+    return values
+
+
+def _first_wrong(column: Column) -> str:
+    """The first value of a column that is not a number, and where it is."""
+    for row, cell in enumerate(column.cells):
+        if Column(column.name, [cell], decimal_comma=column.decimal_comma).numbers is None:
+            return f"{cell!r} in {column.line(row)}"
+    raise ValueError("The column is numeric.")
