@@ -1,0 +1,242 @@
+"""Tables of the command line: reading, guessing, encoding, and what their errors say."""
+
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trueline.errors import TableError
+from trueline.table import Column, Encoding, Table, encode, guess_kind, guess_task, read_table
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_delimiter_is_found(tmp_path, delimiter, newline):
+    lines = ["name,size,y", "Anna,1.5,2", "Bo,2.5,4"]
+    text = newline.join(lines).replace(",", delimiter)
+    table = read_table(write(tmp_path / "a.csv", text))
+    assert list(table.columns) == ["name", "size", "y"]
+    assert table.delimiter == delimiter
+    assert table.column("size").numbers.tolist() == [1.5, 2.5]
+
+
+def test_quotes_byte_order_mark_blank_lines_and_gzip(tmp_path):
+    text = '\ufeffcity,"the size"\n"Paris, France",1\n\n"two\nlines",2\n"a ""quote""",3\n'
+    plain = read_table(write(tmp_path / "a.csv", text))
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
+    packed = read_table(tmp_path / "a.csv.gz")
+    for table in (plain, packed):
+        assert list(table.columns) == ["city", "the size"]
+        assert table.column("city").cells == ["Paris, France", "two\nlines", 'a "quote"']
+        assert list(table.column("city").lines) == [2, 5, 6]
+
+
+def test_decimal_commas_only_between_semicolons(tmp_path):
+    table = read_table(write(tmp_path / "a.csv", "a;b\n1,5;2\n,5;\n"))
+    np.testing.assert_array_equal(table.column("a").numbers, [1.5, 0.5])
+    np.testing.assert_array_equal(table.column("b").numbers, [2.0, np.nan])
+    table = read_table(write(tmp_path / "b.csv", 'a,b\n"1,5",2\n"2,5",3\n'))
+    assert table.column("a").numbers is None
+
+
+def test_file_longer_than_the_sample(tmp_path):
+    rows = "\n".join(f'{i},"text {i}, with a comma"' for i in range(5000))
+    table = read_table(write(tmp_path / "a.csv", f"id,words\n{rows}\n"))
+    assert table.n_rows == 5000
+    assert table.column("words").cells[-1] == "text 4999, with a comma"
+    assert table.column("id").numbers.sum() == sum(range(5000))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("\n \n", "is empty"),
+        ("a,b\n", "no rows"),
+        ("a,b\n1,2\n1,2,3\n", r"line 3: 3 values, but the header names 2"),
+        ("a,b\n1,2\n\n1\n", r"line 4: 1 values, but the header names 2"),
+        ("a,b,a\n1,2,3\n", "'a' more than once"),
+        ("1,2\n3,4\n", "seems to have no header"),
+        ('a,b\n1,"2\n', "cannot be read as CSV"),
+        ("a,b\n1,\0\n", "zero bytes"),
+    ],
+)
+def test_bad_files_say_what_is_wrong(tmp_path, text, message):
+    with pytest.raises(TableError, match=message):
+        read_table(write(tmp_path / "a.csv", text))
+
+
+def test_wrong_kinds_of_file(tmp_path):
+    with pytest.raises(TableError, match="not UTF-8"):
+        read_table(write(tmp_path / "a.csv", "caf\xe9,y\n1,2\n", "latin-1"))
+    with pytest.raises(TableError, match="UTF-16"):
+        read_table(write(tmp_path / "b.csv", "a,y\n1,2\n", "utf-16"))
+    (tmp_path / "c.xlsx").write_bytes(b"PK\x03\x04 and so on")
+    with pytest.raises(TableError, match="Excel"):
+        read_table(tmp_path / "c.xlsx")
+    (tmp_path / "d.csv.gz").write_bytes(gzip.compress(b"a,y\n1,2\n" * 99)[:-12])
+    with pytest.raises(TableError, match="cannot be read"):
+        read_table(tmp_path / "d.csv.gz")
+    with pytest.raises(TableError, match="is a folder"):
+        read_table(tmp_path)
+    with pytest.raises(TableError, match=r"no file .*Did you mean .*a\.csv"):
+        read_table(tmp_path / "aa.csv")
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "reason"),
+    [
+        (["1", "2", "3"], "number", "1 to 3"),
+        (["1", "", "NA", "2"], "number", "1 to 2"),
+        (["1e3", " 2 ", "-.5"], "number", "-0.5 to 1000"),
+        (["yes", "no", "Yes", ""], "boolean", "no / yes"),
+        (["True", "False"], "boolean", "false / true"),
+        (["a", "b", "a", "b"], "category", "2 levels: a, b"),
+        (["x", "x"], "constant", "always x"),
+        (["7", "7", ""], "constant", "always 7"),
+        (["", "NA"], "empty", "no values"),
+        (["a", "b", "c"], "identifier", "every value"),
+        (["2024-01-05", "2024-01-06", "2024-02-01"], "date", "dates"),
+        ([*"123456789", "ten"], "text", "numbers, but for 'ten' in row 10"),
+        (["1_000", "2_000", "3_000", "3_000"], "text", "3 different values"),
+        ([str(i % 150) + "x" for i in range(300)], "text", "150 different values in 300 rows"),
+    ],
+)
+def test_kinds(cells, kind, reason):
+    guess = guess_kind(Column("c", cells))
+    assert guess.kind == kind
+    assert reason in guess.reason
+
+
+def test_row_numbers_are_identifiers_by_name_only():
+    assert guess_kind(Column("id", ["1", "2", "3"])).kind == "identifier"
+    assert guess_kind(Column("year", ["1", "2", "3"])).kind == "number"
+    assert guess_kind(Column("id", ["3", "1", "7"])).kind == "number"
+
+
+@pytest.mark.parametrize(
+    ("cells", "task"),
+    [
+        (["1", "2", "3"], "regression"),
+        (["0", "1", "1"], "classification"),
+        (["yes", "no"], "classification"),
+        (["a", "b", "c"], "classification"),
+    ],
+)
+def test_task(cells, task):
+    assert guess_task(Column("y", cells)).kind == task
+
+
+@pytest.fixture
+def people():
+    return Table.from_columns(
+        {
+            "id": ["1", "2", "3", "4", "5", "6"],
+            "city": ["Rome", "Oslo", "Paris", "Rome", "Oslo", "Paris"],
+            "smoker": ["yes", "no", "No", "YES", "no", "no"],
+            "age": ["30", "40", "", "50", "60", "70"],
+            "country": ["X"] * 6,
+            "y": ["1", "2", "3", "4.5", "NA", "6"],
+        },
+        "people.csv",
+    )
+
+
+def test_encode(people):
+    encoded = encode(people, "y")
+    assert encoded.names == ["city=Paris", "city=Rome", "smoker=yes", "age"]
+    np.testing.assert_array_equal(
+        encoded.X, [[0, 1, 1, 30], [0, 0, 0, 40], [0, 1, 1, 50], [1, 0, 0, 70]]
+    )
+    np.testing.assert_array_equal(encoded.y, [1, 2, 4.5, 6])
+    assert encoded.kept.tolist() == [True, True, False, True, False, True]
+    assert encoded.notes == [
+        "id left out: identifier (row numbers)",
+        "country left out: constant (always X)",
+        "2 of 6 rows left out: values are missing (y 1, age 1)",
+    ]
+
+
+def test_encoding_is_plain_data_and_applies_to_other_tables(people):
+    encoding = encode(people, "y").encoding
+    again = Encoding.from_dict(encoding.to_dict())
+    assert again == encoding
+    # One row alone would be guessed as constants: the encoding decides, not the guess.
+    one = Table.from_columns({"city": ["Oslo"], "smoker": ["Yes"], "age": ["33"], "y": ["1"]})
+    X, complete = again.design(one)
+    np.testing.assert_array_equal(X, [[0, 0, 1, 33]])
+    assert complete.all()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("city", "Lima", "'city' holds 'Lima' .*row 1.* It knows: Oslo, Paris, Rome"),
+        ("smoker", "maybe", "'smoker' holds 'maybe'"),
+        ("age", "old", "'age' should hold numbers: 'old' in row 1"),
+        ("age", "inf", "'age' is infinite in row 1"),
+    ],
+)
+def test_unknown_values_are_named(people, column, value, message):
+    encoding = encode(people, "y").encoding
+    cells = {"city": ["Oslo"], "smoker": ["no"], "age": ["33"]} | {column: [value]}
+    with pytest.raises(TableError, match=message):
+        encoding.design(Table.from_columns(cells))
+
+
+def test_columns_are_chosen(people):
+    assert encode(people, "y", features=["age"]).names == ["age"]
+    assert encode(people, "y", drop=["city", "smoker"]).names == ["age"]
+    assert encode(people, "y", features=["id"], categories=["id"]).names[0] == "id=2"
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("Y", {}, "no column 'Y'. Did you mean 'y'?"),
+        ("weight", {}, "no column 'weight'. It has: id, city"),
+        ("y", {"features": ["agee"]}, "Did you mean 'age'?"),
+        ("y", {"features": ["y"]}, "cannot be a feature as well"),
+        ("y", {"features": ["id"]}, "'id' cannot be a feature: it is identifier"),
+        ("y", {"features": ["country"]}, "no column to predict 'y' from"),
+        ("city", {"task": "regression"}, "'city' is not numeric: 'Rome' in row 1"),
+    ],
+)
+def test_bad_requests_say_what_to_do(people, target, options, message):
+    with pytest.raises(TableError) as caught:
+        encode(people, target, **options)
+    assert message in str(caught.value)
+
+
+def test_no_complete_row():
+    table = Table.from_columns(
+        {"a": ["1", "2", "", ""], "b": ["", "", "1", "2"], "y": list("1234")}
+    )
+    with pytest.raises(TableError, match="No row of the table is complete.*b 2, a 2"):
+        encode(table, "y")
+
+
+def test_classes_as_target(people):
+    encoded = encode(people, "city", features=["id"], categories=["id"])
+    assert encoded.encoding.task == "classification"
+    assert encoded.y.tolist() == ["Rome", "Oslo", "Paris", "Rome", "Oslo", "Paris"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary(max_size=300))
+def test_any_bytes_give_a_table_or_a_table_error(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("any") / "a.csv"
+    path.write_bytes(data)
+    try:
+        table = read_table(path)
+    except TableError:
+        return
+    for name in table.columns:
+        table.guess(name)
