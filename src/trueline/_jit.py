@@ -4,9 +4,11 @@ Hot loops are module-level functions marked ``@kernel``::
 
     from trueline._jit import kernel
 
+
     @kernel
     def soft_threshold(z, t):
         return max(abs(z) - t, 0.0) * np.sign(z)
+
 
     @kernel(reassociate=True)
     def dot(a, b): ...
@@ -51,7 +53,12 @@ R = TypeVar("R")
 _KEPT_FOLDERS = 4
 _FOLDER_NAME = re.compile(r"[0-9a-f]{24}")
 # Environment variables by which Numba changes the code it generates.
-_CODEGEN_SWITCHES = ("NUMBA_OPT", "NUMBA_BOUNDSCHECK", "NUMBA_LOOP_VECTORIZE", "NUMBA_SLP_VECTORIZE")
+_CODEGEN_SWITCHES = (
+    "NUMBA_OPT",
+    "NUMBA_BOUNDSCHECK",
+    "NUMBA_LOOP_VECTORIZE",
+    "NUMBA_SLP_VECTORIZE",
+)
 
 
 class Compiler:
@@ -83,7 +90,7 @@ class Compiler:
     ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
     def kernel(
-        self, function: Callable[..., Any] | None = None, /, *, reassociate: bool = False
+        self, function: Callable[..., Any] | None = None, *, reassociate: bool = False
     ) -> Any:
         """Mark a module-level function for compilation at its first call."""
 
@@ -237,7 +244,7 @@ def _make_disk_cache(folder: Path, function: FunctionType) -> Any:
     identity = (function.__module__, function.__qualname__, function.__code__.co_firstlineno)
     label = re.sub(r"[^\w.]", "", f"{function.__module__}.{function.__qualname__}")[-80:]
 
-    class DiskCache(_Cache):  # type: ignore[misc]
+    class DiskCache(_Cache):
         enabled = True
 
         @property
