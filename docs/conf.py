@@ -1,0 +1,47 @@
+"""Sphinx configuration. `make docs` builds into build/docs, with warnings as errors."""
+
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # for the local extension `generate`
+
+project = "trueline"
+author = "The trueline developers"
+copyright = author
+release = installed_version("trueline")
+version = ".".join(release.split(".")[:2])
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+    "generate",
+]
+exclude_patterns = ["build", "**/GALLERY_HEADER.rst"]
+nitpicky = False
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc sections carry the types
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+html_theme = "furo"
+html_title = f"trueline {version}"
+html_show_sphinx = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "abort_on_example_error": True,  # an example that fails is a broken promise
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 5,
+    "remove_config_comments": True,
+    "show_signature": False,
+}
