@@ -21,7 +21,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.bounded import bounded_gap, certify_bounded
 from trueline.certificates.duality import certify_duality, duality_gap
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
-from trueline.certificates.quadratic import Evidence, certify_quadratic, quadratic_gap
+from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.problem import Problem
 
 __all__ = ["Prover", "certify", "gap_at"]
@@ -38,7 +38,7 @@ class Prover:
     Parameters
     ----------
     problem : Problem
-    basis : array of shape (d,) or (d, d), optional
+    basis : array of shape (d,) or (d, r), optional
     coercivity : float, optional
         M and nu of :mod:`trueline.certificates.quadratic`, proven by the caller, for quadratic
         problems whose penalty bends too little (or nothing). Without them the penalty decides.
@@ -71,7 +71,6 @@ class Prover:
         self, problem: Problem, basis: Array | None = None, coercivity: float = 0.0
     ) -> None:
         self.problem = problem
-        self._is_nonnegative = "nonnegative" in problem.penalty.capabilities
         self.kind, self._basis, self._coercivity = _choose(problem, basis, coercivity)
         rounding = Rounding.of(problem)
         self.mean = rounding.mean
@@ -88,18 +87,7 @@ class Prover:
         elif self.kind == "bounded":
             gap = bounded_gap(self.problem, self._rounding, at, W, b).gap
         else:
-            proof = self._evidence(at, W)
-            gap = quadratic_gap(
-                proof.gradient,
-                proof.gradient_rounding,
-                proof.intercept_gradient,
-                proof.intercept_rounding,
-                proof.basis,
-                proof.coercivity,
-                self._rounding.weight,
-                W if self._is_nonnegative else None,
-            )
-            gap = np.minimum(gap, proof.objective + proof.objective_rounding)
+            return certify_quadratic(self.problem, W, b, self._evidence(at, W)).gap
         return float(gap.sum())
 
     def certify(self, W: Array, b: Array) -> Certificate:
@@ -131,6 +119,7 @@ class Prover:
             objective_rounding=at.objective_rounding,
             basis=self._basis,
             coercivity=self._coercivity,
+            is_global=self._basis.ndim == 1 or self._basis.shape[1] == len(self._basis),
         )
 
 

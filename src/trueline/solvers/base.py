@@ -89,8 +89,12 @@ class Options:
         First step of gradient methods; None computes it from the data.
     schedule : str
         How stochastic steps shrink: "constant", "inverse", "sqrt".
+    decay : float, optional
+        Rate of the "inverse" schedule per step; None halves the step after the first epoch.
     batch_size : int
         Rows per step of mini-batch methods.
+    average : bool
+        Whether stochastic methods answer with the mean of their iterates instead of the last.
     """
 
     tol: float = 1e-6
@@ -98,7 +102,9 @@ class Options:
     random_state: Any = None
     eta0: float | None = None
     schedule: str = "inverse"
+    decay: float | None = None
     batch_size: int = 32
+    average: bool = False
 
 
 class Solver(ABC):

@@ -71,10 +71,19 @@ class Monitor:
 
 
 class Iteration(ABC):
-    """The state of an iterative method."""
+    """The state of an iterative method.
+
+    Attributes
+    ----------
+    coef, intercept : arrays of shape (d, k) and (k,)
+        The current point, valid after :meth:`progress`.
+    is_stalled : bool
+        Set by a method that knows that rounding keeps it from getting any further.
+    """
 
     coef: Array
     intercept: Array
+    is_stalled: bool = False
 
     @abstractmethod
     def step(self) -> None:
@@ -106,7 +115,7 @@ def run(
     check_every : int, default=1
         Progress is evaluated every so many iterations (each one when somebody watches).
     patience : int, optional
-        Stop as stalled when that many checks in a row brought no smaller gap.
+        Stop as stalled when the gap has not become smaller for that many iterations.
 
     Returns
     -------
@@ -117,7 +126,7 @@ def run(
     """
     every = 1 if monitor.is_watching else max(1, check_every)
     start = time.perf_counter()
-    best_gap, waited = math.inf, 0
+    best_gap, best_number = math.inf, 0
     progress = iteration.progress()
     monitor.trace.record(iteration=0, objective=progress.objective, gap=progress.gap, seconds=0.0)
     if progress.gap <= target_gap:
@@ -146,9 +155,9 @@ def run(
         if late:
             return Status.TIME_LIMIT, number, progress
         if progress.gap < best_gap:
-            best_gap, waited = progress.gap, 0
-        else:
-            waited += 1
-            if patience is not None and waited >= patience:
-                return Status.STALLED, number, progress
+            best_gap, best_number = progress.gap, number
+        elif patience is not None and number - best_number >= patience:
+            return Status.STALLED, number, progress
+        if iteration.is_stalled:
+            return Status.STALLED, number, progress
     return Status.MAX_ITER, max_iter, progress

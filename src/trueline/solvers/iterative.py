@@ -1,0 +1,246 @@
+r"""What the iterative solvers share: scale of the tolerance, steps, proofs, the finished solution."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigvalsh_tridiagonal
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.choose import Prover
+from trueline.design import Design, StandardizedDesign
+from trueline.moments import Moments
+from trueline.problem import Problem
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts
+from trueline.solvers.costs import CALL, DENSE_READ, GRAM_RATE, SPARSE_READ
+from trueline.solvers.loop import Iteration, Monitor, Progress
+from trueline.solvers.normal import factor_normal_equations, factor_spectrum
+from trueline.solvers.quadratic import curvature_matrix
+
+__all__ = [
+    "ProofSchedule",
+    "best_constant",
+    "centred_design",
+    "finish",
+    "iteration_cost",
+    "largest_eigenvalue",
+    "make_prover",
+    "target_gap",
+]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+# Up to this many columns a factor of the Hessian, used for nothing but the proof, is cheap.
+_FACTOR_COLUMNS = 500
+# A penalty weaker than this against the columns proves little by itself.
+_WEAK_PENALTY = 1e-4
+_BISECTIONS = 50
+# Lanczos finds the largest eigenvalue of almost any matrix to a percent in ten steps.
+_LANCZOS_STEPS = 30
+_LANCZOS_CHANGE = 1e-4
+# Proofs that were due and brought less than half the gap, before restarting and giving up.
+_RESTART_AFTER = 2
+_STALL_AFTER = 5
+
+
+def best_constant(problem: Problem) -> Array:
+    """The intercepts of the best model without coefficients; zero if there is no intercept.
+
+    The mean for squared loss; for other losses the root of sum_i s_i l'(b), which increases with
+    b, by bisection between the extreme targets.
+    """
+    y = problem.target
+    if not problem.fit_intercept:
+        return np.zeros(problem.n_targets)
+    if "quadratic" in problem.loss.capabilities:
+        return problem.weigh(y).sum(axis=0) / problem.total_weight
+    low, high = y.min(axis=0) - 1.0, y.max(axis=0) + 1.0
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        scores = np.broadcast_to(middle, y.shape)
+        slope = problem.weigh(problem.loss.gradient(y, scores)).sum(axis=0)
+        low, high = np.where(slope < 0, middle, low), np.where(slope < 0, high, middle)
+    return 0.5 * (low + high)
+
+
+def target_gap(problem: Problem, tol: float) -> float:
+    """tol times the objective of the best constant model.
+
+    A constant target would ask for a gap of zero; a few units in its last place are allowed.
+    """
+    y = problem.target
+    scores = np.broadcast_to(best_constant(problem), y.shape)
+    scale = float(problem.weigh(problem.loss.value(y, scores)).sum())
+    return tol * scale + (16 * _EPS) ** 2 * float(problem.weigh(y**2).sum())
+
+
+def make_prover(problem: Problem) -> Prover:
+    """The prover of a fit.
+
+    Where a quadratic problem has a weak penalty or none, and few columns, the Hessian is factored
+    so that the gap is nearly exact (1/2 g^T H^{-1} g). The factor serves the proof alone. Where
+    the rank is deficient the proof is about the row space, in which the solvers stay.
+    """
+    penalty, d = problem.penalty, problem.n_features
+    is_quadratic = "quadratic" in problem.loss.capabilities & penalty.capabilities
+    if not is_quadratic or not 0 < d <= _FACTOR_COLUMNS:
+        return Prover(problem)
+    least = curvature_matrix(problem).min(axis=1)
+    squares = problem.design.column_squares(problem.weights, None)
+    if least.min() > _WEAK_PENALTY * squares.max():
+        return Prover(problem)
+    moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+    moments = moments if problem.fit_intercept else moments.about_zero()
+    if not moments.is_finite():
+        return Prover(problem)
+    factor = factor_normal_equations(moments, least)
+    if factor is None or factor.coercivity <= 0:
+        factor = factor_spectrum(moments, least)
+    if "nonnegative" in penalty.capabilities:
+        return Prover(problem, factor.scale, factor.diagonal_coercivity)
+    return Prover(problem, factor.basis, factor.coercivity)
+
+
+def centred_design(problem: Problem, mean: Array) -> Design:
+    """X - 1 m^T, implicitly; X itself without an intercept."""
+    if not problem.fit_intercept:
+        return problem.design
+    return StandardizedDesign(problem.design, mean, np.ones_like(mean))
+
+
+def largest_eigenvalue(design: Design, weights: Array | None, with_ones: bool = False) -> float:
+    """The largest eigenvalue of X^T S X, or of [X 1]^T S [X 1], from below, to about 1e-3.
+
+    Lanczos' tridiagonalisation from a fixed random vector: each step costs two products, and the
+    largest Ritz value converges far faster than power iteration (G. H. Golub, C. F. Van Loan,
+    "Matrix Computations", 4th ed., section 10.1.5).
+    """
+    size = design.shape[1] + with_ones
+    v = np.random.default_rng(0).standard_normal(size)
+    v /= np.linalg.norm(v)
+    before, diagonal, beside = np.zeros(size), [], []
+    value, off = 0.0, 0.0
+    for _ in range(min(_LANCZOS_STEPS, size)):
+        scores = design.matvec(v[: design.shape[1]]) + (v[-1] if with_ones else 0.0)
+        scores = scores if weights is None else weights * scores
+        image = design.rmatvec(scores)
+        if with_ones:
+            image = np.append(image, scores.sum())
+        diagonal.append(float(v @ image))
+        image = image - diagonal[-1] * v - off * before
+        last, value = value, float(eigvalsh_tridiagonal(np.array(diagonal), np.array(beside))[-1])
+        off = float(np.linalg.norm(image))
+        if off <= _EPS * value or abs(value - last) <= _LANCZOS_CHANGE * value:
+            break
+        beside.append(off)
+        before, v = v, image / off
+    return value
+
+
+class ProofSchedule:
+    """Prove the gap when a method's own measure says that it is time.
+
+    Krylov methods know a norm of the gradient from their recurrences for nothing, while a proof
+    costs two products. The last proof and the norm then and now predict the gap; when the
+    prediction passes the target, or somebody watches, the gap is proven.
+
+    Attributes
+    ----------
+    wants_restart : bool
+        The recurrences promise what proofs do not confirm: they drifted, start them afresh.
+    is_stalled : bool
+        Not even that helped.
+    """
+
+    def __init__(self, prover: Prover, target: float, is_watched: bool) -> None:
+        self._prover, self._target, self._is_watched = prover, target, is_watched
+        # A bound by the gradient is linear in it, the others are quadratic.
+        self._power = 1 if prover.kind == "bounded" else 2
+        self._gap, self._norm = math.inf, 1.0
+        self._due_gap, self._failures = math.inf, 0
+        self.wants_restart = self.is_stalled = False
+
+    def progress(self, W: Array, b: Array, norm: float, objective: float) -> Progress:
+        """Objective and gap at a point; an unknown gap while the target is far."""
+        self.wants_restart = False
+        predicted = self._gap
+        if math.isfinite(predicted) and self._norm > 0:
+            predicted *= (norm / self._norm) ** self._power
+        is_due = not math.isfinite(self._gap) or predicted <= self._target
+        if not (is_due or self._is_watched):
+            return Progress(objective, math.inf)
+        at = self._prover.evaluate(W, b)
+        gap = self._prover.gap(at, W, b)
+        if is_due:
+            self._judge(gap)
+            self._gap, self._norm = gap, norm
+        return Progress(float(at.objective.sum()), gap)
+
+    def _judge(self, gap: float) -> None:
+        """Count proofs that were due and failed without real progress."""
+        if gap <= self._target or gap < 0.5 * self._due_gap:
+            self._failures = 0
+        else:
+            self._failures += 1
+            self.wants_restart = self._failures >= _RESTART_AFTER
+            self.is_stalled = self._failures >= _STALL_AFTER
+        self._due_gap = min(gap, self._due_gap)
+
+
+def finish(
+    problem: Problem,
+    prover: Prover,
+    iteration: Iteration,
+    outcome: tuple[Status, int, Progress],
+    monitor: Monitor,
+    name: str,
+    notes: list[str] | None = None,
+) -> Solution:
+    """The solution, with the certificate of the point that was reached."""
+    status, n_iter, _ = outcome
+    W, b = iteration.coef, iteration.intercept
+    if status is Status.DIVERGED or not (np.isfinite(W).all() and np.isfinite(b).all()):
+        certificate = _nothing_proven(problem, W, b)
+    else:
+        certificate = prover.certify(W, b)
+    return Solution(
+        W,
+        b,
+        status,
+        name,
+        n_iter=n_iter,
+        certificate=certificate,
+        trace=monitor.trace,
+        notes=notes or [],
+    )
+
+
+def _nothing_proven(problem: Problem, W: Array, b: Array) -> Certificate:
+    """Coefficients that are not finite: an infinite gap."""
+    return Certificate(
+        kind="bounded",
+        objective=math.inf,
+        objective_rounding=0.0,
+        gap=math.inf,
+        loss=problem.loss,
+        penalty=problem.penalty,
+        fit_intercept=problem.fit_intercept,
+        coef=W,
+        intercept=b,
+        witness={"radius": np.zeros_like(W), "intercept_radius": np.zeros_like(b)},
+    )
+
+
+def iteration_cost(facts: Facts, iterations: float, vectors: float = 6.0) -> Cost:
+    """Cost of so many iterations of two products each."""
+    elements = 2.0 * facts.nonzeros * facts.k
+    rate = SPARSE_READ if facts.is_sparse else DENSE_READ
+    time = iterations * (elements / rate + CALL)
+    if facts.unpenalised and facts.d <= _FACTOR_COLUMNS:
+        time += facts.nonzeros * facts.d * max(facts.density, 1e-3) / GRAM_RATE
+    memory = 8.0 * vectors * (facts.n + facts.d) * facts.k
+    return Cost(2.0 * elements * iterations, 2.0 * iterations, memory, time)
