@@ -121,11 +121,13 @@ class Moments:
             x_mean, x_mean_low = two_sum(x_off, np.zeros_like(x_off) if shift is None else shift)
             y_mean, y_mean_low = two_sum(y_off, y_shift)
             unit = _summation_unit(terms)
-            gram -= total[:, None] * x_off
-            cross = cross - total[:, None] * y_off
+            # W m m^T as a square: symmetric to the last bit, and no overflow before its time.
+            x_part, y_part = total / math.sqrt(divisor), y_total / math.sqrt(divisor)
+            gram -= np.outer(x_part, x_part)
+            cross = cross - np.outer(x_part, y_part)
             # Rounding of a mean can leave a constant column's spread a hair below zero.
             np.fill_diagonal(gram, np.maximum(gram.diagonal(), 0.0))
-            y_square = np.maximum(y_size - y_total * y_off, 0.0)
+            y_square = np.maximum(y_size - y_part**2, 0.0)
         return cls(
             count=count,
             weight=total_weight,
@@ -238,6 +240,16 @@ class Moments:
             x_mean_low=0.0,
             y_mean_low=0.0,
             mean_unit=0.0,
+        )
+
+    def targets(self, which: NDArray[np.intp]) -> Moments:
+        """The moments of some of the targets."""
+        return replace(
+            self,
+            y_mean=self.y_mean[which],
+            cross=self.cross[:, which],
+            y_square=self.y_square[which],
+            y_size=self.y_size[which],
         )
 
     def residual_square(self, W: Array) -> tuple[Array, Array]:

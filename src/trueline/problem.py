@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import Design
-from trueline.losses import Loss
+from trueline.losses import Loss, Squared
+from trueline.moments import Moments
 from trueline.penalties import Penalty
 
-__all__ = ["Problem"]
+__all__ = ["MomentsProblem", "Problem"]
 
 Array = NDArray[np.float64]
 
@@ -104,3 +105,35 @@ class Problem:
         u = self.loss.gradient(self.target, self.scores(W, b))
         weighted = self.weigh(u)
         return self.design.rmatvec(weighted), weighted.sum(axis=0), u
+
+
+@dataclass(frozen=True)
+class MomentsProblem:
+    """A least-squares problem of which only the moments are left: the rows are gone.
+
+    It has the same objective as the :class:`Problem` of all the rows that went into the moments.
+
+    Parameters
+    ----------
+    moments : Moments
+        Centred, as they come from :meth:`Moments.from_rows`.
+    penalty : Penalty
+    fit_intercept : bool, default=True
+    """
+
+    moments: Moments
+    penalty: Penalty
+    fit_intercept: bool = True
+    loss: Loss = Squared()
+
+    @property
+    def n_features(self) -> int:
+        return self.moments.n_features
+
+    @property
+    def n_targets(self) -> int:
+        return self.moments.n_targets
+
+    @property
+    def total_weight(self) -> float:
+        return self.moments.weight

@@ -91,3 +91,13 @@ class Solution:
     null_space: Array | None = None
     seconds: float = 0.0
     extra: dict[str, Any] = field(default_factory=dict)
+
+    def facts(self) -> dict[str, Any]:
+        """What happened, as plain data that an estimator can keep."""
+        return {
+            "solver": self.solver,
+            "n_iter": self.n_iter,
+            "seconds": self.seconds,
+            "status": self.status.value,
+            "notes": list(self.notes),
+        }

@@ -25,11 +25,7 @@ from trueline.solvers.cholesky import Cholesky
 from trueline.solvers.costs import SMALL_FACTOR_RATE, seconds
 from trueline.solvers.loop import Monitor
 from trueline.solvers.normal import NormalFactor, factor_normal_equations, power_of_two_scale
-from trueline.solvers.quadratic import (
-    curvature_matrix,
-    evidence_from_moments,
-    problem_moments,
-)
+from trueline.solvers.quadratic import curvature_matrix, evidence_from_moments
 
 __all__ = ["ActiveSet"]
 
@@ -58,9 +54,10 @@ class ActiveSet(Solver):
         return Cost(base.flops + work, base.passes, base.memory, base.seconds + extra)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        moments = problem_moments(problem)
-        if not moments.is_finite():
+        centred = Moments.from_rows(problem.design, problem.target, problem.weights)
+        if not centred.is_finite():
             raise FloatingPointError("the sums of squares of the data are not finite")
+        moments = centred if problem.fit_intercept else centred.about_zero()
         curvature = curvature_matrix(problem)
         W = np.empty((problem.n_features, problem.n_targets))
         for t in range(problem.n_targets):
@@ -71,7 +68,7 @@ class ActiveSet(Solver):
             b,
             Status.SOLVED,
             self.name,
-            moments=moments,
+            moments=centred,
             certificate=_certify(problem, moments, W, b, curvature.min(axis=1)),
         )
 

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.quadratic import Evidence
 from trueline.moments import Moments
-from trueline.problem import Problem
+from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import GRAM_RATE, SMALL_FACTOR_RATE, SPARSE_READ, seconds
 from trueline.solvers.loop import Monitor
-from trueline.solvers.normal import NormalFactor, factor_normal_equations
+from trueline.solvers.normal import NormalFactor, factor_normal_equations, factor_spectrum
 from trueline.solvers.qr import certify_groups, part_of, solve_by_rows
 from trueline.solvers.quadratic import (
     curvature_matrix,
     evidence_from_moments,
     evidence_from_refined,
-    problem_moments,
     same_strength_groups,
 )
 from trueline.solvers.refinement import can_refine, refine
 
-__all__ = ["Cholesky"]
+__all__ = ["Cholesky", "solve_from_moments"]
 
 Array = NDArray[np.float64]
 
@@ -71,31 +72,46 @@ class Cholesky(Solver):
         return Cost(2 * gram + factor, 1.0, memory, total * penalty)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        moments = problem_moments(problem)
+        moments = Moments.from_rows(problem.design, problem.target, problem.weights)
         if not moments.is_finite():
             raise FloatingPointError("the sums of squares of the data are not finite")
         return solve_from_moments(problem, moments, self.name)
 
 
-def solve_from_moments(problem: Problem, moments: Moments, name: str) -> Solution:
-    """Solve given the moments; factor the rows if the normal equations cannot be trusted."""
+def solve_from_moments(
+    problem: Problem | MomentsProblem, moments: Moments, name: str = "cholesky"
+) -> Solution:
+    """Solve given the centred moments; factor the rows if these cannot be trusted.
+
+    Without rows (:class:`~trueline.problem.MomentsProblem`) an ill-conditioned Gram matrix is
+    solved on the directions that it still determines.
+    """
     d, k = problem.n_features, problem.n_targets
-    curvature = curvature_matrix(problem)
+    about = moments if problem.fit_intercept else moments.about_zero()
     W, b = np.empty((d, k)), np.empty(k)
     parts: list[tuple[Array, Evidence]] = []
     notes: list[str] = []
-    for strength, targets in same_strength_groups(curvature):
-        factor = factor_normal_equations(moments, strength)
+    rank = d
+    for strength, targets in same_strength_groups(curvature_matrix(problem)):
+        factor = factor_normal_equations(about, strength)
         if factor is None or factor.coercivity < _PROVEN_ENOUGH:
-            solution = solve_by_rows(problem, "qr")
-            solution.moments = moments
-            solution.notes.insert(0, "normal equations too ill-conditioned: rows were factored")
-            return solution
+            if isinstance(problem, Problem):
+                solution = solve_by_rows(problem, "qr")
+                solution.moments = moments
+                solution.notes.insert(0, "too ill-conditioned for the Gram matrix: rows factored")
+                return solution
+            factor = factor_spectrum(about, strength)
+            rank = min(rank, factor.basis.shape[1])
         part = problem if len(targets) == k else part_of(problem, targets, strength)
-        w, level, evidence, note = _solve_group(part, moments, factor, targets)
+        some = about if len(targets) == k else about.targets(targets)
+        w, level, evidence, note = _solve_group(part, some, factor)
         W[:, targets], b[targets] = w, level
         parts.append((targets, evidence))
         notes = notes or note
+    if rank < d:
+        notes.append(
+            f"rank {rank} of {d} as far as the Gram matrix tells: least norm on the rest"
+        )
     return Solution(
         W,
         b,
@@ -103,37 +119,28 @@ def solve_from_moments(problem: Problem, moments: Moments, name: str) -> Solutio
         name,
         notes=notes,
         moments=moments,
-        rank=d,
+        rank=rank,
         certificate=certify_groups(problem, W, b, parts),
     )
 
 
 def _solve_group(
-    problem: Problem, moments: Moments, factor: NormalFactor, targets: Array
+    problem: Problem | MomentsProblem, moments: Moments, factor: NormalFactor
 ) -> tuple[Array, Array, Evidence, list[str]]:
     """Coefficients, intercepts and evidence for targets of equal strength."""
-    cross, y_mean = moments.cross[:, targets], moments.y_mean[targets]
-    W = factor.solve(cross)
-    b = y_mean - moments.x_mean @ W
-    size = problem.design.nonzeros * len(targets)
+    W = factor.solve(moments.cross)
+    b = moments.y_mean - moments.x_mean @ W
     notes = [f"condition number at most {factor.condition:.2g} (columns of equal norm)"]
-    if can_refine(problem) and (size <= _ALWAYS_REFINE or factor.condition > _REFINE_CONDITION):
-        refined = refine(
-            problem, W, b, factor.basis, moments.x_mean, curvature_matrix(problem)
-        )
-        notes.append(f"refined in doubled precision ({refined.steps} steps)")
-        evidence = evidence_from_refined(problem, refined, factor.basis, factor.coercivity, True)
-        return refined.coef, refined.intercept, evidence, notes
-    some = moments
-    if len(targets) != moments.n_targets:
-        from dataclasses import replace
-
-        some = replace(
-            moments,
-            cross=cross,
-            y_mean=y_mean,
-            y_square=moments.y_square[targets],
-            y_size=moments.y_size[targets],
-        )
-    evidence = evidence_from_moments(problem, some, W, b, factor.basis, factor.coercivity)
-    return W, b, evidence, notes
+    if isinstance(problem, Problem) and can_refine(problem):
+        small = problem.design.nonzeros * problem.n_targets <= _ALWAYS_REFINE
+        if small or factor.condition > _REFINE_CONDITION:
+            refined = refine(
+                problem, W, b, factor.basis, moments.x_mean, curvature_matrix(problem)
+            )
+            notes.append(f"refined in doubled precision ({refined.steps} steps)")
+            evidence = evidence_from_refined(
+                problem, refined, factor.basis, factor.coercivity, True
+            )
+            return refined.coef, refined.intercept, evidence, notes
+    evidence = evidence_from_moments(problem, moments, W, b, factor.basis, factor.coercivity)
+    return W, b, replace(evidence, is_global=factor.basis.shape[1] == len(W)), notes

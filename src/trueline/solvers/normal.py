@@ -22,7 +22,12 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 
 from trueline.moments import Moments
 
-__all__ = ["NormalFactor", "factor_normal_equations", "power_of_two_scale"]
+__all__ = [
+    "NormalFactor",
+    "factor_normal_equations",
+    "factor_spectrum",
+    "power_of_two_scale",
+]
 
 Array = NDArray[np.float64]
 
@@ -103,4 +108,41 @@ def factor_normal_equations(moments: Moments, curvature: Array) -> NormalFactor 
         # M = T R^{-1}: what holds for M holds for T up to the norm of R^{-1}.
         diagonal_coercivity=coercivity / norm_inverse**2 if d else 1.0,
         condition=norm_R * norm_inverse,
+    )
+
+
+def factor_spectrum(moments: Moments, curvature: Array) -> NormalFactor:
+    """The same on the directions that the Gram matrix determines beyond its rounding.
+
+    For moments whose rows are gone. Eigenvalues of the scaled matrix below its rounding error are
+    noise; the basis spans the others, chosen within the row space (least norm).
+    """
+    d = moments.n_features
+    diagonal = moments.gram.diagonal() + curvature
+    alive = diagonal > moments.unit * moments.x_size
+    scale = np.where(alive, power_of_two_scale(diagonal), 0.0)
+    hessian = moments.gram * scale * scale[:, None]
+    hessian.flat[:: d + 1] = diagonal * scale**2
+    values, vectors = np.linalg.eigh(hessian)
+    noise = moments.unit * float((moments.x_size * scale**2).sum()) + 4 * d * _EPS * d
+    keep = values > 4 * noise
+    basis = scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
+    lowest = float(values[keep].min(initial=np.inf))
+    root = np.sqrt(max(0.0, 1.0 - 2 * noise / lowest)) if keep.any() else 1.0
+    if not keep.all():
+        space = np.zeros_like(basis)
+        space[alive] = vectors[alive][:, keep] / scale[alive, None]
+        Q, _ = np.linalg.qr(space / np.linalg.norm(space, axis=0))
+        projected = Q @ (Q.T @ basis)
+        # What the projection removes lies in the dropped directions, whose eigenvalues are noise.
+        removed = (basis - projected)[alive] / scale[alive, None]
+        root -= np.sqrt(6 * noise) * float(np.linalg.norm(removed))
+        basis = projected
+    coercivity = max(root, 0.0) ** 2
+    return NormalFactor(
+        basis=basis,
+        coercivity=coercivity,
+        scale=scale,
+        diagonal_coercivity=lowest - 2 * noise if keep.all() else 0.0,
+        condition=float(np.sqrt(values.max(initial=1.0) / lowest)) if keep.any() else 1.0,
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.penalties import L2
-from trueline.problem import Problem
+from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import dense_factor_rate, seconds
@@ -90,9 +90,13 @@ def solve_by_rows(
     return solution
 
 
-def part_of(problem: Problem, targets: Array, strength: Array) -> Problem:
+def part_of(
+    problem: Problem | MomentsProblem, targets: Array, strength: Array
+) -> Problem | MomentsProblem:
     """The same problem for some of the targets."""
     penalty = L2(strength[:, None])
+    if isinstance(problem, MomentsProblem):
+        return replace(problem, moments=problem.moments.targets(targets), penalty=penalty)
     return replace(problem, target=problem.target[:, targets], penalty=penalty)
 
 
@@ -123,7 +127,7 @@ def _plain_steps(
 
 
 def certify_groups(
-    problem: Problem, W: Array, b: Array, parts: list[tuple[Array, Evidence]]
+    problem: Problem | MomentsProblem, W: Array, b: Array, parts: list[tuple[Array, Evidence]]
 ) -> Certificate:
     """One certificate for all targets.
 

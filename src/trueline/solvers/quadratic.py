@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.quadratic import Evidence
 from trueline.moments import Moments
-from trueline.problem import Problem
+from trueline.problem import MomentsProblem, Problem
 from trueline.solvers.refinement import Refined
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "evidence_from_moments",
     "evidence_from_rows",
     "evidence_from_refined",
-    "problem_moments",
     "same_strength_groups",
 ]
 
@@ -26,7 +25,7 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def curvature_matrix(problem: Problem) -> Array:
+def curvature_matrix(problem: Problem | MomentsProblem) -> Array:
     """The penalty's curvature for each coefficient and target, of shape (d, k)."""
     shape = (problem.n_features, problem.n_targets)
     return np.broadcast_to(np.asarray(problem.penalty.curvature, dtype=np.float64), shape)
@@ -43,14 +42,8 @@ def same_strength_groups(curvature: Array) -> Iterator[tuple[Array, Array]]:
         yield unique[:, g], np.flatnonzero(group == g)
 
 
-def problem_moments(problem: Problem) -> Moments:
-    """Moments about the mean with an intercept, about zero without."""
-    moments = Moments.from_rows(problem.design, problem.target, problem.weights)
-    return moments if problem.fit_intercept else moments.about_zero()
-
-
 def evidence_from_moments(
-    problem: Problem,
+    problem: Problem | MomentsProblem,
     moments: Moments,
     W: Array,
     b: Array,
@@ -59,7 +52,8 @@ def evidence_from_moments(
 ) -> Evidence:
     """Gradient, objective and their rounding from the moments, without reading the rows.
 
-    A nearly perfect fit cancels in the moments; then the rows are read once.
+    The moments are about the mean with an intercept, about zero without. A nearly perfect fit
+    cancels in the moments; then the rows, if there are any, are read once.
     """
     curvature = curvature_matrix(problem)
     gradient, rounding = moments.gradient(W)
@@ -83,7 +77,7 @@ def evidence_from_moments(
         objective_rounding = objective_rounding + (np.abs(slope) + slope_rounding) * (
             slope_rounding / weight
         )
-    if (objective_rounding > 1e-7 * objective).any():
+    if isinstance(problem, Problem) and (objective_rounding > 1e-7 * objective).any():
         objective, objective_rounding = objective_from_rows(problem, W, b, spread + reach)
     return Evidence(
         gradient=gradient,

@@ -144,7 +144,7 @@ class _Target:
         self.mean, self.curvature = mean, curvature
         self.fit_intercept = problem.fit_intercept
         n, d = X.shape
-        self.units = 8 * (n + d) * _EPS**2
+        self.units = 32 * (n + d) * _EPS**2
         # Magnitudes for the rounding bounds: root sums of squares, by Cauchy and Schwarz.
         weights = np.ones(n) if self.s is None else self.s
         self.x_root = np.sqrt(problem.design.column_squares(self.s, None))

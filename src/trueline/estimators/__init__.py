@@ -1,0 +1,6 @@
+"""Estimators: scikit-learn classes that state a problem and keep its solution."""
+
+from trueline.estimators.linear_regression import LinearRegression
+from trueline.estimators.ridge import Ridge
+
+__all__ = ["LinearRegression", "Ridge"]

@@ -1,0 +1,329 @@
+"""What all linear estimators share: input, plan, fit, proof, prediction."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.verify import Check, Verification
+from trueline.design import as_design
+from trueline.estimators.callbacks import CallbackSupport, fit_with_callbacks, watch
+from trueline.estimators.report import Explanation
+from trueline.estimators.scaling import exponents_of, rescaled, unscaled
+from trueline.penalties import Penalty
+from trueline.planner import Plan, execute, make_plan
+from trueline.problem import Problem
+from trueline.solution import Solution
+from trueline.solvers.base import Options
+from trueline.solvers.loop import Monitor
+from trueline.solvers.quadratic import evidence_from_moments
+from trueline.trace import Trace
+
+__all__ = ["LinearEstimator", "LinearRegressorBase"]
+
+Array = NDArray[np.float64]
+
+# Reading the data only to look for NaN costs a third of a large fit: the sums tell as well.
+_CHECK_FINITE_FIRST = 500_000
+_SUMS_TELL = {"cholesky", "active_set"}
+
+
+class LinearEstimator(CallbackSupport, BaseEstimator):
+    """The thin common part of estimators that minimise one :class:`~trueline.problem.Problem`."""
+
+    _doc_link_module = "trueline"
+
+    @abstractmethod
+    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
+        """The problem that this estimator minimises."""
+
+    def _solver_name(self) -> str:
+        """The solver asked for, in the registry's terms."""
+        return getattr(self, "solver", "auto")
+
+    def _options(self) -> Options:
+        """What the parameters ask of a solver."""
+        return Options()
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    def _weights(self, sample_weight: Any, X: Any) -> Array | None:
+        """Sample weights as float64, or None; zero everywhere is an error."""
+        if sample_weight is None:
+            return None
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise ValueError(
+                "Sample weights are all zero: no row is left to fit. Give at least one row a "
+                "positive weight."
+            )
+        return weights
+
+    def _solve(self, problem: Problem, X: Any) -> tuple[Plan, Solution]:
+        """Plan, run, and deal with numbers too large or too small to be squared."""
+        plan = make_plan(problem, self._solver_name())
+        trace = Trace(enabled=bool(getattr(self, "trace", False)))
+        with watch(self, trace) as monitor:
+            small = problem.design.nonzeros <= _CHECK_FINITE_FIRST
+            if small or problem.design.is_sparse or plan.chosen not in _SUMS_TELL:
+                assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+                solution = self._run(problem, plan, monitor, look_first=True)
+            else:
+                try:
+                    solution = self._run(problem, plan, monitor, look_first=False)
+                except FloatingPointError:
+                    assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+                    solution = self._run(problem, plan, monitor, look_first=True)
+        if not solution.status.is_final:
+            self._warn(solution)
+        return plan, solution
+
+    def _run(self, problem: Problem, plan: Plan, monitor: Monitor, look_first: bool) -> Solution:
+        exponents = exponents_of(problem) if look_first else None
+        if exponents is None:
+            solution = execute(problem, plan, self._options(), monitor)
+            moments = solution.moments
+            if look_first or moments is None or moments.x_size.min(initial=1.0) > 1e-200:
+                return solution
+            exponents = exponents_of(problem)
+            if exponents is None:
+                return solution
+        scaled = rescaled(problem, *exponents)
+        return unscaled(execute(scaled, plan, self._options(), monitor), *exponents)
+
+    def _warn(self, solution: Solution) -> None:
+        certificate = solution.certificate
+        proven = f"proven within {certificate.gap:.3g} of it" if certificate else "nothing proven"
+        warnings.warn(
+            f"{type(self).__name__} stopped short of the optimum ({proven}) after "
+            f"{solution.n_iter} iterations of {solution.solver}: {solution.status.value}.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+    # --- what is known afterwards ---------------------------------------------------------------
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What is proven about the coefficients as they are now.
+
+        The certificate is tied to ``coef_`` and ``intercept_``: if they are changed after the fit,
+        it is about the changed ones, and :meth:`Certificate.verify` will reject it.
+        """
+        check_is_fitted(self)
+        W, b = self._coefficients()
+        witness = self._certificate.witness
+        x_power, y_power = witness.get("column_exponent"), witness.get("target_exponent")
+        if x_power is not None:
+            W = np.ldexp(W, (y_power - x_power[:, None]).astype(int))
+            b = np.ldexp(b, y_power.astype(int))
+        return replace(self._certificate, coef=W, intercept=b)
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        """``coef_`` and ``intercept_`` as float64 arrays of shape (d, k) and (k,)."""
+        W = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64)).T
+        b = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), W.shape[1])
+        return W, b
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+        """Check the certificate against the data that were fitted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        verification : Verification
+            True in a boolean context if every claim holds.
+        """
+        check_is_fitted(self)
+        return self.certificate_.verify(self._verified_design(X), y, sample_weight)
+
+    def _verified_design(self, X: Any) -> Any:
+        """The design that the certificate is about."""
+        return X
+
+    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+        """Say what will be done with (X, y), or what was done in the last fit.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, optional
+            With ``y``: plan a fit on these data without running it.
+        y : array-like, optional
+        sample_weight : array-like, optional
+
+        Returns
+        -------
+        explanation : Explanation
+            Prints as text; ``table()`` gives rows.
+        """
+        if X is not None:
+            if y is None:
+                raise ValueError("explain(X, y) needs the target y beside X.")
+            problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
+            return Explanation(make_plan(problem, self._solver_name()))
+        check_is_fitted(self)
+        return Explanation(
+            self._plan, self._solution_facts, self._certificate, getattr(self, "_noted", ())
+        )
+
+    @abstractmethod
+    def _validated_problem(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool
+    ) -> tuple[Problem, Any, NDArray[Any]]:
+        """Check the input and state the problem."""
+
+
+class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
+    """Regression: real targets, scores are predictions."""
+
+    #: Whether a target of shape (n, 1) gives ``coef_`` of shape (1, d) (as in least squares) or
+    #: (d,) (as in ridge regression): scikit-learn does both.
+    _keeps_single_target = True
+
+    def _validated_problem(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool
+    ) -> tuple[Problem, Any, NDArray[Any]]:
+        arguments: dict[str, Any] = {
+            "accept_sparse": ["csr", "csc", "coo"],
+            "dtype": [np.float64, np.float32],
+            "multi_output": True,
+            "y_numeric": True,
+            "ensure_all_finite": False,
+        }
+        if reset:
+            X, y = validate_data(self, X, y, **arguments)
+        else:
+            from sklearn.utils import check_X_y
+
+            X, y = check_X_y(X, y, estimator=self, **arguments)
+        weights = self._weights(sample_weight, X)
+        Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
+        return self._problem(X, Y, weights), X, y
+
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows to learn from.
+        y : array-like of shape (n,) or (n, k)
+            One target, or several.
+        sample_weight : float or array-like of shape (n,), optional
+            Weight 2 counts a row twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+        plan, solution = self._solve(problem, X)
+        self._store(problem, plan, solution, X.dtype, y.ndim)
+        return self
+
+    def _check_parameters(self) -> None:
+        """Raise for parameters that are out of range."""
+        if hasattr(self, "_parameter_constraints"):
+            self._validate_params()
+
+    def _store(
+        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
+    ) -> None:
+        """Copy the solution into fitted attributes, in scikit-learn's shapes and dtypes."""
+        W, b = solution.coef, solution.intercept
+        certificate = solution.certificate
+        assert certificate is not None
+        if dtype == np.float32:
+            W, b = W.astype(np.float32), b.astype(np.float32)
+            certificate = self._certify_rounded(problem, solution, W, b)
+        single = y_ndim == 1 or (not self._keeps_single_target and W.shape[1] == 1)
+        self.coef_ = W[:, 0].copy() if single else np.ascontiguousarray(W.T)
+        if not problem.fit_intercept:
+            self.intercept_ = 0.0
+        else:
+            self.intercept_ = b[0] if y_ndim == 1 else b
+        self.solver_ = solution.solver
+        self.n_iter_ = solution.n_iter
+        self.trace_ = solution.trace
+        if solution.moments is not None:
+            self.moments_ = solution.moments
+        elif hasattr(self, "moments_"):
+            del self.moments_
+        self._plan = plan
+        self._certificate = certificate
+        self._solution_facts = solution.facts()
+
+    def _certify_rounded(
+        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
+    ) -> Certificate:
+        """The certificate of coefficients rounded to single precision."""
+        from trueline.certificates.choose import certify
+        from trueline.certificates.quadratic import certify_quadratic
+
+        W, b = W.astype(np.float64), b.astype(np.float64)
+        certificate, moments = solution.certificate, solution.moments
+        assert certificate is not None
+        witness = certificate.witness
+        if "column_exponent" in witness:
+            return certificate
+        if moments is None or "basis" not in witness:
+            return certify(problem, W, b)
+        about = moments if problem.fit_intercept else moments.about_zero()
+        basis, coercivity = witness["basis"], float(witness["coercivity"])
+        evidence = evidence_from_moments(problem, about, W, b, basis, coercivity)
+        evidence = replace(evidence, is_global=certificate.kind == "quadratic")
+        return certify_quadratic(problem, W, b, evidence)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the target for new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        y : array of shape (n,) or (n, k)
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, accept_sparse=["csr", "csc", "coo"], dtype=[np.float64, np.float32], reset=False
+        )
+        scores = X @ self.coef_.T
+        if sp.issparse(scores):
+            scores = scores.toarray()
+        return np.asarray(scores) + self.intercept_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def build_problem(
+    X: Any, Y: Array, weights: Array | None, loss: Any, penalty: Penalty, fit_intercept: bool
+) -> Problem:
+    """A problem from validated arrays."""
+    loss.check_target(Y)
+    return Problem(as_design(X), Y, loss, penalty, fit_intercept, weights)
+
+
+__all__ += ["Check", "build_problem"]

@@ -1,0 +1,215 @@
+"""Exact incremental fitting and merging, for estimators that fit from moments."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.estimators.base import LinearRegressorBase
+from trueline.moments import Moments
+from trueline.penalties import Penalty
+from trueline.planner import Plan
+from trueline.problem import MomentsProblem
+from trueline.solvers.base import Facts
+from trueline.solvers.cholesky import solve_from_moments
+
+__all__ = ["IncrementalRegressor"]
+
+Array = NDArray[np.float64]
+
+
+class IncrementalRegressor(LinearRegressorBase):
+    """Least squares whose sufficient statistics are kept, so that rows can be added later."""
+
+    def _penalty(self, n_targets: int) -> Penalty:
+        """The penalty for so many targets."""
+        raise NotImplementedError
+
+    def _check_incremental(self) -> None:
+        """Raise if these parameters need the rows themselves."""
+        if getattr(self, "positive", False):
+            raise ValueError("partial_fit and merge need positive=False: use fit instead.")
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Add a batch of rows; the model is then that of all rows so far, to rounding.
+
+        The first call (or a call after ``fit``) starts from what the model has seen. Any split
+        into batches gives the same answer: the moments of the batches are merged exactly. Digits
+        are those of the Gram matrix: for condition numbers beyond about 1e6 prefer ``fit``, which
+        goes back to the rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : float or array-like of shape (n,), optional
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        self._check_incremental()
+        first = not hasattr(self, "moments_")
+        problem, X, y = self._validated_problem(X, y, sample_weight, reset=first)
+        if not first:
+            self._check_batch(X, problem.n_targets)
+        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        batch = Moments.from_rows(problem.design, problem.target, problem.weights)
+        if not batch.is_finite():
+            raise ValueError(
+                "The squares of these values overflow double precision: divide the columns or the "
+                "target by a power of ten before partial_fit."
+            )
+        moments = batch if first else self.moments_ + batch
+        dtype = X.dtype if first else self.coef_.dtype
+        self._fit_moments(moments, dtype, y.ndim if first else self._y_ndim())
+        return self
+
+    def _y_ndim(self) -> int:
+        return 1 if np.ndim(self.intercept_) == 0 and self.coef_.ndim == 1 else 2
+
+    def _check_batch(self, X: Any, n_targets: int) -> None:
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        if n_targets != self.moments_.n_targets:
+            raise ValueError(
+                f"y has {n_targets} targets; the batches before had {self.moments_.n_targets}."
+            )
+
+    def _fit_moments(self, moments: Moments, dtype: np.dtype, y_ndim: int) -> None:
+        """Solve from moments alone and store the result."""
+        problem = MomentsProblem(moments, self._penalty(moments.n_targets), self.fit_intercept)
+        solution = solve_from_moments(problem, moments)
+        facts = Facts(
+            n=moments.count,
+            d=moments.n_features,
+            k=moments.n_targets,
+            nonzeros=moments.count * moments.n_features,
+            is_sparse=False,
+            fit_intercept=self.fit_intercept,
+            has_weights=False,
+            strengths=1,
+            unpenalised=False,
+            itemsize=8,
+        )
+        reason = "from the moments of all batches; the rows are not kept"
+        objective = f"sum_i s_i [{problem.loss.formula}] + {problem.penalty.formula}"
+        plan = Plan("cholesky", reason, objective, facts, ())
+        self._store(problem, plan, solution, dtype, y_ndim)
+
+    def merge(self, other: Self) -> Self:
+        """A new model, as if fitted on the rows of both.
+
+        Parameters
+        ----------
+        other : estimator of the same class and parameters, fitted
+
+        Returns
+        -------
+        merged : estimator
+            ``a + b`` is the same.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from trueline import LinearRegression
+        >>> X, y = np.arange(6.0).reshape(-1, 1), np.array([1.0, 3.0, 5.0, 7.0, 9.0, 11.0])
+        >>> parts = LinearRegression().fit(X[:3], y[:3]) + LinearRegression().fit(X[3:], y[3:])
+        >>> bool(np.allclose(parts.coef_, 2.0))
+        True
+        """
+        for model in (self, other):
+            check_is_fitted(model)
+        if type(other) is not type(self) or not _same(self.get_params(), other.get_params()):
+            raise ValueError(
+                "Only models of the same class and parameters can be merged; got "
+                f"{self!r} and {other!r}."
+            )
+        self._check_incremental()
+        for model in (self, other):
+            if not hasattr(model, "moments_"):
+                raise ValueError(
+                    f"This {type(self).__name__} was fitted by solver_={model.solver_!r}, which "
+                    "keeps no moments. Fit it with solver='cholesky' or partial_fit to merge it."
+                )
+        names = [getattr(model, "feature_names_in_", None) for model in (self, other)]
+        if not np.array_equal(names[0], names[1]):
+            raise ValueError("The two models were fitted on columns of different names.")
+        merged = clone(self)
+        merged.n_features_in_ = self.n_features_in_
+        if names[0] is not None:
+            merged.feature_names_in_ = names[0]
+        merged._fit_moments(self.moments_ + other.moments_, self.coef_.dtype, self._y_ndim())
+        return merged
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, IncrementalRegressor):
+            return NotImplemented
+        return self.merge(other)
+
+    # --- maximum likelihood ---------------------------------------------------------------------
+
+    @property
+    def noise_variance_(self) -> Any:
+        """Estimated variance of the noise, residual square over residual degrees of freedom.
+
+        One number per target. Weights count rows (weight 2 = row twice), so the number of rows is
+        the sum of the weights; the degrees of freedom of a ridge fit are the trace of its hat
+        matrix. The maximum-likelihood estimate divides by the number of rows instead
+        (:meth:`noise_variance`).
+        """
+        return self.noise_variance()
+
+    def noise_variance(self, unbiased: bool = True) -> Any:
+        """Estimate the noise variance.
+
+        Parameters
+        ----------
+        unbiased : bool, default=True
+            Divide by the residual degrees of freedom; otherwise by the number of rows, which is
+            the maximum-likelihood estimate.
+
+        Returns
+        -------
+        variance : float or array of shape (k,)
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "moments_"):
+            raise AttributeError(
+                f"solver_={self.solver_!r} keeps no moments, from which the noise variance is "
+                "computed; fit with solver='cholesky'."
+            )
+        W, _ = self._coefficients()
+        moments = self.moments_ if self.fit_intercept else self.moments_.about_zero()
+        square = moments.residual_square(W)[0]
+        rows = moments.weight - (self.degrees_of_freedom_ if unbiased else 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = np.where(rows > 0, square / rows, np.nan)
+        return float(variance[0]) if self._y_ndim() == 1 else variance
+
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """Trace of the hat matrix: fitted parameters, shrunken ones counted in part."""
+        moments = self.moments_ if self.fit_intercept else self.moments_.about_zero()
+        values = np.linalg.eigvalsh(moments.gram)
+        floor = len(values) * moments.unit * max(values.max(initial=0.0), 0.0)
+        values = np.where(values > floor, values, 0.0)
+        alpha = np.broadcast_to(self._penalty(moments.n_targets).curvature, moments.n_targets)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(values[:, None] > 0, values[:, None] / (values[:, None] + alpha), 0.0)
+        freedom = shares.sum(axis=0) + float(self.fit_intercept)
+        return float(freedom[0]) if self._y_ndim() == 1 else freedom
+
+
+def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    """Whether two sets of parameters are equal, arrays included."""
+    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)

@@ -1,0 +1,43 @@
+"""Explanation: the plan before a fit; the plan, what happened and the proof after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trueline.certificates.base import Certificate
+from trueline.planner import Plan
+
+__all__ = ["Explanation"]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Prints as text; ``table()`` gives the solvers that were considered as rows."""
+
+    plan: Plan
+    facts: Mapping[str, Any] | None = None
+    certificate: Certificate | None = None
+    remarks: Sequence[str] = ()
+
+    def table(self) -> list[dict[str, object]]:
+        """One row per solver: estimates and verdict."""
+        return self.plan.table()
+
+    def __str__(self) -> str:
+        lines = [str(self.plan)]
+        if self.facts is not None:
+            facts = self.facts
+            lines.append(
+                f"happened   {facts['solver']}, {facts['n_iter']} iteration(s), "
+                f"{facts['seconds']:.3g} s: {facts['status']}"
+            )
+            lines += [f"           {note}" for note in facts["notes"]]
+        lines += [f"           {remark}" for remark in self.remarks]
+        if self.certificate is not None:
+            lines.append(f"proof      {self.certificate}")
+            lines.append(f"           {self.certificate.statement}")
+        return "\n".join(lines)
+
+    __repr__ = __str__

@@ -1,0 +1,94 @@
+"""Numbers whose squares overflow or vanish: the fit is carried out in units of powers of two.
+
+Multiplying by a power of two is exact, so nothing is lost. With X' = X 2^e (per column) and
+y' = y 2^f (per target) the problem keeps its form:
+
+    w' = w 2^(f - e),    b' = b 2^f,    alpha' = alpha 2^(2 e),    objective' = objective 2^(2 f)
+
+The certificate of such a fit is about the scaled problem and carries the exponents as part of its
+witness; the checker applies them to the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from trueline.design import as_design
+from trueline.penalties import L2, NonNegative, Penalty
+from trueline.problem import Problem
+from trueline.solution import Solution
+
+__all__ = ["exponents_of", "rescaled", "unscaled"]
+
+Array = NDArray[np.float64]
+
+_LARGE, _SMALL = 1e100, 1e-100
+
+
+def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
+    """Exponents e (columns) and f (targets) if any column or target is extreme; else None."""
+    columns = problem.design.column_largest()
+    targets = np.abs(problem.target).max(axis=0, initial=0.0)
+    if not (_is_extreme(columns) or _is_extreme(targets)):
+        return None
+    e, f = -np.frexp(columns)[1], -np.frexp(targets)[1]
+    strength = np.max(np.asarray(problem.penalty.curvature, dtype=float), initial=0.0)
+    if strength > 0:
+        # The scaled strength alpha 2^(2 e) must itself stay representable.
+        e = np.minimum(e, (900 - np.frexp(strength)[1]) // 2)
+    return e.astype(np.int64), f.astype(np.int64)
+
+
+def _is_extreme(largest: Array) -> bool:
+    present = largest[largest > 0]
+    return bool((present > _LARGE).any() or (present < _SMALL).any())
+
+
+def rescaled(problem: Problem, e: Array, f: Array) -> Problem:
+    """The problem in scaled units; X is copied."""
+    X = problem.design.X.astype(np.float64)  # type: ignore[attr-defined]
+    if sp.issparse(X):
+        X = X.tocsr(copy=True)
+        X.data = np.ldexp(X.data, e[X.indices])
+    else:
+        X = np.ldexp(X, e)
+    return replace(
+        problem,
+        design=as_design(X),
+        target=np.ldexp(problem.target, f),
+        penalty=_scaled_penalty(problem.penalty, e),
+    )
+
+
+def _scaled_penalty(penalty: Penalty, e: Array) -> Penalty:
+    if isinstance(penalty, NonNegative):
+        return NonNegative(_scaled_penalty(penalty.base, e))
+    if isinstance(penalty, L2):
+        return L2(np.ldexp(np.asarray(penalty.alpha, dtype=float), 2 * e[:, None]))
+    if "quadratic" in penalty.capabilities:
+        return penalty
+    raise ValueError(
+        f"Columns or targets beyond {_LARGE:.0e} or below {_SMALL:.0e} in magnitude cannot be "
+        f"fitted with the {penalty.name} penalty. Divide them by a power of ten first."
+    )
+
+
+def unscaled(solution: Solution, e: Array, f: Array) -> Solution:
+    """The solution in the original units; its certificate remembers the exponents."""
+    certificate = solution.certificate
+    assert certificate is not None
+    witness = {
+        **certificate.witness,
+        "column_exponent": e.astype(np.float64),
+        "target_exponent": f.astype(np.float64),
+    }
+    solution.certificate = replace(certificate, witness=witness)
+    solution.coef = np.ldexp(solution.coef, e[:, None] - f)
+    solution.intercept = np.ldexp(solution.intercept, -f)
+    solution.moments = None  # in other units than the data
+    solution.notes.append("columns and targets scaled by powers of two: their squares overflow")
+    return solution
