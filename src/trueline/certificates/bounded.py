@@ -39,9 +39,7 @@ class Bound(NamedTuple):
     intercept_radius: Array
 
 
-def bounded_gap(
-    problem: Problem, rounding: Rounding, at: Evaluation, W: Array, b: Array
-) -> Bound:
+def bounded_gap(problem: Problem, rounding: Rounding, at: Evaluation, W: Array, b: Array) -> Bound:
     """The bound of the module's text, for a radius that covers what the data could suggest."""
     bend = problem.penalty.gradient(W)
     gradient = at.correlation + bend

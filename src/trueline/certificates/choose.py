@@ -123,9 +123,7 @@ class Prover:
         )
 
 
-def _choose(
-    problem: Problem, basis: Array | None, coercivity: float
-) -> tuple[str, Array, float]:
+def _choose(problem: Problem, basis: Array | None, coercivity: float) -> tuple[str, Array, float]:
     """The kind of proof and, for a quadratic one, its basis and coercivity."""
     penalty, shape = problem.penalty, (problem.n_features, problem.n_targets)
     is_quadratic = "quadratic" in problem.loss.capabilities & penalty.capabilities

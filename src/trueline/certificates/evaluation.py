@@ -4,7 +4,8 @@ With scores z = X w + b, derivatives u = l'(z), weights s and a_ij the magnitude
 handle (:class:`~trueline.design.Accuracy`), writing ||v||_s for sqrt(sum_i s_i v_i^2) and c_j for
 ||a_j||_s:
 
-    ||error of z||_s          <=  rho = (row_terms + 4) eps (sum_j c_j |w_j| + sqrt(S) |b| + ||y||_s)
+    ||error of z||_s          <=  rho
+                                  = (row_terms + 4) eps (sum_j c_j |w_j| + sqrt(S) |b| + ||y||_s)
     ||error of u||_s          <=  L rho                      L the loss's curvature bound
     |error of sum_i s_i l_i|  <=  ||u||_s rho + L/2 rho^2 + (log2 n + 40) eps sum_i s_i |l_i|
     |error of (X^T S u)_j|    <=  c_j (L rho + (column_terms + 4) eps ||u||_s)

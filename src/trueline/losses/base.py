@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Loss"]
 
-Array = NDArray[np.floating]
+Array = NDArray[np.float64]
 
 
 class Loss(ABC):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Penalty", "check_strength"]
 
-Array = NDArray[np.floating]
+Array = NDArray[np.float64]
 
 
 def check_strength(alpha: float | Array) -> None:

@@ -1,4 +1,4 @@
-r"""What the iterative solvers share: scale of the tolerance, steps, proofs, the finished solution."""
+"""What the iterative solvers share: tolerance, steps, proofs, the finished solution."""
 
 from __future__ import annotations
 
@@ -122,7 +122,9 @@ def largest_eigenvalue(design: Design, weights: Array | None, with_ones: bool = 
     size = design.shape[1] + with_ones
     v = np.random.default_rng(0).standard_normal(size)
     v /= np.linalg.norm(v)
-    before, diagonal, beside = np.zeros(size), [], []
+    before = np.zeros(size)
+    diagonal: list[float] = []
+    beside: list[float] = []
     value, off = 0.0, 0.0
     for _ in range(min(_LANCZOS_STEPS, size)):
         scores = design.matvec(v[: design.shape[1]]) + (v[-1] if with_ones else 0.0)

@@ -138,9 +138,7 @@ def run(
         if number % every and number < max_iter and not late:
             continue
         progress = iteration.progress()
-        event = Event(
-            number, max_iter, *progress, seconds, iteration.coef, iteration.intercept
-        )
+        event = Event(number, max_iter, *progress, seconds, iteration.coef, iteration.intercept)
         monitor.trace.record(
             iteration=number, objective=progress.objective, gap=progress.gap, seconds=seconds
         )

@@ -144,6 +144,4 @@ class _Iteration(Iteration):
     def progress(self) -> Progress:
         self.intercept = self.centre - self.prover.mean @ self.coef
         at = self.prover.evaluate(self.coef, self.intercept)
-        return Progress(
-            float(at.objective.sum()), self.prover.gap(at, self.coef, self.intercept)
-        )
+        return Progress(float(at.objective.sum()), self.prover.gap(at, self.coef, self.intercept))

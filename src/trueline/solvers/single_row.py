@@ -16,22 +16,36 @@ scale learning with averaged stochastic gradient descent", arXiv:1107.2490, sect
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueline._jit import kernel
 
 __all__ = ["dense_epoch", "sparse_epoch"]
 
+Array = NDArray[np.float64]
+Indices = NDArray[np.integer]
+
 
 @kernel
-def _fold(v, q, w_scale, scales):
+def _fold(v: Array, q: Array, scale: float, scales: float) -> None:
     """Multiply the scale into v, and C v into q: afterwards scale = 1 and C = 0."""
     for j in range(len(v)):
         q[j] -= scales * v[j]
-        v[j] *= w_scale
+        v[j] *= scale
 
 
 @kernel
-def dense_epoch(X, y, shares, order, eta, shrink, w, b, fit_intercept):
+def dense_epoch(
+    X: NDArray[np.floating],
+    y: Array,
+    shares: Array,
+    order: Indices,
+    eta: Array,
+    shrink: Array,
+    w: Array,
+    b: float,
+    fit_intercept: bool,
+) -> tuple[Array, float, float]:
     """Steps over the rows of an array; w is updated in place.
 
     Returns
@@ -67,7 +81,19 @@ def dense_epoch(X, y, shares, order, eta, shrink, w, b, fit_intercept):
 
 
 @kernel
-def sparse_epoch(indptr, indices, data, y, shares, order, eta, shrink, w, b, fit_intercept):
+def sparse_epoch(
+    indptr: Indices,
+    indices: Indices,
+    data: NDArray[np.floating],
+    y: Array,
+    shares: Array,
+    order: Indices,
+    eta: Array,
+    shrink: Array,
+    w: Array,
+    b: float,
+    fit_intercept: bool,
+) -> tuple[Array, float, float]:
     """The same over the rows of a CSR matrix, touching only their non-zeros."""
     q = np.zeros(len(w))
     scale, scales, b_sum = 1.0, 0.0, 0.0

@@ -46,6 +46,7 @@ from trueline.solvers.single_row import dense_epoch, sparse_epoch
 __all__ = ["SCHEDULES", "MiniBatch", "StochasticGradient", "step_sizes"]
 
 Array = NDArray[np.float64]
+Order = NDArray[np.intp]
 
 SCHEDULES = ("constant", "inverse", "sqrt")
 _EPOCHS = 200
@@ -140,7 +141,7 @@ class _Epoch(ABC):
     """One pass over the rows in a given order; also adds up the iterates it went through."""
 
     @abstractmethod
-    def run(self, W: Array, b: Array, order: Array, eta: Array) -> tuple[Array, Array]:
+    def run(self, W: Array, b: Array, order: Order, eta: Array) -> tuple[Array, Array]:
         """Update W and b in place; return the sums of all iterates after each step."""
 
 
@@ -150,7 +151,7 @@ class _NumpyEpoch(_Epoch):
     def __init__(self, problem: Problem, batch_size: int) -> None:
         self.problem, self.batch_size = problem, batch_size
 
-    def run(self, W: Array, b: Array, order: Array, eta: Array) -> tuple[Array, Array]:
+    def run(self, W: Array, b: Array, order: Order, eta: Array) -> tuple[Array, Array]:
         problem, size = self.problem, self.batch_size
         weight, n = problem.total_weight, problem.n_samples
         W_sum, b_sum = np.zeros_like(W), np.zeros_like(b)
@@ -171,8 +172,8 @@ class _NumpyEpoch(_Epoch):
 class _CompiledEpoch(_Epoch):
     """Squared loss, one curvature per target, one row per step, rows of an array or CSR matrix."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, design: DenseDesign | SparseDesign) -> None:
+        self.problem, self.X = problem, design.X
         self.curvature = np.broadcast_to(problem.penalty.curvature, problem.n_targets)
         self.weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
 
@@ -183,10 +184,9 @@ class _CompiledEpoch(_Epoch):
             and "quadratic" in problem.loss.capabilities & problem.penalty.capabilities
             and np.ndim(problem.penalty.curvature) < 2
             and np.size(problem.penalty.curvature) in (1, problem.n_targets)
-            and isinstance(problem.design, DenseDesign | SparseDesign)
         )
 
-    def run(self, W: Array, b: Array, order: Array, eta: Array) -> tuple[Array, Array]:
+    def run(self, W: Array, b: Array, order: Order, eta: Array) -> tuple[Array, Array]:
         problem = self.problem
         shares = self.weights * (problem.n_samples / problem.total_weight)
         W_sum, b_sum = np.empty_like(W), np.empty_like(b)
@@ -194,11 +194,11 @@ class _CompiledEpoch(_Epoch):
             shrink = 1.0 - eta * (self.curvature[t] / problem.total_weight)
             y, w = np.ascontiguousarray(problem.target[:, t]), np.ascontiguousarray(W[:, t])
             common = (y, shares, order, eta, shrink, w, b[t], problem.fit_intercept)
-            if isinstance(problem.design, SparseDesign):
-                X = problem.design.X
-                w_sum, b[t], b_sum[t] = sparse_epoch(X.indptr, X.indices, X.data, *common)
+            X = self.X
+            if isinstance(X, np.ndarray):
+                w_sum, b[t], b_sum[t] = dense_epoch(X, *common)
             else:
-                w_sum, b[t], b_sum[t] = dense_epoch(problem.design.X, *common)
+                w_sum, b[t], b_sum[t] = sparse_epoch(X.indptr, X.indices, X.data, *common)
             W[:, t], W_sum[:, t] = w, w_sum
         return W_sum, b_sum
 
@@ -206,9 +206,7 @@ class _CompiledEpoch(_Epoch):
 class _Iteration(Iteration):
     """The last iterate, the sum of all iterates, and the number of steps so far."""
 
-    def __init__(
-        self, problem: Problem, prover: Prover, options: Options, batch_size: int
-    ) -> None:
+    def __init__(self, problem: Problem, prover: Prover, options: Options, batch_size: int) -> None:
         n = problem.n_samples
         self.problem, self.prover, self.options = problem, prover, options
         self.random = check_random_state(options.random_state)
@@ -220,8 +218,14 @@ class _Iteration(Iteration):
         self.b = np.zeros(problem.n_targets)
         self.W_sum, self.b_sum = np.zeros_like(self.W), np.zeros_like(self.b)
         self.coef, self.intercept = self.W.copy(), self.b.copy()
-        compiled = _CompiledEpoch.can_run(problem, batch_size)
-        self.epoch = _CompiledEpoch(problem) if compiled else _NumpyEpoch(problem, batch_size)
+        design = problem.design
+        self.epoch: _Epoch
+        if isinstance(design, DenseDesign | SparseDesign) and (
+            _CompiledEpoch.can_run(problem, batch_size)
+        ):
+            self.epoch = _CompiledEpoch(problem, design)
+        else:
+            self.epoch = _NumpyEpoch(problem, batch_size)
 
     def step(self) -> None:
         count = self.steps_per_epoch
@@ -237,6 +241,4 @@ class _Iteration(Iteration):
         else:
             self.coef, self.intercept = self.W.copy(), self.b.copy()
         at = self.prover.evaluate(self.coef, self.intercept)
-        return Progress(
-            float(at.objective.sum()), self.prover.gap(at, self.coef, self.intercept)
-        )
+        return Progress(float(at.objective.sum()), self.prover.gap(at, self.coef, self.intercept))
