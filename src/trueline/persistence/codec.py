@@ -43,6 +43,10 @@ __all__ = ["ARRAY_KINDS", "Decoder", "Encoder"]
 #: Kinds of dtype an array in a file may have: booleans, integers, floats, complex, strings.
 ARRAY_KINDS = "biufcU"
 
+# Attributes that scikit-learn keeps on an estimator and that are not part of the model: requests
+# are written in a form of their own, callbacks watched a fit that is over.
+_NOT_THE_MODEL = frozenset({"_metadata_request", "_skl_callbacks", "_callback_fit_ctx"})
+
 _SIGNED = (np.int8, np.int16, np.int32, np.int64)
 _UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
 _SCALARS: dict[str, type[np.generic]] = {
@@ -137,7 +141,7 @@ class Encoder:
             name: value
             for name, value in vars(model).items()
             if name not in params
-            and name != "_metadata_request"
+            and name not in _NOT_THE_MODEL
             and not isinstance(getattr(cls, name, None), cached_property)
         }
         node = {

@@ -89,11 +89,13 @@ def _own_classes() -> dict[str, type]:
     from trueline.losses import LOSSES
     from trueline.moments import Moments
     from trueline.penalties import PENALTIES
+    from trueline.planner import Candidate, Plan
     from trueline.solution import Solution, Status
+    from trueline.solvers.base import Cost, Facts
     from trueline.trace import Trace
 
     exported = (getattr(estimators, name) for name in getattr(estimators, "__all__", ()))
     models = (item for item in exported if isinstance(item, type) and is_estimator(item))
-    parts = (Certificate, Moments, Solution, Status, Trace)
+    parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
     classes = (*LOSSES.values(), *PENALTIES.values(), *parts, *models)
     return {label(cls): cls for cls in classes}

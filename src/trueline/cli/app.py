@@ -1,0 +1,172 @@
+"""The commands of ``trueline`` and their options.
+
+Each command imports what it needs when it runs. An error is one line in red and exit code 2;
+``--debug`` shows where it came from.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from trueline.cli.families import FAMILIES
+
+__all__ = ["app"]
+
+_MODELS = ", ".join(["auto", *FAMILIES])
+
+app = typer.Typer(
+    name="trueline",
+    help="Linear models with a proof: every fit carries a certificate that can be checked.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA.CSV", help="The table; its first line names the columns.")
+]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by 'trueline fit'.")]
+Target = Annotated[str | None, typer.Option("--target", "-t", help="The column to predict.")]
+Family = Annotated[str, typer.Option("--model", "-m", help=f"One of: {_MODELS}.")]
+Alpha = Annotated[float | None, typer.Option(help="Strength of the penalty (ridge).", min=0.0)]
+Features = Annotated[
+    str | None, typer.Option(help="Columns to use, as a,b,c. [default: all that can be]")
+]
+Drop = Annotated[str | None, typer.Option(help="Columns to leave out, as a,b,c.")]
+Category = Annotated[
+    str | None, typer.Option(help="Columns of numbers that are codes, not amounts, as a,b,c.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
+
+
+def _guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """One line in red instead of a traceback, and exit code 2."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        try:
+            command(*args, **options)
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            if options.get("debug"):
+                raise
+            from trueline.cli.show import show_error
+
+            show_error(error)
+            raise typer.Exit(2) from None
+
+    return run
+
+
+def _split(names: str | None) -> list[str] | None:
+    return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"trueline {version('trueline')}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Start with: [bold]trueline demo[/bold]")
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Linear models with a proof: every fit carries a certificate that can be checked."""
+
+
+@app.command()
+@_guarded
+def demo(
+    picture: Annotated[Path, typer.Option(help="Where to save the picture.")] = Path(
+        "trueline-demo.png"
+    ),
+    debug: Debug = False,
+) -> None:
+    """A tour on built-in data: fit, explain, prove, and catch a forged coefficient."""
+    from trueline.cli.demo import run_demo
+
+    run_demo(picture)
+
+
+@app.command()
+@_guarded
+def fit(
+    data: Data,
+    target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
+    model: Family = "auto",
+    alpha: Alpha = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the model.")] = Path(
+        "model.trueline"
+    ),
+    features: Features = None,
+    drop: Drop = None,
+    category: Category = None,
+    debug: Debug = False,
+) -> None:
+    """Fit a model to a CSV file, prove it, and save it."""
+    from trueline.cli.commands import Request, run_fit
+
+    wanted = Request(data, target, model, alpha, _split(features), _split(drop), _split(category))
+    run_fit(wanted, out)
+
+
+@app.command()
+@_guarded
+def explain(
+    path: Annotated[
+        Path, typer.Argument(metavar="DATA.CSV|MODEL", help="A table, or a saved model.")
+    ],
+    target: Target = None,
+    model: Family = "auto",
+    alpha: Alpha = None,
+    features: Features = None,
+    drop: Drop = None,
+    category: Category = None,
+    debug: Debug = False,
+) -> None:
+    """Show the plan for a table before fitting, or what happened in a saved model."""
+    from trueline.cli.commands import Request, run_explain
+
+    wanted = Request(path, target, model, alpha, _split(features), _split(drop), _split(category))
+    run_explain(wanted)
+
+
+@app.command()
+@_guarded
+def verify(model: Model, data: Data, target: Target = None, debug: Debug = False) -> None:
+    """Check a model's proof against its data. Exit code 0 if it holds, 1 if not."""
+    from trueline.cli.commands import run_verify
+
+    if not run_verify(model, data, target):
+        raise typer.Exit(1)
+
+
+@app.command()
+@_guarded
+def predict(
+    model: Model,
+    data: Data,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Where to write the table. [default: the terminal]"),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Predict the target for the rows of a CSV file."""
+    from trueline.cli.commands import run_predict
+
+    run_predict(model, data, out)

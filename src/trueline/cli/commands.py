@@ -1,0 +1,302 @@
+"""What the commands do."""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from trueline.cli import show
+from trueline.cli.families import Family, choose_family, find_family
+from trueline.errors import TableError
+from trueline.persistence import ModelFile, read, save
+from trueline.table import Encoded, Encoding, Source, Table, encode, guess_task, read_table
+
+__all__ = ["Request", "run_explain", "run_fit", "run_predict", "run_verify"]
+
+_ZIP = b"PK\x03\x04"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asks for: a table, a target, a model."""
+
+    data: Path
+    target: str | None
+    model: str = "auto"
+    alpha: float | None = None
+    features: list[str] | None = None
+    drop: list[str] | None = None
+    categories: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A table ready to be fitted."""
+
+    table: Table
+    encoded: Encoded
+    family: Family
+    reason: str
+    estimator: Any
+    notes: list[str]
+
+
+def prepare(request: Request) -> Prepared:
+    """Read the table, guess what is asked, choose the model."""
+    table = read_table(request.data)
+    if request.target is None:
+        raise TableError(
+            f"Say which column to predict: --target NAME. {table.path} has: "
+            f"{', '.join(table.columns)}."
+        )
+    guess = guess_task(table.column(request.target))
+    asked = None if request.model == "auto" else find_family(request.model)
+    encoded = encode(
+        table,
+        request.target,
+        features=request.features,
+        drop=request.drop or (),
+        categories=request.categories or (),
+        task=asked.task if asked else guess.kind,
+    )
+    notes = list(encoded.notes)
+    if asked is None:
+        family, reason = _choose(request, guess, encoded)
+    else:
+        family, reason = asked, "asked for"
+        if guess.kind != asked.task:
+            notes.insert(0, f"{request.target} looks like {guess.kind} ({guess.reason})")
+    return Prepared(table, encoded, family, reason, family.make(alpha=request.alpha), notes)
+
+
+def _choose(request: Request, guess: Any, encoded: Encoded) -> tuple[Family, str]:
+    """The family for ``--model auto``; ``--alpha`` asks for one that has it."""
+    if request.alpha is not None and guess.kind == "regression":
+        return find_family("ridge"), "--alpha was given"
+    try:
+        return choose_family(guess.kind, *encoded.X.shape)
+    except TableError as error:
+        raise TableError(
+            f"The target {request.target!r} looks like classes ({guess.reason}). {error}"
+        ) from error
+
+
+@contextmanager
+def _quiet_names() -> Iterator[None]:
+    """The encoding puts the columns in order; their names need not be checked once more."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
+
+
+def run_fit(request: Request, out_path: Path) -> None:
+    """Fit, show, save."""
+    out = show.console()
+    ready = prepare(request)
+    encoded, table = ready.encoded, ready.table
+    _show_data(out, ready)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        start = time.perf_counter()
+        model = ready.estimator.fit(encoded.X, encoded.y)
+        seconds = time.perf_counter() - start
+    model.feature_names_in_ = np.array(encoded.names, dtype=object)
+    _show_model(out, ready, model, seconds)
+    for warning in caught:
+        show.note(out, f"warning: {warning.message}", "yellow")
+    show.heading(out, "Proof")
+    show_certificate(out, model.certificate_)
+    extra = {
+        "family": ready.family.name,
+        "encoding": encoded.encoding.to_dict(),
+        "source": table.path,
+        "rows": len(encoded.y),
+    }
+    path = save(model, out_path, extra)
+    show.heading(out, "Saved", f"{path}")
+    show.note(out, f"check it:  trueline verify {path} {request.data}", "")
+    show.note(out, f"use it:    trueline predict {path} {request.data}", "")
+
+
+def _show_data(out: Console, ready: Prepared) -> None:
+    table, encoding = ready.table, ready.encoded.encoding
+    size = f"{table.path}: {table.n_rows:,} rows, {len(table.columns)} columns"
+    show.heading(out, "Data", f"{size}, {table.delimiter_name} separated")
+    used = [source.name for source in encoding.sources]
+    show.show_columns(out, table, encoding.target, used)
+    for text in ready.notes:
+        show.note(out, text, "yellow")
+
+
+def _show_model(out: Console, ready: Prepared, model: Any, seconds: float) -> None:
+    X, y = ready.encoded.X, ready.encoded.y
+    show.heading(out, "Model", f"{ready.family.title}")
+    with _quiet_names():
+        score = model.score(X, y)
+    facts = {
+        "task": f"{ready.encoded.encoding.task} ({ready.encoded.encoding.target})",
+        "model": f"{ready.family.name}: {ready.reason}",
+    }
+    if (alpha := getattr(model, "alpha_", getattr(model, "alpha", None))) is not None:
+        facts["alpha"] = f"{np.max(alpha):.4g}"
+    facts["solver"] = f"{model.solver_}, {show.quantity(seconds, 's')}"
+    facts["fitted"] = f"{X.shape[0]:,} rows, {X.shape[1]} columns"
+    facts["R2"] = f"{score:.4f} on these rows"
+    show.show_facts(out, facts)
+    show.heading(out, "Coefficients")
+    show_model_coefficients(out, model, ready.encoded.names)
+
+
+def show_model_coefficients(out: Console, model: Any, names: list[str]) -> None:
+    """The coefficients of a model with one target."""
+    coef = np.ravel(model.coef_)
+    show.show_coefficients(out, names, coef.tolist(), float(np.ravel(model.intercept_)[0]))
+
+
+def show_certificate(out: Console, certificate: Any) -> None:
+    """What is proven, in words and numbers."""
+    statement = certificate.statement
+    show.note(out, f"{statement[0].upper()}{statement[1:]}.", "")
+    show.show_facts(
+        out,
+        {
+            "objective": f"{certificate.objective:.12g}",
+            "gap": f"{certificate.gap:.3g}  ({certificate.relative_gap:.2g} of the objective)",
+            "kind": f"{certificate.kind} proof",
+        },
+    )
+
+
+def run_explain(request: Request) -> None:
+    """The plan for a table, or what happened in a model."""
+    out = show.console()
+    if request.data.is_file() and _starts_with(request.data, _ZIP):
+        _explain_model(out, read(request.data), str(request.data))
+        return
+    ready = prepare(request)
+    _show_data(out, ready)
+    show.heading(out, "Model", f"{ready.family.name}: {ready.reason}")
+    show_explanation(out, ready.estimator.explain(ready.encoded.X, ready.encoded.y))
+
+
+def _starts_with(path: Path, magic: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(magic)) == magic
+
+
+def _explain_model(out: Console, file: ModelFile, path: str) -> None:
+    model, extra = file.model, file.extra
+    made_by = f"written by trueline {file.versions.get('trueline', 'unknown')}"
+    show.heading(out, f"{type(model).__name__}", f"{path}, {made_by}")
+    if extra.get("source"):
+        show.note(out, f"fitted to {extra['rows']:,} rows of {extra['source']}", "")
+    show_explanation(out, model.explain())
+    if np.ndim(model.coef_) == 1:
+        show.heading(out, "Coefficients")
+        names = getattr(model, "feature_names_in_", None)
+        labels = [f"x{j}" for j in range(len(model.coef_))] if names is None else list(names)
+        show_model_coefficients(out, model, labels)
+    show.heading(out, "Proof")
+    show_certificate(out, model.certificate_)
+
+
+def show_explanation(out: Console, explanation: Any) -> None:
+    """What is minimised and by which solver; after a fit, also what happened."""
+    plan, happened = explanation.plan, explanation.facts
+    facts = {"minimise": plan.objective, "solver": f"{plan.chosen}: {plan.reason}"}
+    if happened is not None:
+        times = "one pass" if happened["n_iter"] == 1 else f"{happened['n_iter']} iterations"
+        seconds = show.quantity(happened["seconds"], "s")
+        facts["happened"] = f"{happened['solver']}, {times}, {seconds}: {happened['status']}"
+        remarks = [*happened["notes"], *explanation.remarks]
+        facts |= {"noted" if i == 0 else " " * i: text for i, text in enumerate(remarks)}
+    show.show_facts(out, facts)
+    show.heading(out, "Plan", "estimates before anything is computed")
+    show.show_plan(out, plan)
+
+
+def _encoding_of(file: ModelFile, target: str | None) -> Encoding:
+    """How to turn a table into this model's design."""
+    if isinstance(file.extra.get("encoding"), dict):
+        return Encoding.from_dict(file.extra["encoding"])
+    names = getattr(file.model, "feature_names_in_", None)
+    if names is None:
+        raise TableError(
+            "This model does not know the names of its columns. Fit it to a DataFrame, or with "
+            "'trueline fit'."
+        )
+    sources = tuple(Source(str(name), "number") for name in names)
+    return Encoding(target or "", "regression", sources)
+
+
+def run_verify(model_path: Path, data: Path, target: str | None) -> bool:
+    """Check the proof of a model against its data, and show every check."""
+    out = show.console()
+    file = read(model_path)
+    encoding = _encoding_of(file, target)
+    if not encoding.target:
+        raise TableError("This model was saved without its target's name: say --target NAME.")
+    X, y, _ = encoding.apply(read_table(data))
+    model = file.model
+    if not hasattr(model, "coef_"):
+        raise TableError(f"{model_path} holds a model that was never fitted.")
+    show.heading(out, "Verify", f"{model_path} against {data}, {len(y):,} rows")
+    fitted = file.extra.get("rows", len(y))
+    if fitted != len(y):
+        show.note(out, f"the model was fitted to {fitted:,} rows: not the same data", "yellow")
+    outcome = model.verify(X, y)
+    show.show_checks(out, outcome.checks)
+    show_verdict(out, bool(outcome), model.certificate_.statement)
+    return bool(outcome)
+
+
+def show_verdict(out: Console, holds: bool, statement: str) -> None:
+    """The end of a verification, in a sentence."""
+    out.print()
+    if holds:
+        show.note(out, "The proof holds.", "bold green")
+        show.note(out, f"{statement[0].upper()}{statement[1:]}.", "")
+    else:
+        show.note(out, "The proof does NOT hold for this model and this data.", "bold red")
+
+
+def run_predict(model_path: Path, data: Path, out_path: Path | None) -> None:
+    """Write the table again, with one more column."""
+    file = read(model_path)
+    encoding = _encoding_of(file, None)
+    table = read_table(data)
+    X, complete = encoding.design(table)
+    predicted = np.full(table.n_rows, "", dtype=object)
+    if complete.any():
+        with _quiet_names():
+            predicted[complete] = np.ravel(file.model.predict(X[complete])).tolist()
+    name = f"{encoding.target or 'target'}_predicted"
+    if out_path is None:
+        _write_predictions(sys.stdout, table, name, predicted)
+    else:
+        with out_path.open("w", encoding="utf-8", newline="") as stream:
+            _write_predictions(stream, table, name, predicted)
+        show.console().print(f"{int(complete.sum()):,} predictions in {out_path}, column {name}")
+    if not complete.all():
+        missing = int((~complete).sum())
+        text = f"{missing:,} rows have missing values and got no prediction"
+        show.note(show.console(stderr=True), text, "yellow")
+
+
+def _write_predictions(
+    stream: IO[str], table: Table, name: str, predicted: NDArray[np.object_]
+) -> None:
+    writer = csv.writer(stream, delimiter=table.delimiter, lineterminator="\n")
+    writer.writerow([*table.columns, name])
+    writer.writerows(zip(*(column.cells for column in table.columns.values()), predicted))

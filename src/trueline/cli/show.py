@@ -1,0 +1,188 @@
+"""Tables and bars for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from trueline.errors import TruelineError
+from trueline.table import Table
+
+__all__ = [
+    "console",
+    "heading",
+    "note",
+    "quantity",
+    "show_checks",
+    "show_coefficients",
+    "show_columns",
+    "show_error",
+    "show_facts",
+    "show_plan",
+    "show_scatter",
+]
+
+_BAR = 12  # characters on each side of zero
+_MOST_ROWS = 30
+_PREFIXES = {-4: "p", -3: "n", -2: "u", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T"}
+
+
+def console(stderr: bool = False) -> Console:
+    """The terminal, asked anew each time so that redirected output is noticed."""
+    return Console(stderr=stderr, highlight=False)
+
+
+def show_error(error: BaseException) -> None:
+    """One line in red."""
+    expected = isinstance(error, TruelineError | ValueError | OSError)
+    message = str(error) if expected else f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.filename:
+        message = f"{error.filename}: {error.strerror}."
+    text = Text.assemble(("error: ", "bold red"), (" ".join(message.split()), "red"))
+    if not expected:
+        text.append(" (unexpected; --debug shows where)", "dim")
+    console(stderr=True).print(text, soft_wrap=True)
+
+
+def heading(out: Console, title: str, rest: str = "") -> None:
+    """A title on a line of its own."""
+    out.print()
+    out.print(Text.assemble((title, "bold cyan"), (f"  {rest}" if rest else "", "dim")))
+
+
+def note(out: Console, text: str, style: str = "dim") -> None:
+    """An indented remark."""
+    out.print(Padding(Text(text, style), (0, 0, 0, 2)))
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A number with three digits and an SI prefix.
+
+    Examples
+    --------
+    >>> from trueline.cli.show import quantity
+    >>> quantity(0.00123, "s")
+    '1.23 ms'
+    """
+    if value is None:
+        return ""
+    power = 0
+    while value >= 1000 and power < 4:
+        value, power = value / 1000, power + 1
+    while 0 < value < 1 and power > -4:
+        value, power = value * 1000, power - 1
+    return f"{value:.3g} {_PREFIXES[power]}{unit}"
+
+
+def _grid(*columns: str, right: Sequence[str] = ()) -> Grid:
+    """A table without side lines, indented by two."""
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for name in columns:
+        grid.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return grid
+
+
+def _put(out: Console, grid: Grid) -> None:
+    out.print(Padding(grid, (0, 0, 0, 2)))
+
+
+def show_facts(out: Console, facts: dict[str, str]) -> None:
+    """Names and values, two columns."""
+    grid = Grid(box=None, show_header=False, pad_edge=False)
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts.items():
+        grid.add_row(name, Text(value))
+    _put(out, grid)
+
+
+def show_columns(out: Console, table: Table, target: str, used: Sequence[str]) -> None:
+    """What each column of a table seems to be, and whether it is used."""
+    grid = _grid("column", "kind", "values", "missing", "use", right=["missing"])
+    names = list(table.columns)
+    for name in names[:_MOST_ROWS]:
+        guess = table.guess(name)
+        missing = table.column(name).missing
+        use, style = ("target", "bold magenta") if name == target else ("feature", "green")
+        if name != target and name not in used:
+            use, style = "left out", "yellow"
+        grid.add_row(
+            Text(name), guess.kind, Text(guess.reason), str(missing or ""), Text(use, style)
+        )
+    _put(out, grid)
+    if len(names) > _MOST_ROWS:
+        note(out, f"... and {len(names) - _MOST_ROWS} more columns")
+
+
+def _bar(share: float, ascii_only: bool) -> Text:
+    """A bar to the left or right of zero; share lies between -1 and 1."""
+    block, axis = ("#", "|") if ascii_only else ("\u2588", "\u2502")
+    length = max(round(abs(share) * _BAR), 1 if share else 0)
+    left = block * length if share < 0 else ""
+    right = block * length if share > 0 else ""
+    return Text.assemble((left.rjust(_BAR), "red"), (axis, "dim"), (right.ljust(_BAR), "blue"))
+
+
+def show_coefficients(
+    out: Console, names: Sequence[str], coef: Sequence[float], intercept: float
+) -> None:
+    """Coefficients with their names and bars, largest first."""
+    grid = _grid("name", "coefficient", "", right=["coefficient"])
+    order = sorted(range(len(coef)), key=lambda j: -abs(coef[j]))
+    largest = max((abs(value) for value in coef), default=0.0) or 1.0
+    ascii_only = out.options.ascii_only
+    for j in order[:_MOST_ROWS]:
+        bar = _bar(coef[j] / largest, ascii_only)
+        grid.add_row(Text(names[j]), f"{coef[j]:.5g}", bar)
+    grid.add_row(Text("(intercept)", "dim"), f"{intercept:.5g}", "")
+    _put(out, grid)
+    if len(coef) > _MOST_ROWS:
+        note(out, f"... and {len(coef) - _MOST_ROWS} smaller coefficients")
+
+
+def show_plan(out: Console, plan: Any) -> None:
+    """The solvers that were considered, the chosen one marked."""
+    grid = _grid("solver", "time", "work", "memory", "verdict", right=["time", "work", "memory"])
+    for row in plan.table():
+        verdict = str(row["verdict"])
+        chosen = verdict.startswith("chosen")
+        style = "bold green" if chosen else ("" if row["seconds"] is not None else "dim")
+        cells = [
+            str(row["solver"]),
+            quantity(row["seconds"], "s"),
+            quantity(row["flops"], "flop"),
+            quantity(row["memory"], "B"),
+            verdict,
+        ]
+        grid.add_row(*(Text(cell) for cell in cells), style=style)
+    _put(out, grid)
+
+
+def show_checks(out: Console, checks: Sequence[Any]) -> None:
+    """The claims of a certificate, what was found, and whether each holds."""
+    grid = _grid("check", "claimed", "found", "")
+    for check in checks:
+        verdict = Text("holds", "green") if check.holds else Text("FAILS", "bold red")
+        style = "" if check.holds else "red"
+        grid.add_row(Text(check.name), Text(check.claimed), Text(check.found, style), verdict)
+    _put(out, grid)
+
+
+def show_scatter(out: Console, predicted: Any, actual: Any, target: str) -> None:
+    """Predicted against actual as characters: denser where more points fall."""
+    import numpy as np
+
+    width, height = 56, 14
+    counts, _, _ = np.histogram2d(actual, predicted, bins=(height, width))
+    shades = " .:*#" if out.options.ascii_only else " \u00b7\u2022\u25cf\u25cf"
+    note(out, f"actual {target}")
+    for row in counts[::-1]:
+        marks = "".join(shades[min(int(count), len(shades) - 1)] for count in row)
+        note(out, f"|{marks}", "blue")
+    note(out, f"+{'-' * width} predicted {target}")
