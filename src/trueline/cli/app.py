@@ -72,9 +72,9 @@ def _split(names: str | None) -> list[str] | None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from trueline import __version__
 
-        typer.echo(f"trueline {version('trueline')}")
+        typer.echo(f"trueline {__version__}")
         raise typer.Exit
 
 

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import secrets
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -134,8 +135,15 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
         if dtype.itemsize * math.prod(shape) != entry.file_size - file.tell():
             raise ModelFileError(f"{entry.filename} does not have the size it claims")
         array = np.empty(shape, dtype, order="F" if fortran_order else "C")
-        if array.size:  # to the end, so that the checksum is compared
-            file.readinto(memoryview(array.reshape(-1, order="A").view(np.uint8)))
-        if dtype.kind == "U":
-            array.tolist()  # bytes that are no characters should fail here, not later
+        data = np.frombuffer(file.read(), dtype=np.uint8)  # to the end: compares the checksum
+        if array.size:
+            array.reshape(-1, order="A").view(np.uint8)[:] = data
+        if dtype.kind == "U" and array.size and not _are_characters(array):
+            raise ModelFileError(f"{entry.filename} holds strings that are not Unicode")
         return array
+
+
+def _are_characters(array: np.ndarray) -> bool:
+    """NumPy itself would only stumble over them later, when one is printed."""
+    codes = array.reshape(-1, order="A").view(np.dtype("u4").newbyteorder(array.dtype.byteorder))
+    return int(codes.max(initial=0)) <= sys.maxunicode

@@ -231,8 +231,8 @@ class Decoder:
         return array.reshape(shape)
 
     def _record(self, node: dict[str, Any]) -> Any:
-        cls = self._find(node)
-        if not is_dataclass(cls):
+        cls: Any = self._find(node)
+        if not hasattr(cls, "__dataclass_fields__"):
             raise ModelFileError(f"{node['class']} is not a record")
         contents = {name: self.decode(item) for name, item in node["fields"].items()}
         expected = {field.name for field in fields(cls)}

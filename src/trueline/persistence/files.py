@@ -191,12 +191,13 @@ def _decode(header: Any, arrays: list[Any]) -> ModelFile:
 
 
 def _versions() -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError, version
+    import numpy
+    import sklearn
 
-    found = {}
-    for package in ("trueline", "numpy", "scikit-learn"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:  # run from a source tree
-            found[package] = "unknown"
-    return found
+    import trueline
+
+    return {
+        "trueline": trueline.__version__,
+        "numpy": numpy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }

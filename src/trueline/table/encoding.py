@@ -113,7 +113,7 @@ class Encoding:
             stop = start + len(source.names)
             X[:, start:stop] = source.columns(table.column(source.name))
             start = stop
-        return X, ~np.isnan(X).any(axis=1)
+        return X, np.logical_not(np.isnan(X).any(axis=1))
 
     def target_values(self, table: Table) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """The target of all rows, and which rows have one."""
