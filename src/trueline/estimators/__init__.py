@@ -2,5 +2,6 @@
 
 from trueline.estimators.linear_regression import LinearRegression
 from trueline.estimators.ridge import Ridge
+from trueline.estimators.ridge_cv import RidgeCV
 
-__all__ = ["LinearRegression", "Ridge"]
+__all__ = ["LinearRegression", "Ridge", "RidgeCV"]

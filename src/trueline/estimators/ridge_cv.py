@@ -1,0 +1,318 @@
+"""Ridge regression that chooses its strength by cross-validation."""
+
+from __future__ import annotations
+
+import numbers
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import assert_all_finite, check_scalar
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
+
+from trueline.estimators.base import build_problem
+from trueline.estimators.incremental import IncrementalRegressor
+from trueline.losses import Squared
+from trueline.moments import Moments
+from trueline.penalties import L2, NoPenalty, Penalty
+from trueline.problem import Problem
+from trueline.selection.folds import fold_coefficients, r2_from_moments
+from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
+from trueline.selection.spectrum import Spectrum
+
+__all__ = ["RidgeCV"]
+
+Array = NDArray[np.float64]
+
+
+class RidgeCV(IncrementalRegressor):
+    """Ridge regression with the strength chosen by cross-validation, for the cost of one fit.
+
+    For each strength in ``alphas`` the objective of :class:`Ridge`::
+
+        1/2 sum_i s_i (y_i - x_i.w - b)^2 + alpha/2 ||w||^2
+
+    is scored by leave-one-out (``cv=None``, in closed form) or by any splitter (from the moments
+    of the folds), and the best one is refitted on all rows, with a certificate.
+
+    A drop-in for ``sklearn.linear_model.RidgeCV``.
+
+    Parameters
+    ----------
+    alphas : float or array-like, default=(0.1, 1.0, 10.0)
+        Strengths to try; positive for leave-one-out.
+    fit_intercept : bool, default=True
+    scoring : str, callable or None
+        None means the negative mean squared error for leave-one-out and R^2 for folds.
+    cv : int, splitter, iterable or None
+        None means leave-one-out.
+    gcv_mode : {"auto", "svd", "eigen"} or None
+        Accepted for compatibility: the decomposition is chosen by shape and conditioning.
+    store_cv_results : bool, default=False
+        Keep the leave-one-out errors (``cv=None`` only).
+    alpha_per_target : bool, default=False
+        Choose one strength per target (``cv=None`` only).
+
+    Attributes
+    ----------
+    alpha_ : float or array of shape (k,)
+        The chosen strength.
+    best_score_ : float or array of shape (k,)
+    cv_results_ : array of shape (n, number of alphas) or (n, k, number of alphas)
+        Squared leave-one-out errors (times the weights), or predictions if ``scoring`` is given.
+    coef_ : array of shape (d,) or (k, d)
+    intercept_ : float or array of shape (k,)
+    certificate_ : Certificate
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import RidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = RidgeCV(alphas=[1e-3, 1e-2, 1e-1, 1.0]).fit(X, y)
+    >>> float(model.alpha_)
+    0.01
+    """
+
+    _keeps_single_target = False
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "alphas": ["array-like", Interval(numbers.Real, 0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "cv": ["cv_object"],
+        "gcv_mode": [StrOptions({"auto", "svd", "eigen"}), None],
+        "store_cv_results": ["boolean"],
+        "alpha_per_target": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        alphas: Any = (0.1, 1.0, 10.0),
+        *,
+        fit_intercept: bool = True,
+        scoring: Any = None,
+        cv: Any = None,
+        gcv_mode: str | None = None,
+        store_cv_results: bool = False,
+        alpha_per_target: bool = False,
+    ) -> None:
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.scoring = scoring
+        self.cv = cv
+        self.gcv_mode = gcv_mode
+        self.store_cv_results = store_cv_results
+        self.alpha_per_target = alpha_per_target
+
+    def _penalty(self, n_targets: int) -> Penalty:
+        alpha = np.asarray(self.alpha_, dtype=np.float64)
+        return L2(float(alpha) if alpha.ndim == 0 else alpha) if alpha.any() else NoPenalty()
+
+    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
+        penalty = self._penalty(Y.shape[1]) if hasattr(self, "alpha_") else L2(1.0)
+        return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
+
+    def _strengths(self) -> Array:
+        """The strengths to try, checked one by one."""
+        boundaries = "neither" if self.cv is None else "left"
+        check = partial(
+            check_scalar, target_type=numbers.Real, min_val=0.0, include_boundaries=boundaries
+        )
+        if np.ndim(self.alphas) == 0:
+            return np.array([check(np.asarray(self.alphas).item(), "alphas")], dtype=np.float64)
+        if len(self.alphas) == 0:
+            raise ValueError("alphas is empty: give at least one strength to try.")
+        if len(self.alphas) == 1:
+            check(self.alphas[0], "alphas")
+        else:
+            for i, alpha in enumerate(self.alphas):
+                check(alpha, f"alphas[{i}]")
+        return np.asarray(self.alphas, dtype=np.float64)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Choose the strength and fit.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : float or array-like of shape (n,), optional
+            Used in the fits; leave-one-out also weighs the validation errors.
+        **params
+            Routed to the scorer and the splitter, if metadata routing is enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        _raise_for_params(params, self, "fit")
+        self._check_parameters()
+        alphas = self._strengths()
+        if self.cv is not None and self.store_cv_results:
+            raise ValueError("cv!=None and store_cv_results=True are incompatible")
+        if self.cv is not None and self.alpha_per_target:
+            raise ValueError("cv!=None and alpha_per_target=True are incompatible")
+        self.__dict__.pop("alpha_", None)
+        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        if sample_weight is not None:
+            params["sample_weight"] = sample_weight
+        scorer_params, split_params = self._route(params)
+        if self.cv is None:
+            self._choose_by_leave_one_out(problem, y, alphas, scorer_params)
+        else:
+            self._choose_by_folds(problem, X, y, alphas, scorer_params, split_params)
+        problem = self._problem(X, problem.target, problem.weights)
+        plan, solution = self._solve(problem, X)
+        self._store(problem, plan, solution, X.dtype, y.ndim)
+        if self.store_cv_results:
+            self.cv_results_ = self.cv_results_.astype(X.dtype, copy=False)
+        return self
+
+    def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Metadata for the scorer and for the splitter."""
+        if _routing_enabled():
+            routed = process_routing(self, "fit", **params)
+            return dict(routed.scorer.score), dict(routed.splitter.split)
+        weight = params.get("sample_weight")
+        # Without routing only leave-one-out weighs its scores, as scikit-learn does.
+        weighted = weight is not None and self.cv is None
+        return ({"sample_weight": weight} if weighted else {}), {}
+
+    def _choose_by_leave_one_out(
+        self, problem: Problem, y: NDArray[Any], alphas: Array, scorer_params: dict[str, Any]
+    ) -> None:
+        spectrum = Spectrum.of(problem, None, float(alphas.min()))
+        n, k = problem.n_samples, problem.n_targets
+        per_target = self.alpha_per_target and k > 1
+        if self.scoring is None and not self.store_cv_results:
+            scores = -leave_one_out_squares(problem, spectrum, alphas) / n
+        else:
+            errors = leave_one_out_errors(problem, spectrum, alphas)
+            if self.scoring is None:
+                results = errors**2
+                scores = -results.mean(axis=0)
+            else:
+                if problem.weights is not None:
+                    with np.errstate(divide="ignore", invalid="ignore"):
+                        errors = errors / np.sqrt(problem.weights)[:, None, None]
+                    errors[problem.weights == 0] = 0.0
+                results = problem.target[:, :, None] - errors
+                scores = self._scorer_values(results, y, scorer_params)
+            if self.store_cv_results:
+                self.cv_results_ = results[:, 0] if y.ndim == 1 else results
+        if not per_target and scores.ndim == 2:
+            scores = scores.mean(axis=0)
+        best = np.argmax(scores, axis=-1)
+        self.alpha_ = alphas[best] if per_target else float(alphas[best])
+        chosen = np.take_along_axis(scores, np.expand_dims(best, -1), -1)[..., 0]
+        self.best_score_ = chosen if per_target else float(chosen)
+
+    def _scorer_values(
+        self, predictions: Array, y: NDArray[Any], scorer_params: dict[str, Any]
+    ) -> Array:
+        """The user's scorer on leave-one-out predictions, per strength (and per target)."""
+        scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
+        identity = _Identity()
+        k, count = predictions.shape[1:]
+        if self.alpha_per_target and k > 1:
+            values = [
+                [scorer(identity, predictions[:, t, a], y[:, t], **scorer_params) for a in range(count)]
+                for t in range(k)
+            ]
+            return np.array(values, dtype=float)
+        flat = predictions[:, 0] if y.ndim == 1 else predictions
+        values = [scorer(identity, flat[..., a], y, **scorer_params) for a in range(count)]
+        return np.array(values, dtype=float)
+
+    def _choose_by_folds(
+        self,
+        problem: Problem,
+        X: Any,
+        y: NDArray[Any],
+        alphas: Array,
+        scorer_params: dict[str, Any],
+        split_params: dict[str, Any],
+    ) -> None:
+        splits = list(check_cv(self.cv).split(X, y, **split_params))
+        scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
+
+        def score(split: Any, W: Array, b: Array, held: Moments | None) -> float:
+            if self.scoring is None and held is not None and not scorer_params:
+                return r2_from_moments(held, W, b)
+            test = split[1]
+            given = {
+                name: np.asarray(value)[test] if np.ndim(value) else value
+                for name, value in scorer_params.items()
+            }
+            fitted = _Fitted(W, b, y.ndim)
+            return float(scorer(fitted, X[test], y[test], **given))
+
+        values = fold_coefficients(problem, splits, alphas, score)
+        mean = values.mean(axis=0)
+        best = int(np.argmax(mean))
+        self.alpha_, self.best_score_ = float(alphas[best]), float(mean[best])
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Which metadata go to the scorer and to the splitter."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                scorer=self._routed_scorer(),
+                method_mapping=MethodMapping().add(caller="fit", callee="score"),
+            )
+            .add(
+                splitter=check_cv(self.cv) if self.cv is not None else self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+        )
+
+    def _routed_scorer(self) -> Any:
+        if self.scoring is None and _routing_enabled():
+            return get_scorer("r2").set_score_request(sample_weight=True)
+        return check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
+
+
+class _Identity(RegressorMixin, BaseEstimator):
+    """Predictions given in place of X: what a scorer needs to score them."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return X
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class _Fitted(RegressorMixin, BaseEstimator):
+    """Coefficients that predict, for scorers on test rows."""
+
+    def __init__(self, W: Array, b: Array, y_ndim: int) -> None:
+        self.W, self.b, self.y_ndim = W, b, y_ndim
+
+    def fit(self, X: Any, y: Any) -> Self:
+        return self
+
+    def predict(self, X: Any) -> Array:
+        values = X @ self.W + self.b
+        return values[:, 0] if self.y_ndim == 1 else values
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True

@@ -1,0 +1,1 @@
+"""Model selection that costs about one pass: fold moments, closed-form leave-one-out."""

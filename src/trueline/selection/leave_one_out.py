@@ -1,0 +1,92 @@
+r"""Leave-one-out for ridge regression in closed form, for all strengths at once.
+
+Leaving row i out changes its residual r_i by the factor 1 / (1 - h_i), h_i the leverage:
+
+    y_i - prediction without row i = r_i / (1 - h_i),
+    h_i = s_i / W + sum_j Z_ij^2 / (e_j + alpha)
+
+with Z, e of :mod:`trueline.selection.spectrum` and W the total weight (the first term belongs to
+the intercept). R. D. Cook and S. Weisberg, "Residuals and Influence in Regression" (1982).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.problem import Problem
+from trueline.selection.spectrum import Spectrum
+from trueline.threads import run_strands
+
+__all__ = ["leave_one_out_errors", "leave_one_out_squares"]
+
+Array = NDArray[np.float64]
+
+
+def _block_errors(problem: Problem, spectrum: Spectrum, alphas: Array, rows: slice, Z: Array) -> Array:
+    """sqrt(s_i) times the leave-one-out errors of some rows, of shape (m, k, number of alphas)."""
+    k, count = problem.n_targets, len(alphas)
+    weights = None if problem.weights is None else problem.weights[rows]
+    root = np.ones(len(Z)) if weights is None else np.sqrt(weights)
+    inverse = spectrum.values[:, None] + alphas
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inverse = np.where(inverse > 0, 1.0 / inverse, 0.0)
+    shrunken = spectrum.projected[:, :, None] * inverse[:, None, :]
+    fitted = (Z @ shrunken.reshape(len(inverse), k * count)).reshape(len(Z), k, count)
+    leverage = np.square(Z) @ inverse
+    if problem.fit_intercept:
+        leverage += (root**2 / problem.total_weight)[:, None]
+    centred = root[:, None] * (problem.target[rows] - spectrum.y_mean)
+    left = 1.0 - leverage
+    # A row that determines itself cannot be predicted by the others; rounding decides its sign.
+    np.maximum(left, 16 * np.finfo(float).eps, out=left)
+    np.subtract(centred[:, :, None], fitted, out=fitted)
+    fitted /= left[:, None, :]
+    return fitted
+
+
+def leave_one_out_errors(problem: Problem, spectrum: Spectrum, alphas: Array) -> Array:
+    """All errors, times the root of the weights: shape (n, k, number of alphas)."""
+    out = np.empty((problem.n_samples, problem.n_targets, len(alphas)))
+    for rows, Z in spectrum.blocks(problem):
+        out[rows] = _block_errors(problem, spectrum, alphas, rows, Z)
+    return out
+
+
+def leave_one_out_squares(problem: Problem, spectrum: Spectrum, alphas: Array) -> Array:
+    """Sums of weighted squared errors over the rows, of shape (k, number of alphas)."""
+
+    def work(strand: tuple[int, int]) -> Array:
+        total = np.zeros((problem.n_targets, len(alphas)))
+        part = _rows_of(problem, *strand)
+        for rows, Z in spectrum.blocks(part):
+            errors = _block_errors(part, spectrum, alphas, rows, Z)
+            total += np.einsum("ika,ika->ka", errors, errors)
+        return total
+
+    n = problem.n_samples
+    if spectrum.scores is not None or n * problem.n_features < 1_000_000:
+        return work((0, n))
+    cuts = np.linspace(0, n, 5).astype(int)
+    strands = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+    return np.sum(run_strands(work, strands), axis=0)
+
+
+def _rows_of(problem: Problem, start: int, stop: int) -> Problem:
+    if (start, stop) == (0, problem.n_samples):
+        return problem
+    return _Part(problem, start, stop)  # type: ignore[return-value]
+
+
+class _Part:
+    """Some consecutive rows of a problem, with the total weight of the whole."""
+
+    def __init__(self, problem: Problem, start: int, stop: int) -> None:
+        where = slice(start, stop)
+        self.design = problem.design.take(where)  # type: ignore[arg-type]
+        self.target = problem.target[where]
+        self.weights = None if problem.weights is None else problem.weights[where]
+        self.fit_intercept = problem.fit_intercept
+        self.total_weight = problem.total_weight
+        self.n_samples = stop - start
+        self.n_targets, self.n_features = problem.n_targets, problem.n_features
