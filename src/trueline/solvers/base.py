@@ -90,7 +90,7 @@ class Options:
     schedule : str
         How stochastic steps shrink: "constant", "inverse", "sqrt".
     decay : float, optional
-        Rate of the "inverse" schedule per step; None halves the step after the first epoch.
+        Rate of the "inverse" schedule per step; None halves the step after ten epochs.
     batch_size : int
         Rows per step of mini-batch methods.
     average : bool

@@ -86,9 +86,13 @@ class _Iteration(Iteration):
 
     def step(self) -> None:
         gradient = self.at.correlation + self.problem.penalty.gradient(self.coef)
+        before = self.coef, self.intercept
         self.coef = self.coef - self.eta * gradient
         if self.problem.fit_intercept:
             self.intercept = self.intercept - self.eta * self.at.slope
+        self.is_stalled = np.array_equal(before[0], self.coef) and np.array_equal(
+            before[1], self.intercept
+        )
         self.at = self.prover.evaluate(self.coef, self.intercept)
 
     def progress(self) -> Progress:

@@ -148,7 +148,7 @@ class ProofSchedule:
 
     Krylov methods know a norm of the gradient from their recurrences for nothing, while a proof
     costs two products. The last proof and the norm then and now predict the gap; when the
-    prediction passes the target, or somebody watches, the gap is proven.
+    prediction passes the target, or the norm stands still, or somebody watches, it is proven.
 
     Attributes
     ----------
@@ -164,6 +164,9 @@ class ProofSchedule:
         self._power = 1 if prover.kind == "bounded" else 2
         self._gap, self._norm = math.inf, 1.0
         self._due_gap, self._failures = math.inf, 0
+        # In exact arithmetic d steps suffice: a norm that stands still for twice that is rounding.
+        self._still_after = min(500, max(20, 2 * prover.problem.n_features))
+        self._least_norm, self._still = math.inf, 0
         self.wants_restart = self.is_stalled = False
 
     def progress(self, W: Array, b: Array, norm: float, objective: float) -> Progress:
@@ -172,7 +175,7 @@ class ProofSchedule:
         predicted = self._gap
         if math.isfinite(predicted) and self._norm > 0:
             predicted *= (norm / self._norm) ** self._power
-        is_due = not math.isfinite(self._gap) or predicted <= self._target
+        is_due = not math.isfinite(self._gap) or predicted <= self._target or self._is_still(norm)
         if not (is_due or self._is_watched):
             return Progress(objective, math.inf)
         at = self._prover.evaluate(W, b)
@@ -181,6 +184,16 @@ class ProofSchedule:
             self._judge(gap)
             self._gap, self._norm = gap, norm
         return Progress(float(at.objective.sum()), gap)
+
+    def _is_still(self, norm: float) -> bool:
+        """Whether the norm has not become smaller for long."""
+        self._still += 1
+        if norm < 0.9 * self._least_norm:
+            self._least_norm, self._still = norm, 0
+        if self._still < self._still_after:
+            return False
+        self._still = 0
+        return True
 
     def _judge(self, gap: float) -> None:
         """Count proofs that were due and failed without real progress."""

@@ -48,6 +48,7 @@ Array = NDArray[np.float64]
 # A proof costs as much as a step; every tenth keeps it to a tenth of the time.
 _CHECK_EVERY = 10
 _GROWTH = 1.5
+_EPS = float(np.finfo(np.float64).eps)
 # Rounding of the two sides of the inequality above.
 _SLACK = 1.0 + 1e-9
 
@@ -129,6 +130,9 @@ class _Iteration(Iteration):
     def _move(self, w: Array, level: Array, scores: Array, v: Array) -> None:
         """Take the step; extrapolate, except where momentum points uphill."""
         step = w - self.coef
+        # Changes in the last bits alone: this is where double precision ends.
+        moved = np.abs(w - v) + np.abs(step) > _EPS * np.abs(w)
+        self.is_stalled = not (moved.any() or (level != self.centre).any())
         uphill = np.sum((v - w) * step, axis=0) > 0
         self.restarts += int(np.count_nonzero(uphill))
         t = np.where(uphill, 1.0, self.momentum)

@@ -15,8 +15,13 @@ steps, t counting from 0:
     "sqrt"       eta_t = eta0 / sqrt(1 + t)
 
 (H. Robbins, S. Monro, "A stochastic approximation method", Ann. Math. Statist. 22 (1951) 400-407).
-By default eta0 is 1 over the largest curvature that a single row has, and decay is 1 over the
-number of steps in an epoch. With ``average`` the answer is the mean of all iterates (B. T. Polyak,
+By default eta0 = 1 / L_B, L_B a bound on the expected curvature of a batch of m rows,
+
+    L_B = (n - m) / (m (n - 1)) max_i L_i + n (m - 1) / (m (n - 1)) L
+
+with L_i the curvature of row i alone and L that of the whole (R. M. Gower et al., "SGD: general
+analysis and improved rates", ICML 2019, proposition 3.8), and decay halves the step after ten
+epochs. With ``average`` the answer is the mean of all iterates (B. T. Polyak,
 A. B. Juditsky, "Acceleration of stochastic approximation by averaging", SIAM J. Control Optim. 30
 (1992) 838-855).
 
@@ -39,7 +44,13 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL
-from trueline.solvers.iterative import finish, iteration_cost, make_prover, target_gap
+from trueline.solvers.iterative import (
+    finish,
+    iteration_cost,
+    largest_eigenvalue,
+    make_prover,
+    target_gap,
+)
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.single_row import dense_epoch, sparse_epoch
 
@@ -127,14 +138,18 @@ def step_sizes(schedule: str, eta0: float, decay: float, start: int, count: int)
     return eta0 / np.sqrt(1.0 + t)
 
 
-def first_step(problem: Problem) -> float:
-    """1 over the largest curvature of a single row's share of the objective."""
+def first_step(problem: Problem, batch_size: int) -> float:
+    """1 / L_B of the module's text."""
     squares = problem.design.row_squares(None) + float(problem.fit_intercept)
     n, weight = problem.n_samples, problem.total_weight
     scaled = squares if problem.weights is None else squares * problem.weights * (n / weight)
+    single, m = float(scaled.max(initial=0.0)), min(batch_size, n)
+    if m > 1:
+        whole = largest_eigenvalue(problem.design, problem.weights, problem.fit_intercept) / weight
+        single = ((n - m) * single + n * (m - 1) * whole) / (m * (n - 1))
     bend = float(np.max(problem.penalty.curvature, initial=0.0)) / weight
-    largest = problem.loss.curvature_bound * float(scaled.max(initial=0.0)) + bend
-    return 1.0 / largest if largest > 0 else 1.0
+    curvature = problem.loss.curvature_bound * single + bend
+    return 1.0 / curvature if curvature > 0 else 1.0
 
 
 class _Epoch(ABC):
@@ -211,8 +226,8 @@ class _Iteration(Iteration):
         self.problem, self.prover, self.options = problem, prover, options
         self.random = check_random_state(options.random_state)
         self.steps_per_epoch = -(-n // batch_size)
-        self.eta0 = options.eta0 or first_step(problem)
-        self.decay = 1.0 / self.steps_per_epoch if options.decay is None else options.decay
+        self.eta0 = options.eta0 or first_step(problem, batch_size)
+        self.decay = 0.1 / self.steps_per_epoch if options.decay is None else options.decay
         self.steps = 0
         self.W = np.zeros((problem.n_features, problem.n_targets))
         self.b = np.zeros(problem.n_targets)
