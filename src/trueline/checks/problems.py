@@ -1,0 +1,297 @@
+r"""Small problems whose exact answers are known because they were planted.
+
+The optimum of sum_i s_i loss(y_i, x_i.w + b) + p(w) is where some u fulfils
+
+    u_i = l_i'(z_i),     -X^T (s u) is a subgradient of p at w,
+    sum_i s_i u_i = 0    (with an intercept).
+
+So w, b and a subgradient of p at w are chosen first, then u, and the targets follow from them. The
+columns are those of a Hadamard matrix H, mixed by an integer matrix with an integer inverse: every
+number is a small dyadic fraction, nothing rounds, and the answers are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from trueline.design import as_design
+from trueline.losses import Huber, Loss, Squared
+from trueline.penalties import L1, L2, ElasticNet, NonNegative, NoPenalty, Penalty
+from trueline.problem import Problem
+
+__all__ = ["KnownProblem", "known_problems", "plant"]
+
+Array = NDArray[np.float64]
+
+
+def _hadamard(n: int) -> Array:
+    """Orthogonal columns of +1 and -1, the first all +1; n a power of two."""
+    H = np.ones((1, 1))
+    while len(H) < n:
+        H = np.block([[H, H], [H, -H]])
+    return H
+
+
+_H = _hadamard(16)
+# Integer, with an integer inverse: unit triangular.
+_MIX = np.array([[1.0, 2.0, -1.0], [0.0, 1.0, 3.0], [0.0, 0.0, 1.0]])
+_WEIGHTS = np.tile([0.5, 1.0, 2.0, 4.0], 4)
+
+
+@dataclass(frozen=True)
+class KnownProblem:
+    """A problem and its answer.
+
+    Attributes
+    ----------
+    name : str
+    X : array or sparse array
+    problem : Problem
+    coef, intercept : arrays of shape (d, k) and (k,)
+        A minimiser, exact.
+    dual : array of shape (n, k)
+        The u of the module's text, which proves it.
+    """
+
+    name: str
+    X: Any
+    problem: Problem
+    coef: Array
+    intercept: Array
+    dual: Array
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def optimum(self) -> float:
+        """The least value of the objective."""
+        return self.problem.objective(self.coef, self.intercept)
+
+    @property
+    def scale(self) -> float:
+        """The objective of the best constant model: what tolerances are relative to.
+
+        The zero model without an intercept.
+        """
+        problem = self.problem
+        best = np.zeros(problem.n_targets)
+        if problem.fit_intercept:
+            weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+            best = np.average(problem.target, axis=0, weights=weights)
+        return problem.objective(np.zeros(self.coef.shape), best)
+
+    @cached_property
+    def bending(self) -> float:
+        """mu with P(w) - P* >= mu/2 ||w - w*||^2 for the minimisers w*, 0 if not known."""
+        problem = self.problem
+        if "quadratic" not in problem.loss.capabilities:
+            return 0.0
+        X = problem.design.toarray()
+        factor = np.ones(len(X)) if problem.weights is None else problem.weights
+        if problem.fit_intercept:
+            X = X - factor @ X / factor.sum()
+        gram = (factor[:, None] * X).T @ X
+        least = min(
+            np.linalg.eigvalsh(gram + np.diag(bend))[0]
+            for bend in np.broadcast_to(problem.penalty.curvature, self.coef.shape).T
+        )
+        return float(least) if least > 1e-9 * np.trace(gram) else 0.0
+
+
+def plant(
+    name: str,
+    X: ArrayLike,
+    rest: Array,
+    penalty: Penalty,
+    W: Array,
+    subgradient: Array,
+    loss: type[Loss] = Squared,
+    *,
+    intercept: ArrayLike | None = 1.5,
+    noise: float = 1.0,
+    weights: Array | None = None,
+    wrap: Callable[[Array], Any] = np.asarray,
+) -> KnownProblem:
+    """A problem with the given answer.
+
+    Parameters
+    ----------
+    name : str
+    X : array of shape (n, d)
+        Whose pseudo-inverse consists of dyadic fractions.
+    rest : array of shape (n, m)
+        Columns orthogonal to those of X and to the constant: directions of the residuals.
+    penalty : Penalty
+    W : array of shape (d, k)
+        The answer.
+    subgradient : array of shape (d, k)
+        Of the penalty, at the answer.
+    loss : {Squared, Huber}
+    intercept : float or None
+        None for a problem without one.
+    noise : float
+        Size of the residuals that no coefficients can explain.
+    weights : array of shape (n,), optional
+    wrap : callable
+        Makes a sparse or a single-precision matrix of X.
+    """
+    X = np.asarray(X, dtype=float)
+    k = W.shape[1]
+    centred = X - X.mean(axis=0) if intercept is not None else X
+    dual_basis = np.linalg.pinv(centred).T
+    dual_basis = np.round(dual_basis * 2.0**20) / 2.0**20  # dyadic by construction
+    amounts = noise * (1.0 + np.arange(rest.shape[1] * k).reshape(rest.shape[1], k) % 3) / 2
+    weighted = -dual_basis @ subgradient + rest @ amounts
+    u = weighted if weights is None else weighted / weights[:, None]
+    chosen: Loss
+    if loss is Huber:
+        delta = float(np.abs(u).max())
+        chosen = Huber(delta=delta)
+        # Beyond delta the derivative does not grow: these residuals may be as large as we like.
+        residual = np.where(np.abs(u) == delta, 4 * u, u)
+    else:
+        chosen, residual = Squared(), u
+    b = np.zeros(k) if intercept is None else np.full(k, intercept)
+    Y = X @ W + b - residual
+    matrix = wrap(X)
+    problem = Problem(as_design(matrix), Y, chosen, penalty, intercept is not None, weights)
+    return KnownProblem(name, matrix, problem, W, b, u)
+
+
+def _single(X: Array) -> NDArray[np.float32]:
+    return X.astype(np.float32)
+
+
+def _squared_problems() -> list[KnownProblem]:
+    """Least squares without a penalty, in every shape that a solver may meet."""
+    X, rest = _H[:, 1:4] @ _MIX, _H[:, 8:11]
+    none, zero = NoPenalty(), np.zeros((3, 1))
+    W = np.array([[1.5], [-2.0], [0.25]])
+    W3 = np.hstack([W, -2 * W, 0 * W])
+    padded = np.vstack([X, 7.0 * np.ones((2, 3))])
+    known = [
+        plant("least squares", X, rest, none, W, zero),
+        plant("least squares, no intercept", X, rest, none, W, zero, intercept=None),
+        plant("least squares, weighted", X, rest, none, W, zero, weights=_WEIGHTS),
+        plant("least squares, columns far from zero", X + 4096.0, rest, none, W, zero),
+        plant("least squares, three targets", X, rest, none, W3, np.zeros((3, 3))),
+        plant("least squares, exact fit", X, rest, none, W, zero, noise=0.0),
+        plant("least squares, sparse", X, rest, none, W, zero, wrap=sp.csr_array),
+        plant("least squares, single precision", X, rest, none, W, zero, wrap=_single),
+        plant("least squares, one column", X[:, :1], rest, none, W[:1], zero[:1]),
+    ]
+    base = known[2]
+    # Weight 0 is a row that is not there, whatever it says.
+    absent = Problem(
+        as_design(padded),
+        np.vstack([base.problem.target, [[1e3], [-1e3]]]),
+        Squared(),
+        none,
+        True,
+        np.append(_WEIGHTS, [0.0, 0.0]),
+    )
+    dual = np.vstack([base.dual, [[0.0], [0.0]]])
+    known.append(
+        KnownProblem(
+            "least squares, rows of weight zero", padded, absent, base.coef, base.intercept, dual
+        )
+    )
+    return known + _undetermined_problems()
+
+
+def _undetermined_problems() -> list[KnownProblem]:
+    """Least squares with many answers: a copied, a constant and a zero column; more than rows."""
+    H, rest = _H[:, 1:3], _H[:, 8:11]
+    copied = np.column_stack([H, H[:, 0], np.ones(16), np.zeros(16)])
+    W = np.array([[0.5], [-2.0], [0.5], [0.0], [0.0]])
+    plain = plant("", H, rest, NoPenalty(), np.array([[1.0], [-2.0]]), np.zeros((2, 1)))
+    target = plain.problem.target
+    none = NoPenalty()
+    wide = _hadamard(8)[:4]
+    answer = np.array([[1.0], [-2.0], [0.5], [0.0], [1.0], [-2.0], [0.5], [0.0]])
+    return [
+        KnownProblem(
+            "least squares, columns that depend on each other",
+            copied,
+            Problem(as_design(copied), target, Squared(), none, True),
+            W,
+            plain.intercept,
+            plain.dual,
+        ),
+        KnownProblem(
+            "least squares, more columns than rows",
+            wide,
+            Problem(as_design(wide), wide @ answer, Squared(), none, False),
+            answer,
+            np.zeros(1),
+            np.zeros((4, 1)),
+        ),
+    ]
+
+
+def _penalised_problems(loss: type[Loss]) -> list[KnownProblem]:
+    """Every penalty, with and without the restriction to w >= 0."""
+    X, rest = _H[:, 1:4] @ _MIX, _H[:, 8:11]
+    W = np.array([[1.5], [-2.0], [0.0]])
+    up = np.array([[1.5], [0.0], [0.25]])
+    title = "Huber" if loss is Huber else "squared"
+    sign, bound = np.sign(W), np.array([[0.0], [-3.0], [0.0]])
+    idle = np.where(W == 0, 0.5, 0.0)  # a subgradient of abs(w) at zero
+    mixed = ElasticNet(alpha=2.0, l1_ratio=0.5)
+
+    def known(name: str, penalty: Penalty, W: Array, G: Array, **options: Any) -> KnownProblem:
+        return plant(f"{title}, {name}", X, rest, penalty, W, G, loss, **options)
+
+    return [
+        known("L2", L2(4.0), W, 4 * W),
+        known("L2, weighted", L2(0.5), W, 0.5 * W, weights=_WEIGHTS),
+        known("L2, no intercept", L2(4.0), W, 4 * W, intercept=None),
+        known("L2, sparse", L2(4.0), W, 4 * W, wrap=sp.csr_array),
+        known("L2, sparse by columns", L2(4.0), W, 4 * W, wrap=sp.csc_array),
+        known(
+            "L2, a strength for each target",
+            L2(np.array([0.5, 8.0])),
+            np.hstack([W, -W]),
+            np.hstack([0.5 * W, -8 * W]),
+        ),
+        known("L2 of strength zero", L2(0.0), W, 0 * W),
+        known("L1", L1(2.0), W, 2 * (sign + idle)),
+        known("L1, weighted", L1(2.0), W, 2 * (sign + idle), weights=_WEIGHTS),
+        known("L1, sparse", L1(2.0), W, 2 * (sign + idle), wrap=sp.csr_array),
+        known("L1, all coefficients zero", L1(2.0), 0 * W, np.array([[1.0], [-1.5], [0.5]])),
+        known("elastic net", mixed, W, sign + idle + W),
+        known("nonnegative", NonNegative(), up, bound),
+        known("nonnegative, no intercept", NonNegative(), up, bound, intercept=None),
+        known("nonnegative L2", NonNegative(L2(4.0)), up, 4 * up + bound),
+        known("nonnegative L1", NonNegative(L1(2.0)), up, 2 * np.sign(up) + bound),
+        known("nonnegative elastic net", NonNegative(mixed), up, np.sign(up) + up + bound),
+    ]
+
+
+def known_problems() -> list[KnownProblem]:
+    """The table of problems with exactly known answers.
+
+    Examples
+    --------
+    >>> from trueline.checks import known_problems
+    >>> first = known_problems()[0]
+    >>> first.name, first.coef.ravel().tolist(), first.intercept.tolist()
+    ('least squares', [1.5, -2.0, 0.25], [1.5])
+    """
+    X, rest = _H[:, 1:4] @ _MIX, _H[:, 8:11]
+    W, zero = np.array([[1.5], [-2.0], [0.25]]), np.zeros((3, 1))
+    robust = plant("Huber", X, rest, NoPenalty(), W, zero, Huber)
+    return [
+        *_squared_problems(),
+        *_penalised_problems(Squared),
+        robust,
+        *_penalised_problems(Huber),
+    ]

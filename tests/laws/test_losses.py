@@ -1,0 +1,36 @@
+"""Every loss of the registry obeys every law; a new loss is tested by being registered."""
+
+import pytest
+
+from trueline.checks import LOSS_LAWS
+from trueline.checks.losses import LossPoints
+from trueline.losses import LOSSES, Huber, as_loss
+
+# Beside the defaults: parameters that put kinks in awkward places.
+PARTS = [*(cls() for cls in LOSSES.values()), Huber(0.1), Huber(1.0), Huber(1e6), Huber(1e-6)]
+
+
+@pytest.mark.parametrize("law", list(LOSS_LAWS), ids=lambda law: law.name.replace(" ", "_"))
+@pytest.mark.parametrize("loss", PARTS, ids=repr)
+def test_law(loss, law):
+    if not law.concerns(loss):
+        pytest.skip(f"{loss} does not claim {sorted(law.needs)}")
+    LOSS_LAWS.check_one(law, loss, LossPoints.of(loss))
+
+
+def test_a_loss_is_found_by_its_name():
+    for name, cls in LOSSES.items():
+        assert as_loss(name) == cls()
+        assert as_loss(cls()) == cls()
+
+
+@pytest.mark.parametrize("unknown", ["quartic", None, 3, LOSSES["squared"]])
+def test_an_unknown_loss_is_refused_with_the_names_that_exist(unknown):
+    with pytest.raises(ValueError, match=r"one of \['huber', 'squared'"):
+        as_loss(unknown)
+
+
+@pytest.mark.parametrize("delta", [0.0, -1.0, float("nan"), float("inf")])
+def test_huber_refuses_thresholds_that_are_no_thresholds(delta):
+    with pytest.raises(ValueError, match="positive finite"):
+        Huber(delta)

@@ -1,0 +1,42 @@
+"""Every solver solves every problem that it claims; a new solver is tested by being registered."""
+
+import numpy as np
+import pytest
+
+from trueline.checks import SOLVER_LAWS, known_problems
+from trueline.checks.solvers import SolverPoints, claims
+from trueline.solvers.registry import SOLVERS
+
+KNOWN = known_problems()
+# Shared between the laws, so that each solver solves each problem once.
+POINTS = {name: SolverPoints.of(solver, KNOWN) for name, solver in SOLVERS.items()}
+
+
+@pytest.mark.parametrize("law", list(SOLVER_LAWS), ids=lambda law: law.name.replace(" ", "_"))
+@pytest.mark.parametrize("name", SOLVERS)
+def test_law(name, law):
+    SOLVER_LAWS.check_one(law, SOLVERS[name], POINTS[name])
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=str)
+def test_planted_answers_are_optimal(known):
+    """The planted dual point reaches the planted objective, without any rounding:
+
+    P(w, b) = - sum_i s_i l_i*(u_i) - p*(-X^T (s u)),   sum_i s_i u_i = 0.
+    """
+    problem, u = known.problem, known.dual
+    weighted = problem.weigh(u)
+    if problem.fit_intercept:
+        assert np.array_equal(weighted.sum(axis=0), np.zeros(problem.n_targets))
+    conjugates = problem.weigh(problem.loss.conjugate(problem.target, u)).sum()
+    V = -(problem.design.toarray().T @ weighted)
+    assert known.optimum == -conjugates - problem.penalty.conjugate_per_target(V).sum()
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=str)
+def test_every_known_problem_is_claimed_by_a_solver(known):
+    assert any(claims(solver, known) for solver in SOLVERS.values())
+
+
+def test_names_of_known_problems_are_unique():
+    assert len({known.name for known in KNOWN}) == len(KNOWN)
