@@ -83,7 +83,7 @@ def test_every_estimator_comes_back(cls, tmp_path):
 def test_partial_fit_goes_on(cls, tmp_path):
     if not hasattr(cls, "partial_fit"):
         pytest.skip("has no partial_fit")
-    model = cls().partial_fit(X[:20], Y[:20])
+    model = cls().fit(X[:20], Y[:20])
     again = load(save(model, tmp_path / "m.trueline"))
     again.partial_fit(X[20:], Y[20:])
     model.partial_fit(X[20:], Y[20:])

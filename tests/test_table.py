@@ -204,7 +204,7 @@ def test_columns_are_chosen(people):
         ("weight", {}, "no column 'weight'. It has: id, city"),
         ("y", {"features": ["agee"]}, "Did you mean 'age'?"),
         ("y", {"features": ["y"]}, "cannot be a feature as well"),
-        ("y", {"features": ["id"]}, "'id' cannot be a feature: it is identifier"),
+        ("y", {"features": ["id"]}, "'id' cannot be a feature: identifier, row numbers"),
         ("y", {"features": ["country"]}, "no column to predict 'y' from"),
         ("city", {"task": "regression"}, "'city' is not numeric: 'Rome' in row 1"),
     ],

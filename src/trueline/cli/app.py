@@ -37,7 +37,7 @@ Target = Annotated[str | None, typer.Option("--target", "-t", help="The column t
 Family = Annotated[str, typer.Option("--model", "-m", help=f"One of: {_MODELS}.")]
 Alpha = Annotated[float | None, typer.Option(help="Strength of the penalty (ridge).", min=0.0)]
 Features = Annotated[
-    str | None, typer.Option(help="Columns to use, as a,b,c. [default: all that can be]")
+    str | None, typer.Option(help="Columns to use, as a,b,c; all that can be if not given.")
 ]
 Drop = Annotated[str | None, typer.Option(help="Columns to leave out, as a,b,c.")]
 Category = Annotated[
@@ -162,7 +162,7 @@ def predict(
     data: Data,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where to write the table. [default: the terminal]"),
+        typer.Option("--out", "-o", help="Where to write the table; the terminal if not given."),
     ] = None,
     debug: Debug = False,
 ) -> None:

@@ -87,9 +87,10 @@ def _choose(request: Request, guess: Any, encoded: Encoded) -> tuple[Family, str
     try:
         return choose_family(guess.kind, *encoded.X.shape)
     except TableError as error:
-        raise TableError(
-            f"The target {request.target!r} looks like classes ({guess.reason}). {error}"
-        ) from error
+        message = f"The target {request.target!r} looks like classes ({guess.reason}). {error}"
+        if "two values" in guess.reason:
+            message += " To fit the two numbers as amounts, say --model linear."
+        raise TableError(message) from error
 
 
 @contextmanager
@@ -103,6 +104,7 @@ def _quiet_names() -> Iterator[None]:
 def run_fit(request: Request, out_path: Path) -> None:
     """Fit, show, save."""
     out = show.console()
+    _check_folder(out_path)  # before the work, not after it
     ready = prepare(request)
     encoded, table = ready.encoded, ready.table
     _show_data(out, ready)
@@ -129,14 +131,21 @@ def run_fit(request: Request, out_path: Path) -> None:
     show.note(out, f"use it:    trueline predict {path} {request.data}", "")
 
 
+def _check_folder(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise TableError(f"There is no folder {path.parent} to write {path.name} to.")
+
+
 def _show_data(out: Console, ready: Prepared) -> None:
     table, encoding = ready.table, ready.encoded.encoding
     size = f"{table.path}: {table.n_rows:,} rows, {len(table.columns)} columns"
     show.heading(out, "Data", f"{size}, {table.delimiter_name} separated")
     used = [source.name for source in encoding.sources]
     show.show_columns(out, table, encoding.target, used)
+    seen = [f"{name} left out" for name in list(table.columns)[: show.MOST_ROWS]]
     for text in ready.notes:
-        show.note(out, text, "yellow")
+        if not text.startswith(tuple(seen)):  # the table says it already
+            show.note(out, text, "yellow")
 
 
 def _show_model(out: Console, ready: Prepared, model: Any, seconds: float) -> None:
@@ -182,7 +191,7 @@ def run_explain(request: Request) -> None:
     """The plan for a table, or what happened in a model."""
     out = show.console()
     if request.data.is_file() and _starts_with(request.data, _ZIP):
-        _explain_model(out, read(request.data), str(request.data))
+        _explain_model(out, _read_fitted(request.data), str(request.data))
         return
     ready = prepare(request)
     _show_data(out, ready)
@@ -240,40 +249,53 @@ def _encoding_of(file: ModelFile, target: str | None) -> Encoding:
     return Encoding(target or "", "regression", sources)
 
 
+def _read_model(path: Path, data: Path) -> ModelFile:
+    """A model, unless its place was taken by the table."""
+    if data.is_file() and _starts_with(data, _ZIP) and not _starts_with(path, _ZIP):
+        raise TableError(f"The model comes before the table: give {data} first, then {path}.")
+    return _read_fitted(path)
+
+
+def _read_fitted(path: Path) -> ModelFile:
+    file = read(path)
+    if not hasattr(file.model, "coef_"):
+        raise TableError(f"{path} holds a model that was never fitted.")
+    return file
+
+
 def run_verify(model_path: Path, data: Path, target: str | None) -> bool:
     """Check the proof of a model against its data, and show every check."""
     out = show.console()
-    file = read(model_path)
+    file = _read_model(model_path, data)
     encoding = _encoding_of(file, target)
     if not encoding.target:
         raise TableError("This model was saved without its target's name: say --target NAME.")
     X, y, _ = encoding.apply(read_table(data))
     model = file.model
-    if not hasattr(model, "coef_"):
-        raise TableError(f"{model_path} holds a model that was never fitted.")
     show.heading(out, "Verify", f"{model_path} against {data}, {len(y):,} rows")
     fitted = file.extra.get("rows", len(y))
     if fitted != len(y):
         show.note(out, f"the model was fitted to {fitted:,} rows: not the same data", "yellow")
     outcome = model.verify(X, y)
     show.show_checks(out, outcome.checks)
-    show_verdict(out, bool(outcome), model.certificate_.statement)
+    show_verdict(out, bool(outcome))
     return bool(outcome)
 
 
-def show_verdict(out: Console, holds: bool, statement: str) -> None:
+def show_verdict(out: Console, holds: bool) -> None:
     """The end of a verification, in a sentence."""
     out.print()
     if holds:
         show.note(out, "The proof holds.", "bold green")
-        show.note(out, f"{statement[0].upper()}{statement[1:]}.", "")
     else:
         show.note(out, "The proof does NOT hold for this model and this data.", "bold red")
 
 
 def run_predict(model_path: Path, data: Path, out_path: Path | None) -> None:
     """Write the table again, with one more column."""
-    file = read(model_path)
+    if out_path is not None:
+        _check_folder(out_path)
+    file = _read_model(model_path, data)
     encoding = _encoding_of(file, None)
     table = read_table(data)
     X, complete = encoding.design(table)

@@ -129,8 +129,4 @@ def choose_family(task: str, rows: int, columns: int) -> tuple[Family, str]:
         reason = family.suits(rows, columns) if family.task == task else None
         if reason is not None:
             return family, reason
-    others = " or ".join(family.name for family in FAMILIES.values())
-    raise TableError(
-        f"There is no model for {task} on the command line yet. If the target's values are "
-        f"numbers that mean amounts, fit them as such with --model {others}."
-    )
+    raise TableError(f"There is no model for {task} on the command line yet.")

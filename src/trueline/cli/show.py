@@ -15,6 +15,7 @@ from trueline.errors import TruelineError
 from trueline.table import Table
 
 __all__ = [
+    "MOST_ROWS",
     "console",
     "heading",
     "note",
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 _BAR = 12  # characters on each side of zero
-_MOST_ROWS = 30
+MOST_ROWS = 30  # longer lists are cut
 _PREFIXES = {-4: "p", -3: "n", -2: "u", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T"}
 
 
@@ -58,7 +59,7 @@ def heading(out: Console, title: str, rest: str = "") -> None:
 
 def note(out: Console, text: str, style: str = "dim") -> None:
     """An indented remark."""
-    out.print(Padding(Text(text, style), (0, 0, 0, 2)))
+    out.print(Padding(Text(text, style), (0, 0, 0, 2), expand=False))
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -89,7 +90,7 @@ def _grid(*columns: str, right: Sequence[str] = ()) -> Grid:
 
 
 def _put(out: Console, grid: Grid) -> None:
-    out.print(Padding(grid, (0, 0, 0, 2)))
+    out.print(Padding(grid, (0, 0, 0, 2), expand=False))
 
 
 def show_facts(out: Console, facts: dict[str, str]) -> None:
@@ -106,7 +107,7 @@ def show_columns(out: Console, table: Table, target: str, used: Sequence[str]) -
     """What each column of a table seems to be, and whether it is used."""
     grid = _grid("column", "kind", "values", "missing", "use", right=["missing"])
     names = list(table.columns)
-    for name in names[:_MOST_ROWS]:
+    for name in names[:MOST_ROWS]:
         guess = table.guess(name)
         missing = table.column(name).missing
         use, style = ("target", "bold magenta") if name == target else ("feature", "green")
@@ -116,8 +117,8 @@ def show_columns(out: Console, table: Table, target: str, used: Sequence[str]) -
             Text(name), guess.kind, Text(guess.reason), str(missing or ""), Text(use, style)
         )
     _put(out, grid)
-    if len(names) > _MOST_ROWS:
-        note(out, f"... and {len(names) - _MOST_ROWS} more columns")
+    if len(names) > MOST_ROWS:
+        note(out, f"... and {len(names) - MOST_ROWS} more columns")
 
 
 def _bar(share: float, ascii_only: bool) -> Text:
@@ -137,19 +138,19 @@ def show_coefficients(
     order = sorted(range(len(coef)), key=lambda j: -abs(coef[j]))
     largest = max((abs(value) for value in coef), default=0.0) or 1.0
     ascii_only = out.options.ascii_only
-    for j in order[:_MOST_ROWS]:
+    for j in order[:MOST_ROWS]:
         bar = _bar(coef[j] / largest, ascii_only)
         grid.add_row(Text(names[j]), f"{coef[j]:.5g}", bar)
     grid.add_row(Text("(intercept)", "dim"), f"{intercept:.5g}", "")
     _put(out, grid)
-    if len(coef) > _MOST_ROWS:
-        note(out, f"... and {len(coef) - _MOST_ROWS} smaller coefficients")
+    if len(coef) > MOST_ROWS:
+        note(out, f"... and {len(coef) - MOST_ROWS} smaller coefficients")
 
 
 def show_plan(out: Console, plan: Any) -> None:
     """The solvers that were considered, the chosen one marked."""
     grid = _grid("solver", "time", "work", "memory", "verdict", right=["time", "work", "memory"])
-    for row in plan.table():
+    for row in sorted(plan.table(), key=_rank):
         verdict = str(row["verdict"])
         chosen = verdict.startswith("chosen")
         style = "bold green" if chosen else ("" if row["seconds"] is not None else "dim")
@@ -162,6 +163,14 @@ def show_plan(out: Console, plan: Any) -> None:
         ]
         grid.add_row(*(Text(cell) for cell in cells), style=style)
     _put(out, grid)
+
+
+def _rank(row: dict[str, Any]) -> tuple[int, float]:
+    """The chosen solver first, then by time, then those that cannot be used."""
+    verdicts = ["chosen", "possible", "by name only"]
+    verdict = str(row["verdict"])
+    position = verdicts.index(verdict) if verdict in verdicts else len(verdicts)
+    return position, row["seconds"] or 0.0
 
 
 def show_checks(out: Console, checks: Sequence[Any]) -> None:
@@ -185,4 +194,5 @@ def show_scatter(out: Console, predicted: Any, actual: Any, target: str) -> None
     for row in counts[::-1]:
         marks = "".join(shades[min(int(count), len(shades) - 1)] for count in row)
         note(out, f"|{marks}", "blue")
-    note(out, f"+{'-' * width} predicted {target}")
+    note(out, f"+{'-' * width}")
+    note(out, f"predicted {target}".rjust(width + 1))

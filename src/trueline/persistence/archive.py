@@ -7,6 +7,7 @@ length before any memory is taken.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -52,6 +53,8 @@ def write_archive(path: Path, header: Any, arrays: list[np.ndarray]) -> None:
 @contextmanager
 def _replacing(path: Path) -> Iterator[IO[bytes]]:
     """A temporary neighbour that takes the place of ``path`` when the block succeeds."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(path.parent))
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         with temporary.open("xb") as file:

@@ -256,9 +256,7 @@ def _choose(
         elif guess.usable:
             sources.append(_source(table.column(name), guess.kind))
         elif features is not None and guess.kind != "constant":
-            raise TableError(
-                f"Column {name!r} cannot be a feature: it is {guess.kind} ({guess.reason})."
-            )
+            raise TableError(f"Column {name!r} cannot be a feature: {guess.kind}, {guess.reason}.")
         else:
             notes.append(f"{name} left out: {guess.kind} ({guess.reason})")
     if not sources:

@@ -152,7 +152,7 @@ def _open(path: Path) -> IO[str]:
 def _alike(path: Path) -> str:
     folder = path.parent
     names = [item.name for item in folder.iterdir()] if folder.is_dir() else []
-    close = difflib.get_close_matches(path.name, names, n=1)
+    close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
     return f". Did you mean {folder / close[0]}?" if close else "."
 
 

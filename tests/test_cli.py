@@ -1,0 +1,259 @@
+"""The command line: what each command prints, writes and returns."""
+
+import csv
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import trueline
+from trueline import LinearRegression, Ridge, load, save
+from trueline.cli import app
+from trueline.cli.families import FAMILIES
+from trueline.persistence import read
+
+RNG = np.random.default_rng(0)
+
+
+def run(*arguments, code=0):
+    """The output of a command, both streams, in a terminal of 100 columns."""
+    words = [str(word) for word in arguments]
+    result = CliRunner().invoke(app, words, env={"COLUMNS": "100", "NO_COLOR": "1"})
+    assert result.exit_code == code, f"{result.output}\n{result.exception!r}"
+    return result.output
+
+
+def fails(*arguments):
+    """The one line that a failing command prints."""
+    lines = [line for line in run(*arguments, code=2).splitlines() if line.strip()]
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    return lines[0]
+
+
+@pytest.fixture
+def houses(tmp_path, monkeypatch):
+    """A table with every kind of column, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    rows = [["id", "city", "garden", "size", "flat", "price"]]
+    for i in range(120):
+        city, garden = ("Oslo", "Paris", "Rome")[i % 3], ("no", "yes")[i % 7 > 3]
+        size = round(float(RNG.uniform(30, 150)), 1)
+        price = 50 + 2 * size + 30 * (city == "Paris") + 10 * (garden == "yes") + RNG.normal()
+        rows.append([i + 1, city, garden, size if i else "", "same", round(float(price), 2)])
+    path = tmp_path / "houses.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+# --- help ----------------------------------------------------------------------------------------
+
+
+def test_help_names_every_command_and_model():
+    text = run("--help")
+    assert all(name in text for name in ("demo", "fit", "explain", "verify", "predict"))
+    assert all(name in run("fit", "--help") for name in FAMILIES)
+    assert run("--version").strip() == f"trueline {trueline.__version__}"
+
+
+def test_help_does_not_import_what_it_does_not_need():
+    code = (
+        "import sys; from trueline.cli import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'numba', 'matplotlib'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# --- demo ----------------------------------------------------------------------------------------
+
+
+def test_demo_proves_and_catches_the_forgery(tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "demo.png"
+    text = run("demo", "--picture", picture)
+    assert "The proof holds." in text
+    assert "Caught: the proof does not hold" in text
+    assert "body mass index" in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_without_matplotlib_draws_text(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # an import now fails
+    text = run("demo", "--picture", tmp_path / "demo.png")
+    assert "actual progression" in text
+    assert "pip install 'trueline[plot]'" in " ".join(text.split())
+    assert not (tmp_path / "demo.png").exists()
+
+
+# --- fit, verify, predict, explain ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["auto", *FAMILIES])
+def test_fit_verify_and_predict(houses, family):
+    if family != "auto" and FAMILIES[family].task != "regression":
+        pytest.skip("the target is a number")
+    text = run("fit", "houses.csv", "--target", "price", "--model", family, "--out", "m.trueline")
+    assert "identifier" in text
+    assert "always same" in text
+    assert "1 of 120 rows left out: values are missing (size 1)" in text
+    assert "city=Paris" in text
+    assert "The proof holds." in run("verify", "m.trueline", "houses.csv")
+    file = read("m.trueline")
+    assert file.model.feature_names_in_.tolist() == [
+        "city=Paris",
+        "city=Rome",
+        "garden=yes",
+        "size",
+    ]
+    assert file.extra["rows"] == 119
+    assert "119 predictions in p.csv" in run("predict", "m.trueline", "houses.csv", "-o", "p.csv")
+    with open("p.csv", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert rows[0]["price_predicted"] == ""
+    error = [float(row["price_predicted"]) - float(row["price"]) for row in rows[1:]]
+    assert np.abs(error).max() < 10
+
+
+def test_auto_says_why(houses):
+    text = run("fit", "houses.csv", "-t", "price")
+    assert "linear: 30 rows per column are plenty" in text
+    assert isinstance(load("model.trueline"), LinearRegression)
+    text = run("fit", "houses.csv", "-t", "price", "--category", "id")
+    assert "ridge-cv" in text
+    text = run("fit", "houses.csv", "-t", "price", "--alpha", "3")
+    assert "ridge: --alpha was given" in text
+    assert load("model.trueline").alpha == 3.0
+
+
+def test_columns_can_be_chosen(houses):
+    run("fit", "houses.csv", "-t", "price", "--features", "size, city")
+    assert read("model.trueline").model.feature_names_in_.tolist() == [
+        "size",
+        "city=Paris",
+        "city=Rome",
+    ]
+    run("fit", "houses.csv", "-t", "price", "--drop", "city,garden")
+    assert read("model.trueline").model.feature_names_in_.tolist() == ["size"]
+
+
+def test_verify_fails_for_other_data_and_for_forged_models(houses):
+    run("fit", "houses.csv", "-t", "price")
+    lines = houses.read_text().splitlines()
+    houses.with_name("fewer.csv").write_text("\n".join(lines[:-1]))
+    text = run("verify", "model.trueline", "fewer.csv", code=1)
+    assert "fitted to 119 rows" in text
+    assert "FAILS" in text
+    changed = [*lines[:-1], lines[-1].rpartition(",")[0] + ",1.0"]
+    houses.with_name("changed.csv").write_text("\n".join(changed))
+    assert "does NOT hold" in run("verify", "model.trueline", "changed.csv", code=1)
+    file = read("model.trueline")
+    file.model.coef_[0] *= 1.001
+    save(file.model, "forged.trueline", file.extra)
+    assert "does NOT hold" in run("verify", "forged.trueline", "houses.csv", code=1)
+
+
+def test_explain_before_and_after(houses):
+    before = run("explain", "houses.csv", "--target", "price", "--model", "ridge")
+    assert "chosen" in before
+    assert "alpha/2 ||w||^2" in before
+    run("fit", "houses.csv", "-t", "price", "--model", "ridge")
+    after = run("explain", "model.trueline")
+    assert "happened" in after
+    assert "fitted to 119 rows of houses.csv" in after
+    assert "city=Paris" in after
+
+
+def test_predict_to_the_terminal_is_plain_csv(houses):
+    run("fit", "houses.csv", "-t", "price")
+    result = CliRunner().invoke(app, ["predict", "model.trueline", "houses.csv"])
+    rows = list(csv.reader(result.stdout.splitlines()))
+    assert len(rows) == 121
+    assert rows[0][-1] == "price_predicted"
+    assert "1 rows have missing values" in result.stderr
+
+
+def test_models_saved_in_python_work_too(houses):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_csv("houses.csv").dropna()
+    save(Ridge().fit(frame[["size"]], frame["price"]), "python.trueline")
+    assert "holds" in run("verify", "python.trueline", "houses.csv", "--target", "price")
+    assert "target_predicted" in run("predict", "python.trueline", "houses.csv")
+    run("explain", "python.trueline")
+    assert "--target NAME" in fails("verify", "python.trueline", "houses.csv")
+    save(Ridge().fit(frame[["size"]].to_numpy(), frame["price"]), "nameless.trueline")
+    assert "names of its columns" in fails("predict", "nameless.trueline", "houses.csv")
+    save(Ridge(), "unfitted.trueline")
+    for command in ("explain m", "predict m houses.csv", "verify m houses.csv -t price"):
+        assert "never fitted" in fails(*command.replace(" m", " unfitted.trueline").split())
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("fit house.csv -t price", "There is no file house.csv. Did you mean houses.csv?"),
+        ("fit houses.csv -t prize", "no column 'prize'. Did you mean 'price'?"),
+        ("fit houses.csv -t price --drop ctiy", "Did you mean 'city'?"),
+        ("fit houses.csv -t price -m rigde", "--model rigde is not known"),
+        (
+            "fit houses.csv -t price -m linear --alpha 1",
+            "--alpha has no meaning for --model linear",
+        ),
+        ("fit houses.csv -t price --features flat", "no column to predict 'price' from"),
+        ("fit houses.csv -t price -o nowhere/m", "There is no folder nowhere"),
+        ("fit houses.csv -t city -m ridge", "'city' is not numeric: 'Oslo' in line 2"),
+        ("explain houses.csv", "Say which column to predict: --target NAME"),
+        ("explain nothing.csv -t y", "There is no file nothing.csv"),
+        ("verify houses.csv houses.csv", "not a complete model file"),
+        ("verify nothing.trueline houses.csv", "nothing.trueline: No such file"),
+        ("predict nothing.trueline houses.csv", "nothing.trueline: No such file"),
+    ],
+)
+def test_errors_are_one_line(houses, arguments, message):
+    assert message in fails(*arguments.split())
+
+
+def test_swapped_arguments_and_unknown_categories(houses):
+    run("fit", "houses.csv", "-t", "price")
+    assert "The model comes before the table" in fails("verify", "houses.csv", "model.trueline")
+    houses.with_name("new.csv").write_text("city,garden,size\nLima,no,50\n")
+    text = fails("predict", "model.trueline", "new.csv")
+    assert "'city' holds 'Lima' (line 2), which the model has not seen" in text
+    houses.with_name("new.csv").write_text("city,garden\nOslo,no\n")
+    assert "no column 'size'" in fails("predict", "model.trueline", "new.csv")
+
+
+def test_classes_are_recognised(houses):
+    if any(family.task == "classification" for family in FAMILIES.values()):
+        pytest.skip("there is a family for classes")
+    assert "'garden' looks like classes (2 classes: no, yes)" in fails(
+        "fit", "houses.csv", "-t", "garden"
+    )
+
+
+def test_usage_errors_have_the_same_exit_code(houses):
+    assert "Missing option" in run("fit", "houses.csv", code=2)
+    assert "No such command" in run("fiit", code=2)
+
+
+def test_debug_shows_where(houses):
+    result = CliRunner().invoke(app, ["fit", "houses.csv", "-t", "prize", "--debug"])
+    assert isinstance(result.exception, ValueError)
+
+
+def test_unexpected_errors_are_one_line_too(houses, monkeypatch):
+    def broken(path):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("trueline.cli.commands.read_table", broken)
+    text = fails("fit", "houses.csv", "-t", "price")
+    assert "ZeroDivisionError: oops (unexpected; --debug shows where)" in text
