@@ -87,8 +87,16 @@ def unscaled(solution: Solution, e: Array, f: Array) -> Solution:
         "target_exponent": f.astype(np.float64),
     }
     solution.certificate = replace(certificate, witness=witness)
-    solution.coef = np.ldexp(solution.coef, e[:, None] - f)
-    solution.intercept = np.ldexp(solution.intercept, -f)
+    W = np.ldexp(solution.coef, e[:, None] - f)
+    b = np.ldexp(solution.intercept, -f)
+    tiny = np.finfo(np.float64).tiny
+    lost = (solution.coef != 0) & (np.abs(W) < tiny)
+    if lost.any() or not (np.isfinite(W).all() and np.isfinite(b).all()):
+        raise ValueError(
+            "The coefficients of these data are too large or too small for double precision. "
+            "Divide the columns or the target by a power of ten and fit again."
+        )
+    solution.coef, solution.intercept = W, b
     solution.moments = None  # in other units than the data
     solution.notes.append("columns and targets scaled by powers of two: their squares overflow")
     return solution

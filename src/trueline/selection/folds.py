@@ -14,6 +14,7 @@ parts, only cost a pass of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,15 +62,13 @@ def fold_coefficients(
         spectrum = Spectrum.of(part, moments, float(alphas.min()))
         scores = []
         for alpha in alphas:
-            W, b = _coefficients(part, spectrum, float(alpha))
+            W, b = spectrum.coefficients(part, float(alpha))
             scores.append(score((train, test), W, b, held))
         rows.append(scores)
     return np.array(rows)
 
 
 def _rows(problem: Problem, which: NDArray[np.intp]) -> Problem:
-    from dataclasses import replace
-
     return replace(
         problem,
         design=problem.design.take(which),
@@ -99,26 +98,6 @@ def _training_moments(
             return total - held
     part = _rows(problem, train)
     return Moments.from_rows(part.design, part.target, part.weights)
-
-
-def _coefficients(problem: Problem, spectrum: Spectrum, alpha: float) -> tuple[Array, Array]:
-    if spectrum.directions is not None:
-        return spectrum.coefficients(alpha)
-    assert spectrum.scores is not None
-    # w = V^T U diag(1 / sqrt(e)) (p / (e + alpha)), as Z = U diag(sqrt(e)).
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = np.where(
-            spectrum.values[:, None] > 0,
-            spectrum.shrunken(alpha) / spectrum.values[:, None],
-            0.0,
-        )
-    dual = spectrum.scores @ scaled
-    if problem.weights is not None:
-        dual *= np.sqrt(problem.weights)[:, None]
-    W = problem.design.rmatvec(dual)
-    if problem.fit_intercept:
-        W = W - np.outer(spectrum.x_mean, dual.sum(axis=0))
-    return W, spectrum.y_mean - spectrum.x_mean @ W
 
 
 def r2_from_moments(held: Moments, W: Array, b: Array) -> float:

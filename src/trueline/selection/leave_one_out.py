@@ -6,7 +6,8 @@ Leaving row i out changes its residual r_i by the factor 1 / (1 - h_i), h_i the 
     h_i = s_i / W + sum_j Z_ij^2 / (e_j + alpha)
 
 with Z, e of :mod:`trueline.selection.spectrum` and W the total weight (the first term belongs to
-the intercept). R. D. Cook and S. Weisberg, "Residuals and Influence in Regression" (1982).
+the intercept). For wide data both r_i and 1 - h_i are alpha times sums over U and 1 / (e + alpha),
+and alpha drops out of their ratio. R. D. Cook and S. Weisberg, "Residuals and Influence in Regression" (1982).
 """
 
 from __future__ import annotations
@@ -26,14 +27,15 @@ Array = NDArray[np.float64]
 def _block_errors(problem: Problem, spectrum: Spectrum, alphas: Array, rows: slice, Z: Array) -> Array:
     """sqrt(s_i) times the leave-one-out errors of some rows, of shape (m, k, number of alphas)."""
     k, count = problem.n_targets, len(alphas)
-    weights = None if problem.weights is None else problem.weights[rows]
-    root = np.ones(len(Z)) if weights is None else np.sqrt(weights)
-    inverse = spectrum.values[:, None] + alphas
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inverse = np.where(inverse > 0, 1.0 / inverse, 0.0)
+    inverse = spectrum.inverse(alphas)
     shrunken = spectrum.projected[:, :, None] * inverse[:, None, :]
     fitted = (Z @ shrunken.reshape(len(inverse), k * count)).reshape(len(Z), k, count)
     leverage = np.square(Z) @ inverse
+    if spectrum.rows is not None:
+        # Both are the residual and 1 - h divided by alpha: nothing cancels when both are tiny.
+        return fitted / np.maximum(leverage, np.finfo(float).tiny)[:, None, :]
+    weights = None if problem.weights is None else problem.weights[rows]
+    root = np.ones(len(Z)) if weights is None else np.sqrt(weights)
     if problem.fit_intercept:
         leverage += (root**2 / problem.total_weight)[:, None]
     centred = root[:, None] * (problem.target[rows] - spectrum.y_mean)
@@ -65,7 +67,7 @@ def leave_one_out_squares(problem: Problem, spectrum: Spectrum, alphas: Array) -
         return total
 
     n = problem.n_samples
-    if spectrum.scores is not None or n * problem.n_features < 1_000_000:
+    if spectrum.rows is not None or n * problem.n_features < 1_000_000:
         return work((0, n))
     cuts = np.linspace(0, n, 5).astype(int)
     strands = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))

@@ -10,8 +10,9 @@ give for every alpha
     leverages       sum_j Z_ij^2 / (e_j + alpha)
     coefficients    Q (p / (e + alpha))
 
-Tall data take e and Q from the Gram matrix (of d x d), wide data from the kernel (of n x n). When
-the smallest strength is below the rounding of the Gram matrix, the triangular factor of the rows
+Tall data take e and Q from the Gram matrix (of d x d). Wide data take e and U from the kernel V V^T
+(of n x n) and work with U itself, since fits that nearly interpolate would cancel in Z. When the
+smallest strength is below the rounding of the Gram matrix, the triangular factor of the rows
 is decomposed instead.
 """
 
@@ -45,18 +46,18 @@ class Spectrum:
     values : array of shape (r,)
         e, descending.
     projected : array of shape (r, k)
-        p.
+        p = Z^T y~ for tall data, U^T y~ for wide data.
     directions : array of shape (d, r), optional
         Q, for tall data.
-    scores : array of shape (n, r), optional
-        Z, for wide data, where it is small.
+    rows : array of shape (n, r), optional
+        U, for wide data.
     x_mean, y_mean : arrays
     """
 
     values: Array
     projected: Array
     directions: Array | None
-    scores: Array | None
+    rows: Array | None
     x_mean: Array
     y_mean: Array
 
@@ -87,20 +88,25 @@ class Spectrum:
             x_mean = design.column_means(weights)
             y_mean = problem.weigh(problem.target).sum(axis=0) / problem.total_weight
         kernel = design.kernel(weights, x_mean if problem.fit_intercept else None)
+        root = np.ones(problem.n_samples) if weights is None else np.sqrt(weights)
+        if problem.fit_intercept:
+            # Centring leaves sqrt(s) without a part in the kernel. Lift that direction above all
+            # others, so that it is an eigenvector of its own and can be dropped.
+            q = root / np.linalg.norm(root)
+            kernel += (2 * np.trace(kernel) + 1.0) * np.outer(q, q)
         values, U = np.linalg.eigh(kernel)
         values, U = np.maximum(values[::-1], 0.0), U[:, ::-1]
-        Z = U * np.sqrt(values)
-        root = np.ones(problem.n_samples) if weights is None else np.sqrt(weights)
-        return cls(
-            values, Z.T @ (root[:, None] * (problem.target - y_mean)), None, Z, x_mean, y_mean
-        )
+        if problem.fit_intercept:
+            values, U = values[1:], U[:, 1:]
+        target = root[:, None] * (problem.target - y_mean)
+        return cls(values, U.T @ target, None, U, x_mean, y_mean)
 
     def blocks(self, problem: Problem) -> Iterator[tuple[slice, Array]]:
-        """Z, a block of rows at a time."""
-        if self.scores is not None:
+        """Z (tall data) or U (wide data), a block of rows at a time."""
+        if self.rows is not None:
             for start in range(0, problem.n_samples, _BLOCK):
                 rows = slice(start, min(start + _BLOCK, problem.n_samples))
-                yield rows, self.scores[rows]
+                yield rows, self.rows[rows]
             return
         assert self.directions is not None
         offset = self.x_mean @ self.directions
@@ -112,14 +118,21 @@ class Spectrum:
                 Z *= np.sqrt(problem.weights[rows])[:, None]
             yield rows, Z
 
-    def shrunken(self, alpha: float | Array) -> Array:
-        """p / (e + alpha), zero where both vanish; of shape (r, k)."""
-        total = self.values[:, None] + alpha
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(total > 0, self.projected / total, 0.0)
+    def inverse(self, alphas: Array) -> Array:
+        """1 / (e + alpha), zero where both vanish; of shape (r, number of alphas)."""
+        total = self.values[:, None] + alphas
+        with np.errstate(divide="ignore"):
+            return np.where(total > 0, 1.0 / total, 0.0)
 
-    def coefficients(self, alpha: float | Array) -> tuple[Array, Array]:
-        """Coefficients and intercepts for a strength; tall data only."""
-        assert self.directions is not None
-        W = self.directions @ self.shrunken(alpha)
+    def coefficients(self, problem: Problem, alpha: float) -> tuple[Array, Array]:
+        """Coefficients and intercepts for a strength."""
+        shrunken = self.projected * self.inverse(np.array([alpha]))
+        if self.directions is not None:
+            W = self.directions @ shrunken
+        else:
+            assert self.rows is not None
+            dual = self.rows @ shrunken  # w = V^T (V V^T + alpha)^{-1} y~
+            if problem.weights is not None:
+                dual *= np.sqrt(problem.weights)[:, None]
+            W = problem.design.rmatvec(dual) - np.outer(self.x_mean, dual.sum(axis=0))
         return W, self.y_mean - self.x_mean @ W

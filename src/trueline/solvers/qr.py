@@ -22,7 +22,7 @@ from trueline.solvers.quadratic import (
     evidence_from_rows,
     same_strength_groups,
 )
-from trueline.solvers.refinement import can_refine, refine
+from trueline.solvers.refinement import can_refine, evaluate_exactly, refine
 
 __all__ = ["QR", "SVD", "certify_groups", "part_of", "solve_by_rows"]
 
@@ -65,6 +65,10 @@ def solve_by_rows(
             refined = refine(part, start, level, factor.basis, centre, bend, X_low)
             steps = max(steps, refined.steps)
             W[:, targets], b[targets] = refined.coef, refined.intercept
+            if X_low is not None:  # the certificate is about the double-precision design
+                refined = evaluate_exactly(
+                    part, refined.coef, refined.intercept, centre, bend
+                )
             evidence = evidence_from_refined(
                 part, refined, factor.basis, factor.coercivity, factor.rank == d
             )

@@ -30,7 +30,7 @@ from trueline.precision import (
 )
 from trueline.problem import Problem
 
-__all__ = ["Refined", "can_refine", "refine"]
+__all__ = ["Refined", "can_refine", "evaluate_exactly", "refine"]
 
 Array = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def refine(
     problem: Problem,
     W: Array,
     b: Array,
-    basis: Array,
+    basis: Array | None,
     mean: Array,
     curvature: Array,
     X_low: Array | None = None,
@@ -78,8 +78,8 @@ def refine(
         With a dense design.
     W, b : arrays of shape (d, k) and (k,)
         Where to start.
-    basis : array of shape (d, r) or list of such, one per target
-        M of the module's text.
+    basis : array of shape (d, r), optional
+        M of the module's text; None only evaluates.
     mean : array of shape (d,)
         Weighted mean of the rows; zeros without an intercept.
     curvature : array of shape (d, k)
@@ -94,7 +94,11 @@ def refine(
     steps = 0
     for t in range(k):
         one = _Target(problem, design.X, t, mean, curvature[:, t], X_low)
-        w, beta, done = _refine_one(one, W[:, t], float(b[t]), basis)
+        w, beta, done = W[:, t], float(b[t]), 0
+        if basis is None:
+            one.evaluate(w, beta)
+        else:
+            w, beta, done = _refine_one(one, w, beta, basis)
         steps = max(steps, done)
         for array, value in zip(out, (w, one.g, one.g_rounding), strict=True):
             array[:, t] = value
@@ -103,6 +107,13 @@ def refine(
         ):
             array[t] = value
     return Refined(out[0], rows[0], out[1], out[2], rows[1], rows[2], rows[3], steps)
+
+
+def evaluate_exactly(
+    problem: Problem, W: Array, b: Array, mean: Array, curvature: Array
+) -> Refined:
+    """The exactly evaluated gradient at given coefficients, without any step."""
+    return refine(problem, W, b, None, mean, curvature)
 
 
 def _refine_one(one: _Target, w: Array, b: float, basis: Array) -> tuple[Array, float, int]:
