@@ -112,7 +112,7 @@ class Moments:
         count = n if weights is None else int(np.count_nonzero(weights))
         with np.errstate(all="ignore"):
             shift = None if design.is_sparse or n == 0 else _shift(design)
-            y_shift = (_column_sums(Y) if weights is None else weights @ Y) / divisor
+            y_shift = _column_sums(Y if weights is None else weights[:, None] * Y) / divisor
             Y = Y - y_shift
             total, gram, cross, x_size, terms = design.second_moments(Y, weights, shift)
             weighted = Y if weights is None else weights[:, None] * Y

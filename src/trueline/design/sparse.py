@@ -50,14 +50,15 @@ class SparseDesign(Design):
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
         X = self._double
-        weighted = X if weights is None else X.multiply(weights[:, None]).tocsr()
-        gram = np.asarray((weighted.T @ X).todense())
-        total = np.asarray(weighted.sum(axis=0)).ravel()
-        cross = weighted.T @ Y
+        # Roots on both sides keep the product symmetric to the last bit.
+        rooted = X if weights is None else X.multiply(np.sqrt(weights)[:, None]).tocsr()
+        gram = np.asarray((rooted.T @ rooted).todense())
+        total = self.rmatvec(np.ones(self.shape[0]) if weights is None else weights)
+        cross = self.rmatvec(Y if weights is None else weights[:, None] * Y)
         size = gram.diagonal().copy()
         if shift is not None:
             count = float(self.shape[0] if weights is None else weights.sum())
-            sums = Y.sum(axis=0) if weights is None else weights @ Y
+            sums = (Y if weights is None else weights[:, None] * Y).sum(axis=0)
             gram -= np.outer(total, shift) + np.outer(shift, total) - count * np.outer(shift, shift)
             cross = cross - np.outer(shift, sums)
             total = total - count * shift
@@ -71,7 +72,7 @@ class SparseDesign(Design):
         product = np.asarray((X @ X.T).todense())
         if shift is not None:
             along = X @ shift
-            product -= along[:, None] + along[None, :] - shift @ shift
+            product -= along[:, None] + along[None, :] - np.sum(shift**2)
         if weights is not None:
             root = np.sqrt(weights)
             product *= root[:, None] * root[None, :]
@@ -98,7 +99,7 @@ class SparseDesign(Design):
     def row_squares(self, shift: Array | None) -> Array:
         total = np.asarray(self._double.multiply(self._double).sum(axis=1)).ravel()
         if shift is not None:
-            total = total - 2 * self.matvec(shift) + shift @ shift
+            total = total - 2 * self.matvec(shift) + np.sum(shift**2)
         return np.maximum(total, 0.0)
 
     def accuracy(self, weights: Array | None) -> Accuracy:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design.base import Accuracy, Array, Design, SecondMoments
+from trueline.design.dense import DenseDesign
 
 __all__ = ["StandardizedDesign"]
 
@@ -25,6 +26,7 @@ class StandardizedDesign(Design):
     ----------
     base : Design
     offset, scale : array of shape (d,)
+        The scale must not be zero.
 
     Examples
     --------
@@ -36,6 +38,8 @@ class StandardizedDesign(Design):
     """
 
     def __init__(self, base: Design, offset: Array, scale: Array) -> None:
+        if not np.all(np.isfinite(scale) & (scale != 0)):
+            raise ValueError("scale must be finite and not zero; leave constant columns at 1.")
         self.base, self.offset, self.scale = base, offset, scale
         self.shape, self.dtype, self.nonzeros = base.shape, base.dtype, base.nonzeros
         self.is_sparse = base.is_sparse
@@ -45,7 +49,8 @@ class StandardizedDesign(Design):
 
     def matvec(self, W: Array) -> Array:
         scaled = self._column(self.scale, W) * W
-        return self.base.matvec(scaled) - self.offset @ scaled
+        # Not BLAS, whose sums depend on the number of threads.
+        return self.base.matvec(scaled) - np.einsum("j,j...->...", self.offset, scaled)
 
     def rmatvec(self, U: Array) -> Array:
         offset = self._column(self.offset, U)
@@ -54,25 +59,25 @@ class StandardizedDesign(Design):
     def _shift(self, shift: Array | None) -> Array:
         if shift is None:
             return self.offset
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self.offset + np.where(self.scale != 0, shift / self.scale, 0.0)
+        return self.offset + shift / self.scale
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
         sums = self.base.second_moments(Y, weights, self._shift(shift))
-        scale = self.scale
+        scale, root = self.scale, np.sqrt(sums.size)
+        if shift is not None:
+            # offset + shift / scale has rounded: as much as a mean of that error would do.
+            count = float(self.shape[0] if weights is None else weights.sum())
+            root = root + np.abs(self.offset) * np.sqrt(count) * 2 / (sums.terms / 2 + 16)
         return SecondMoments(
             total=scale * sums.total,
-            gram=scale[:, None] * sums.gram * scale,
+            gram=np.outer(scale, scale) * sums.gram,
             cross=scale[:, None] * sums.cross,
-            size=scale**2 * sums.size,
+            size=(scale * root) ** 2,
             terms=sums.terms,
         )
 
     def kernel(self, weights: Array | None, shift: Array | None) -> Array:
-        V = self.toarray() if shift is None else self.toarray() - shift
-        if weights is not None:
-            V = V * np.sqrt(weights)[:, None]
-        return V @ V.T
+        return DenseDesign(self.toarray()).kernel(weights, shift)
 
     def column_means(self, weights: Array | None) -> Array:
         return self.scale * (self.base.column_means(weights) - self.offset)

@@ -58,7 +58,7 @@ class _ElasticNetFormulas(Penalty):
     def conjugate_per_target(self, V: Array) -> Array:
         excess = np.maximum(np.abs(V) - self.linear, 0.0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            terms = np.where(excess > 0, 0.5 * excess * (excess / self.curvature), 0.0)
+            terms = np.where(excess > 0, excess * (0.5 * (excess / self.curvature)), 0.0)
         return np.sum(terms, axis=0)
 
     def dual_scale(self, V: Array) -> Array:
