@@ -36,7 +36,7 @@ import numpy as np
 
 from trueline.errors import ModelFileError
 from trueline.persistence.registry import is_estimator, known_classes, label
-from trueline.persistence.typecheck import misfit
+from trueline.persistence.typecheck import misfit, misfit_attribute
 
 __all__ = ["ARRAY_KINDS", "Decoder", "Encoder"]
 
@@ -251,7 +251,10 @@ class Decoder:
             model._validate_params()
         for name, item in node["fitted"].items():
             _check_attribute(cls, name)
-            setattr(model, name, self.decode(item))
+            value = self.decode(item)
+            if problem := misfit_attribute(name, value):
+                raise ModelFileError(problem)
+            setattr(model, name, value)
         requests = self.decode(node["requests"]) if "requests" in node else {}
         for method, request in requests.items():
             _restore_request(model, method, request)

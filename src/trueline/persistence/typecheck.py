@@ -13,10 +13,11 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueline.persistence.registry import known_classes
 
-__all__ = ["misfit"]
+__all__ = ["misfit", "misfit_attribute"]
 
 _NUMBERS = "biuf"  # the dtype kinds that can stand where numbers are expected
 
@@ -37,6 +38,38 @@ def misfit(cls: type, values: Mapping[str, Any]) -> str | None:
         if not _fits(value, hints[name]):
             return f"{cls.__name__}.{name} cannot be of type {type(value).__name__}"
     return None
+
+
+def misfit_attribute(name: str, value: Any) -> str | None:
+    """What is wrong with a fitted attribute of an estimator, or None.
+
+    Only the attributes that every linear model has are known here.
+
+    Examples
+    --------
+    >>> from trueline.persistence.typecheck import misfit_attribute
+    >>> misfit_attribute("coef_", [1.0])
+    'coef_ cannot be of type list'
+    """
+    if _fits(value, _attribute_types().get(name, Any)):
+        return None
+    return f"{name} cannot be of type {type(value).__name__}"
+
+
+@cache
+def _attribute_types() -> dict[str, Any]:
+    classes = known_classes()
+    numbers = NDArray[np.floating]
+    return {
+        "coef_": numbers,
+        "intercept_": float | numbers,
+        "moments_": classes["moments.Moments"],
+        "solver_": str,
+        "n_features_in_": int,
+        "trace_": classes["trace.Trace"],
+        "_certificate": classes["certificates.Certificate"],
+        "_plan": classes["planner.Plan"],
+    }
 
 
 @cache
