@@ -191,6 +191,9 @@ class _CompiledEpoch(_Epoch):
         self.problem, self.X = problem, design.X
         self.curvature = np.broadcast_to(problem.penalty.curvature, problem.n_targets)
         self.weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+        # An epoch of no rows compiles the kernel now, so that the trace times steps alone.
+        W, b = np.zeros((problem.n_features, problem.n_targets)), np.zeros(problem.n_targets)
+        self.run(W, b, np.empty(0, dtype=np.intp), np.empty(0))
 
     @staticmethod
     def can_run(problem: Problem, batch_size: int) -> bool:
