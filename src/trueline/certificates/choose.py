@@ -42,6 +42,8 @@ class Prover:
     coercivity : float, optional
         M and nu of :mod:`trueline.certificates.quadratic`, proven by the caller, for quadratic
         problems whose penalty bends too little (or nothing). Without them the penalty decides.
+    rounding : Rounding, optional
+        The data's constants, if they are already known.
 
     Attributes
     ----------
@@ -49,6 +51,8 @@ class Prover:
         The proof that will be used.
     mean : array of shape (d,)
         Weighted means of the columns (zero without an intercept), as a by-product.
+    column_norms : array of shape (d,)
+        Weighted norms of the columns, not centred.
 
     Examples
     --------
@@ -68,12 +72,16 @@ class Prover:
     """
 
     def __init__(
-        self, problem: Problem, basis: Array | None = None, coercivity: float = 0.0
+        self,
+        problem: Problem,
+        basis: Array | None = None,
+        coercivity: float = 0.0,
+        rounding: Rounding | None = None,
     ) -> None:
         self.problem = problem
         self.kind, self._basis, self._coercivity = _choose(problem, basis, coercivity)
-        rounding = Rounding.of(problem)
-        self.mean = rounding.mean
+        rounding = rounding or Rounding.of(problem)
+        self.mean, self.column_norms = rounding.mean, rounding.accuracy.magnitude
         self._rounding = rounding if self.kind == "quadratic" else rounding.confirmable()
 
     def evaluate(self, W: Array, b: Array) -> Evaluation:

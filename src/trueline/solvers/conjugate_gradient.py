@@ -82,7 +82,7 @@ class _Iteration(Iteration):
         self.design = centred_design(problem, prover.mean)
         self.curvature = curvature_matrix(problem)
         self.centre = best_constant(problem)
-        self.inverse = _inverse_diagonal(problem, prover.mean, self.curvature)
+        self.inverse = _inverse_diagonal(problem, prover, self.curvature)
         self.coef = np.zeros((d, k))
         self.intercept = self.centre.copy()
         self._start()
@@ -124,15 +124,14 @@ class _Iteration(Iteration):
         return progress
 
 
-def _inverse_diagonal(problem: Problem, mean: Array, curvature: Array) -> Array:
+def _inverse_diagonal(problem: Problem, prover: Prover, curvature: Array) -> Array:
     """D^{-1}, or ones where a preconditioner would change which answer has the least norm."""
     if problem.n_features >= problem.n_samples and not curvature.all():
         return np.ones_like(curvature)
-    shift = mean if problem.fit_intercept else None
+    shift = prover.mean if problem.fit_intercept else None
     squares = problem.design.column_squares(problem.weights, shift)
     # Centred squares of a constant column are rounding noise: its inverse would amplify it.
-    plain = problem.design.column_squares(problem.weights, None)
-    noise = problem.n_samples * np.finfo(np.float64).eps * plain
+    noise = problem.n_samples * np.finfo(np.float64).eps * prover.column_norms**2
     diagonal = np.where(squares > noise, squares, 0.0)[:, None] + curvature
     with np.errstate(divide="ignore"):
         return np.where(diagonal > 0, 1.0 / diagonal, 0.0)

@@ -10,6 +10,7 @@ from scipy.linalg import eigvalsh_tridiagonal
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
+from trueline.certificates.evaluation import Rounding
 from trueline.design import Design, StandardizedDesign
 from trueline.moments import Moments
 from trueline.problem import Problem
@@ -90,19 +91,19 @@ def make_prover(problem: Problem) -> Prover:
     if not is_quadratic or not 0 < d <= _FACTOR_COLUMNS:
         return Prover(problem)
     least = curvature_matrix(problem).min(axis=1)
-    squares = problem.design.column_squares(problem.weights, None)
-    if least.min() > _WEAK_PENALTY * squares.max():
-        return Prover(problem)
+    rounding = Rounding.of(problem)
+    if least.min() > _WEAK_PENALTY * rounding.accuracy.magnitude.max() ** 2:
+        return Prover(problem, rounding=rounding)
     moments = Moments.from_rows(problem.design, problem.target, problem.weights)
     moments = moments if problem.fit_intercept else moments.about_zero()
     if not moments.is_finite():
-        return Prover(problem)
+        return Prover(problem, rounding=rounding)
     factor = factor_normal_equations(moments, least)
     if factor is None or factor.coercivity <= 0:
         factor = factor_spectrum(moments, least)
     if "nonnegative" in penalty.capabilities:
-        return Prover(problem, factor.scale, factor.diagonal_coercivity)
-    return Prover(problem, factor.basis, factor.coercivity)
+        return Prover(problem, factor.scale, factor.diagonal_coercivity, rounding)
+    return Prover(problem, factor.basis, factor.coercivity, rounding)
 
 
 def centred_design(problem: Problem, mean: Array) -> Design:
