@@ -122,7 +122,7 @@ class Moments:
             y_mean, y_mean_low = two_sum(y_off, y_shift)
             unit = _summation_unit(terms)
             # W m m^T as a square: symmetric to the last bit, and no overflow before its time.
-            x_part, y_part = total / math.sqrt(divisor), y_total / math.sqrt(divisor)
+            x_part, y_part = total / np.sqrt(divisor), y_total / np.sqrt(divisor)
             gram -= np.outer(x_part, x_part)
             cross = cross - np.outer(x_part, y_part)
             # Rounding of a mean can leave a constant column's spread a hair below zero.
