@@ -70,9 +70,7 @@ def test_no_iterations_allowed_evaluates_the_start():
 @pytest.mark.parametrize("every", [3, 4, 50])
 def test_progress_is_evaluated_now_and_then_and_at_the_end(every):
     iteration = Scripted(HALVING)
-    _, n_iter, progress = run(
-        iteration, Monitor(), max_iter=10, target_gap=0.0, check_every=every
-    )
+    _, n_iter, progress = run(iteration, Monitor(), max_iter=10, target_gap=0.0, check_every=every)
     assert iteration.checks == 1 + len({*range(every, 11, every), 10})
     assert (n_iter, progress.gap) == (10, 2.0**-10)
 

@@ -2,21 +2,23 @@
 
 The promise is in units of the last place and must hold for every data, nasty ones first:
 
-    abs(error of G_ij) <= unit sqrt(size_i size_j),     abs(error of m_i) <= mean_unit sqrt(size_i / W)
+    abs(error of G_ij) <= unit sqrt(size_i size_j)
+    abs(error of m_i)  <= mean_unit sqrt(size_i / W)
 """
 
 from functools import reduce
+from itertools import pairwise
 from operator import add
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from exact import doubles, fractions, moments
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
+from exact import doubles, fractions, moments
 from trueline.design import as_design
 from trueline.moments import Moments
 
@@ -112,9 +114,7 @@ def test_parts_merge_to_the_whole_within_the_bounds(name):
     X, Y = NASTY[name]()
     weights = np.random.default_rng(3).uniform(0.1, 3.0, len(X))
     cuts = [0, 1, 8, 20, 21, len(X)]
-    parts = [
-        of(X[a:b], Y[a:b], weights[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)
-    ]
+    parts = [of(X[a:b], Y[a:b], weights[a:b]) for a, b in pairwise(cuts)]
     exact = moments(X, Y, weights)
     assert_keeps_its_promise(reduce(add, parts), exact)
     assert_keeps_its_promise(parts[4] + (parts[3] + (parts[2] + (parts[1] + parts[0]))), exact)

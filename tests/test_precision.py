@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact import fractions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exact import fractions
 from trueline.precision import (
     residual_doubled,
     sum_doubled,
@@ -110,6 +110,7 @@ def test_transposed_product_has_thirty_digits(kind, shape, two_parts):
     got = transposed_product_doubled(X, hi, lo, low)
     vector = fractions(hi) + fractions(lo)
     matrix = fractions(X) if low is None else fractions(X) + fractions(low)
+    matrix = np.column_stack([matrix, fractions(np.ones(len(X)))])  # the plain sum comes along
     size = abs(matrix).T @ abs(vector)
     assert relative_error(*got, matrix.T @ vector, size) < 1e-29
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,7 @@ class DenseDesign(Design):
         count = 1 if work < _SMALL_WORK else (8 if d <= 400 else 4)
         count = max(1, min(count, n // self._block_rows()))
         cuts = np.linspace(0, n, count + 1).astype(int)
-        return [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+        return [(int(a), int(b)) for a, b in pairwise(cuts)]
 
     def matvec(self, W: Array) -> Array:
         n = self.shape[0]
@@ -116,8 +117,12 @@ class DenseDesign(Design):
                 cross += block.T @ beside
             return gram, cross
 
-        strands = self._strands(n * d * (d + k))
-        parts = run_strands(work, strands)
+        multiplications = n * d * (d + k)
+        strands = self._strands(multiplications)
+        if multiplications <= _TINY_WORK:  # no BLAS uses threads here: save the set-up
+            parts = [work(strands[0])]
+        else:
+            parts = run_strands(work, strands)
         gram = _fold([part[0] for part in parts])
         cross = _fold([part[1] for part in parts])
         longest = max(stop - start for start, stop in strands)

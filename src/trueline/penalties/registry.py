@@ -17,7 +17,9 @@ PENALTIES: dict[str, type[Penalty]] = {
 }
 
 
-def as_penalty(penalty: str | Penalty | None, alpha: float | Array = 1.0, **options: Any) -> Penalty:
+def as_penalty(
+    penalty: str | Penalty | None, alpha: float | Array = 1.0, **options: Any
+) -> Penalty:
     """A penalty from its name and strength, or the object itself.
 
     Options that the penalty does not have are ignored, so that one estimator can offer them all.
