@@ -114,6 +114,20 @@ def make_plan(problem: Problem, solver: str = "auto") -> Plan:
     """
     facts = Facts.of(problem)
     loss, penalty = problem.loss, problem.penalty
+    # A plan depends on these alone; small fits in a loop should not pay for planning each time.
+    key = (facts, loss.name, loss.capabilities, penalty.capabilities, problem.formula, solver)
+    if key not in _remembered:
+        if len(_remembered) >= 256:
+            _remembered.clear()
+        _remembered[key] = _plan(problem, facts, solver)
+    return _remembered[key]
+
+
+_remembered: dict[tuple[object, ...], Plan] = {}
+
+
+def _plan(problem: Problem, facts: Facts, solver: str) -> Plan:
+    loss, penalty = problem.loss, problem.penalty
     asked = None if solver == "auto" else as_solver(solver, loss, penalty)
     open_ones: list[tuple[Solver, Cost]] = []
     candidates: list[Candidate] = []

@@ -17,7 +17,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["residual_doubled", "sum_doubled", "transposed_product_doubled", "two_product", "two_sum"]
+__all__ = [
+    "residual_doubled",
+    "sum_doubled",
+    "transposed_product_doubled",
+    "two_product",
+    "two_sum",
+]
 
 Array = NDArray[np.float64]
 
@@ -109,16 +115,26 @@ def residual_doubled(
 def transposed_product_doubled(
     X: Array, hi: Array, lo: Array, X_low: Array | None = None
 ) -> tuple[Array, Array]:
-    """X^T (hi + lo) as doubled numbers, for vectors of shape (n,)."""
+    """[X, 1]^T (hi + lo) as doubled numbers of shape (d + 1,), for vectors of shape (n,).
+
+    The last entry is the plain sum: the derivative in the intercept comes along.
+    """
     n, d = X.shape
-    sums, rests = [], np.zeros(d)
-    for rows in _row_blocks(n, d):
+    sums, rests = [], np.zeros(d + 1)
+    for rows in _row_blocks(n, d + 1):
         block = np.asarray(X[rows], dtype=np.float64)
-        products, errors = two_product(block, hi[rows, None])
+        high, low = hi[rows], lo[rows]
+        products = np.empty((len(high), d + 1))
+        products[:, :d], errors = two_product(block, high[:, None])
+        products[:, d] = high
         total, rest = sum_doubled(products)
         sums.append(total)
-        rests += rest + errors.sum(axis=0) + block.T @ lo[rows]
+        rests += rest
+        rests[:d] += errors.sum(axis=0) + low @ block
+        rests[d] += low.sum()
         if X_low is not None:
-            rests += X_low[rows].T @ hi[rows]
-    total, rest = sum_doubled(np.array(sums).reshape(-1, d))
+            rests[:d] += high @ X_low[rows]
+    if len(sums) == 1:
+        return two_sum(sums[0], rests)
+    total, rest = sum_doubled(np.array(sums).reshape(-1, d + 1))
     return two_sum(total, rest + rests)

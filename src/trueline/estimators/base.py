@@ -24,7 +24,7 @@ from trueline.estimators.scaling import exponents_of, rescaled, unscaled
 from trueline.penalties import Penalty
 from trueline.planner import Plan, execute, make_plan
 from trueline.problem import Problem
-from trueline.solution import Solution
+from trueline.solution import Solution, Status
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
 from trueline.solvers.quadratic import evidence_from_moments
@@ -85,6 +85,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
                 except FloatingPointError:
                     assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
                     solution = self._run(problem, plan, monitor, look_first=True)
+        if solution.status is Status.DIVERGED:
+            raise ValueError(f"{type(self).__name__} did not converge: {solution.status.value}.")
         if not solution.status.is_final:
             self._warn(solution)
         return plan, solution

@@ -10,12 +10,12 @@ from sklearn.base import clone
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.base import LinearRegressorBase
+from trueline.estimators.gaussian import GaussianRegressor
 from trueline.moments import Moments
-from trueline.penalties import Penalty
 from trueline.planner import Plan
 from trueline.problem import MomentsProblem
 from trueline.solvers.base import Facts
+from trueline.solvers.active_set import solve_nonnegative
 from trueline.solvers.cholesky import solve_from_moments
 
 __all__ = ["IncrementalRegressor"]
@@ -23,17 +23,8 @@ __all__ = ["IncrementalRegressor"]
 Array = NDArray[np.float64]
 
 
-class IncrementalRegressor(LinearRegressorBase):
+class IncrementalRegressor(GaussianRegressor):
     """Least squares whose sufficient statistics are kept, so that rows can be added later."""
-
-    def _penalty(self, n_targets: int) -> Penalty:
-        """The penalty for so many targets."""
-        raise NotImplementedError
-
-    def _check_incremental(self) -> None:
-        """Raise if these parameters need the rows themselves."""
-        if getattr(self, "positive", False):
-            raise ValueError("partial_fit and merge need positive=False: use fit instead.")
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add a batch of rows; the model is then that of all rows so far, to rounding.
@@ -54,7 +45,6 @@ class IncrementalRegressor(LinearRegressorBase):
         self : object
         """
         self._check_parameters()
-        self._check_incremental()
         first = not hasattr(self, "moments_")
         problem, X, y = self._validated_problem(X, y, sample_weight, reset=first)
         if not first:
@@ -71,9 +61,6 @@ class IncrementalRegressor(LinearRegressorBase):
         self._fit_moments(moments, dtype, y.ndim if first else self._y_ndim())
         return self
 
-    def _y_ndim(self) -> int:
-        return 1 if np.ndim(self.intercept_) == 0 and self.coef_.ndim == 1 else 2
-
     def _check_batch(self, X: Any, n_targets: int) -> None:
         if X.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -88,7 +75,8 @@ class IncrementalRegressor(LinearRegressorBase):
     def _fit_moments(self, moments: Moments, dtype: np.dtype, y_ndim: int) -> None:
         """Solve from moments alone and store the result."""
         problem = MomentsProblem(moments, self._penalty(moments.n_targets), self.fit_intercept)
-        solution = solve_from_moments(problem, moments)
+        positive = "nonnegative" in problem.penalty.capabilities
+        solution = (solve_nonnegative if positive else solve_from_moments)(problem, moments)
         facts = Facts(
             n=moments.count,
             d=moments.n_features,
@@ -103,7 +91,7 @@ class IncrementalRegressor(LinearRegressorBase):
         )
         reason = "from the moments of all batches; the rows are not kept"
         objective = f"sum_i s_i [{problem.loss.formula}] + {problem.penalty.formula}"
-        plan = Plan("cholesky", reason, objective, facts, ())
+        plan = Plan(solution.solver, reason, objective, facts, ())
         self._store(problem, plan, solution, dtype, y_ndim)
 
     def merge(self, other: Self) -> Self:
@@ -134,7 +122,6 @@ class IncrementalRegressor(LinearRegressorBase):
                 "Only models of the same class and parameters can be merged; got "
                 f"{self!r} and {other!r}."
             )
-        self._check_incremental()
         for model in (self, other):
             if not hasattr(model, "moments_"):
                 raise ValueError(
@@ -155,59 +142,6 @@ class IncrementalRegressor(LinearRegressorBase):
         if not isinstance(other, IncrementalRegressor):
             return NotImplemented
         return self.merge(other)
-
-    # --- maximum likelihood ---------------------------------------------------------------------
-
-    @property
-    def noise_variance_(self) -> Any:
-        """Estimated variance of the noise, residual square over residual degrees of freedom.
-
-        One number per target. Weights count rows (weight 2 = row twice), so the number of rows is
-        the sum of the weights; the degrees of freedom of a ridge fit are the trace of its hat
-        matrix. The maximum-likelihood estimate divides by the number of rows instead
-        (:meth:`noise_variance`).
-        """
-        return self.noise_variance()
-
-    def noise_variance(self, unbiased: bool = True) -> Any:
-        """Estimate the noise variance.
-
-        Parameters
-        ----------
-        unbiased : bool, default=True
-            Divide by the residual degrees of freedom; otherwise by the number of rows, which is
-            the maximum-likelihood estimate.
-
-        Returns
-        -------
-        variance : float or array of shape (k,)
-        """
-        check_is_fitted(self)
-        if not hasattr(self, "moments_"):
-            raise AttributeError(
-                f"solver_={self.solver_!r} keeps no moments, from which the noise variance is "
-                "computed; fit with solver='cholesky'."
-            )
-        W, _ = self._coefficients()
-        moments = self.moments_ if self.fit_intercept else self.moments_.about_zero()
-        square = moments.residual_square(W)[0]
-        rows = moments.weight - (self.degrees_of_freedom_ if unbiased else 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variance = np.where(rows > 0, square / rows, np.nan)
-        return float(variance[0]) if self._y_ndim() == 1 else variance
-
-    @property
-    def degrees_of_freedom_(self) -> Any:
-        """Trace of the hat matrix: fitted parameters, shrunken ones counted in part."""
-        moments = self.moments_ if self.fit_intercept else self.moments_.about_zero()
-        values = np.linalg.eigvalsh(moments.gram)
-        floor = len(values) * moments.unit * max(values.max(initial=0.0), 0.0)
-        values = np.where(values > floor, values, 0.0)
-        alpha = np.broadcast_to(self._penalty(moments.n_targets).curvature, moments.n_targets)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = np.where(values[:, None] > 0, values[:, None] / (values[:, None] + alpha), 0.0)
-        freedom = shares.sum(axis=0) + float(self.fit_intercept)
-        return float(freedom[0]) if self._y_ndim() == 1 else freedom
 
 
 def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:

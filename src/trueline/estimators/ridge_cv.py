@@ -22,7 +22,7 @@ from sklearn.utils.metadata_routing import (
 )
 
 from trueline.estimators.base import build_problem
-from trueline.estimators.incremental import IncrementalRegressor
+from trueline.estimators.gaussian import GaussianRegressor
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty, Penalty
@@ -36,7 +36,7 @@ __all__ = ["RidgeCV"]
 Array = NDArray[np.float64]
 
 
-class RidgeCV(IncrementalRegressor):
+class RidgeCV(GaussianRegressor):
     """Ridge regression with the strength chosen by cross-validation, for the cost of one fit.
 
     For each strength in ``alphas`` the objective of :class:`Ridge`::

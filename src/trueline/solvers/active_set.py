@@ -18,7 +18,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.bounded import certify_bounded
 from trueline.certificates.quadratic import certify_quadratic
 from trueline.moments import Moments
-from trueline.problem import Problem
+from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.cholesky import Cholesky
@@ -27,7 +27,7 @@ from trueline.solvers.loop import Monitor
 from trueline.solvers.normal import NormalFactor, factor_normal_equations, power_of_two_scale
 from trueline.solvers.quadratic import curvature_matrix, evidence_from_moments
 
-__all__ = ["ActiveSet"]
+__all__ = ["ActiveSet", "solve_nonnegative"]
 
 Array = NDArray[np.float64]
 
@@ -57,20 +57,25 @@ class ActiveSet(Solver):
         centred = Moments.from_rows(problem.design, problem.target, problem.weights)
         if not centred.is_finite():
             raise FloatingPointError("the sums of squares of the data are not finite")
-        moments = centred if problem.fit_intercept else centred.about_zero()
-        curvature = curvature_matrix(problem)
-        W = np.empty((problem.n_features, problem.n_targets))
-        for t in range(problem.n_targets):
-            W[:, t] = _nonnegative(moments, curvature[:, t], moments.cross[:, t])
-        b = moments.y_mean - moments.x_mean @ W
-        return Solution(
-            W,
-            b,
-            Status.SOLVED,
-            self.name,
-            moments=centred,
-            certificate=_certify(problem, moments, W, b, curvature.min(axis=1)),
-        )
+        return solve_nonnegative(problem, centred)
+
+
+def solve_nonnegative(problem: Problem | MomentsProblem, centred: Moments) -> Solution:
+    """Solve from centred moments, one target after the other."""
+    moments = centred if problem.fit_intercept else centred.about_zero()
+    curvature = curvature_matrix(problem)
+    W = np.empty((problem.n_features, problem.n_targets))
+    for t in range(problem.n_targets):
+        W[:, t] = _nonnegative(moments, curvature[:, t], moments.cross[:, t])
+    b = moments.y_mean - moments.x_mean @ W
+    return Solution(
+        W,
+        b,
+        Status.SOLVED,
+        ActiveSet.name,
+        moments=centred,
+        certificate=_certify(problem, moments, W, b, curvature.min(axis=1)),
+    )
 
 
 def _nonnegative(moments: Moments, curvature: Array, cross: Array) -> Array:
@@ -103,12 +108,14 @@ def _nonnegative(moments: Moments, curvature: Array, cross: Array) -> Array:
 
 
 def _certify(
-    problem: Problem, moments: Moments, W: Array, b: Array, curvature: Array
+    problem: Problem | MomentsProblem, moments: Moments, W: Array, b: Array, curvature: Array
 ) -> Certificate:
     factor: NormalFactor | None = factor_normal_equations(moments, curvature)
-    if factor is None or factor.diagonal_coercivity <= 0:
+    proven = factor is not None and factor.diagonal_coercivity > 0
+    if not proven and isinstance(problem, Problem):
         return certify_bounded(problem, W, b)
-    evidence = evidence_from_moments(
-        problem, moments, W, b, factor.scale, factor.diagonal_coercivity
-    )
+    # Without rows and without curvature only the objective itself bounds the gap.
+    scale = factor.scale if factor is not None else np.ones(len(W))
+    coercivity = factor.diagonal_coercivity if factor is not None and proven else 0.0
+    evidence = evidence_from_moments(problem, moments, W, b, scale, coercivity)
     return certify_quadratic(problem, W, b, evidence)

@@ -135,12 +135,20 @@ def _solve_group(
         small = problem.design.nonzeros * problem.n_targets <= _ALWAYS_REFINE
         if small or factor.condition > _REFINE_CONDITION:
             refined = refine(
-                problem, W, b, factor.basis, moments.x_mean, curvature_matrix(problem)
+                problem,
+                W,
+                b,
+                factor.basis,
+                moments.x_mean,
+                curvature_matrix(problem),
+                defect=1.5 * (1.0 - factor.coercivity),
             )
             notes.append(f"refined in doubled precision ({refined.steps} steps)")
-            evidence = evidence_from_refined(
-                problem, refined, factor.basis, factor.coercivity, True
-            )
-            return refined.coef, refined.intercept, evidence, notes
+            W, b = refined.coef, refined.intercept
+            if refined.is_evaluated:
+                evidence = evidence_from_refined(
+                    problem, refined, factor.basis, factor.coercivity, True
+                )
+                return W, b, evidence, notes
     evidence = evidence_from_moments(problem, moments, W, b, factor.basis, factor.coercivity)
     return W, b, replace(evidence, is_global=factor.basis.shape[1] == len(W)), notes

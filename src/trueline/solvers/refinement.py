@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from trueline.design.dense import DenseDesign
 from trueline.precision import (
     residual_doubled,
-    sum_doubled,
     transposed_product_doubled,
     two_product,
     two_sum,
@@ -43,7 +42,8 @@ class Refined:
     """Coefficients after refinement, and the exactly evaluated gradient there.
 
     The gradient is that at the best intercept for w (``gradient``), with the derivative in b
-    beside it; roundings bound the errors of both.
+    beside it; roundings bound the errors of both. If ``is_evaluated`` is false they belong to the
+    point before the last step, which was provably the last one that could change a digit.
     """
 
     coef: Array
@@ -54,6 +54,7 @@ class Refined:
     intercept_rounding: Array
     residual_square: Array
     steps: int
+    is_evaluated: bool = True
 
 
 def can_refine(problem: Problem) -> bool:
@@ -69,6 +70,7 @@ def refine(
     mean: Array,
     curvature: Array,
     X_low: Array | None = None,
+    defect: float = np.inf,
 ) -> Refined:
     """Refine every target.
 
@@ -85,20 +87,24 @@ def refine(
     curvature : array of shape (d, k)
     X_low : array of shape (n, d), optional
         Low parts of the design, if it is known to more than double precision.
+    defect : float, optional
+        Bound on || I - M^T H M ||, by which each step shrinks the error. If the next step cannot
+        change a digit it is not computed.
     """
     design = problem.design
     assert isinstance(design, DenseDesign)
     d, k = W.shape
     out = [np.empty_like(W), np.empty_like(W), np.empty_like(W)]
     rows = [np.empty(k) for _ in range(4)]
-    steps = 0
+    steps, all_evaluated = 0, True
     for t in range(k):
         one = _Target(problem, design.X, t, mean, curvature[:, t], X_low)
         w, beta, done = W[:, t], float(b[t]), 0
         if basis is None:
             one.evaluate(w, beta)
         else:
-            w, beta, done = _refine_one(one, w, beta, basis)
+            w, beta, done, is_evaluated = _refine_one(one, w, beta, basis, defect)
+            all_evaluated = all_evaluated and is_evaluated
         steps = max(steps, done)
         for array, value in zip(out, (w, one.g, one.g_rounding), strict=True):
             array[:, t] = value
@@ -106,7 +112,7 @@ def refine(
             rows, (beta, one.h, one.h_rounding, one.residual_square), strict=True
         ):
             array[t] = value
-    return Refined(out[0], rows[0], out[1], out[2], rows[1], rows[2], rows[3], steps)
+    return Refined(out[0], rows[0], out[1], out[2], rows[1], rows[2], rows[3], steps, all_evaluated)
 
 
 def evaluate_exactly(
@@ -116,24 +122,35 @@ def evaluate_exactly(
     return refine(problem, W, b, None, mean, curvature)
 
 
-def _refine_one(one: _Target, w: Array, b: float, basis: Array) -> tuple[Array, float, int]:
+def _refine_one(
+    one: _Target, w: Array, b: float, basis: Array, defect: float
+) -> tuple[Array, float, int, bool]:
     """Newton steps until a step no longer changes a digit, or no longer shrinks."""
     previous = np.inf
     for step in range(_MAX_STEPS):
         one.evaluate(w, b)
-        dw = -(basis @ (basis.T @ one.g))
+        along = basis.T @ one.g
+        dw = -(basis @ along)
         db = one.intercept_step(dw)
-        reach = np.abs(w) + np.finfo(float).tiny
-        size = float(np.linalg.norm(basis.T @ one.g)) + abs(one.h)
-        settled = (np.abs(dw) <= 0.25 * _EPS * reach).all() and abs(db) <= 0.25 * _EPS * abs(b)
-        if settled or not np.isfinite(size) or size > 0.5 * previous:
-            return w, b, step
+        size = float(np.sqrt(along @ along)) + abs(one.h)
+        if not np.isfinite(size) or size > 0.5 * previous or _settled(w, b, np.abs(dw), abs(db)):
+            return w, b, step, True
         new_w, new_b = w + dw, b + db
-        if (new_w == w).all() and new_b == b:
-            return w, b, step
+        if new_b == b and (new_w == w).all():
+            return w, b, step, True
         w, b, previous = new_w, new_b, size
+        if defect * size < 1e-8:  # otherwise the bound cannot be small enough: skip its cost
+            next_dw = np.sqrt(np.einsum("ij,ij->i", basis, basis)) * (defect * size)
+            if _settled(w, b, next_dw, float(np.abs(one.mean) @ next_dw)):
+                return w, b, step + 1, False
     one.evaluate(w, b)
-    return w, b, _MAX_STEPS
+    return w, b, _MAX_STEPS, True
+
+
+def _settled(w: Array, b: float, dw: Array, db: float) -> bool:
+    """Whether changes of these magnitudes would leave every coefficient as it is."""
+    reach = 0.25 * _EPS * np.abs(w) + np.finfo(float).tiny
+    return bool((dw <= reach).all() and db <= 0.25 * _EPS * abs(b) + np.finfo(float).tiny)
 
 
 class _Target:
@@ -169,7 +186,8 @@ class _Target:
         if self.s is not None:
             hi, error = two_product(hi, self.s)
             hi, lo = two_sum(hi, error + lo * self.s)
-        g_hi, g_lo = transposed_product_doubled(self.X, hi, lo, self.X_low)
+        sums, rests = transposed_product_doubled(self.X, hi, lo, self.X_low)
+        g_hi, g_lo = sums[:-1], rests[:-1]
         bend, bend_lo = two_product(self.curvature, w)
         g_hi, error = two_sum(bend, -g_hi)
         g = g_hi + (error + (bend_lo - g_lo))
@@ -177,8 +195,7 @@ class _Target:
         self.g_rounding = self.units * self.x_root * reach + 2 * _EPS * np.abs(g)
         self.h, self.h_rounding = 0.0, 0.0
         if self.fit_intercept:
-            total, rest = sum_doubled(hi)
-            self.h = -float(total + (rest + lo.sum()))
+            self.h = -float(sums[-1] + rests[-1])
             self.h_rounding = self.units * np.sqrt(self.weight) * reach + 2 * _EPS * abs(self.h)
             # About the exact mean; the mean's own rounding multiplies a vanishing h.
             off = abs(self.h) + self.h_rounding
