@@ -55,8 +55,8 @@ class PenaltyPoints:
         """The points for one penalty: as many rows and columns as its strengths have."""
         d, k = _shape(penalty)
         rng = np.random.default_rng(0)
-        sizes = 10.0 ** rng.uniform(-3, 2, (12, d, k))
-        anywhere = sizes * rng.choice([-1.0, 0.0, 1.0], p=[0.4, 0.2, 0.4], size=(12, d, k))
+        sizes = 10.0 ** rng.uniform(-3, 2, (9, d, k))
+        anywhere = sizes * rng.choice([-1.0, 0.0, 1.0], p=[0.4, 0.2, 0.4], size=(9, d, k))
         anywhere[0] = 0.0
         is_nonnegative = "nonnegative" in penalty.capabilities
         return cls(np.abs(anywhere) if is_nonnegative else anywhere, anywhere)
