@@ -162,6 +162,11 @@ class Moments:
             and np.isfinite(self.y_mean).all()
         )
 
+    def is_ordinary(self) -> bool:
+        """Whether no sum of squares is so large or small that some square may have been lost."""
+        sizes = np.concatenate([self.x_size, self.y_size])
+        return bool(sizes.size == 0 or (sizes.min() > 1e-200 and sizes.max() < 1e200))
+
     def _combine(self, other: Moments, sign: float) -> Moments:
         if self.gram.shape != other.gram.shape or self.cross.shape != other.cross.shape:
             raise ValueError(
@@ -277,11 +282,14 @@ class Moments:
 def _shift(design: Design) -> Array | None:
     """A point near the column means, where the sums are taken; None where zero is as good."""
     n = design.shape[0]
-    # Rows from all over: the first ones of sorted or padded data are not like the others.
-    look = design.take(np.linspace(0, n - 1, min(n, _LOOK_ROWS)).astype(np.intp)).toarray()
-    mean = look.mean(axis=0)
-    spread = look.std(axis=0)
-    far = np.abs(mean) > _HARMLESS_MEAN * spread
+    if n <= _LOOK_ROWS:
+        look = next(design.blocks(n))[1]
+    else:  # rows from all over: the first ones of sorted or padded data are not like the others
+        look = design.take(np.linspace(0, n - 1, _LOOK_ROWS).astype(np.intp)).toarray()
+    mean = np.add.reduce(look, axis=0) / len(look)
+    square = np.einsum("ij,ij->j", look, look) / len(look)
+    # abs(mean) > c spread, as spread^2 = square - mean^2.
+    far = (1 + _HARMLESS_MEAN**-2) * mean * mean > square
     return np.where(far, mean, 0.0) if far.any() else None
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -34,8 +36,7 @@ __all__ = ["LinearEstimator", "LinearRegressorBase"]
 
 Array = NDArray[np.float64]
 
-# Reading the data only to look for NaN costs a third of a large fit: the sums tell as well.
-_CHECK_FINITE_FIRST = 500_000
+# Solvers whose sums become non-finite if any number is.
 _SUMS_TELL = {"cholesky", "active_set"}
 
 
@@ -75,32 +76,35 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         plan = make_plan(problem, self._solver_name())
         trace = Trace(enabled=bool(getattr(self, "trace", False)))
         with watch(self, trace) as monitor:
-            small = problem.design.nonzeros <= _CHECK_FINITE_FIRST
-            if small or problem.design.is_sparse or plan.chosen not in _SUMS_TELL:
-                assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-                solution = self._run(problem, plan, monitor, look_first=True)
+            if plan.chosen in _SUMS_TELL and not problem.design.is_sparse:
+                # Reading the data once more only to look for NaN costs a third of a large fit.
+                solution = self._run_by_sums(problem, plan, monitor, X)
             else:
-                try:
-                    solution = self._run(problem, plan, monitor, look_first=False)
-                except FloatingPointError:
-                    assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-                    solution = self._run(problem, plan, monitor, look_first=True)
+                assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+                solution = self._run_scaled(problem, plan, monitor)
         if solution.status is Status.DIVERGED:
             raise ValueError(f"{type(self).__name__} did not converge: {solution.status.value}.")
         if not solution.status.is_final:
             self._warn(solution)
         return plan, solution
 
-    def _run(self, problem: Problem, plan: Plan, monitor: Monitor, look_first: bool) -> Solution:
-        exponents = exponents_of(problem) if look_first else None
-        if exponents is None:
+    def _run_by_sums(self, problem: Problem, plan: Plan, monitor: Monitor, X: Any) -> Solution:
+        """Run first; sums of squares out of range tell of NaN, infinity or extreme scales."""
+        try:
             solution = execute(problem, plan, self._options(), monitor)
-            moments = solution.moments
-            if look_first or moments is None or moments.x_size.min(initial=1.0) > 1e-200:
-                return solution
-            exponents = exponents_of(problem)
-            if exponents is None:
-                return solution
+        except FloatingPointError:
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            return self._run_scaled(problem, plan, monitor)
+        moments = solution.moments
+        if moments is None or moments.is_ordinary() or exponents_of(problem) is None:
+            return solution
+        return self._run_scaled(problem, plan, monitor)
+
+    def _run_scaled(self, problem: Problem, plan: Plan, monitor: Monitor) -> Solution:
+        """Run, in units of powers of two if squares would overflow or vanish."""
+        exponents = exponents_of(problem)
+        if exponents is None:
+            return execute(problem, plan, self._options(), monitor)
         scaled = rescaled(problem, *exponents)
         return unscaled(execute(scaled, plan, self._options(), monitor), *exponents)
 
@@ -208,7 +212,11 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
             "y_numeric": True,
             "ensure_all_finite": False,
         }
-        if reset:
+        if _is_plain(X, y):
+            if reset:
+                self.n_features_in_ = X.shape[1]
+                self.__dict__.pop("feature_names_in_", None)
+        elif reset:
             X, y = validate_data(self, X, y, **arguments)
         else:
             from sklearn.utils import check_X_y
@@ -242,8 +250,9 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         return self
 
     def _check_parameters(self) -> None:
-        """Raise for parameters that are out of range."""
-        if hasattr(self, "_parameter_constraints"):
+        """Raise for parameters that are out of range; defaults need no look."""
+        own = vars(self)
+        if any(own[name] is not default for name, default in _defaults(type(self))):
             self._validate_params()
 
     def _store(
@@ -318,6 +327,33 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@cache
+def _defaults(cls: type) -> tuple[tuple[str, Any], ...]:
+    """Names and defaults of the parameters of an estimator."""
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+    return tuple((parameter.name, parameter.default) for parameter in parameters)
+
+
+def _is_plain(X: Any, y: Any) -> bool:
+    """Whether X and y are what every check would leave as they are: float64 arrays that match.
+
+    Half of the time of a small fit would go into finding that out through the general checks.
+    Finiteness of y is tested here; X is tested by the fit.
+    """
+    return bool(
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.dtype == np.float64
+        and y.dtype == np.float64
+        and X.ndim == 2
+        and 1 <= y.ndim <= 2
+        and len(X) == len(y) >= 1
+        and X.shape[1] >= 1
+        and y.size >= 1
+        and np.isfinite(y).all()
+    )
 
 
 def build_problem(
