@@ -509,12 +509,12 @@ def with_other_coefficients(solution, problem, factor=1 + 1e-3):
     certificate = replace(
         solution.certificate, coef=coef, objective=problem.objective(coef, solution.intercept)
     )
-    return replace(solution, coef=coef, certificate=certificate)
+    return replace(solution, coef=coef, proof=certificate)
 
 
 def claiming(**claims):
     def change(solution, problem):
-        return replace(solution, certificate=replace(solution.certificate, **claims))
+        return replace(solution, proof=replace(solution.certificate, **claims))
 
     return change
 
@@ -545,7 +545,7 @@ class Infinite:
 
 BROKEN_SOLVERS = [
     ("something is claimed", solver(lambda s, p: s, needs_loss=frozenset({"magic"}))),
-    ("solution is complete", solver(lambda s, p: replace(s, certificate=None))),
+    ("solution is complete", solver(lambda s, p: replace(s, proof=None))),
     ("solution is complete", solver(lambda s, p: replace(s, coef=s.coef.T.copy()))),
     ("solution is complete", solver(lambda s, p: replace(s, solver="another", notes=[]))),
     ("certified objective is the objective", solver(claiming(objective=0.123))),

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.certificates.base import Certificate
 from trueline.moments import Moments
 from trueline.trace import Trace
 
-if TYPE_CHECKING:
-    from trueline.certificates import Certificate
-
-__all__ = ["Solution", "Status"]
+__all__ = ["PendingCertificate", "Solution", "Status", "resolved"]
 
 Array = NDArray[np.float64]
+
+
+def resolved(proof: Certificate | PendingCertificate | None) -> Certificate | None:
+    """The certificate itself, worked out if it was pending."""
+    return proof if proof is None or isinstance(proof, Certificate) else proof.certificate()
 
 
 class Status(Enum):
@@ -47,6 +50,13 @@ class Status(Enum):
         return self in (Status.SOLVED, Status.CONVERGED)
 
 
+class PendingCertificate(Protocol):
+    """A proof that is worked out when somebody looks."""
+
+    def certificate(self) -> Certificate:
+        """Work it out."""
+
+
 @dataclass
 class Solution:
     """The same fields from every solver.
@@ -60,8 +70,8 @@ class Solution:
         Name of the solver that ran.
     n_iter : int
         Iterations, 1 for a direct solver.
-    certificate : Certificate
-        What is proven about the answer.
+    proof : Certificate or pending proof
+        What is proven about the answer; :attr:`certificate` works it out if it is pending.
     trace : Trace
     notes : list of str
         What happened that a person would want to know: rank, refinement, escalation.
@@ -82,7 +92,7 @@ class Solution:
     status: Status
     solver: str
     n_iter: int = 1
-    certificate: Certificate | None = None
+    proof: Certificate | PendingCertificate | None = None
     trace: Trace = field(default_factory=Trace)
     notes: list[str] = field(default_factory=list)
     moments: Moments | None = None
@@ -91,6 +101,16 @@ class Solution:
     null_space: Array | None = None
     seconds: float = 0.0
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """What is proven about the answer."""
+        self.proof = resolved(self.proof)
+        return self.proof
+
+    @certificate.setter
+    def certificate(self, certificate: Certificate) -> None:
+        self.proof = certificate
 
     def facts(self) -> dict[str, Any]:
         """What happened, as plain data that an estimator can keep."""

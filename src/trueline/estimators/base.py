@@ -26,7 +26,7 @@ from trueline.estimators.scaling import exponents_of, rescaled, unscaled
 from trueline.penalties import Penalty
 from trueline.planner import Plan, execute, make_plan
 from trueline.problem import Problem
-from trueline.solution import Solution, Status
+from trueline.solution import Solution, Status, resolved
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
 from trueline.solvers.quadratic import evidence_from_moments
@@ -129,6 +129,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """
         check_is_fitted(self)
         W, b = self._coefficients()
+        self._certificate = resolved(self._certificate)
         witness = self._certificate.witness
         x_power, y_power = witness.get("column_exponent"), witness.get("target_exponent")
         if x_power is not None:
@@ -184,6 +185,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
             return Explanation(make_plan(problem, self._solver_name()))
         check_is_fitted(self)
+        self._certificate = resolved(self._certificate)
         return Explanation(
             self._plan, self._solution_facts, self._certificate, getattr(self, "_noted", ())
         )
@@ -260,11 +262,10 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
     ) -> None:
         """Copy the solution into fitted attributes, in scikit-learn's shapes and dtypes."""
         W, b = solution.coef, solution.intercept
-        certificate = solution.certificate
-        assert certificate is not None
+        proof = solution.proof
         if dtype == np.float32:
             W, b = W.astype(np.float32), b.astype(np.float32)
-            certificate = self._certify_rounded(problem, solution, W, b)
+            proof = self._certify_rounded(problem, solution, W, b)
         single = y_ndim == 1 or (not self._keeps_single_target and W.shape[1] == 1)
         self.coef_ = W[:, 0].copy() if single else np.ascontiguousarray(W.T)
         if not problem.fit_intercept:
@@ -279,7 +280,7 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         elif hasattr(self, "moments_"):
             del self.moments_
         self._plan = plan
-        self._certificate = certificate
+        self._certificate = proof
         self._solution_facts = solution.facts()
 
     def _certify_rounded(

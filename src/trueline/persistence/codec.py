@@ -137,6 +137,7 @@ class Encoder:
     def _estimator(self, model: Any) -> Any:
         cls = type(model)
         params = model.get_params(deep=False)
+        getattr(model, "certificate_", None)  # a proof that is pending is worked out now
         fitted = {
             name: value
             for name, value in vars(model).items()

@@ -74,7 +74,7 @@ def solve_nonnegative(problem: Problem | MomentsProblem, centred: Moments) -> So
         Status.SOLVED,
         ActiveSet.name,
         moments=centred,
-        certificate=_certify(problem, moments, W, b, curvature.min(axis=1)),
+        proof=_certify(problem, moments, W, b, curvature.min(axis=1)),
     )
 
 

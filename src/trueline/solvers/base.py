@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.loop import Monitor
@@ -31,9 +33,11 @@ class Facts:
     @classmethod
     def of(cls, problem: Problem) -> Facts:
         """The facts of a problem."""
-        import numpy as np
-
-        curvature = np.atleast_1d(problem.penalty.curvature)
+        curvature = problem.penalty.curvature
+        if isinstance(curvature, float):
+            strengths, unpenalised = 1, curvature == 0
+        else:
+            strengths, unpenalised = len(np.unique(curvature)), not np.all(curvature)
         return cls(
             n=problem.n_samples,
             d=problem.n_features,
@@ -42,8 +46,8 @@ class Facts:
             is_sparse=problem.design.is_sparse,
             fit_intercept=problem.fit_intercept,
             has_weights=problem.weights is not None,
-            strengths=len(np.unique(curvature)),
-            unpenalised=bool((curvature == 0).any()),
+            strengths=strengths,
+            unpenalised=bool(unpenalised),
             itemsize=problem.design.dtype.itemsize,
         )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.quadratic import Evidence
+from trueline.certificates.base import Certificate
+from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.moments import Moments
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Status
@@ -89,7 +90,7 @@ def solve_from_moments(
     d, k = problem.n_features, problem.n_targets
     about = moments if problem.fit_intercept else moments.about_zero()
     W, b = np.empty((d, k)), np.empty(k)
-    parts: list[tuple[Array, Evidence]] = []
+    parts: list[tuple[Array, Evidence | PendingProof]] = []
     notes: list[str] = []
     rank = d
     for strength, targets in same_strength_groups(curvature_matrix(problem)):
@@ -120,13 +121,68 @@ def solve_from_moments(
         notes=notes,
         moments=moments,
         rank=rank,
-        certificate=certify_groups(problem, W, b, parts),
+        proof=_certificate(problem, W, b, parts),
     )
+
+
+def _certificate(
+    problem: Problem | MomentsProblem,
+    W: Array,
+    b: Array,
+    parts: list[tuple[Array, Evidence | PendingProof]],
+) -> Certificate | PendingProof:
+    """The proof, left pending if it is for all targets at once."""
+    if len(parts) == 1 and isinstance(parts[0][1], PendingProof):
+        return parts[0][1]
+    resolved = [
+        (targets, part.resolve() if isinstance(part, PendingProof) else part)
+        for targets, part in parts
+    ]
+    return certify_groups(problem, W, b, resolved)
+
+
+@dataclass(frozen=True)
+class PendingProof:
+    """Everything a proof from moments needs; worked out when somebody looks.
+
+    A small fit in a loop should not pay for certificates that nobody reads. What is kept has a
+    size of d x d at most: the rows are let go.
+    """
+
+    problem: Problem | MomentsProblem
+    moments: Moments
+    coef: Array
+    intercept: Array
+    factor: NormalFactor
+
+    def needs_rows(self) -> bool:
+        """Whether the objective cancels in the moments, so that the rows must be read."""
+        square, rounding = self.moments.residual_square(self.coef)
+        return isinstance(self.problem, Problem) and bool((rounding > 1e-7 * square).any())
+
+    def without_rows(self) -> PendingProof:
+        """The same, holding on to the moments alone."""
+        problem = self.problem
+        if isinstance(problem, Problem):
+            problem = MomentsProblem(self.moments, problem.penalty, problem.fit_intercept)
+        return replace(self, problem=problem)
+
+    def resolve(self) -> Evidence:
+        """Gradient, objective and their rounding."""
+        basis = self.factor.basis
+        evidence = evidence_from_moments(
+            self.problem, self.moments, self.coef, self.intercept, basis, self.factor.coercivity
+        )
+        return replace(evidence, is_global=basis.shape[1] == len(basis))
+
+    def certificate(self) -> Certificate:
+        """The certificate of a single group of targets."""
+        return certify_quadratic(self.problem, self.coef, self.intercept, self.resolve())
 
 
 def _solve_group(
     problem: Problem | MomentsProblem, moments: Moments, factor: NormalFactor
-) -> tuple[Array, Array, Evidence, list[str]]:
+) -> tuple[Array, Array, Evidence | PendingProof, list[str]]:
     """Coefficients, intercepts and evidence for targets of equal strength."""
     W = factor.solve(moments.cross)
     b = moments.y_mean - moments.x_mean @ W
@@ -150,5 +206,5 @@ def _solve_group(
                     problem, refined, factor.basis, factor.coercivity, True
                 )
                 return W, b, evidence, notes
-    evidence = evidence_from_moments(problem, moments, W, b, factor.basis, factor.coercivity)
-    return W, b, replace(evidence, is_global=factor.basis.shape[1] == len(W)), notes
+    pending = PendingProof(problem, moments, W, b, factor)
+    return W, b, pending.resolve() if pending.needs_rows() else pending.without_rows(), notes

@@ -229,7 +229,7 @@ def finish(
         status,
         name,
         n_iter=n_iter,
-        certificate=certificate,
+        proof=certificate,
         trace=monitor.trace,
         notes=notes or [],
     )

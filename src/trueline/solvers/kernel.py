@@ -93,7 +93,7 @@ class Kernel(Solver):
             problem, W, b, mean, np.ones(d), float(alpha.min(initial=np.inf))
         )
         return Solution(
-            W, b, Status.SOLVED, self.name, certificate=certify_quadratic(problem, W, b, evidence)
+            W, b, Status.SOLVED, self.name, proof=certify_quadratic(problem, W, b, evidence)
         )
 
 

@@ -28,12 +28,15 @@ _EPS = float(np.finfo(np.float64).eps)
 def curvature_matrix(problem: Problem | MomentsProblem) -> Array:
     """The penalty's curvature for each coefficient and target, of shape (d, k)."""
     shape = (problem.n_features, problem.n_targets)
-    return np.broadcast_to(np.asarray(problem.penalty.curvature, dtype=np.float64), shape)
+    curvature = problem.penalty.curvature
+    if isinstance(curvature, float):
+        return np.full(shape, curvature)
+    return np.broadcast_to(np.asarray(curvature, dtype=np.float64), shape)
 
 
 def same_strength_groups(curvature: Array) -> Iterator[tuple[Array, Array]]:
     """Targets that share a curvature, as (curvature of shape (d,), indices of the targets)."""
-    if curvature.strides[1] == 0 or curvature.shape[1] == 1:
+    if curvature.shape[1] == 1 or (curvature == curvature[:, :1]).all():
         yield curvature[:, 0], np.arange(curvature.shape[1])
         return
     unique, group = np.unique(curvature, axis=1, return_inverse=True)
