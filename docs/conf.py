@@ -22,10 +22,11 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "generate",
 ]
-exclude_patterns = ["build", "**/GALLERY_HEADER.rst"]
+exclude_patterns = ["build", "skeletons", "**/GALLERY_HEADER.rst"]
 nitpicky = False
 
 autosummary_generate = True
+templates_path = ["_templates"]
 autodoc_typehints = "none"  # numpydoc sections carry the types
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

@@ -30,13 +30,32 @@ def solver_matrix() -> str:
     """
     from trueline.solvers.registry import pairing_table
 
-    columns = ["loss", "penalty", "solvers", "proof"]
-    rows = [[row[column] for column in columns] for row in pairing_table() if row["solvers"]]
+    rows = [
+        [row["loss"], row["penalty"], _names(row["solvers"]), row["proof"]]
+        for row in pairing_table()
+        if row["solvers"]
+    ]
     return table(["loss", "penalty", "solvers", "kind of proof"], rows)
+
+
+def _names(listed: str) -> str:
+    """Names in code style, free to break between them."""
+    return ", ".join(f"``{name}``" for name in listed.split(", "))
+
+
+def ridge_solvers() -> str:
+    """scikit-learn's names of ridge solvers -> ours."""
+    from trueline.estimators.ridge import RIDGE_SOLVERS
+
+    theirs = ["auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs"]
+    rows = [[f"``{name}``", f"``{RIDGE_SOLVERS[name]}``"] for name in theirs]
+    rows[0][1] = "what the planner chooses"
+    return table(["scikit-learn's name", "runs"], rows)
 
 
 PAGES: dict[str, Callable[[], str]] = {
     "matrix.txt": solver_matrix,
+    "ridge_solvers.txt": ridge_solvers,
 }
 
 

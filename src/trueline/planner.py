@@ -7,6 +7,7 @@ targets), through each solver's own :meth:`~trueline.solvers.base.Solver.cost`.
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from trueline.errors import PairingError
@@ -15,6 +16,7 @@ from trueline.solution import Solution
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.loop import Monitor
 from trueline.solvers.registry import SOLVERS, as_solver, missing
+from trueline.threads import single_threaded_blas
 
 __all__ = ["Candidate", "Plan", "execute", "make_plan"]
 
@@ -180,8 +182,15 @@ def _choose(
 
 
 def execute(problem: Problem, plan: Plan, options: Options, monitor: Monitor) -> Solution:
-    """Run the chosen solver and time it."""
+    """Run the chosen solver and time it.
+
+    BLAS runs single-threaded inside (the solvers bring threads of their own), so that the answer
+    does not depend on how many threads there are. No BLAS uses threads for tiny matrices.
+    """
     start = time.perf_counter()
-    solution = SOLVERS[plan.chosen].solve(problem, options, monitor)
+    n, d = problem.design.shape
+    is_tiny = n * d * min(n, d) < 50_000
+    with nullcontext() if is_tiny else single_threaded_blas():
+        solution = SOLVERS[plan.chosen].solve(problem, options, monitor)
     solution.seconds = time.perf_counter() - start
     return solution

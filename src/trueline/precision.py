@@ -81,7 +81,8 @@ def sum_doubled(terms: Array) -> tuple[Array, Array]:
     sigma = np.ldexp(1.0, exponent - 52 + (n + 2).bit_length())
     leading = (rest + sigma) - sigma
     rest -= leading
-    return two_sum(high, leading.sum(axis=0) + rest.sum(axis=0))
+    total, error = two_sum(high, leading.sum(axis=0))
+    return two_sum(total, error + rest.sum(axis=0))
 
 
 def _row_blocks(n: int, d: int) -> list[slice]:

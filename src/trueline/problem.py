@@ -88,8 +88,11 @@ class Problem:
         return self.design.matvec(W) + b
 
     def weigh(self, values: Array) -> Array:
-        """Multiply rows by their weights."""
-        return values if self.weights is None else values * self.weights[:, None]
+        """Multiply rows by their weights; a row of weight zero counts nothing, not even infinity."""
+        if self.weights is None:
+            return values
+        weights = self.weights[:, None]
+        return np.multiply(values, weights, where=weights != 0, out=np.zeros_like(values))
 
     def objective(self, W: Array, b: Array) -> float:
         """What is minimised, at coefficients W of shape (d, k) and intercepts b of shape (k,)."""

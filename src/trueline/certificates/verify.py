@@ -30,6 +30,8 @@ _EPS = float(np.finfo(np.float64).eps)
 _ROWS = 2048
 # Bounds are compared after different, equally valid roundings of themselves.
 _SLACK = 1.0 + 1e-9
+# Squares below the range of doubles vanish; so much is allowed for each row.
+_UNDERFLOW = 1e-305
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,13 @@ class _Rows:
         else:
             given = np.asarray(sample_weight, dtype=np.float64)
             self.s = np.broadcast_to(given, self.n).copy()
+        # Rows of weight zero are not there, whatever they hold.
+        self.given = self.n
+        self.keep: NDArray[np.bool_] | slice = slice(None)
+        if len(self.y) == self.n and (self.s == 0).any():
+            self.keep = self.s > 0
+            self.X, self.y, self.s = self.X[self.keep], self.y[self.keep], self.s[self.keep]
+            self.n = len(self.s)
         witness = certificate.witness
         self.x_power = witness.get("column_exponent")
         y_power = witness.get("target_exponent")
@@ -173,7 +182,7 @@ def _check_objective(certificate: Certificate, rows: _Rows) -> Check:
         slope = np.abs(loss.gradient(y, z)) + reach * min(loss.curvature_bound, 1e300)
         rounding += (s * slope * reach).sum() + (_ROWS + 8) * _EPS * np.abs(value).sum()
     rounding += (rows.n / _ROWS + 8) * _EPS * abs(total)
-    allowed = rounding + certificate.objective_rounding
+    allowed = rounding + certificate.objective_rounding + _UNDERFLOW * rows.n
     return Check(
         "objective",
         f"{certificate.objective:.12g}",
@@ -210,12 +219,12 @@ def _check_quadratic(certificate: Certificate, rows: _Rows) -> list[Check]:
         least = float(certificate.coef.min(initial=0.0))
         checks.append(Check("coefficients", ">= 0", f"{least:.3g}", least >= 0))
     # A near perfect fit needs no bound: the objective cannot be negative.
-    trivial = certificate.objective + certificate.objective_rounding
+    trivial = certificate.objective + certificate.objective_rounding + _UNDERFLOW * rows.n
     gap = np.inf
     for gradient in (_gradient_double, _gradient_doubled):
         g, g_error, slope, slope_error = gradient(certificate, rows, mean, curvature)
         off = np.abs(slope) + slope_error
-        gap = float(0.5 * (off**2).sum() / rows.weight)
+        gap = float(0.5 * (off**2).sum() / rows.weight) + _UNDERFLOW * rows.n
         if nonnegative:
             gap += _gap_nonnegative(g, g_error, basis, nu, certificate.coef)
         else:
@@ -441,6 +450,7 @@ def _check_duality(certificate: Certificate, rows: _Rows) -> list[Check]:
     u = np.asarray(certificate.witness["dual"], dtype=np.float64)
     radius = np.asarray(certificate.witness["radius"], dtype=np.float64)
     k = certificate.coef.shape[1]
+    u = u[rows.keep] if u.ndim == 2 and len(u) == rows.given else u
     if u.shape != rows.y.shape or radius.shape != (k,) or not (radius >= 0).all():
         return [Check("dual point", f"shape {rows.y.shape}", f"shape {u.shape}", False)]
     weighted = rows.s[:, None] * u
@@ -461,7 +471,7 @@ def _check_duality(certificate: Certificate, rows: _Rows) -> list[Check]:
         imbalance = np.abs(weighted.sum(axis=0)) + units * np.abs(weighted).sum(axis=0)
         rounding = rounding + imbalance * radius
     bound = float((lower - rounding).sum())
-    gap = certificate.objective + certificate.objective_rounding - bound
+    gap = certificate.objective + certificate.objective_rounding - bound + _UNDERFLOW * rows.n
     inside = bool(np.isfinite(bound))
     return [
         Check("dual point is feasible", "yes", "yes" if inside else "no", inside),

@@ -49,6 +49,8 @@ class DenseDesign(Design):
         n, d = self.shape
         count = 1 if work < _SMALL_WORK else (8 if d <= 400 else 4)
         count = max(1, min(count, n // self._block_rows()))
+        if count == 1:
+            return [(0, n)]
         cuts = np.linspace(0, n, count + 1).astype(int)
         return [(int(a), int(b)) for a, b in pairwise(cuts)]
 

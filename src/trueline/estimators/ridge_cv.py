@@ -30,6 +30,7 @@ from trueline.problem import Problem
 from trueline.selection.folds import fold_coefficients, r2_from_moments
 from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
 from trueline.selection.spectrum import Spectrum
+from trueline.threads import single_threaded_blas
 
 __all__ = ["RidgeCV"]
 
@@ -172,10 +173,11 @@ class RidgeCV(GaussianRegressor):
         if sample_weight is not None:
             params["sample_weight"] = sample_weight
         scorer_params, split_params = self._route(params)
-        if self.cv is None:
-            self._choose_by_leave_one_out(problem, y, alphas, scorer_params)
-        else:
-            self._choose_by_folds(problem, X, y, alphas, scorer_params, split_params)
+        with single_threaded_blas():  # the answer must not depend on the number of threads
+            if self.cv is None:
+                self._choose_by_leave_one_out(problem, y, alphas, scorer_params)
+            else:
+                self._choose_by_folds(problem, X, y, alphas, scorer_params, split_params)
         problem = self._problem(X, problem.target, problem.weights)
         plan, solution = self._solve(problem, X)
         self._store(problem, plan, solution, X.dtype, y.ndim)

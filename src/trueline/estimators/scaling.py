@@ -31,8 +31,7 @@ _LARGE, _SMALL = 1e100, 1e-100
 
 def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
     """Exponents e (columns) and f (targets) if any column or target is extreme; else None."""
-    columns = problem.design.column_largest()
-    targets = np.abs(problem.target).max(axis=0, initial=0.0)
+    columns, targets = _largest(problem)
     if not (_is_extreme(columns) or _is_extreme(targets)):
         return None
     e, f = -np.frexp(columns)[1], -np.frexp(targets)[1]
@@ -41,6 +40,19 @@ def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
         # The scaled strength alpha 2^(2 e) must itself stay representable.
         e = np.minimum(e, (900 - np.frexp(strength)[1]) // 2)
     return e.astype(np.int64), f.astype(np.int64)
+
+
+def _largest(problem: Problem) -> tuple[Array, Array]:
+    """Largest magnitudes of the columns and the targets, over the rows that count."""
+    weights = problem.weights
+    if weights is None or weights.all():
+        columns = problem.design.column_largest()
+        return columns, np.abs(problem.target).max(axis=0, initial=0.0)
+    columns = np.zeros(problem.n_features)
+    for rows, block in problem.design.blocks(4096):
+        counted = np.abs(block[weights[rows] > 0])
+        np.maximum(columns, counted.max(axis=0, initial=0.0), out=columns)
+    return columns, np.abs(problem.target[weights > 0]).max(axis=0, initial=0.0)
 
 
 def _is_extreme(largest: Array) -> bool:

@@ -52,6 +52,22 @@ class Penalty(ABC):
 
     name: ClassVar[str]
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same penalty with equal parameters, arrays included."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._parameters() == other._parameters()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self._parameters()))
+
+    def _parameters(self) -> tuple[object, ...]:
+        """The parameters, arrays as nested tuples."""
+        return tuple(
+            (value.shape, *value.ravel().tolist()) if isinstance(value, np.ndarray) else value
+            for value in vars(self).values()
+        )
+
     @property
     @abstractmethod
     def formula(self) -> str:

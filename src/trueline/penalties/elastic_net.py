@@ -69,7 +69,7 @@ class _ElasticNetFormulas(Penalty):
         return np.min(room, axis=0, initial=1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class L2(_ElasticNetFormulas):
     """Half the squared norm, ``alpha/2 ||w||^2``: the penalty of ridge regression.
 
@@ -109,7 +109,7 @@ class L2(_ElasticNetFormulas):
         return self.alpha
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class L1(_ElasticNetFormulas):
     """The sum of absolute values, ``alpha ||w||_1``: the penalty of the lasso.
 
@@ -149,7 +149,7 @@ class L1(_ElasticNetFormulas):
         return 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ElasticNet(_ElasticNetFormulas):
     """A mixture of both, ``alpha (r ||w||_1 + (1 - r)/2 ||w||^2)``.
 

@@ -12,7 +12,7 @@ from trueline.penalties.base import Array, Penalty
 __all__ = ["NoPenalty"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NoPenalty(Penalty):
     """No penalty at all.
 

@@ -20,7 +20,7 @@ from trueline.penalties.none import NoPenalty
 __all__ = ["NonNegative"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NonNegative(Penalty):
     """Another penalty, with the coefficients kept at or above zero.
 

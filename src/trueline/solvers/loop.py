@@ -138,7 +138,10 @@ def run(
         if number % every and number < max_iter and not late:
             continue
         progress = iteration.progress()
-        event = Event(number, max_iter, *progress, seconds, iteration.coef, iteration.intercept)
+        coef, intercept = iteration.coef, iteration.intercept
+        if monitor.callbacks:  # they may keep what they are given
+            coef, intercept = coef.copy(), intercept.copy()
+        event = Event(number, max_iter, *progress, seconds, coef, intercept)
         monitor.trace.record(
             iteration=number, objective=progress.objective, gap=progress.gap, seconds=seconds
         )

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from trueline.moments import Moments
@@ -27,6 +28,7 @@ __all__ = [
     "factor_normal_equations",
     "factor_spectrum",
     "power_of_two_scale",
+    "project",
 ]
 
 Array = NDArray[np.float64]
@@ -128,21 +130,48 @@ def factor_spectrum(moments: Moments, curvature: Array) -> NormalFactor:
     keep = values > 4 * noise
     basis = scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
     lowest = float(values[keep].min(initial=np.inf))
-    root = np.sqrt(max(0.0, 1.0 - 2 * noise / lowest)) if keep.any() else 1.0
     if not keep.all():
         space = np.zeros_like(basis)
         space[alive] = vectors[alive][:, keep] / scale[alive, None]
-        Q, _ = np.linalg.qr(space / np.linalg.norm(space, axis=0))
-        projected = Q @ (Q.T @ basis)
-        # What the projection removes lies in the dropped directions, whose eigenvalues are noise.
-        removed = (basis - projected)[alive] / scale[alive, None]
-        root -= np.sqrt(6 * noise) * float(np.linalg.norm(removed))
-        basis = projected
-    coercivity = max(root, 0.0) ** 2
+        basis = project(basis, space)
     return NormalFactor(
         basis=basis,
-        coercivity=coercivity,
+        coercivity=_coercivity(moments, hessian, scale, basis),
         scale=scale,
         diagonal_coercivity=lowest - 2 * noise if keep.all() else 0.0,
         condition=float(np.sqrt(values.max(initial=1.0) / lowest)) if keep.any() else 1.0,
     )
+
+
+def project(vectors: Array, space: Array) -> Array:
+    """Orthogonal projection of vectors onto the column space of a matrix.
+
+    Rows of very different sizes keep their own relative accuracy if the largest come first and
+    columns are pivoted (A. J. Cox, N. J. Higham, "Stability of Householder QR factorization for
+    weighted least squares problems", 1998): columns of the data in different units do that.
+    """
+    if space.shape[1] == 0:
+        return np.zeros_like(vectors)
+    order = np.argsort(-np.abs(space).max(axis=1), kind="stable")
+    sizes = np.linalg.norm(space, axis=0)
+    Q, _, _ = qr(space[order] / sizes, mode="economic", pivoting=True)
+    out = np.empty_like(vectors)
+    out[order] = Q @ (Q.T @ vectors[order])
+    return out
+
+
+def _coercivity(moments: Moments, hessian: Array, scale: Array, basis: Array) -> float:
+    """nu with M^T (G + A) M >= nu I, found from M as it came out and from T (G + A) T."""
+    d, r = basis.shape
+    if r == 0:
+        return 1.0
+    alive = scale > 0
+    M = basis[alive] / scale[alive, None]
+    H = hessian[np.ix_(alive, alive)]
+    product = M.T @ H @ M
+    reach = np.linalg.norm(M, axis=1)
+    # Two products of d terms; and the rounding of the moments, of which M sees a part.
+    own = (2 * d + 8) * _EPS * float(reach @ np.sqrt(H.diagonal())) ** 2
+    given = moments.unit * float(reach @ (np.sqrt(moments.x_size[alive]) * scale[alive])) ** 2
+    least = float(np.linalg.eigvalsh(product)[0]) - 4 * r * _EPS * float(np.trace(product))
+    return max(0.0, least - own - given)

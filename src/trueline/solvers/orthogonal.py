@@ -23,7 +23,7 @@ from scipy.linalg import qr, solve_triangular
 
 from trueline.certificates.verify import coercivity
 from trueline.problem import Problem
-from trueline.solvers.normal import power_of_two_scale
+from trueline.solvers.normal import power_of_two_scale, project
 from trueline.threads import run_strands
 
 __all__ = ["RowFactor", "factor_rows", "rank_tolerance", "triangular_factor"]
@@ -191,7 +191,4 @@ def _into_row_space(basis: Array, inverse: Array, scale: Array) -> Array:
     alive = scale > 0
     space = np.zeros_like(inverse)
     space[alive] = inverse[alive] / scale[alive, None]
-    # Equal column norms first: the singular values' range must not spoil the orthogonalisation.
-    space /= np.linalg.norm(space, axis=0)
-    Q, _ = np.linalg.qr(space)
-    return Q @ (Q.T @ basis)
+    return project(basis, space)

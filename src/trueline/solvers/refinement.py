@@ -174,15 +174,15 @@ class _Target:
         n, d = X.shape
         self.units = 32 * (n + d) * _EPS**2
         # Magnitudes for the rounding bounds: root sums of squares, by Cauchy and Schwarz.
-        weights = np.ones(n) if self.s is None else self.s
+        weighted = self.y if self.s is None else self.s * self.y
         self.x_root = np.sqrt(problem.design.column_squares(self.s, None))
-        self.y_root = float(np.sqrt(weights @ self.y**2))
+        self.y_root = float(np.sqrt(weighted @ self.y))
 
     def evaluate(self, w: Array, b: float) -> None:
         """Gradient g (at the best intercept), derivative h in b, and their rounding."""
         hi, lo = residual_doubled(self.X, w, b, self.y, self.X_low)
-        square = hi * hi
-        self.residual_square = float(square.sum() if self.s is None else self.s @ square)
+        weighted = hi if self.s is None else hi * self.s  # first, lest zero meet infinity
+        self.residual_square = float((weighted * hi).sum())
         if self.s is not None:
             hi, error = two_product(hi, self.s)
             hi, lo = two_sum(hi, error + lo * self.s)
