@@ -81,8 +81,9 @@ class Solution:
         Numerical rank of the (centred) design, when the solver determined it.
     singular_values : array, optional
         Of the (centred, weighted) design, when the solver determined them.
-    null_space : array of shape (d, d - rank), optional
-        Directions of the coefficients that the data do not determine.
+    row_space : array of shape (d, rank), optional
+        Vectors that span the directions of the coefficients that the data determine, if those are
+        not all.
     seconds : float
         Wall time of the solve.
     """
@@ -98,7 +99,7 @@ class Solution:
     moments: Moments | None = None
     rank: int | None = None
     singular_values: Array | None = None
-    null_space: Array | None = None
+    row_space: Array | None = None
     seconds: float = 0.0
     extra: dict[str, Any] = field(default_factory=dict)
 

@@ -18,6 +18,7 @@ from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
+from trueline.solvers.normal import orthogonal_complement
 
 __all__ = ["LinearRegression"]
 
@@ -144,11 +145,10 @@ class LinearRegression(IncrementalRegressor):
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
     ) -> None:
         super()._store(problem, plan, solution, dtype, y_ndim)
-        d = problem.n_features
+        self.__dict__.pop("rank_", None)
         if solution.rank is not None:
             self.rank_ = solution.rank
-            none_left = np.zeros((d, 0))
-            self.null_space_ = none_left if solution.null_space is None else solution.null_space
+        self._row_space = solution.row_space
         self._singular = solution.singular_values
 
     @property
@@ -162,5 +162,22 @@ class LinearRegression(IncrementalRegressor):
                 f"solver_={self.solver_!r} does not determine the singular values; use 'svd'."
             )
         moments = self.moments_ if self.fit_intercept else self.moments_.about_zero()
-        values = np.linalg.eigvalsh(moments.gram)[::-1]
-        return np.sqrt(np.maximum(values, 0.0))[: min(moments.count, len(values))]
+        values = np.linalg.eigvalsh(moments.gram)[::-1][: min(moments.count, len(moments.gram))]
+        noise = len(values) * moments.unit * float(moments.x_size.sum())
+        if (values < 1e4 * noise).any():
+            raise AttributeError(
+                "The small singular values of these data are lost in the rounding of their squares; "
+                "fit with solver='svd' to have them."
+            )
+        return np.sqrt(values)
+
+    @property
+    def null_space_(self) -> Array:
+        """An orthonormal basis of the directions that the data do not determine."""
+        check_is_fitted(self)
+        d = self.n_features_in_
+        if not hasattr(self, "rank_"):
+            raise AttributeError(
+                f"solver_={self.solver_!r} does not determine the rank; use 'auto', 'qr' or 'svd'."
+            )
+        return np.zeros((d, 0)) if self._row_space is None else orthogonal_complement(self._row_space)

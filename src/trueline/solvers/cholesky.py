@@ -16,7 +16,7 @@ from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import GRAM_RATE, SMALL_FACTOR_RATE, SPARSE_READ, seconds
 from trueline.solvers.loop import Monitor
 from trueline.solvers.normal import NormalFactor, factor_normal_equations, factor_spectrum
-from trueline.solvers.qr import certify_groups, part_of, solve_by_rows
+from trueline.solvers.qr import certify_groups, part_of, plain_steps, solve_by_rows
 from trueline.solvers.quadratic import (
     curvature_matrix,
     evidence_from_moments,
@@ -33,7 +33,8 @@ Array = NDArray[np.float64]
 _PROVEN_ENOUGH = 0.5
 # Up to this many elements (times targets) refinement costs less than a millisecond: always do it.
 _ALWAYS_REFINE = 20_000
-# Beyond this condition number the squared error of the Gram matrix becomes visible (1e-10).
+# Beyond this condition number the squared error of the Gram matrix becomes visible (1e-10): one
+# step with residuals from the rows brings back the accuracy of an orthogonal factorisation.
 _REFINE_CONDITION = 1e3
 
 
@@ -92,7 +93,7 @@ def solve_from_moments(
     W, b = np.empty((d, k)), np.empty(k)
     parts: list[tuple[Array, Evidence | PendingProof]] = []
     notes: list[str] = []
-    rank = d
+    rank, narrowest = d, None
     for strength, targets in same_strength_groups(curvature_matrix(problem)):
         factor = factor_normal_equations(about, strength)
         if factor is None or factor.coercivity < _PROVEN_ENOUGH:
@@ -102,7 +103,8 @@ def solve_from_moments(
                 solution.notes.insert(0, "too ill-conditioned for the Gram matrix: rows factored")
                 return solution
             factor = factor_spectrum(about, strength)
-            rank = min(rank, factor.basis.shape[1])
+            if factor.basis.shape[1] < rank:
+                rank, narrowest = factor.basis.shape[1], factor.basis
         part = problem if len(targets) == k else part_of(problem, targets, strength)
         some = about if len(targets) == k else about.targets(targets)
         w, level, evidence, note = _solve_group(part, some, factor)
@@ -121,6 +123,7 @@ def solve_from_moments(
         notes=notes,
         moments=moments,
         rank=rank,
+        row_space=narrowest if rank < d else None,
         proof=_certificate(problem, W, b, parts),
     )
 
@@ -187,17 +190,12 @@ def _solve_group(
     W = factor.solve(moments.cross)
     b = moments.y_mean - moments.x_mean @ W
     notes = [f"condition number at most {factor.condition:.2g} (columns of equal norm)"]
-    if isinstance(problem, Problem) and can_refine(problem):
-        small = problem.design.nonzeros * problem.n_targets <= _ALWAYS_REFINE
-        if small or factor.condition > _REFINE_CONDITION:
+    if isinstance(problem, Problem):
+        curvature = curvature_matrix(problem)
+        if problem.design.nonzeros * problem.n_targets <= _ALWAYS_REFINE and can_refine(problem):
+            defect = 1.5 * (1.0 - factor.coercivity)
             refined = refine(
-                problem,
-                W,
-                b,
-                factor.basis,
-                moments.x_mean,
-                curvature_matrix(problem),
-                defect=1.5 * (1.0 - factor.coercivity),
+                problem, W, b, factor.basis, moments.x_mean, curvature, defect=defect
             )
             notes.append(f"refined in doubled precision ({refined.steps} steps)")
             W, b = refined.coef, refined.intercept
@@ -206,5 +204,8 @@ def _solve_group(
                     problem, refined, factor.basis, factor.coercivity, True
                 )
                 return W, b, evidence, notes
+        elif factor.condition > _REFINE_CONDITION:
+            W, b = plain_steps(problem, W, b, factor.basis, moments.x_mean, curvature, steps=1)
+            notes.append("refined once with residuals from the rows")
     pending = PendingProof(problem, moments, W, b, factor)
     return W, b, pending.resolve() if pending.needs_rows() else pending.without_rows(), notes

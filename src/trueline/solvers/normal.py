@@ -27,6 +27,7 @@ __all__ = [
     "NormalFactor",
     "factor_normal_equations",
     "factor_spectrum",
+    "orthogonal_complement",
     "power_of_two_scale",
     "project",
 ]
@@ -152,12 +153,29 @@ def project(vectors: Array, space: Array) -> Array:
     """
     if space.shape[1] == 0:
         return np.zeros_like(vectors)
-    order = np.argsort(-np.abs(space).max(axis=1), kind="stable")
-    sizes = np.linalg.norm(space, axis=0)
-    Q, _, _ = qr(space[order] / sizes, mode="economic", pivoting=True)
+    order, Q = _orthogonal(space, "economic")
     out = np.empty_like(vectors)
     out[order] = Q @ (Q.T @ vectors[order])
     return out
+
+
+def orthogonal_complement(space: Array) -> Array:
+    """An orthonormal basis of what is orthogonal to the columns, which must be independent."""
+    d, r = space.shape
+    if r == 0:
+        return np.eye(d)
+    order, Q = _orthogonal(space, "full")
+    out = np.empty((d, d - r))
+    out[order] = Q[:, r:]
+    return out
+
+
+def _orthogonal(space: Array, mode: str) -> tuple[NDArray[np.intp], Array]:
+    """An order of the rows, and the orthogonal factor of the rows in that order."""
+    order = np.argsort(-np.abs(space).max(axis=1), kind="stable")
+    sizes = np.linalg.norm(space, axis=0)
+    Q, _, _ = qr(space[order] / sizes, mode=mode, pivoting=True)
+    return order, Q
 
 
 def _coercivity(moments: Moments, hessian: Array, scale: Array, basis: Array) -> float:

@@ -57,6 +57,8 @@ class RowFactor:
         Singular values, or pivots of QR, of the scaled design, descending.
     scale : array of shape (d,)
         T.
+    singular : array of shape (min(n, d),)
+        Singular values of [S^(1/2) X_c; A^(1/2)] in its own units, descending.
     """
 
     basis: Array
@@ -64,19 +66,12 @@ class RowFactor:
     rank: int
     pivots: Array
     scale: Array
+    singular: Array
 
     @property
     def condition(self) -> float:
         """Ratio of the largest to the smallest pivot that counts."""
         return float(self.pivots[0] / self.pivots[self.rank - 1]) if self.rank else 1.0
-
-    def null_space(self) -> Array:
-        """An orthonormal basis of the directions that the data do not determine."""
-        d = len(self.scale)
-        if self.rank == d:
-            return np.zeros((d, 0))
-        Q, _ = np.linalg.qr(self.basis / np.linalg.norm(self.basis, axis=0), mode="complete")
-        return Q[:, self.rank :]
 
 
 def triangular_factor(problem: Problem, mean: Array | None, scale: Array, curvature: Array) -> Array:
@@ -144,20 +139,42 @@ def factor_rows(
         basis = _into_row_space(basis, inverse, scale)
     weights = np.ones(n) if problem.weights is None else problem.weights
     proven = coercivity(problem.design.blocks(2048), weights, basis, curvature, mean)
-    return RowFactor(basis, 0.9 * proven, rank, singular, scale)
+    own_units = R.T if not wide else R
+    own_units = np.divide(
+        own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
+    )
+    own = np.linalg.svd(own_units, compute_uv=False)[: min(n, d)]
+    return RowFactor(basis, 0.9 * proven, rank, singular, scale, own)
 
 
 def _column_scale(problem: Problem, mean: Array | None, curvature: Array) -> Array:
     """Powers of two that equalise the columns; zero for columns without variation."""
-    n = problem.n_samples
     squares = problem.design.column_squares(problem.weights, mean)
     if mean is not None:
-        # A constant column's centred squares are the rounding of its mean, not data.
-        squares = np.where(
-            squares <= (n * _EPS) ** 2 * problem.total_weight * mean**2, 0.0, squares
-        )
+        # Squares about a rounded mean may be nothing but the rounding of that mean.
+        limit = (8 * problem.n_samples * _EPS) ** 2 * problem.total_weight * mean**2
+        doubtful = np.flatnonzero(squares <= limit)
+        if len(doubtful):
+            squares[doubtful] = _squares_of_differences(problem, doubtful)
     squares = squares + curvature
     return np.where(squares > 0, power_of_two_scale(squares), 0.0)
+
+
+def _squares_of_differences(problem: Problem, columns: NDArray[np.intp]) -> Array:
+    """Centred squares of columns that hardly vary; zero for those that do not vary at all.
+
+    Differences to one of the rows are exact or nearly so, and small: their mean is accurate.
+    """
+    weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+    first = problem.design.row(int(np.argmax(weights > 0)))[columns]
+    total, squares = np.zeros(len(columns)), np.zeros(len(columns))
+    for rows, block in problem.design.blocks(4096):
+        present = weights[rows] > 0
+        difference = block[present][:, columns] - first
+        weighted = weights[rows][present, None] * difference
+        total += weighted.sum(axis=0)
+        squares += (weighted * difference).sum(axis=0)
+    return np.maximum(squares - total**2 / problem.total_weight, 0.0)
 
 
 def _pivoted(R: Array, tolerance: float) -> tuple[Array, Array] | None:

@@ -24,7 +24,7 @@ from trueline.solvers.quadratic import (
 )
 from trueline.solvers.refinement import can_refine, evaluate_exactly, refine
 
-__all__ = ["QR", "SVD", "certify_groups", "part_of", "solve_by_rows"]
+__all__ = ["QR", "SVD", "certify_groups", "part_of", "plain_steps", "solve_by_rows"]
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ def solve_by_rows(
                 part, refined, factor.basis, factor.coercivity, factor.rank == d
             )
         else:
-            w, level = _plain_steps(part, start, level, factor.basis, centre, bend)
+            w, level = plain_steps(part, start, level, factor.basis, centre, bend, steps=3)
             W[:, targets], b[targets] = w, level
             evidence = evidence_from_rows(part, w, level, centre, factor.basis, factor.coercivity)
             evidence = _mark(evidence, factor.rank == d)
@@ -88,7 +88,14 @@ def solve_by_rows(
             "data; the coefficients are those of least norm (Moore-Penrose)"
         )
     solution = Solution(
-        W, b, Status.SOLVED, solver, notes=notes, rank=factor.rank, null_space=factor.null_space()
+        W,
+        b,
+        Status.SOLVED,
+        solver,
+        notes=notes,
+        rank=factor.rank,
+        row_space=None if factor.rank == d else factor.basis,
+        singular_values=factor.singular,
     )
     solution.certificate = certify_groups(problem, W, b, parts)
     return solution
@@ -115,12 +122,18 @@ def _mark(evidence: Evidence, is_global: bool) -> Evidence:
     return replace(evidence, is_global=is_global)
 
 
-def _plain_steps(
-    problem: Problem, W: Array, b: Array, basis: Array, mean: Array, curvature: Array
+def plain_steps(
+    problem: Problem,
+    W: Array,
+    b: Array,
+    basis: Array,
+    mean: Array,
+    curvature: Array,
+    steps: int,
 ) -> tuple[Array, Array]:
     """Newton steps with residuals in double precision, where exact products are not available."""
     weight = problem.total_weight
-    for _ in range(3):
+    for _ in range(steps):
         weighted = problem.weigh(problem.scores(W, b) - problem.target)
         slope = weighted.sum(axis=0) if problem.fit_intercept else np.zeros_like(b)
         gradient = problem.design.rmatvec(weighted) - mean[:, None] * slope + curvature * W

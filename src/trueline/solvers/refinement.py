@@ -16,6 +16,7 @@ argument is that of A. Bjorck, "Iterative refinement of linear least squares sol
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,13 @@ from numpy.typing import NDArray
 from trueline.design.dense import DenseDesign
 from trueline.precision import (
     residual_doubled,
+    sum_doubled,
     transposed_product_doubled,
     two_product,
     two_sum,
 )
 from trueline.problem import Problem
+from trueline.threads import run_strands
 
 __all__ = ["Refined", "can_refine", "evaluate_exactly", "refine"]
 
@@ -35,6 +38,10 @@ Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _MAX_STEPS = 12
+# From so many elements on the rows are shared out to threads.
+_THREADED = 1_000_000
+# Beyond so many elements times targets, exact evaluation takes longer than it is worth.
+_AFFORDABLE = 200_000_000
 
 
 @dataclass(frozen=True)
@@ -58,8 +65,9 @@ class Refined:
 
 
 def can_refine(problem: Problem) -> bool:
-    """Whether exact products are available for this design."""
-    return isinstance(problem.design, DenseDesign)
+    """Whether exact products are available for this design, and affordable."""
+    affordable = problem.design.nonzeros * problem.n_targets <= _AFFORDABLE
+    return affordable and isinstance(problem.design, DenseDesign)
 
 
 def refine(
@@ -180,13 +188,17 @@ class _Target:
 
     def evaluate(self, w: Array, b: float) -> None:
         """Gradient g (at the best intercept), derivative h in b, and their rounding."""
-        hi, lo = residual_doubled(self.X, w, b, self.y, self.X_low)
-        weighted = hi if self.s is None else hi * self.s  # first, lest zero meet infinity
-        self.residual_square = float((weighted * hi).sum())
-        if self.s is not None:
-            hi, error = two_product(hi, self.s)
-            hi, lo = two_sum(hi, error + lo * self.s)
-        sums, rests = transposed_product_doubled(self.X, hi, lo, self.X_low)
+        n, d = self.X.shape
+        count = 1 if n * d < _THREADED else 4
+        cuts = np.linspace(0, n, count + 1).astype(int).tolist()
+        strands = [slice(start, stop) for start, stop in pairwise(cuts)]
+        if count == 1:
+            sums, rests, self.residual_square = self._sums(w, b, strands[0])
+        else:
+            parts = run_strands(lambda rows: self._sums(w, b, rows), strands)
+            self.residual_square = sum(part[2] for part in parts)
+            total, error = sum_doubled(np.array([part[0] for part in parts]))
+            sums, rests = two_sum(total, error + sum(part[1] for part in parts))
         g_hi, g_lo = sums[:-1], rests[:-1]
         bend, bend_lo = two_product(self.curvature, w)
         g_hi, error = two_sum(bend, -g_hi)
@@ -203,6 +215,19 @@ class _Target:
             self.g_rounding += (4 * n * _EPS) * self.x_root * off / np.sqrt(self.weight)
             g = g - self.mean * self.h
         self.g = g
+
+    def _sums(self, w: Array, b: float, rows: slice) -> tuple[Array, Array, float]:
+        """[X, 1]^T S r and r^T S r over some rows."""
+        X, y = self.X[rows], self.y[rows]
+        X_low = None if self.X_low is None else self.X_low[rows]
+        hi, lo = residual_doubled(X, w, b, y, X_low)
+        weighted = hi
+        if self.s is not None:
+            s = self.s[rows]
+            weighted, error = two_product(hi, s)  # weights first, lest zero meet infinity
+            weighted, lo = two_sum(weighted, error + lo * s)
+        sums, rests = transposed_product_doubled(X, weighted, lo, X_low)
+        return sums, rests, float((weighted * hi).sum())
 
     def intercept_step(self, dw: Array) -> float:
         """The change of b that goes with a change of w."""
