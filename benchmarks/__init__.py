@@ -1,0 +1,1 @@
+"""Measurements of trueline beside other libraries: ``python -m benchmarks`` lists them."""

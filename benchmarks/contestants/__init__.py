@@ -1,0 +1,37 @@
+"""Who takes part: one small file per library.
+
+A file defines CONTESTANTS. Each contestant maps tasks to functions from Data to Answer; it imports
+its library inside the function, so that nobody pays for the others and the first call shows the
+import. To add a library, add its file here.
+"""
+
+from __future__ import annotations
+
+from benchmarks.contestants import (
+    hardware,
+    himalaya,
+    scipy_numpy,
+    sklearn,
+    sklearnex,
+    statsmodels,
+    trueline,
+    zero,
+)
+from benchmarks.contestants.base import Contestant
+
+__all__ = ["CONTESTANTS", "Contestant"]
+
+CONTESTANTS: dict[str, Contestant] = {
+    contestant.name: contestant
+    for module in (
+        trueline,
+        sklearnex,
+        hardware,
+        sklearn,
+        scipy_numpy,
+        statsmodels,
+        himalaya,
+        zero,
+    )
+    for contestant in module.CONTESTANTS
+}

@@ -1,0 +1,56 @@
+"""What the command line asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["DISTURBED", "Request"]
+
+#: Cores used by others from which on a measurement is not trusted.
+DISTURBED = 0.3
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which rows to measure, and how.
+
+    Attributes
+    ----------
+    only : tuple of str
+        Parts of names; a row is measured if each part occurs in "group / name".
+    redo : bool
+        Measure rows that are already stored.
+    redo_disturbed : bool
+        Measure stored rows again if others used the machine meanwhile, or if they failed.
+    small : bool
+        Sizes for trying things out.
+    limit : float
+        Seconds for one call.
+    patience : float
+        Seconds to wait for a quiet machine before each row.
+    folder : Path, optional
+        Where results go; None is the repository's own folder.
+    python : dict
+        Interpreters for contestants that cannot live beside the others.
+    """
+
+    only: tuple[str, ...] = ()
+    redo: bool = False
+    redo_disturbed: bool = False
+    small: bool = False
+    limit: float = 60.0
+    patience: float = 30.0
+    folder: Path | None = None
+    python: dict[str, str] = field(default_factory=dict)
+
+    def wants(self, group: str, name: str, row: dict[str, Any] | None) -> bool:
+        """Whether to measure, given what is stored."""
+        label = f"{group} / {name}"
+        if not all(part in label for part in self.only):
+            return False
+        if row is None or self.redo:
+            return True
+        disturbed = (row.get("other") or 0.0) > DISTURBED or bool(row.get("error"))
+        return self.redo_disturbed and disturbed

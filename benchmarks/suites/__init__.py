@@ -1,0 +1,1 @@
+"""The suites by name; each module has TITLE, run(request) and tables(store)."""
