@@ -22,7 +22,17 @@ _HOMES = {
     "save": "trueline.persistence",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]
+__all__ = [
+    "Certificate",
+    "LinearRegression",
+    "LinearRegressor",
+    "PolynomialRegression",
+    "Ridge",
+    "RidgeCV",
+    "__version__",
+    "load",
+    "save",
+]
 
 if TYPE_CHECKING:
     from trueline.certificates import Certificate

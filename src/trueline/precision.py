@@ -8,8 +8,9 @@ sum or product is itself a double and can be computed exactly:
 
 Sums of many terms are taken in two exact parts (:func:`sum_doubled`), which together with the
 errors of the products gives the accuracy of doubled precision (compare T. Ogita, S. M. Rump,
-S. Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26 (2005) 1955-1988). Everything is vectorised over blocks of rows that stay in cache; no fused
-multiply-add and no extended type is assumed, so the result is the same on every machine.
+S. Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26 (2005) 1955-1988). Everything is
+vectorised over blocks of rows that stay in cache; no fused multiply-add and no extended type is
+assumed, so the result is the same on every machine.
 """
 
 from __future__ import annotations

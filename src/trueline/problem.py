@@ -88,7 +88,7 @@ class Problem:
         return self.design.matvec(W) + b
 
     def weigh(self, values: Array) -> Array:
-        """Multiply rows by their weights; a row of weight zero counts nothing, not even infinity."""
+        """Multiply rows by their weights; weight zero leaves nothing, not even of infinity."""
         if self.weights is None:
             return values
         weights = self.weights[:, None]

@@ -76,7 +76,7 @@ class _Rows:
     """Data as blocks of dense float64 rows; weights and scaling applied on the way."""
 
     def __init__(self, X: Any, y: Any, sample_weight: Any, certificate: Certificate) -> None:
-        self.X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+        self.X: Any = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
         if self.X.ndim != 2:
             raise ValueError(f"X must have two dimensions, got {self.X.ndim}.")
         self.n, self.d = self.X.shape
@@ -145,7 +145,7 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     >>> from trueline import Ridge
     >>> from trueline.certificates import verify
     >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 3.0, 4.0])
-    >>> print(verify(Ridge().fit(X, y).certificate_, X, y)) # doctest: +ELLIPSIS
+    >>> print(verify(Ridge().fit(X, y).certificate_, X, y))  # doctest: +ELLIPSIS
     check ...
     The certificate holds.
     """
@@ -211,9 +211,7 @@ def _check_quadratic(certificate: Certificate, rows: _Rows) -> list[Check]:
     ]
     if certificate.kind == "quadratic":
         whole = _spans_everything(basis)
-        checks.append(
-            Check("directions covered", "all", "all" if whole else "some", whole)
-        )
+        checks.append(Check("directions covered", "all", "all" if whole else "some", whole))
     nonnegative = "nonnegative" in certificate.penalty.capabilities
     if nonnegative:
         least = float(certificate.coef.min(initial=0.0))
@@ -329,9 +327,10 @@ def _gap_nonnegative(g: Array, error: Array, basis: Array, nu: float, W: Array) 
     for j, t in np.ndindex(*g.shape):
         worst = 0.0
         for slope in (g[j, t] - error[j, t], g[j, t] + error[j, t]):
-            step = -slope / h[j, t] if h[j, t] > 0 else -np.sign(slope) * np.inf
-            step = max(step, -W[j, t])
-            gain = np.inf if np.isinf(step) else -slope * step - 0.5 * h[j, t] * step**2
+            step = float(-slope / h[j, t] if h[j, t] > 0 else -np.sign(slope) * np.inf)
+            step = max(step, -float(W[j, t]))
+            bend = 0.5 * float(h[j, t]) * step**2
+            gain = np.inf if np.isinf(step) else -float(slope) * step - bend
             worst = max(worst, gain if slope != 0 else 0.0)
         total += worst
     return total
@@ -512,5 +511,5 @@ def _check_bounded(certificate: Certificate, rows: _Rows) -> list[Check]:
         gap += float(((np.abs(slope) + slope_size) * reach_b).sum())
     return [
         *checks,
-        Check("gap", f"<= {certificate.gap:.4g}", f"{gap:.4g}", gap <= certificate.gap * _SLACK)
+        Check("gap", f"<= {certificate.gap:.4g}", f"{gap:.4g}", gap <= certificate.gap * _SLACK),
     ]

@@ -228,7 +228,7 @@ def show_explanation(out: Console, explanation: Any) -> None:
         times = "one pass" if happened["n_iter"] == 1 else f"{happened['n_iter']} iterations"
         seconds = show.quantity(happened["seconds"], "s")
         facts["happened"] = f"{happened['solver']}, {times}, {seconds}: {happened['status']}"
-        remarks = [*happened["notes"], *explanation.remarks]
+        remarks = happened["notes"]
         facts |= {"noted" if i == 0 else " " * i: text for i, text in enumerate(remarks)}
     show.show_facts(out, facts)
     show.heading(out, "Plan", "estimates before anything is computed")

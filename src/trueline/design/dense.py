@@ -129,9 +129,7 @@ class DenseDesign(Design):
         cross = _fold([part[1] for part in parts])
         longest = max(stop - start for start, stop in strands)
         terms = min(rows, longest) + -(-longest // rows) + len(strands)
-        return SecondMoments(
-            cross[:, k].copy(), gram, cross[:, :k], gram.diagonal().copy(), terms
-        )
+        return SecondMoments(cross[:, k].copy(), gram, cross[:, :k], gram.diagonal().copy(), terms)
 
     def kernel(self, weights: Array | None, shift: Array | None) -> Array:
         V = self.X.astype(np.float64, copy=False)

@@ -1,9 +1,9 @@
 """A design seen through centring and scaling, without touching the numbers.
 
-    V = (X - 1 c^T) diag(t)
+V = (X - 1 c^T) diag(t)
 
-    V W   = X (t W) - 1 (c.t W)
-    V^T U = t (X^T U - c 1^T U)
+V W   = X (t W) - 1 (c.t W)
+V^T U = t (X^T U - c 1^T U)
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from trueline.estimators.scaling import exponents_of, rescaled, unscaled
 from trueline.penalties import Penalty
 from trueline.planner import Plan, execute, make_plan
 from trueline.problem import Problem
-from trueline.solution import Solution, Status, resolved
+from trueline.solution import PendingCertificate, Solution, Status, resolved
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
 from trueline.solvers.quadratic import evidence_from_moments
@@ -44,6 +44,12 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     """The thin common part of estimators that minimise one :class:`~trueline.problem.Problem`."""
 
     _doc_link_module = "trueline"
+
+    coef_: NDArray[Any]
+    intercept_: Any
+    _certificate: Certificate | PendingCertificate | None
+    _plan: Plan
+    _solution_facts: dict[str, Any]
 
     @abstractmethod
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
@@ -129,13 +135,20 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """
         check_is_fitted(self)
         W, b = self._coefficients()
-        self._certificate = resolved(self._certificate)
-        witness = self._certificate.witness
-        x_power, y_power = witness.get("column_exponent"), witness.get("target_exponent")
-        if x_power is not None:
+        certificate = self._resolved_certificate()
+        x_power = certificate.witness.get("column_exponent")
+        y_power = certificate.witness.get("target_exponent")
+        if x_power is not None and y_power is not None:
             W = np.ldexp(W, (y_power - x_power[:, None]).astype(int))
             b = np.ldexp(b, y_power.astype(int))
-        return replace(self._certificate, coef=W, intercept=b)
+        return replace(certificate, coef=W, intercept=b)
+
+    def _resolved_certificate(self) -> Certificate:
+        """The certificate of the fit; a pending proof is worked out once."""
+        certificate = resolved(self._certificate)
+        assert certificate is not None
+        self._certificate = certificate
+        return certificate
 
     def _coefficients(self) -> tuple[Array, Array]:
         """``coef_`` and ``intercept_`` as float64 arrays of shape (d, k) and (k,)."""
@@ -185,10 +198,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
             return Explanation(make_plan(problem, self._solver_name()))
         check_is_fitted(self)
-        self._certificate = resolved(self._certificate)
-        return Explanation(
-            self._plan, self._solution_facts, self._certificate, getattr(self, "_noted", ())
-        )
+        return Explanation(self._plan, self._solution_facts, self._resolved_certificate())
 
     @abstractmethod
     def _validated_problem(
@@ -254,7 +264,7 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
     def _check_parameters(self) -> None:
         """Raise for parameters that are out of range; defaults need no look."""
         own = vars(self)
-        if any(own[name] is not default for name, default in _defaults(type(self))):
+        if any(own[name] is not default for name, default in _defaults(self.__class__)):  # type: ignore[arg-type]
             self._validate_params()
 
     def _store(
@@ -317,7 +327,11 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         """
         check_is_fitted(self)
         X = validate_data(
-            self, X, accept_sparse=["csr", "csc", "coo"], dtype=[np.float64, np.float32], reset=False
+            self,
+            X,
+            accept_sparse=["csr", "csc", "coo"],
+            dtype=[np.float64, np.float32],
+            reset=False,
         )
         scores = X @ self.coef_.T
         if sp.issparse(scores):

@@ -14,8 +14,8 @@ from trueline.estimators.gaussian import GaussianRegressor
 from trueline.moments import Moments
 from trueline.planner import Plan
 from trueline.problem import MomentsProblem
-from trueline.solvers.base import Facts
 from trueline.solvers.active_set import solve_nonnegative
+from trueline.solvers.base import Facts
 from trueline.solvers.cholesky import solve_from_moments
 
 __all__ = ["IncrementalRegressor"]
@@ -128,7 +128,7 @@ class IncrementalRegressor(GaussianRegressor):
                     f"This {type(self).__name__} was fitted by solver_={model.solver_!r}, which "
                     "keeps no moments. Fit it with solver='cholesky' or partial_fit to merge it."
                 )
-        names = [getattr(model, "feature_names_in_", None) for model in (self, other)]
+        names: list[Any] = [getattr(model, "feature_names_in_", None) for model in (self, other)]
         if not np.array_equal(names[0], names[1]):
             raise ValueError("The two models were fitted on columns of different names.")
         merged = clone(self)

@@ -180,4 +180,6 @@ class LinearRegression(IncrementalRegressor):
             raise AttributeError(
                 f"solver_={self.solver_!r} does not determine the rank; use 'auto', 'qr' or 'svd'."
             )
-        return np.zeros((d, 0)) if self._row_space is None else orthogonal_complement(self._row_space)
+        return (
+            np.zeros((d, 0)) if self._row_space is None else orthogonal_complement(self._row_space)
+        )

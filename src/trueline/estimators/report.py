@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,6 @@ class Explanation:
     plan: Plan
     facts: Mapping[str, Any] | None = None
     certificate: Certificate | None = None
-    remarks: Sequence[str] = ()
 
     def table(self) -> list[dict[str, object]]:
         """One row per solver: estimates and verdict."""
@@ -34,7 +33,6 @@ class Explanation:
                 f"{facts['seconds']:.3g} s: {facts['status']}"
             )
             lines += [f"           {note}" for note in facts["notes"]]
-        lines += [f"           {remark}" for remark in self.remarks]
         if self.certificate is not None:
             lines.append(f"proof      {self.certificate}")
             lines.append(f"           {self.certificate.statement}")

@@ -100,6 +100,8 @@ class RidgeCV(GaussianRegressor):
         "alpha_per_target": ["boolean"],
     }
 
+    cv_results_: NDArray[Any]
+
     def __init__(
         self,
         alphas: Any = (0.1, 1.0, 10.0),
@@ -233,7 +235,10 @@ class RidgeCV(GaussianRegressor):
         k, count = predictions.shape[1:]
         if self.alpha_per_target and k > 1:
             values = [
-                [scorer(identity, predictions[:, t, a], y[:, t], **scorer_params) for a in range(count)]
+                [
+                    scorer(identity, predictions[:, t, a], y[:, t], **scorer_params)
+                    for a in range(count)
+                ]
                 for t in range(k)
             ]
             return np.array(values, dtype=float)

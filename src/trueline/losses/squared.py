@@ -1,9 +1,9 @@
 r"""Half the squared error.
 
-    l(z)   = 1/2 (z - y)^2
-    l'(z)  = z - y
-    l''(z) = 1
-    l*(u)  = 1/2 u^2 + u y          for every u
+l(z)   = 1/2 (z - y)^2
+l'(z)  = z - y
+l''(z) = 1
+l*(u)  = 1/2 u^2 + u y          for every u
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ Leaving row i out changes its residual r_i by the factor 1 / (1 - h_i), h_i the 
 
 with Z, e of :mod:`trueline.selection.spectrum` and W the total weight (the first term belongs to
 the intercept). For wide data both r_i and 1 - h_i are alpha times sums over U and 1 / (e + alpha),
-and alpha drops out of their ratio. R. D. Cook and S. Weisberg, "Residuals and Influence in Regression" (1982).
+and alpha drops out of their ratio. R. D. Cook and S. Weisberg, "Residuals and Influence in
+Regression" (1982).
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ __all__ = ["leave_one_out_errors", "leave_one_out_squares"]
 Array = NDArray[np.float64]
 
 
-def _block_errors(problem: Problem, spectrum: Spectrum, alphas: Array, rows: slice, Z: Array) -> Array:
+def _block_errors(
+    problem: Problem, spectrum: Spectrum, alphas: Array, rows: slice, Z: Array
+) -> Array:
     """sqrt(s_i) times the leave-one-out errors of some rows, of shape (m, k, number of alphas)."""
     k, count = problem.n_targets, len(alphas)
     inverse = spectrum.inverse(alphas)

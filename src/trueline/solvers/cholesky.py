@@ -28,6 +28,7 @@ from trueline.solvers.refinement import can_refine, refine
 __all__ = ["Cholesky", "solve_from_moments"]
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 # What M^T H M >= nu I must reach for the normal equations to be trusted.
 _PROVEN_ENOUGH = 0.5
@@ -91,7 +92,7 @@ def solve_from_moments(
     d, k = problem.n_features, problem.n_targets
     about = moments if problem.fit_intercept else moments.about_zero()
     W, b = np.empty((d, k)), np.empty(k)
-    parts: list[tuple[Array, Evidence | PendingProof]] = []
+    parts: list[tuple[Indices, Evidence | PendingProof]] = []
     notes: list[str] = []
     rank, narrowest = d, None
     for strength, targets in same_strength_groups(curvature_matrix(problem)):
@@ -112,9 +113,7 @@ def solve_from_moments(
         parts.append((targets, evidence))
         notes = notes or note
     if rank < d:
-        notes.append(
-            f"rank {rank} of {d} as far as the Gram matrix tells: least norm on the rest"
-        )
+        notes.append(f"rank {rank} of {d} as far as the Gram matrix tells: least norm on the rest")
     return Solution(
         W,
         b,
@@ -132,7 +131,7 @@ def _certificate(
     problem: Problem | MomentsProblem,
     W: Array,
     b: Array,
-    parts: list[tuple[Array, Evidence | PendingProof]],
+    parts: list[tuple[Indices, Evidence | PendingProof]],
 ) -> Certificate | PendingProof:
     """The proof, left pending if it is for all targets at once."""
     if len(parts) == 1 and isinstance(parts[0][1], PendingProof):
@@ -194,9 +193,7 @@ def _solve_group(
         curvature = curvature_matrix(problem)
         if problem.design.nonzeros * problem.n_targets <= _ALWAYS_REFINE and can_refine(problem):
             defect = 1.5 * (1.0 - factor.coercivity)
-            refined = refine(
-                problem, W, b, factor.basis, moments.x_mean, curvature, defect=defect
-            )
+            refined = refine(problem, W, b, factor.basis, moments.x_mean, curvature, defect=defect)
             notes.append(f"refined in doubled precision ({refined.steps} steps)")
             W, b = refined.coef, refined.intercept
             if refined.is_evaluated:

@@ -105,8 +105,8 @@ def _solver_of(kernel: Array, alpha: Array):  # type: ignore[no-untyped-def]
     strengths, group = np.unique(alpha, return_inverse=True)
     if len(strengths) > 4:
         values, vectors = np.linalg.eigh(kernel)
-        return lambda right: vectors @ (
-            (vectors.T @ right) / (np.maximum(values, 0.0)[:, None] + alpha)
+        return lambda right: (
+            vectors @ ((vectors.T @ right) / (np.maximum(values, 0.0)[:, None] + alpha))
         )
     factors = []
     for strength in strengths:

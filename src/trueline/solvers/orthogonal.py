@@ -16,6 +16,7 @@ Moore-Penrose answer is the one of least norm in the original units.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +75,9 @@ class RowFactor:
         return float(self.pivots[0] / self.pivots[self.rank - 1]) if self.rank else 1.0
 
 
-def triangular_factor(problem: Problem, mean: Array | None, scale: Array, curvature: Array) -> Array:
+def triangular_factor(
+    problem: Problem, mean: Array | None, scale: Array, curvature: Array
+) -> Array:
     """The factor R of the module's text, without the row and column of the ones."""
     design, weights = problem.design, problem.weights
     n, d = design.shape
@@ -83,7 +86,7 @@ def triangular_factor(problem: Problem, mean: Array | None, scale: Array, curvat
     rows = max(2 * width, 512)
     count = 1 if n * d * d < 20_000_000 else 4
     cuts = np.linspace(0, n, count + 1).astype(int)
-    strands = [np.arange(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    strands = [np.arange(a, b) for a, b in pairwise(cuts)]
 
     def work(strand: Array) -> Array:
         R = np.zeros((0, width))
@@ -94,13 +97,13 @@ def triangular_factor(problem: Problem, mean: Array | None, scale: Array, curvat
             np.multiply(block if mean is None else block - mean, scale, out=V[:, first:])
             if weight is not None:
                 V *= np.sqrt(weight[where])[:, None]
-            R = np.linalg.qr(np.vstack([R, V]), mode="r")
+            R = np.asarray(np.linalg.qr(np.vstack([R, V]), mode="r"))
         return R
 
     R = np.vstack(run_strands(work, strands))
     lift = np.zeros((d, width))
     lift[:, first:] = np.diag(np.sqrt(curvature) * scale)
-    R = np.linalg.qr(np.vstack([R, lift]), mode="r")
+    R = np.asarray(np.linalg.qr(np.vstack([R, lift]), mode="r"))
     square = np.zeros((width, width))
     square[: len(R)] = R
     return square[first:, first:]
@@ -143,7 +146,7 @@ def factor_rows(
     own_units = np.divide(
         own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
     )
-    own = np.linalg.svd(own_units, compute_uv=False)[: min(n, d)]
+    own: Array = np.linalg.svd(own_units, compute_uv=False)[: min(n, d)]
     return RowFactor(basis, 0.9 * proven, rank, singular, scale, own)
 
 
@@ -157,7 +160,8 @@ def _column_scale(problem: Problem, mean: Array | None, curvature: Array) -> Arr
         if len(doubtful):
             squares[doubtful] = _squares_of_differences(problem, doubtful)
     squares = squares + curvature
-    return np.where(squares > 0, power_of_two_scale(squares), 0.0)
+    scale: Array = np.where(squares > 0, power_of_two_scale(squares), 0.0)
+    return scale
 
 
 def _squares_of_differences(problem: Problem, columns: NDArray[np.intp]) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from trueline.solvers.refinement import can_refine, evaluate_exactly, refine
 __all__ = ["QR", "SVD", "certify_groups", "part_of", "plain_steps", "solve_by_rows"]
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 def solve_by_rows(
@@ -54,7 +56,7 @@ def solve_by_rows(
     curvature = curvature_matrix(problem)
     W, b = np.zeros((d, k)), np.zeros(k)
     factor: RowFactor | None = None
-    parts: list[tuple[Array, Evidence]] = []
+    parts: list[tuple[Indices, Evidence]] = []
     steps = 0
     for strength, targets in same_strength_groups(curvature):
         part = problem if len(targets) == k else part_of(problem, targets, strength)
@@ -66,9 +68,7 @@ def solve_by_rows(
             steps = max(steps, refined.steps)
             W[:, targets], b[targets] = refined.coef, refined.intercept
             if X_low is not None:  # the certificate is about the double-precision design
-                refined = evaluate_exactly(
-                    part, refined.coef, refined.intercept, centre, bend
-                )
+                refined = evaluate_exactly(part, refined.coef, refined.intercept, centre, bend)
             evidence = evidence_from_refined(
                 part, refined, factor.basis, factor.coercivity, factor.rank == d
             )
@@ -101,8 +101,14 @@ def solve_by_rows(
     return solution
 
 
+@overload
+def part_of(problem: Problem, targets: Indices, strength: Array) -> Problem: ...
+@overload
 def part_of(
-    problem: Problem | MomentsProblem, targets: Array, strength: Array
+    problem: Problem | MomentsProblem, targets: Indices, strength: Array
+) -> Problem | MomentsProblem: ...
+def part_of(
+    problem: Problem | MomentsProblem, targets: Indices, strength: Array
 ) -> Problem | MomentsProblem:
     """The same problem for some of the targets."""
     penalty = L2(strength[:, None])
@@ -144,7 +150,7 @@ def plain_steps(
 
 
 def certify_groups(
-    problem: Problem | MomentsProblem, W: Array, b: Array, parts: list[tuple[Array, Evidence]]
+    problem: Problem | MomentsProblem, W: Array, b: Array, parts: list[tuple[Indices, Evidence]]
 ) -> Certificate:
     """One certificate for all targets.
 
@@ -154,7 +160,7 @@ def certify_groups(
     if len(parts) == 1:
         return certify_quadratic(problem, W, b, parts[0][1])
     first = parts[0][1]
-    shapes = {
+    arrays: dict[str, Any] = {
         name: np.empty(W.shape if getattr(first, name).ndim == 2 else b.shape)
         for name in (
             "gradient",
@@ -166,9 +172,9 @@ def certify_groups(
         )
     }
     for targets, evidence in parts:
-        for name, array in shapes.items():
+        for name, array in arrays.items():
             array[..., targets] = getattr(evidence, name)
-    return certify_quadratic(problem, W, b, replace(first, **shapes))
+    return certify_quadratic(problem, W, b, replace(first, **arrays))
 
 
 class QR(Solver):
@@ -217,9 +223,7 @@ class SVD(Solver):
         base = QR().cost(facts)
         d = min(facts.n, facts.d)
         flops = base.flops + 20.0 * d**3
-        return Cost(
-            flops, base.passes, base.memory, base.seconds + seconds(20.0 * d**3, rate=8e9)
-        )
+        return Cost(flops, base.passes, base.memory, base.seconds + seconds(20.0 * d**3, rate=8e9))
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         return solve_by_rows(problem, self.name, use_svd=True)

@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -34,7 +35,7 @@ def curvature_matrix(problem: Problem | MomentsProblem) -> Array:
     return np.broadcast_to(np.asarray(curvature, dtype=np.float64), shape)
 
 
-def same_strength_groups(curvature: Array) -> Iterator[tuple[Array, Array]]:
+def same_strength_groups(curvature: Array) -> Iterator[tuple[Array, Indices]]:
     """Targets that share a curvature, as (curvature of shape (d,), indices of the targets)."""
     if curvature.shape[1] == 1 or (curvature == curvature[:, :1]).all():
         yield curvature[:, 0], np.arange(curvature.shape[1])
@@ -94,9 +95,7 @@ def evidence_from_moments(
     )
 
 
-def objective_from_rows(
-    problem: Problem, W: Array, b: Array, reach: Array
-) -> tuple[Array, Array]:
+def objective_from_rows(problem: Problem, W: Array, b: Array, reach: Array) -> tuple[Array, Array]:
     """The objective by reading the rows; reach bounds the root mean square of abs(X) abs(W)."""
     objective = problem.objective_per_target(W, b)
     n, d = problem.design.shape

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,12 +102,12 @@ def refine(
     """
     design = problem.design
     assert isinstance(design, DenseDesign)
-    d, k = W.shape
+    k = W.shape[1]
     out = [np.empty_like(W), np.empty_like(W), np.empty_like(W)]
     rows = [np.empty(k) for _ in range(4)]
     steps, all_evaluated = 0, True
     for t in range(k):
-        one = _Target(problem, design.X, t, mean, curvature[:, t], X_low)
+        one = _Target(problem, design, t, mean, curvature[:, t], X_low)
         w, beta, done = W[:, t], float(b[t]), 0
         if basis is None:
             one.evaluate(w, beta)
@@ -167,19 +168,20 @@ class _Target:
     def __init__(
         self,
         problem: Problem,
-        X: Array,
+        design: DenseDesign,
         t: int,
         mean: Array,
         curvature: Array,
         X_low: Array | None,
     ) -> None:
-        self.X, self.X_low = X, X_low
+        self.X: Any = design.X
+        self.X_low = X_low
         self.y = problem.target[:, t]
         self.s = problem.weights
         self.weight = problem.total_weight
         self.mean, self.curvature = mean, curvature
         self.fit_intercept = problem.fit_intercept
-        n, d = X.shape
+        n, d = design.shape
         self.units = 32 * (n + d) * _EPS**2
         # Magnitudes for the rounding bounds: root sums of squares, by Cauchy and Schwarz.
         weighted = self.y if self.s is None else self.s * self.y
