@@ -146,7 +146,7 @@ def factor_rows(
     own_units = np.divide(
         own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
     )
-    own: Array = np.linalg.svd(own_units, compute_uv=False)[: min(n, d)]
+    own = np.asarray(np.linalg.svd(own_units, compute_uv=False)[: min(n, d)], dtype=np.float64)
     return RowFactor(basis, 0.9 * proven, rank, singular, scale, own)
 
 

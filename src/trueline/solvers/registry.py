@@ -38,11 +38,30 @@ SOLVERS: dict[str, Solver] = {
 
 def missing(solver: Solver, loss: Loss, penalty: Penalty) -> str | None:
     """What keeps this solver from this pair, in words; None if nothing does."""
-    lacks = [f"a {need} loss" for need in sorted(solver.needs_loss - loss.capabilities)]
-    lacks += [f"a {need} penalty" for need in sorted(solver.needs_penalty - penalty.capabilities)]
+    lacks = [_LOSS_WORDS.get(need, need) for need in sorted(solver.needs_loss - loss.capabilities)]
+    lacks += [
+        _PENALTY_WORDS.get(need, need)
+        for need in sorted(solver.needs_penalty - penalty.capabilities)
+    ]
     if "nonnegative" in penalty.capabilities and "nonnegative" not in solver.accepts_penalty:
         lacks.append("coefficients of either sign")
     return f"needs {' and '.join(lacks)}" if lacks else None
+
+
+#: Capabilities in words, for messages.
+_LOSS_WORDS = {
+    "quadratic": "squared loss",
+    "smooth": "a smooth loss",
+    "curvature": "a loss with second derivatives",
+    "conjugate": "a loss with a conjugate",
+}
+_PENALTY_WORDS = {
+    "quadratic": "a quadratic penalty or none",
+    "smooth": "a smooth penalty or none",
+    "prox": "a penalty with a proximal step",
+    "conjugate": "a penalty with a conjugate",
+    "nonnegative": "nonnegative coefficients (positive=True)",
+}
 
 
 def solvers_for(loss: Loss, penalty: Penalty) -> list[Solver]:
@@ -67,7 +86,7 @@ def as_solver(name: str, loss: Loss, penalty: Penalty) -> Solver:
     Traceback (most recent call last):
         ...
     trueline.errors.PairingError: solver='cholesky' cannot minimise the squared loss with the l1 \
-penalty: it needs a quadratic penalty. Solvers that can: proximal_gradient.
+penalty: it needs a quadratic penalty or none. Solvers that can: proximal_gradient.
     """
     working = ", ".join(solver.name for solver in solvers_for(loss, penalty)) or "none"
     if name not in SOLVERS:
