@@ -5,7 +5,7 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for the local extension `generate`
+sys.path.insert(0, str(HERE))  # for the local extensions `generate` and `mathml`
 
 project = "trueline"
 author = "The trueline developers"
@@ -16,11 +16,11 @@ version = ".".join(release.split(".")[:2])
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "generate",
+    "mathml",
 ]
 exclude_patterns = ["build", "skeletons", "**/GALLERY_HEADER.rst"]
 nitpicky = False
@@ -34,6 +34,9 @@ numpydoc_class_members_toctree = False
 html_theme = "furo"
 html_title = f"trueline {version}"
 html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["trueline.css"]
+html_math_renderer = "mathml"
 
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
@@ -42,6 +45,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,  # an example that fails is a broken promise
     "download_all_examples": False,
     "show_memory": False,
+    "capture_repr": ("_repr_html_",),  # what is printed, not what a line happens to return
     "min_reported_time": 5,
     "remove_config_comments": True,
     "show_signature": False,

@@ -7,16 +7,16 @@ own; hand-written pages show them by ``.. include::``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 GENERATED = Path(__file__).parent / "generated"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], widths: str = "auto") -> str:
     """A list-table directive: cells may hold any inline markup, widths need no counting."""
-    lines = [".. list-table::", "   :header-rows: 1", ""]
+    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", ""]
     for row in [header, *rows]:
         for i, cell in enumerate(row):
             lines.append(f"   {'* -' if i == 0 else '  -'} {cell}")
@@ -31,11 +31,34 @@ def solver_matrix() -> str:
     from trueline.solvers.registry import pairing_table
 
     rows = [
-        [row["loss"], row["penalty"], _names(row["solvers"]), row["proof"]]
+        [row["loss"], _penalty(row["penalty"]), _names(row["solvers"]), _proof(row)]
         for row in pairing_table()
         if row["solvers"]
     ]
-    return table(["loss", "penalty", "solvers", "kind of proof"], rows)
+    return table(["loss", "penalty", "solvers", "kind of proof"], rows, widths="12 20 50 18")
+
+
+def _penalty(name: str) -> str:
+    """The name of a penalty; a restriction in code style does not break."""
+    base, comma, restriction = name.partition(", ")
+    return f"{base}{comma and ', ``' + restriction + '``'}"
+
+
+def _proof(row: Mapping[str, str]) -> str:
+    """The kind of proof that a small problem of this loss and penalty gets."""
+    import numpy as np
+
+    from trueline.design import as_design
+    from trueline.losses import as_loss
+    from trueline.penalties import NonNegative, as_penalty
+    from trueline.problem import Problem
+    from trueline.solvers.iterative import make_prover
+
+    name, _, restriction = row["penalty"].partition(", ")
+    penalty = as_penalty(name)
+    penalty = NonNegative(penalty) if restriction else penalty
+    X = np.array([[1.0, 2.0], [3.0, 5.0], [2.0, 7.0], [4.0, 1.0]])
+    return make_prover(Problem(as_design(X), X[:, :1] + 1.0, as_loss(row["loss"]), penalty)).kind
 
 
 def _names(listed: str) -> str:
