@@ -49,9 +49,9 @@ contracts:  ## who may import whom
 	@scripts/env lint
 	$(BIN)/lint-imports
 
-doctest:  ## the examples in docstrings
+doctest:  ## the examples in docstrings and in the pages of the documentation
 	@scripts/env test
-	$(BIN)/python -m pytest --doctest-modules src/trueline $(ARGS)
+	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.rst' src/trueline docs/*.rst $(ARGS)
 
 docs:  ## the documentation, warnings are errors: build/docs/index.html
 	@scripts/env docs

@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 
 
 class RidgeCV(GaussianRegressor):
-    """Ridge regression with the strength chosen by cross-validation, for the cost of one fit.
+    """Ridge regression with the strength chosen by cross-validation, for the cost of a few fits.
 
     For each strength in ``alphas`` the objective of :class:`Ridge`::
 
