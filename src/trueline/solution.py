@@ -28,6 +28,10 @@ class Status(Enum):
 
     SOLVED = "solved directly, to rounding"
     CONVERGED = "the proven gap is below the tolerance"
+    SETTLED = (
+        "the gradient vanished to the tolerance; without a penalty and with so many columns the "
+        "gap is proven for a bounded region only"
+    )
     STALLED = (
         "progress stopped at the rounding level before the gap reached the tolerance: the "
         "tolerance may be finer than double precision can prove on this data; standardise the "
@@ -47,7 +51,7 @@ class Status(Enum):
     @property
     def is_final(self) -> bool:
         """Whether the answer is as good as was asked for."""
-        return self in (Status.SOLVED, Status.CONVERGED)
+        return self in (Status.SOLVED, Status.CONVERGED, Status.SETTLED)
 
 
 class PendingCertificate(Protocol):

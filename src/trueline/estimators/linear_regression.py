@@ -58,7 +58,8 @@ class LinearRegression(IncrementalRegressor):
     copy_X : bool, default=True
         Accepted for compatibility: X is never modified and never copied as a whole.
     tol : float, default=1e-6
-        For iterative solvers: the gap to prove, relative to the objective of the best constant.
+        For iterative solvers: the gap to prove is ``tol^2`` relative to the objective of the best
+        constant, which bounds the relative error of the fitted values by ``tol``.
     n_jobs : int, optional
         Accepted for compatibility: threads follow the limits of the BLAS library.
     positive : bool, default=False
@@ -139,7 +140,7 @@ class LinearRegression(IncrementalRegressor):
         return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
 
     def _options(self) -> Options:
-        return Options(tol=self.tol)
+        return Options(tol=self.tol**2)
 
     def _store(
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int

@@ -13,7 +13,9 @@ from trueline.estimators.base import build_problem
 from trueline.estimators.incremental import IncrementalRegressor
 from trueline.losses import Squared
 from trueline.penalties import L2, NonNegative, NoPenalty, Penalty
+from trueline.planner import Plan
 from trueline.problem import Problem
+from trueline.solution import Solution
 from trueline.solvers.base import Options
 
 __all__ = ["RIDGE_SOLVERS", "Ridge"]
@@ -64,8 +66,8 @@ class Ridge(IncrementalRegressor):
     max_iter : int, optional
         Limit for iterative solvers.
     tol : float, default=1e-4
-        For iterative solvers: the gap to prove is ``tol^2`` relative to the objective of the best
-        constant, which bounds the relative error of the fit by about ``tol``.
+        For iterative solvers: the gap to prove is ``(tol / 100)^2`` relative to the objective of
+        the best constant, which bounds the relative error of the fitted values by ``tol / 100``.
     solver : str, default="auto"
         "auto" plans (see :meth:`explain`); by name: "cholesky", "qr", "svd", "kernel", "lsmr"
         (also as "lsqr"), "conjugate_gradient" (also as "sparse_cg", and in place of the
@@ -200,5 +202,13 @@ class Ridge(IncrementalRegressor):
             )
         return RIDGE_SOLVERS[self.solver]
 
+    def _store(
+        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
+    ) -> None:
+        super()._store(problem, plan, solution, dtype, y_ndim)
+        # scikit-learn's names for the same algorithms are reported back as they were given.
+        if self.solver in ("lsqr", "sparse_cg") and self.solver_ == RIDGE_SOLVERS[self.solver]:
+            self.solver_ = self.solver
+
     def _options(self) -> Options:
-        return Options(tol=self.tol**2, max_iter=self.max_iter, random_state=self.random_state)
+        return Options(tol=(self.tol / 100) ** 2, max_iter=self.max_iter, random_state=self.random_state)

@@ -175,7 +175,8 @@ class PendingProof:
         evidence = evidence_from_moments(
             self.problem, self.moments, self.coef, self.intercept, basis, self.factor.coercivity
         )
-        return replace(evidence, is_global=basis.shape[1] == len(basis))
+        is_global = basis.shape[1] == len(basis)
+        return replace(evidence, is_global=is_global, left_out=self.factor.left_out)
 
     def certificate(self) -> Certificate:
         """The certificate of a single group of targets."""

@@ -65,7 +65,7 @@ class ConjugateGradient(Solver):
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         prover = make_prover(problem)
         target = target_gap(problem, options.tol)
-        schedule = ProofSchedule(prover, target, monitor.is_watching)
+        schedule = ProofSchedule(prover, target, options.tol, monitor.is_watching)
         iteration = _Iteration(problem, prover, schedule)
         # In exact arithmetic d steps suffice; rounding delays them.
         max_iter = options.max_iter or max(1000, 4 * problem.n_features)
@@ -121,6 +121,7 @@ class _Iteration(Iteration):
         if self.schedule.wants_restart:
             self._start()
         self.is_stalled = self.schedule.is_stalled
+        self.is_settled = self.schedule.is_settled
         return progress
 
 

@@ -10,7 +10,7 @@ from scipy.linalg import eigvalsh_tridiagonal
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
-from trueline.certificates.evaluation import Rounding
+from trueline.certificates.evaluation import Evaluation, Rounding
 from trueline.design import Design, StandardizedDesign
 from trueline.moments import Moments
 from trueline.problem import Problem
@@ -103,7 +103,7 @@ def make_prover(problem: Problem) -> Prover:
         factor = factor_spectrum(moments, least)
     if "nonnegative" in penalty.capabilities:
         return Prover(problem, factor.scale, factor.diagonal_coercivity, rounding)
-    return Prover(problem, factor.basis, factor.coercivity, rounding)
+    return Prover(problem, factor.basis, factor.coercivity, rounding, factor.left_out)
 
 
 def centred_design(problem: Problem, mean: Array) -> Design:
@@ -157,10 +157,15 @@ class ProofSchedule:
         The recurrences promise what proofs do not confirm: they drifted, start them afresh.
     is_stalled : bool
         Not even that helped.
+    is_settled : bool
+        The norm fell by the factor asked for, where the proof is bounded and cannot confirm it.
     """
 
-    def __init__(self, prover: Prover, target: float, is_watched: bool) -> None:
+    def __init__(self, prover: Prover, target: float, tol: float, is_watched: bool) -> None:
         self._prover, self._target, self._is_watched = prover, target, is_watched
+        # A gap is quadratic in the gradient; a hundredth is left for its condition.
+        self._small = 0.01 * math.sqrt(tol)
+        self._first_norm = 0.0
         # A bound by the gradient is linear in it, the others are quadratic.
         self._power = 1 if prover.kind == "bounded" else 2
         self._gap, self._norm = math.inf, 1.0
@@ -168,23 +173,39 @@ class ProofSchedule:
         # In exact arithmetic d steps suffice: a norm that stands still for twice that is rounding.
         self._still_after = min(500, max(20, 2 * prover.problem.n_features))
         self._least_norm, self._still = math.inf, 0
-        self.wants_restart = self.is_stalled = False
+        self.wants_restart = self.is_stalled = self.is_settled = False
 
     def progress(self, W: Array, b: Array, norm: float, objective: float) -> Progress:
         """Objective and gap at a point; an unknown gap while the target is far."""
         self.wants_restart = False
+        self._first_norm = max(norm, self._first_norm)
+        is_close = self._power == 1 and norm <= self._small * self._first_norm
         predicted = self._gap
         if math.isfinite(predicted) and self._norm > 0:
             predicted *= (norm / self._norm) ** self._power
         is_due = not math.isfinite(self._gap) or predicted <= self._target or self._is_still(norm)
+        is_due = is_due or is_close
         if not (is_due or self._is_watched):
             return Progress(objective, math.inf)
         at = self._prover.evaluate(W, b)
         gap = self._prover.gap(at, W, b)
+        self.is_settled = is_close and self._confirms(at)
         if is_due:
             self._judge(gap)
             self._gap, self._norm = gap, norm
         return Progress(float(at.objective.sum()), gap)
+
+    def _confirms(self, at: Evaluation) -> bool:
+        """Whether the gradient itself, not only its recurrence, is small against its terms.
+
+        Each column against Cauchy and Schwarz, abs(x_j.u) <= ||x_j|| ||u||; of an exact fit u is
+        rounding, to be judged against the target.
+        """
+        small = 100 * self._small
+        target = self._prover.problem.target
+        size = at.size + small * np.sqrt(self._prover.problem.weigh(target**2).sum(axis=0))
+        norms = self._prover.column_norms[:, None]
+        return bool((np.abs(at.correlation) <= small * norms * size).all())
 
     def _is_still(self, norm: float) -> bool:
         """Whether the norm has not become smaller for long."""

@@ -79,11 +79,14 @@ class Iteration(ABC):
         The current point, valid after :meth:`progress`.
     is_stalled : bool
         Set by a method that knows that rounding keeps it from getting any further.
+    is_settled : bool
+        Set by a method whose gradient vanished to the tolerance, where no proof can show it.
     """
 
     coef: Array
     intercept: Array
     is_stalled: bool = False
+    is_settled: bool = False
 
     @abstractmethod
     def step(self) -> None:
@@ -151,6 +154,8 @@ def run(
             return Status.DIVERGED, number, progress
         if progress.gap <= target_gap:
             return Status.CONVERGED, number, progress
+        if iteration.is_settled:
+            return Status.SETTLED, number, progress
         if any(stop):
             return Status.STOPPED, number, progress
         if late:

@@ -59,6 +59,8 @@ class NormalFactor:
         nu with T (G + A) T >= nu I, proven; not positive if nothing could be proven.
     condition : float
         Estimate (from above) of the condition number of the scaled design.
+    left_out : float
+        Bound on the part of the design, its columns scaled to equal norm, outside of the basis.
     """
 
     basis: Array
@@ -66,6 +68,7 @@ class NormalFactor:
     scale: Array
     diagonal_coercivity: float
     condition: float
+    left_out: float = 0.0
 
     def solve(self, right: Array) -> Array:
         """(G + A)^{-1} right."""
@@ -141,6 +144,8 @@ def factor_spectrum(moments: Moments, curvature: Array) -> NormalFactor:
         scale=scale,
         diagonal_coercivity=lowest - 2 * noise if keep.all() else 0.0,
         condition=float(np.sqrt(values.max(initial=1.0) / lowest)) if keep.any() else 1.0,
+        # Columns below the noise may be constant or not: the moments cannot tell.
+        left_out=1.0 if (diagonal[~alive] > 0).any() else float(np.sqrt(20 * noise * d)),
     )
 
 

@@ -60,6 +60,8 @@ class RowFactor:
         T.
     singular : array of shape (min(n, d),)
         Singular values of [S^(1/2) X_c; A^(1/2)] in its own units, descending.
+    left_out : float
+        Bound on the part of the design, its columns scaled to equal norm, outside of the basis.
     """
 
     basis: Array
@@ -68,6 +70,7 @@ class RowFactor:
     pivots: Array
     scale: Array
     singular: Array
+    left_out: float
 
     @property
     def condition(self) -> float:
@@ -147,7 +150,8 @@ def factor_rows(
         own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
     )
     own = np.asarray(np.linalg.svd(own_units, compute_uv=False)[: min(n, d)], dtype=np.float64)
-    return RowFactor(basis, 0.9 * proven, rank, singular, scale, own)
+    left_out = 0.0 if rank == d else 8 * tolerance * float(np.sqrt(d))
+    return RowFactor(basis, 0.9 * proven, rank, singular, scale, own, left_out)
 
 
 def _column_scale(problem: Problem, mean: Array | None, curvature: Array) -> Array:

@@ -70,13 +70,13 @@ def solve_by_rows(
             if X_low is not None:  # the certificate is about the double-precision design
                 refined = evaluate_exactly(part, refined.coef, refined.intercept, centre, bend)
             evidence = evidence_from_refined(
-                part, refined, factor.basis, factor.coercivity, factor.rank == d
+                part, refined, factor.basis, factor.coercivity, factor.rank == d, factor.left_out
             )
         else:
             w, level = plain_steps(part, start, level, factor.basis, centre, bend, steps=3)
             W[:, targets], b[targets] = w, level
             evidence = evidence_from_rows(part, w, level, centre, factor.basis, factor.coercivity)
-            evidence = _mark(evidence, factor.rank == d)
+            evidence = replace(evidence, is_global=factor.rank == d, left_out=factor.left_out)
         parts.append((targets, evidence))
     assert factor is not None
     notes = [f"condition number about {factor.condition:.2g} (columns of equal norm)"]
@@ -122,10 +122,6 @@ def _level(problem: Problem) -> Array:
     if not problem.fit_intercept:
         return np.zeros(problem.n_targets)
     return problem.weigh(problem.target).sum(axis=0) / problem.total_weight
-
-
-def _mark(evidence: Evidence, is_global: bool) -> Evidence:
-    return replace(evidence, is_global=is_global)
 
 
 def plain_steps(

@@ -146,20 +146,28 @@ def evidence_from_rows(
 
 
 def evidence_from_refined(
-    problem: Problem, refined: Refined, basis: Array, coercivity: float, is_global: bool
+    problem: Problem,
+    refined: Refined,
+    basis: Array,
+    coercivity: float,
+    is_global: bool,
+    left_out: float = 0.0,
 ) -> Evidence:
     """Evidence from exactly evaluated gradients."""
     penalty = problem.penalty.value_per_target(refined.coef)
     objective = 0.5 * refined.residual_square + penalty
     n, d = problem.design.shape
+    off = refined.residual_rounding
+    rounding = np.sqrt(refined.residual_square) * off + 0.5 * off**2
     return Evidence(
         gradient=refined.gradient,
         gradient_rounding=refined.gradient_rounding,
         intercept_gradient=refined.intercept_gradient,
         intercept_rounding=refined.intercept_rounding,
         objective=objective,
-        objective_rounding=(np.log2(n + 2) + 16 + d) * _EPS * objective,
+        objective_rounding=rounding + (np.log2(n + 2) + 32 + d) * _EPS * objective,
         basis=basis,
         coercivity=coercivity,
         is_global=is_global,
+        left_out=left_out,
     )

@@ -50,7 +50,8 @@ class Refined:
     """Coefficients after refinement, and the exactly evaluated gradient there.
 
     The gradient is that at the best intercept for w (``gradient``), with the derivative in b
-    beside it; roundings bound the errors of both. If ``is_evaluated`` is false they belong to the
+    beside it; roundings bound the errors of both, ``residual_rounding`` that of the weighted norm of
+    the residuals, whose square is ``residual_square``. If ``is_evaluated`` is false they belong to the
     point before the last step, which was provably the last one that could change a digit.
     """
 
@@ -61,6 +62,7 @@ class Refined:
     intercept_gradient: Array
     intercept_rounding: Array
     residual_square: Array
+    residual_rounding: Array
     steps: int
     is_evaluated: bool = True
 
@@ -104,7 +106,7 @@ def refine(
     assert isinstance(design, DenseDesign)
     k = W.shape[1]
     out = [np.empty_like(W), np.empty_like(W), np.empty_like(W)]
-    rows = [np.empty(k) for _ in range(4)]
+    rows = [np.empty(k) for _ in range(5)]
     steps, all_evaluated = 0, True
     for t in range(k):
         one = _Target(problem, design, t, mean, curvature[:, t], X_low)
@@ -117,11 +119,10 @@ def refine(
         steps = max(steps, done)
         for array, value in zip(out, (w, one.g, one.g_rounding), strict=True):
             array[:, t] = value
-        for array, value in zip(
-            rows, (beta, one.h, one.h_rounding, one.residual_square), strict=True
-        ):
+        numbers = (beta, one.h, one.h_rounding, one.residual_square, one.residual_rounding)
+        for array, value in zip(rows, numbers, strict=True):
             array[t] = value
-    return Refined(out[0], rows[0], out[1], out[2], rows[1], rows[2], rows[3], steps, all_evaluated)
+    return Refined(out[0], rows[0], *out[1:], *rows[1:], steps, all_evaluated)
 
 
 def evaluate_exactly(
@@ -206,6 +207,7 @@ class _Target:
         g_hi, error = two_sum(bend, -g_hi)
         g = g_hi + (error + (bend_lo - g_lo))
         reach = self.x_root @ np.abs(w) + self.y_root + abs(b) * np.sqrt(self.weight)
+        self.residual_rounding = self.units * reach
         self.g_rounding = self.units * self.x_root * reach + 2 * _EPS * np.abs(g)
         self.h, self.h_rounding = 0.0, 0.0
         if self.fit_intercept:
