@@ -20,7 +20,7 @@ def _spelled_out(tex: str) -> str:
     tex = re.sub(r"\\([td]?frac)\s*(\w)\s*(\w)", r"\\\1{\2}{\3}", tex)
     tex = re.sub(r"\\[bB]igg?(?![a-zA-Z])", "", tex)
     tex = re.sub(r"(\\lVert.*?\\rVert)(?=[\^_])", r"{\1}", tex)
-    tex = re.sub(r"\\hat\s*\{?(\\?\w+)\}?(?=[\^_])", r"{\\hat{\1}}", tex)
+    tex = re.sub(r"\\hat\s*\{?(\\?\w+)\}?(?=[\^_])", r"\\hat{\1}{}", tex)
     return re.sub(r"\\dots(?![a-zA-Z])", r"\\ldots", tex)
 
 
