@@ -81,7 +81,10 @@ class Problem:
         """The objective in plain text."""
         score = "z_i = x_i.w + b" if self.fit_intercept else "z_i = x_i.w"
         weight = "" if self.weights is None else "s_i "
-        return f"sum_i {weight}[{self.loss.formula}] + {self.penalty.formula},  {score}"
+        terms = f"sum_i {weight}[{self.loss.formula}]"
+        penalty, comma, restriction = self.penalty.formula.partition(", ")
+        terms += ("" if penalty == "0" else f" + {penalty}") + comma + restriction
+        return ",  ".join([terms, score, *_numbers(self.loss), *_numbers(self.penalty)])
 
     def scores(self, W: Array, b: Array) -> Array:
         """X W + b, of shape (n, k)."""
@@ -108,6 +111,13 @@ class Problem:
         u = self.loss.gradient(self.target, self.scores(W, b))
         weighted = self.weigh(u)
         return self.design.rmatvec(weighted), weighted.sum(axis=0), u
+
+
+def _numbers(part: Loss | Penalty) -> list[str]:
+    """The parameters of a loss or penalty that are single numbers, as text."""
+    values = vars(part)
+    base = _numbers(values["base"]) if "base" in values else []
+    return base + [f"{k} = {v:g}" for k, v in values.items() if isinstance(v, float | int)]
 
 
 @dataclass(frozen=True)

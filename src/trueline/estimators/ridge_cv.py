@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from functools import partial
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -72,6 +73,8 @@ class RidgeCV(GaussianRegressor):
     best_score_ : float or array of shape (k,)
     cv_results_ : array of shape (n, number of alphas) or (n, k, number of alphas)
         Squared leave-one-out errors (times the weights), or predictions if ``scoring`` is given.
+    fold_scores_ : array of shape (folds, number of alphas)
+        Scores of every fold and strength (``cv`` given).
     coef_ : array of shape (d,) or (k, d)
     intercept_ : float or array of shape (k,)
     certificate_ : Certificate
@@ -154,7 +157,7 @@ class RidgeCV(GaussianRegressor):
         X : array-like or sparse matrix of shape (n, d)
         y : array-like of shape (n,) or (n, k)
         sample_weight : float or array-like of shape (n,), optional
-            Used in the fits; leave-one-out also weighs the validation errors.
+            Used in the fits and, where the scorer takes weights, in the scores.
         **params
             Routed to the scorer and the splitter, if metadata routing is enabled.
 
@@ -193,8 +196,11 @@ class RidgeCV(GaussianRegressor):
             routed = process_routing(self, "fit", **params)
             return dict(routed.scorer.score), dict(routed.splitter.split)
         weight = params.get("sample_weight")
-        # Without routing only leave-one-out weighs its scores, as scikit-learn does.
-        weighted = weight is not None and self.cv is None
+        # As scikit-learn's grid search does: weights count in the scores where a scorer takes them.
+        scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
+        accepts = getattr(scorer, "_accept_sample_weight", None)
+        takes = accepts() if accepts else "sample_weight" in signature(scorer).parameters
+        weighted = weight is not None and (self.cv is None or takes)
         return ({"sample_weight": weight} if weighted else {}), {}
 
     def _choose_by_leave_one_out(
@@ -259,7 +265,7 @@ class RidgeCV(GaussianRegressor):
         scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
 
         def score(split: Any, W: Array, b: Array, held: Moments | None) -> float:
-            if self.scoring is None and held is not None and not scorer_params:
+            if self.scoring is None and held is not None:
                 return r2_from_moments(held, W, b)
             test = split[1]
             given = {
@@ -269,8 +275,8 @@ class RidgeCV(GaussianRegressor):
             fitted = _Fitted(W, b, y.ndim)
             return float(scorer(fitted, X[test], y[test], **given))
 
-        values = fold_coefficients(problem, splits, alphas, score)
-        mean = values.mean(axis=0)
+        self.fold_scores_ = fold_coefficients(problem, splits, alphas, score)
+        mean = self.fold_scores_.mean(axis=0)
         best = int(np.argmax(mean))
         self.alpha_, self.best_score_ = float(alphas[best]), float(mean[best])
 

@@ -179,7 +179,7 @@ class ElasticNet(_ElasticNetFormulas):
 
     @property
     def formula(self) -> str:
-        return "alpha (r ||w||_1 + (1 - r)/2 ||w||^2)"
+        return "alpha (l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2)"
 
     @property
     def capabilities(self) -> frozenset[str]:

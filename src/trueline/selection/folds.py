@@ -44,12 +44,12 @@ def fold_coefficients(
     splits : iterable of (train rows, test rows)
     alphas : array
     score : callable
-        Given a split, coefficients (d, k), intercepts (k,) and the unweighted moments of the test
-        rows (None for wide data): the score of a fitted model.
+        Given a split, coefficients (d, k), intercepts (k,) and the moments of the test rows (None
+        for wide data): the score of a fitted model.
     """
     n, d = problem.design.shape
     wide = d > n
-    total = None if wide else Moments.from_rows(problem.design, problem.target, problem.weights)
+    total = None if wide else _moments(problem)
     rows = []
     for train, test in splits:
         train, test = np.asarray(train), np.asarray(test)
@@ -57,7 +57,7 @@ def fold_coefficients(
         part = _rows(problem, train)
         held, moments = None, None
         if not wide:
-            held = Moments.from_rows(problem.design.take(test), problem.target[test])
+            held = _moments(_rows(problem, test))
             moments = _training_moments(problem, total, held, train, test)
         spectrum = Spectrum.of(part, moments, float(alphas.min()))
         scores = []
@@ -90,18 +90,17 @@ def _training_moments(
     np.add.at(seen, train, 1)
     np.add.at(seen, test, 1)
     if total is not None and (seen == 1).all():
-        if problem.weights is not None:
-            held = Moments.from_rows(
-                problem.design.take(test), problem.target[test], problem.weights[test]
-            )
         if held.weight < total.weight:
             return total - held
-    part = _rows(problem, train)
-    return Moments.from_rows(part.design, part.target, part.weights)
+    return _moments(_rows(problem, train))
+
+
+def _moments(problem: Problem) -> Moments:
+    return Moments.from_rows(problem.design, problem.target, problem.weights)
 
 
 def r2_from_moments(held: Moments, W: Array, b: Array) -> float:
-    """The coefficient of determination on the rows of these (unweighted) moments.
+    """The coefficient of determination on the rows of these moments.
 
     As scikit-learn defines it: mean over targets; a constant target scores 1 if it is hit exactly
     and 0 otherwise; fewer than two rows give NaN.

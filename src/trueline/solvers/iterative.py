@@ -37,8 +37,6 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 # Up to this many columns a factor of the Hessian, used for nothing but the proof, is cheap.
 _FACTOR_COLUMNS = 500
-# A penalty weaker than this against the columns proves little by itself.
-_WEAK_PENALTY = 1e-4
 _BISECTIONS = 50
 # Lanczos finds the largest eigenvalue of almost any matrix to a percent in ten steps.
 _LANCZOS_STEPS = 30
@@ -82,8 +80,7 @@ def target_gap(problem: Problem, tol: float) -> float:
 def make_prover(problem: Problem) -> Prover:
     """The prover of a fit.
 
-    Where a quadratic problem has a weak penalty or none, and few columns, the Hessian is factored
-    so that the gap is nearly exact (1/2 g^T H^{-1} g). The factor serves the proof alone. Where
+    Where a quadratic problem has few columns the Hessian is factored so that the gap is nearly exact (1/2 g^T H^{-1} g). The factor serves the proof alone. Where
     the rank is deficient the proof is about the row space, in which the solvers stay.
     """
     penalty, d = problem.penalty, problem.n_features
@@ -92,8 +89,6 @@ def make_prover(problem: Problem) -> Prover:
         return Prover(problem)
     least = curvature_matrix(problem).min(axis=1)
     rounding = Rounding.of(problem)
-    if least.min() > _WEAK_PENALTY * rounding.accuracy.magnitude.max() ** 2:
-        return Prover(problem, rounding=rounding)
     moments = Moments.from_rows(problem.design, problem.target, problem.weights)
     moments = moments if problem.fit_intercept else moments.about_zero()
     if not moments.is_finite():
