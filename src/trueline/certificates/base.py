@@ -90,8 +90,8 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """The gap divided by the objective (0 / 0 is 0)."""
-        if self.gap == 0:
+        """The gap divided by the objective (0 / 0 is 0, up to what underflows)."""
+        if self.gap <= 1e-280:
             return 0.0
         with np.errstate(divide="ignore"):
             return float(np.float64(self.gap) / np.abs(np.float64(self.objective)))

@@ -44,6 +44,9 @@ class Prover:
         problems whose penalty bends too little (or nothing). Without them the penalty decides.
     rounding : Rounding, optional
         The data's constants, if they are already known.
+    left_out : float, optional
+        What the basis leaves out, if it does not span all coefficients (see
+        :class:`~trueline.certificates.quadratic.Evidence`).
 
     Attributes
     ----------
@@ -77,8 +80,9 @@ class Prover:
         basis: Array | None = None,
         coercivity: float = 0.0,
         rounding: Rounding | None = None,
+        left_out: float = 0.0,
     ) -> None:
-        self.problem = problem
+        self.problem, self._left_out = problem, left_out
         self.kind, self._basis, self._coercivity = _choose(problem, basis, coercivity)
         rounding = rounding or Rounding.of(problem)
         self.mean, self.column_norms = rounding.mean, rounding.accuracy.magnitude
@@ -128,6 +132,7 @@ class Prover:
             basis=self._basis,
             coercivity=self._coercivity,
             is_global=self._basis.ndim == 1 or self._basis.shape[1] == len(self._basis),
+            left_out=self._left_out,
         )
 
 

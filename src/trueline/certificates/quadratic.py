@@ -56,6 +56,8 @@ class Evidence:
         nu, proven.
     is_global : bool
         Whether the columns of M span all coefficients.
+    left_out : float
+        If they do not: how much of the design, its columns scaled to equal norm, lies outside.
     """
 
     gradient: Array
@@ -67,6 +69,7 @@ class Evidence:
     basis: Array
     coercivity: float
     is_global: bool = True
+    left_out: float = 0.0
 
 
 def quadratic_gap(
@@ -129,22 +132,27 @@ def certify_quadratic(
         problem.total_weight,
         coef if nonnegative else None,
     )
-    # The checker rounds differently: leave it room to confirm the bound.
+    # The checker rounds differently: leave it room to confirm the bound and the coercivity.
     gap = gap * _MARGIN
+    coercivity = 0.99 * evidence.coercivity
+    objective = float(evidence.objective.sum())
+    objective_rounding = float(evidence.objective_rounding.sum()) + _UNDERFLOW
+    if len(evidence.objective) > 1:
+        objective_rounding += len(evidence.objective) * np.finfo(float).eps * objective
     # Least squares cannot go below zero: a nearly perfect fit proves itself.
-    trivial = float((evidence.objective + evidence.objective_rounding).sum())
+    trivial = objective + objective_rounding
+    witness = {"basis": evidence.basis, "coercivity": np.array(coercivity)}
+    if not evidence.is_global:
+        witness["left_out"] = np.array(evidence.left_out)
     return Certificate(
         kind="quadratic" if evidence.is_global else "row space",
-        objective=float(evidence.objective.sum()),
-        objective_rounding=float(evidence.objective_rounding.sum()),
+        objective=objective,
+        objective_rounding=objective_rounding,
         gap=min(float(gap.sum()), trivial) + _UNDERFLOW,
         loss=problem.loss,
         penalty=problem.penalty,
         fit_intercept=problem.fit_intercept,
         coef=coef,
         intercept=intercept,
-        witness={
-            "basis": evidence.basis,
-            "coercivity": np.array(evidence.coercivity),
-        },
+        witness=witness,
     )

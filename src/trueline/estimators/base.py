@@ -75,6 +75,12 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
                 "Sample weights are all zero: no row is left to fit. Give at least one row a "
                 "positive weight."
             )
+        largest = weights.max()
+        if not 1e-100 <= largest <= 1e100:
+            raise ValueError(
+                f"The largest sample weight is {largest:.3g}: sums of weighted squares would leave "
+                "the range of double precision. Multiply all weights (and alpha) by a power of ten."
+            )
         return weights
 
     def _solve(self, problem: Problem, X: Any) -> tuple[Plan, Solution]:
@@ -311,7 +317,9 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         about = moments if problem.fit_intercept else moments.about_zero()
         basis, coercivity = witness["basis"], float(witness["coercivity"])
         evidence = evidence_from_moments(problem, about, W, b, basis, coercivity)
-        evidence = replace(evidence, is_global=certificate.kind == "quadratic")
+        left_out = float(witness.get("left_out", 0.0))
+        is_global = certificate.kind == "quadratic"
+        evidence = replace(evidence, is_global=is_global, left_out=left_out)
         return certify_quadratic(problem, W, b, evidence)
 
     def predict(self, X: Any) -> NDArray[Any]:

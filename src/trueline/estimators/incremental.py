@@ -11,6 +11,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.gaussian import GaussianRegressor
+from trueline.estimators.scaling import exponents_of
 from trueline.moments import Moments
 from trueline.planner import Plan
 from trueline.problem import MomentsProblem
@@ -51,10 +52,10 @@ class IncrementalRegressor(GaussianRegressor):
             self._check_batch(X, problem.n_targets)
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         batch = Moments.from_rows(problem.design, problem.target, problem.weights)
-        if not batch.is_finite():
+        if not batch.is_finite() or not (batch.is_ordinary() or exponents_of(problem) is None):
             raise ValueError(
-                "The squares of these values overflow double precision: divide the columns or the "
-                "target by a power of ten before partial_fit."
+                "The squares of these values overflow or vanish in double precision: multiply the "
+                "columns or the target by a power of ten before partial_fit."
             )
         moments = batch if first else self.moments_ + batch
         dtype = X.dtype if first else self.coef_.dtype
