@@ -25,7 +25,7 @@ def solve(A, c):
     The system must be consistent, as normal equations always are.
     """
     n, m = len(A), len(A[0]) if A else 0
-    rows = [list(row) + [right] for row, right in zip(A, c, strict=True)]
+    rows = [[*row, right] for row, right in zip(A, c, strict=True)]
     pivots = []
     for j in range(m):
         below = [i for i in range(len(pivots), n) if rows[i][j] != 0]

@@ -167,8 +167,8 @@ class LinearRegression(IncrementalRegressor):
         noise = len(values) * moments.unit * float(moments.x_size.sum())
         if (values < 1e4 * noise).any():
             raise AttributeError(
-                "The small singular values of these data are lost in the rounding of their squares; "
-                "fit with solver='svd' to have them."
+                "The small singular values of these data are lost in the rounding of their "
+                "squares; fit with solver='svd' to have them."
             )
         return np.sqrt(values)
 

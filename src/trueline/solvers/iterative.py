@@ -177,7 +177,7 @@ class ProofSchedule:
         is_close = self._power == 1 and norm <= self._small * self._first_norm
         predicted = self._gap
         if math.isfinite(predicted) and self._norm > 0:
-            predicted *= (norm / self._norm) ** self._power
+            predicted *= min(norm / self._norm, 1e100) ** self._power
         is_due = not math.isfinite(self._gap) or predicted <= self._target or self._is_still(norm)
         is_due = is_due or is_close
         if not (is_due or self._is_watched):

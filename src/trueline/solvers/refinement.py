@@ -50,9 +50,10 @@ class Refined:
     """Coefficients after refinement, and the exactly evaluated gradient there.
 
     The gradient is that at the best intercept for w (``gradient``), with the derivative in b
-    beside it; roundings bound the errors of both, ``residual_rounding`` that of the weighted norm of
-    the residuals, whose square is ``residual_square``. If ``is_evaluated`` is false they belong to the
-    point before the last step, which was provably the last one that could change a digit.
+    beside it; roundings bound the errors of both, and ``residual_rounding`` that of the weighted
+    norm of the residuals, whose square is ``residual_square``. If ``is_evaluated`` is false they
+    belong to the point before the last step, which was provably the last one that could change a
+    digit.
     """
 
     coef: Array
@@ -122,7 +123,18 @@ def refine(
         numbers = (beta, one.h, one.h_rounding, one.residual_square, one.residual_rounding)
         for array, value in zip(rows, numbers, strict=True):
             array[t] = value
-    return Refined(out[0], rows[0], *out[1:], *rows[1:], steps, all_evaluated)
+    return Refined(
+        coef=out[0],
+        intercept=rows[0],
+        gradient=out[1],
+        gradient_rounding=out[2],
+        intercept_gradient=rows[1],
+        intercept_rounding=rows[2],
+        residual_square=rows[3],
+        residual_rounding=rows[4],
+        steps=steps,
+        is_evaluated=all_evaluated,
+    )
 
 
 def evaluate_exactly(
