@@ -88,6 +88,8 @@ class Solution:
     row_space : array of shape (d, rank), optional
         Vectors that span the directions of the coefficients that the data determine, if those are
         not all.
+    residual_square : array of shape (k,), optional
+        sum_i s_i (residual of row i)^2 per target, when the solver read the rows for it.
     seconds : float
         Wall time of the solve.
     """
@@ -104,6 +106,7 @@ class Solution:
     rank: int | None = None
     singular_values: Array | None = None
     row_space: Array | None = None
+    residual_square: Array | None = None
     seconds: float = 0.0
     extra: dict[str, Any] = field(default_factory=dict)
 

@@ -9,7 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import LinearRegressorBase
+from trueline.moments import Moments
 from trueline.penalties import Penalty
+from trueline.planner import Plan
+from trueline.solution import Solution
 
 __all__ = ["GaussianRegressor"]
 
@@ -20,6 +23,14 @@ class GaussianRegressor(LinearRegressorBase):
     @abstractmethod
     def _penalty(self, n_targets: int) -> Penalty:
         """The penalty for so many targets."""
+
+    def _store(
+        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
+    ) -> None:
+        super()._store(problem, plan, solution, dtype, y_ndim)
+        self._rank = solution.rank
+        self._residual_square = solution.residual_square
+        self._total_weight = problem.total_weight
 
     def _y_ndim(self) -> int:
         return 1 if np.ndim(self.intercept_) == 0 and self.coef_.ndim == 1 else 2
@@ -49,15 +60,11 @@ class GaussianRegressor(LinearRegressorBase):
         variance : float or array of shape (k,)
         """
         check_is_fitted(self)
-        if not hasattr(self, "moments_"):
-            raise AttributeError(
-                f"solver_={self.solver_!r} keeps no moments, from which the noise variance is "
-                "computed; fit with solver='cholesky'."
-            )
-        W, _ = self._coefficients()
-        moments = self.moments_ if self.fit_intercept else self.moments_.about_zero()
-        square = moments.residual_square(W)[0]
-        rows = moments.weight - (self.degrees_of_freedom_ if unbiased else 0.0)
+        square = self._residual_square
+        if square is None:
+            W, _ = self._coefficients()
+            square = self._about().residual_square(W)[0]
+        rows = self._total_weight - (self.degrees_of_freedom_ if unbiased else 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = np.where(rows > 0, square / rows, np.nan)
         return float(variance[0]) if self._y_ndim() == 1 else variance
@@ -65,12 +72,23 @@ class GaussianRegressor(LinearRegressorBase):
     @property
     def degrees_of_freedom_(self) -> Any:
         """Trace of the hat matrix: fitted parameters, shrunken ones counted in part."""
-        moments = self.moments_ if self.fit_intercept else self.moments_.about_zero()
-        values = np.linalg.eigvalsh(moments.gram)
-        floor = len(values) * moments.unit * max(values.max(initial=0.0), 0.0)
-        values = np.where(values > floor, values, 0.0)
-        alpha = np.broadcast_to(self._penalty(moments.n_targets).curvature, moments.n_targets)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = np.where(values[:, None] > 0, values[:, None] / (values[:, None] + alpha), 0.0)
-        freedom = shares.sum(axis=0) + float(self.fit_intercept)
+        check_is_fitted(self)
+        k = 1 if self.coef_.ndim == 1 else len(self.coef_)
+        alpha = np.broadcast_to(self._penalty(k).curvature, k)
+        if not alpha.any() and self._rank is not None:
+            freedom = np.full(k, float(self._rank))
+        else:
+            values = np.maximum(np.linalg.eigvalsh(self._about().gram), 0.0)[:, None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                freedom = np.where(values > 0, values / (values + alpha), 0.0).sum(axis=0)
+        freedom = freedom + float(self.fit_intercept)
         return float(freedom[0]) if self._y_ndim() == 1 else freedom
+
+    def _about(self) -> Moments:
+        """The moments about the mean with an intercept, about zero without."""
+        if not hasattr(self, "moments_"):
+            raise AttributeError(
+                f"solver_={self.solver_!r} keeps no moments, from which variance and degrees of "
+                "freedom are computed; fit with solver='cholesky'."
+            )
+        return self.moments_ if self.fit_intercept else self.moments_.about_zero()

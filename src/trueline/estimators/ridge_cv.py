@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
@@ -172,11 +173,12 @@ class RidgeCV(GaussianRegressor):
             raise ValueError("cv!=None and store_cv_results=True are incompatible")
         if self.cv is not None and self.alpha_per_target:
             raise ValueError("cv!=None and alpha_per_target=True are incompatible")
-        self.__dict__.pop("alpha_", None)
+        for name in ("alpha_", "cv_results_", "fold_scores_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         if sample_weight is not None:
-            params["sample_weight"] = sample_weight
+            params["sample_weight"] = problem.weights
         scorer_params, split_params = self._route(params)
         with single_threaded_blas():  # the answer must not depend on the number of threads
             if self.cv is None:
@@ -261,6 +263,7 @@ class RidgeCV(GaussianRegressor):
         scorer_params: dict[str, Any],
         split_params: dict[str, Any],
     ) -> None:
+        X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
         splits = list(check_cv(self.cv).split(X, y, **split_params))
         scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
 

@@ -110,7 +110,7 @@ def unscaled(solution: Solution, e: Array, f: Array) -> Solution:
         )
     solution.coef, solution.intercept = W, b
     solution.moments = None  # in other units than the data
-    solution.singular_values = None
+    solution.singular_values = solution.residual_square = None
     if solution.row_space is not None:
         solution.row_space = np.ldexp(solution.row_space, (e.min() - e)[:, None])
     solution.notes.append("columns and targets scaled by powers of two: their squares overflow")

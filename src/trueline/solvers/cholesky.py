@@ -94,7 +94,7 @@ def solve_from_moments(
     W, b = np.empty((d, k)), np.empty(k)
     parts: list[tuple[Indices, Evidence | PendingProof]] = []
     notes: list[str] = []
-    rank, narrowest = d, None
+    rank, narrowest, squares = d, None, np.full(k, np.nan)
     for strength, targets in same_strength_groups(curvature_matrix(problem)):
         factor = factor_normal_equations(about, strength)
         if factor is None or factor.coercivity < _PROVEN_ENOUGH:
@@ -111,6 +111,9 @@ def solve_from_moments(
         w, level, evidence, note = _solve_group(part, some, factor)
         W[:, targets], b[targets] = w, level
         parts.append((targets, evidence))
+        if isinstance(evidence, Evidence):
+            bending = part.penalty.value_per_target(w)
+            squares[targets] = 2 * np.maximum(evidence.objective - bending, 0.0)
         notes = notes or note
     if rank < d:
         notes.append(f"rank {rank} of {d} as far as the Gram matrix tells: least norm on the rest")
@@ -123,6 +126,7 @@ def solve_from_moments(
         moments=moments,
         rank=rank,
         row_space=narrowest if rank < d else None,
+        residual_square=None if np.isnan(squares).any() else squares,
         proof=_certificate(problem, W, b, parts),
     )
 

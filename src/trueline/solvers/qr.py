@@ -58,6 +58,7 @@ def solve_by_rows(
     factor: RowFactor | None = None
     parts: list[tuple[Indices, Evidence]] = []
     steps = 0
+    squares = np.empty(k)
     for strength, targets in same_strength_groups(curvature):
         part = problem if len(targets) == k else part_of(problem, targets, strength)
         factor = factor_rows(part, mean, strength, use_svd=use_svd)
@@ -78,6 +79,8 @@ def solve_by_rows(
             evidence = evidence_from_rows(part, w, level, centre, factor.basis, factor.coercivity)
             evidence = replace(evidence, is_global=factor.rank == d, left_out=factor.left_out)
         parts.append((targets, evidence))
+        bending = part.penalty.value_per_target(W[:, targets])
+        squares[targets] = 2 * np.maximum(evidence.objective - bending, 0.0)
     assert factor is not None
     notes = [f"condition number about {factor.condition:.2g} (columns of equal norm)"]
     if steps:
@@ -96,6 +99,7 @@ def solve_by_rows(
         rank=factor.rank,
         row_space=None if factor.rank == d else factor.basis,
         singular_values=factor.singular,
+        residual_square=squares,
     )
     solution.certificate = certify_groups(problem, W, b, parts)
     return solution
