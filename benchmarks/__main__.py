@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -57,6 +58,9 @@ def parser() -> argparse.ArgumentParser:
         "--patience", type=float, default=30.0, help="seconds to wait for a quiet machine (30)"
     )
     out.add_argument(
+        "--priority", type=int, default=0, help="niceness of what is measured; below 0 needs rights"
+    )
+    out.add_argument(
         "--python",
         action="append",
         default=[],
@@ -69,6 +73,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run suites and write their tables."""
     options = parser().parse_args(arguments)
+    # Asked to end, it ends what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     names = list(SUITES) if options.suites == ["all"] else options.suites
     unknown = [name for name in names if name not in SUITES]
     if unknown:
@@ -86,6 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         small=options.small,
         limit=options.limit,
         patience=options.patience,
+        priority=options.priority,
         python=dict(item.split("=", 1) for item in options.python),
     )
     for name in names:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.machine import environment
+from benchmarks.machine import environment, prefer
 
 __all__ = ["Outcome", "emit", "run_module"]
 
@@ -46,7 +46,11 @@ def emit(**values: Any) -> None:
 
 
 def run_module(
-    module: str, arguments: Sequence[str], limit: float, python: str | None = None
+    module: str,
+    arguments: Sequence[str],
+    limit: float,
+    python: str | None = None,
+    priority: int = 0,
 ) -> Outcome:
     """Run ``python -m module arguments`` in a session of its own.
 
@@ -58,13 +62,19 @@ def run_module(
         Seconds between two lines.
     python : str, optional
         Another interpreter, for a library that cannot live beside the others.
+    priority : int, default=0
+        Niceness of the process, see :func:`benchmarks.machine.prefer`.
     """
     command = [python or sys.executable, "-m", module, *arguments]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = subprocess.Popen(
             command, stdout=out, stderr=err, env=environment(), start_new_session=True
         )
-        is_late = _watch(process, out.fileno(), limit)
+        prefer(process.pid, priority)
+        try:
+            is_late = _watch(process, out.fileno(), limit)
+        finally:
+            _end(process)
         out.seek(0)
         err.seek(0)
         lines = [
@@ -80,7 +90,7 @@ def run_module(
 
 
 def _watch(process: subprocess.Popen[bytes], output: int, limit: float) -> bool:
-    """Wait; end the process and its helpers if no line comes in time. Returns whether it did."""
+    """Wait until it ends; True if the next line did not come in time."""
     seen, since = 0, time.monotonic()
     while process.poll() is None:
         time.sleep(0.02)
@@ -89,7 +99,12 @@ def _watch(process: subprocess.Popen[bytes], output: int, limit: float) -> bool:
             seen, since = size, time.monotonic()
         allowed = limit if seen else max(limit, _PREPARATION)
         if time.monotonic() - since > allowed:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
             return True
     return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process, with helpers that it started, if it still runs."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import time
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-__all__ = ["LoadMeter", "environment", "facts", "wait_until_quiet"]
+__all__ = ["LoadMeter", "environment", "facts", "prefer", "wait_until_quiet"]
 
 LIBRARIES = (
     "trueline",
@@ -62,12 +63,26 @@ def environment() -> dict[str, str]:
     falls back on kernels five times slower; naming the kernel set spares a contestant that.
     """
     variables = dict(os.environ, PYTHONWARNINGS="ignore")
+    # Without compiled files every import would be a first one.
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
     if "avx512f" in _from_file("/proc/cpuinfo", "flags").split():
         variables.setdefault("OPENBLAS_CORETYPE", "SKYLAKEX")
     root = str(Path(__file__).resolve().parent.parent)
     paths = [root, *variables.get("PYTHONPATH", "").split(os.pathsep)]
     variables["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     return variables
+
+
+def prefer(process: int, niceness: int) -> None:
+    """Give a process niceness (negative needs rights), where that is possible.
+
+    Linux weighs sessions against each other first (autogroups), then processes within one.
+    """
+    if niceness == 0:
+        return
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, process, niceness)
+        Path(f"/proc/{process}/autogroup").write_text(str(niceness))
 
 
 class LoadMeter:

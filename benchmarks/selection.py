@@ -30,6 +30,8 @@ class Request:
         Seconds for one call.
     patience : float
         Seconds to wait for a quiet machine before each row.
+    priority : int
+        Niceness of the measured processes.
     folder : Path, optional
         Where results go; None is the repository's own folder.
     python : dict
@@ -42,6 +44,7 @@ class Request:
     small: bool = False
     limit: float = 60.0
     patience: float = 30.0
+    priority: int = 0
     folder: Path | None = None
     python: dict[str, str] = field(default_factory=dict)
 

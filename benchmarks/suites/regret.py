@@ -32,7 +32,7 @@ __all__ = ["SHAPES", "Shape", "judge", "run", "tables"]
 TITLE = "the planner's choices beside the best possible ones"
 GAP = 1e-6
 # Iterative solvers stop themselves; a direct one ends its process.
-_SOLVER_SECONDS, _PROCESS_SECONDS = 6.0, 12.0
+_SOLVER_SECONDS, _PROCESS_SECONDS = 4.0, 8.0
 # Estimates beyond this multiple of the best are believed, except for the best three.
 _HOPELESS, _ALWAYS = 20.0, 3
 _REPEAT_SECONDS, _REPEATS = 0.5, 5
@@ -120,8 +120,8 @@ SHAPES = {shape.name: shape for shape in _shapes()}
 # --- one problem, in a process of its own -------------------------------------------------------
 
 
-def measure(shape: Shape) -> None:
-    """Run the admissible solvers of one problem and report each."""
+def measure(shape: Shape, done: tuple[str, ...] = ()) -> None:
+    """Run the admissible solvers of one problem and report each; leave out those done already."""
     from trueline.planner import make_plan
     from trueline.solvers.iterative import target_gap
     from trueline.solvers.registry import SOLVERS
@@ -137,6 +137,8 @@ def measure(shape: Shape) -> None:
     target = target_gap(problem, GAP)
     emit(kind="plan", chosen=plan.chosen)
     for rank, (estimate, name) in enumerate(admitted):
+        if name in done:
+            continue
         if rank >= _ALWAYS and estimate > _HOPELESS * admitted[0][0]:
             emit(kind="solver", solver=name, estimate=estimate, status="not tried")
             continue
@@ -188,16 +190,26 @@ def run(request: Request) -> Store:
         if request.small and shape.n * shape.d > 200_000:
             continue
         wait_until_quiet(request.patience)
-        outcome = run_module("benchmarks.suites.regret", [name], _PROCESS_SECONDS)
-        row = judge(outcome.lines)
-        if outcome.error:
-            row["error"] = outcome.error
+        row = judge(*_all_solvers(name, request.priority))
         store.put("shapes", name, row)
         print(f"{name}: {row.get('chosen')} regret {number(row.get('regret'), '.2f')}", flush=True)
     return store
 
 
-def judge(lines: list[dict[str, Any]]) -> dict[str, Any]:
+def _all_solvers(name: str, priority: int) -> tuple[list[dict[str, Any]], str]:
+    """What the solvers of one problem report; after one that is too slow, the rest afresh."""
+    lines: list[dict[str, Any]] = []
+    while True:
+        done = ",".join(sorted({line["solver"] for line in lines if "solver" in line}))
+        outcome = run_module(
+            "benchmarks.suites.regret", [name, done], _PROCESS_SECONDS, priority=priority
+        )
+        lines += outcome.lines
+        if not outcome.is_late or not any(line["kind"] == "start" for line in outcome.lines):
+            return lines, outcome.error
+
+
+def judge(lines: list[dict[str, Any]], error: str = "") -> dict[str, Any]:
     """The chosen solver's time over the best one's, from what a process reported.
 
     A chosen solver that does not reach the gap, or never ended, has infinite regret.
@@ -213,6 +225,8 @@ def judge(lines: list[dict[str, Any]]) -> dict[str, Any]:
             solvers[line["solver"]] = {"estimate": line["estimate"], "status": "too slow"}
     times = {name: row["seconds"] for name, row in solvers.items() if row["status"] == "solved"}
     row: dict[str, Any] = {"chosen": chosen, "solvers": solvers}
+    if error:
+        row["error"] = error
     if times:
         row["best"] = min(times, key=lambda name: times[name])
         row["regret"] = times.get(chosen, math.inf) / times[row["best"]]
@@ -294,11 +308,11 @@ def _estimates(rows: dict[str, dict[str, Any]]) -> Table:
     return Table("Estimated and measured seconds", heads, body)
 
 
-def main(name: str) -> None:
+def main(name: str, done: str) -> None:
     """Entry of the process of one problem."""
     warnings.simplefilter("ignore")
-    measure(SHAPES[name])
+    measure(SHAPES[name], tuple(done.split(",")))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:3])

@@ -142,6 +142,7 @@ def run(request: Request) -> Store:
                 [name, contestant.name, size],
                 request.limit,
                 request.python.get(contestant.name),
+                request.priority,
             )
             row = summarise(outcome, request.limit)
             store.put(name, contestant.name, row)
