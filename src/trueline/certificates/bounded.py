@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Coefficients this many times larger than the fitted ones are still covered.
-_RADIUS = 1000.0
+_RADIUS = 10.0
 
 
 class Bound(NamedTuple):

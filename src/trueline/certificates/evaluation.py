@@ -31,6 +31,8 @@ __all__ = ["Evaluation", "Rounding", "evaluate", "sum_rows"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+# Squares below the range of doubles vanish without a trace: claims stay above them.
+_UNDERFLOW = 1e-290
 # The checker of certificates works on dense blocks of so many rows.
 _CHECKER_ROWS = 2048
 
@@ -78,14 +80,14 @@ class Rounding:
         )
 
     def confirmable(self) -> Rounding:
-        """Bounds no tighter than those of the checker, which knows nothing of zeros or strands.
+        """Bounds no tighter than those of the checker, which knows nothing of strands.
 
         A claim that only our own products can support would hold and yet fail its check.
         """
         terms = min(self.rows, _CHECKER_ROWS) + self.rows / _CHECKER_ROWS + 8
-        row_terms, column_terms, magnitude = self.accuracy
-        row_terms, column_terms = max(row_terms, len(magnitude)), max(column_terms, terms)
-        return replace(self, accuracy=Accuracy(row_terms, column_terms, magnitude))
+        accuracy = self.accuracy
+        column_terms = max(accuracy.column_terms, terms)
+        return replace(self, accuracy=accuracy._replace(column_terms=column_terms))
 
     @property
     def sums(self) -> float:
@@ -143,6 +145,7 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
         + 0.5 * bend * score_error**2
         + rounding.sums * sum_rows(np.abs(losses))
         + (len(W) + 8) * _EPS * np.abs(penalty)
+        + _UNDERFLOW
     )
     return Evaluation(
         objective=loss + penalty,

@@ -36,6 +36,17 @@ _EPS = float(np.finfo(np.float64).eps)
 _ROWS = 2048
 # Squares below the range of doubles vanish; so much is allowed for each row.
 _UNDERFLOW = 1e-305
+# Directions of more effect than this on the (equilibrated) design are not rounding.
+_LEFT_OUT = 1e-3
+
+
+# What each kind of proof must bring.
+_WITNESS = {
+    "quadratic": ("basis", "coercivity"),
+    "row space": ("basis", "coercivity"),
+    "duality": ("dual", "radius"),
+    "bounded": ("radius", "intercept_radius"),
+}
 
 
 @dataclass(frozen=True)
@@ -84,17 +95,18 @@ class _Rows:
         if self.X.ndim != 2:
             raise ValueError(f"X must have two dimensions, got {self.X.ndim}.")
         self.n, self.d = self.X.shape
+        self.row_terms = 0
         y = np.asarray(y, dtype=np.float64)
         self.y = y.reshape(-1, 1) if y.ndim == 1 else y
         if sample_weight is None:
             self.s = np.ones(self.n)
         else:
             given = np.asarray(sample_weight, dtype=np.float64)
-            self.s = np.broadcast_to(given, self.n).copy()
+            self.s = np.full(self.n, given) if given.ndim == 0 else given.copy()
         # Rows of weight zero are not there, whatever they hold.
         self.given = self.n
         self.keep: NDArray[np.bool_] | slice = slice(None)
-        if len(self.y) == self.n and (self.s == 0).any():
+        if len(self.y) == self.n and self.s.shape == (self.n,) and (self.s == 0).any():
             self.keep = self.s > 0
             self.X, self.y, self.s = self.X[self.keep], self.y[self.keep], self.s[self.keep]
             self.n = len(self.s)
@@ -140,12 +152,16 @@ class _Rows:
     def problems(self, certificate: Certificate) -> str | None:
         """What makes this data unfit for the certificate, or None."""
         d, k = certificate.coef.shape
-        if (self.d, self.y.shape) != (d, (self.n, k)):
-            return f"X {self.X.shape}, y {self.y.shape}"
+        if (self.d, self.y.shape, self.s.shape) != (d, (self.n, k), (self.n,)):
+            return f"X {self.X.shape}, y {self.y.shape}, weights {self.s.shape}"
         if not np.isfinite(self.y).all() or not np.isfinite(self.s).all() or (self.s < 0).any():
             return "y or weights not finite, or negative weights"
-        if not all(np.isfinite(block).all() for _, block in self):
-            return "X not finite"
+        for _, block in self:
+            if not np.isfinite(block).all():
+                return "X not finite"
+            # A zero adds nothing to a sum, not even rounding: count what is there in a row.
+            terms = int(np.count_nonzero(block, axis=1).max(initial=0))
+            self.row_terms = max(self.row_terms, terms)
         if not (np.isfinite(certificate.coef).all() and np.isfinite(certificate.intercept).all()):
             return "coefficients not finite"
         return None
@@ -181,6 +197,9 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     shape = Check("data fit the model", f"{d} columns, {k} targets", trouble or "yes", not trouble)
     if trouble:
         return Verification((shape,))
+    lacks = [name for name in _WITNESS.get(certificate.kind, ()) if name not in certificate.witness]
+    if lacks:
+        return Verification((shape, Check("witness", "complete", f"lacks {lacks}", False)))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         checks = [shape, _check_objective(certificate, rows)]
         if certificate.kind in ("quadratic", "row space"):
@@ -219,8 +238,9 @@ def _objective(certificate: Certificate, rows: _Rows) -> tuple[float, float]:
         z, s, y = block @ W + b, rows.s[where, None], rows.y[where]
         value = s * loss.value(y, z)
         total += float(value.sum())
-        # The score errs by (d + 2) eps times the magnitudes; the loss passes that on.
-        reach = (rows.d + 2) * _EPS * (np.abs(block) @ np.abs(W) + np.abs(b))
+        # The score errs by the terms of a row + 2, times eps and the magnitudes; the loss passes
+        # that on.
+        reach = (rows.row_terms + 2) * _EPS * (np.abs(block) @ np.abs(W) + np.abs(b))
         slope = np.abs(loss.gradient(y, z)) + reach * min(loss.curvature_bound, 1e300)
         rounding += float((s * slope * reach).sum())
         rounding += (_ROWS + 8) * _EPS * float(np.abs(value).sum())
@@ -262,7 +282,8 @@ def _check_quadratic(certificate: Certificate, rows: _Rows) -> list[Check]:
         allowed = float(certificate.witness.get("left_out", 0.0))
         effect = _left_out(rows, certificate.fit_intercept, basis, curvature.min(axis=1))
         found = f"effect {effect:.2g} of all"
-        checks.append(Check("directions left out", f"<= {allowed:.2g}", found, effect <= allowed))
+        holds = effect <= allowed <= _LEFT_OUT
+        checks.append(Check("directions left out", f"<= {allowed:.2g}", found, holds))
     gap = np.inf
     for gradient in (_gradient_double, _gradient_doubled):
         g, g_error, slope, slope_error = gradient(certificate, rows, curvature)
@@ -494,7 +515,7 @@ def _check_bounded(certificate: Certificate, rows: _Rows) -> list[Check]:
         u = s * loss.gradient(rows.y[where], z)
         reach = s * (np.abs(block) @ np.abs(W) + np.abs(b))
         bend = min(loss.curvature_bound, 1e300)
-        error = (rows.d + 4) * _EPS * reach * bend + terms * _EPS * np.abs(u)
+        error = (rows.row_terms + 4) * _EPS * reach * bend + terms * _EPS * np.abs(u)
         g = g + block.T @ u
         size += np.abs(block).T @ error
         slope += u.sum(axis=0)
