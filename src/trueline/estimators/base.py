@@ -23,13 +23,14 @@ from trueline.design import as_design
 from trueline.estimators.callbacks import CallbackSupport, fit_with_callbacks, watch
 from trueline.estimators.report import Explanation
 from trueline.estimators.scaling import exponents_of, rescaled, unscaled
+from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.planner import Plan, execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
-from trueline.solvers.quadratic import evidence_from_moments
+from trueline.solvers.quadratic import evidence_from_moments, evidence_from_rows
 from trueline.trace import Trace
 
 __all__ = ["LinearEstimator", "LinearRegressorBase"]
@@ -83,14 +84,16 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             )
         return weights
 
-    def _solve(self, problem: Problem, X: Any) -> tuple[Plan, Solution]:
+    def _solve(
+        self, problem: Problem, X: Any, moments: Moments | None = None
+    ) -> tuple[Plan, Solution]:
         """Plan, run, and deal with numbers too large or too small to be squared."""
         plan = make_plan(problem, self._solver_name())
         trace = Trace(enabled=bool(getattr(self, "trace", False)))
         with watch(self, trace) as monitor:
             if plan.chosen in _SUMS_TELL and not problem.design.is_sparse:
                 # Reading the data once more only to look for NaN costs a third of a large fit.
-                solution = self._run_by_sums(problem, plan, monitor, X)
+                solution = self._run_by_sums(problem, plan, monitor, X, moments)
             else:
                 assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
                 solution = self._run_scaled(problem, plan, monitor)
@@ -100,10 +103,12 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             self._warn(solution)
         return plan, solution
 
-    def _run_by_sums(self, problem: Problem, plan: Plan, monitor: Monitor, X: Any) -> Solution:
+    def _run_by_sums(
+        self, problem: Problem, plan: Plan, monitor: Monitor, X: Any, moments: Moments | None
+    ) -> Solution:
         """Run first; sums of squares out of range tell of NaN, infinity or extreme scales."""
         try:
-            solution = execute(problem, plan, self._options(), monitor)
+            solution = execute(problem, plan, self._options(), monitor, moments)
         except FloatingPointError:
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
             return self._run_scaled(problem, plan, monitor)
@@ -312,11 +317,16 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         witness = certificate.witness
         if "column_exponent" in witness:
             return certificate
-        if moments is None or "basis" not in witness:
+        if "basis" not in witness:
             return certify(problem, W, b)
-        about = moments if problem.fit_intercept else moments.about_zero()
         basis, coercivity = witness["basis"], float(witness["coercivity"])
-        evidence = evidence_from_moments(problem, about, W, b, basis, coercivity)
+        if moments is None:
+            mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
+            centre = np.zeros(problem.n_features) if mean is None else mean
+            evidence = evidence_from_rows(problem, W, b, centre, basis, coercivity)
+        else:
+            about = moments if problem.fit_intercept else moments.about_zero()
+            evidence = evidence_from_moments(problem, about, W, b, basis, coercivity)
         left_out = float(witness.get("left_out", 0.0))
         is_global = certificate.kind == "quadratic"
         evidence = replace(evidence, is_global=is_global, left_out=left_out)

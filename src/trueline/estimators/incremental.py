@@ -47,6 +47,12 @@ class IncrementalRegressor(GaussianRegressor):
         """
         self._check_parameters()
         first = not hasattr(self, "moments_")
+        if first and hasattr(self, "coef_"):
+            raise ValueError(
+                f"This {type(self).__name__} was fitted by solver_={self.solver_!r}, which keeps no "
+                "moments of its rows, so that none can be added. Fit with solver='cholesky', or "
+                "start with partial_fit on a new model."
+            )
         problem, X, y = self._validated_problem(X, y, sample_weight, reset=first)
         if not first:
             self._check_batch(X, problem.n_targets)
