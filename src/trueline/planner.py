@@ -11,9 +11,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from trueline.errors import PairingError
+from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.cholesky import solve_from_moments
 from trueline.solvers.loop import Monitor
 from trueline.solvers.registry import SOLVERS, as_solver, missing
 from trueline.threads import single_threaded_blas
@@ -181,8 +183,14 @@ def _choose(
     )
 
 
-def execute(problem: Problem, plan: Plan, options: Options, monitor: Monitor) -> Solution:
-    """Run the chosen solver and time it.
+def execute(
+    problem: Problem,
+    plan: Plan,
+    options: Options,
+    monitor: Monitor,
+    moments: Moments | None = None,
+) -> Solution:
+    """Run the chosen solver and time it; moments that are there already are not formed again.
 
     BLAS runs single-threaded inside (the solvers bring threads of their own), so that the answer
     does not depend on how many threads there are. No BLAS uses threads for tiny matrices.
@@ -191,6 +199,9 @@ def execute(problem: Problem, plan: Plan, options: Options, monitor: Monitor) ->
     n, d = problem.design.shape
     is_tiny = n * d * min(n, d) < 50_000
     with nullcontext() if is_tiny else single_threaded_blas():
-        solution = SOLVERS[plan.chosen].solve(problem, options, monitor)
+        if moments is not None and plan.chosen == "cholesky":
+            solution = solve_from_moments(problem, moments)
+        else:
+            solution = SOLVERS[plan.chosen].solve(problem, options, monitor)
     solution.seconds = time.perf_counter() - start
     return solution

@@ -99,8 +99,8 @@ class Design(ABC):
         """Consecutive blocks of rows as dense float64 arrays (small copies)."""
 
     @abstractmethod
-    def take(self, rows: NDArray[np.intp]) -> Design:
-        """The design of some of the rows."""
+    def take(self, rows: NDArray[np.intp] | slice) -> Design:
+        """The design of some of the rows; a slice copies nothing."""
 
     @abstractmethod
     def row(self, i: int) -> Array:

@@ -188,7 +188,7 @@ class DenseDesign(Design):
             where = slice(start, min(start + rows, self.shape[0]))
             yield where, self.X[where].astype(np.float64, copy=False)
 
-    def take(self, rows: NDArray[np.intp]) -> DenseDesign:
+    def take(self, rows: NDArray[np.intp] | slice) -> DenseDesign:
         return DenseDesign(self.X[rows])
 
     def row(self, i: int) -> Array:

@@ -113,7 +113,7 @@ class SparseDesign(Design):
             where = slice(start, min(start + rows, self.shape[0]))
             yield where, self._double[where].toarray()
 
-    def take(self, rows: NDArray[np.intp]) -> SparseDesign:
+    def take(self, rows: NDArray[np.intp] | slice) -> SparseDesign:
         return SparseDesign(self.X[rows])
 
     def row(self, i: int) -> Array:

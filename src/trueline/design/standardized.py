@@ -110,7 +110,7 @@ class StandardizedDesign(Design):
         for where, block in self.base.blocks(rows):
             yield where, (block - self.offset) * self.scale
 
-    def take(self, rows: NDArray[np.intp]) -> StandardizedDesign:
+    def take(self, rows: NDArray[np.intp] | slice) -> StandardizedDesign:
         return StandardizedDesign(self.base.take(rows), self.offset, self.scale)
 
     def row(self, i: int) -> Array:

@@ -206,6 +206,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if X is not None:
             if y is None:
                 raise ValueError("explain(X, y) needs the target y beside X.")
+            self._check_parameters()
             problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
             return Explanation(make_plan(problem, self._solver_name()))
         check_is_fitted(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from typing import Any, ClassVar, Self
@@ -24,12 +25,13 @@ from sklearn.utils.metadata_routing import (
 )
 
 from trueline.estimators.base import build_problem
+from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.problem import Problem
-from trueline.selection.folds import fold_coefficients, r2_from_moments
+from trueline.selection.folds import Fold, fold_scores, make_folds, r2_from_moments
 from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
 from trueline.selection.spectrum import Spectrum
 from trueline.threads import single_threaded_blas
@@ -150,6 +152,7 @@ class RidgeCV(GaussianRegressor):
                 check(alpha, f"alphas[{i}]")
         return np.asarray(self.alphas, dtype=np.float64)
 
+    @fit_with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Choose the strength and fit.
 
@@ -182,11 +185,11 @@ class RidgeCV(GaussianRegressor):
         scorer_params, split_params = self._route(params)
         with single_threaded_blas():  # the answer must not depend on the number of threads
             if self.cv is None:
-                self._choose_by_leave_one_out(problem, y, alphas, scorer_params)
+                moments = self._choose_by_leave_one_out(problem, y, alphas, scorer_params)
             else:
-                self._choose_by_folds(problem, X, y, alphas, scorer_params, split_params)
-        problem = self._problem(X, problem.target, problem.weights)
-        plan, solution = self._solve(problem, X)
+                moments = self._choose_by_folds(problem, X, y, alphas, scorer_params, split_params)
+        problem = replace(problem, penalty=self._penalty(problem.n_targets))
+        plan, solution = self._solve(problem, X, moments)
         self._store(problem, plan, solution, X.dtype, y.ndim)
         if self.store_cv_results:
             self.cv_results_ = self.cv_results_.astype(X.dtype, copy=False)
@@ -198,17 +201,20 @@ class RidgeCV(GaussianRegressor):
             routed = process_routing(self, "fit", **params)
             return dict(routed.scorer.score), dict(routed.splitter.split)
         weight = params.get("sample_weight")
+        if weight is None:
+            return {}, {}
         # As scikit-learn's grid search does: weights count in the scores where a scorer takes them.
         scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
         accepts = getattr(scorer, "_accept_sample_weight", None)
         takes = accepts() if accepts else "sample_weight" in signature(scorer).parameters
-        weighted = weight is not None and (self.cv is None or takes)
-        return ({"sample_weight": weight} if weighted else {}), {}
+        return ({"sample_weight": weight} if self.cv is None or takes else {}), {}
 
     def _choose_by_leave_one_out(
         self, problem: Problem, y: NDArray[Any], alphas: Array, scorer_params: dict[str, Any]
-    ) -> None:
-        spectrum = Spectrum.of(problem, None, float(alphas.min()))
+    ) -> Moments | None:
+        """Score all strengths by leave-one-out; returns the moments if they were formed."""
+        moments = _moments_of(problem)
+        spectrum = Spectrum.of(problem, moments, float(alphas.min()))
         n, k = problem.n_samples, problem.n_targets
         per_target = self.alpha_per_target and k > 1
         if self.scoring is None and not self.store_cv_results:
@@ -233,6 +239,7 @@ class RidgeCV(GaussianRegressor):
         self.alpha_ = alphas[best] if per_target else float(alphas[best])
         chosen = np.take_along_axis(scores, np.expand_dims(best, -1), -1)[..., 0]
         self.best_score_ = chosen if per_target else float(chosen)
+        return moments
 
     def _scorer_values(
         self, predictions: Array, y: NDArray[Any], scorer_params: dict[str, Any]
@@ -262,26 +269,29 @@ class RidgeCV(GaussianRegressor):
         alphas: Array,
         scorer_params: dict[str, Any],
         split_params: dict[str, Any],
-    ) -> None:
+    ) -> Moments | None:
+        """Score all strengths by folds; returns the moments if they were formed."""
         X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
-        splits = list(check_cv(self.cv).split(X, y, **split_params))
+        folds, moments = make_folds(problem, list(check_cv(self.cv).split(X, y, **split_params)))
         scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
 
-        def score(split: Any, W: Array, b: Array, held: Moments | None) -> float:
-            if self.scoring is None and held is not None:
-                return r2_from_moments(held, W, b)
-            test = split[1]
+        def score(fold: Fold, W: Array, b: Array) -> Array:
+            if self.scoring is None and fold.held is not None:
+                return r2_from_moments(fold.held, W, b)
+            test = fold.test
             given = {
                 name: np.asarray(value)[test] if np.ndim(value) else value
                 for name, value in scorer_params.items()
             }
-            fitted = _Fitted(W, b, y.ndim)
-            return float(scorer(fitted, X[test], y[test], **given))
+            X_test, y_test = X[test], y[test]
+            models = [_Fitted(W[..., a], b[..., a], y.ndim) for a in range(len(alphas))]
+            return np.array([float(scorer(model, X_test, y_test, **given)) for model in models])
 
-        self.fold_scores_ = fold_coefficients(problem, splits, alphas, score)
+        self.fold_scores_ = fold_scores(folds, moments, alphas, score)
         mean = self.fold_scores_.mean(axis=0)
         best = int(np.argmax(mean))
         self.alpha_, self.best_score_ = float(alphas[best]), float(mean[best])
+        return moments
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Which metadata go to the scorer and to the splitter."""
@@ -293,7 +303,8 @@ class RidgeCV(GaussianRegressor):
                 method_mapping=MethodMapping().add(caller="fit", callee="score"),
             )
             .add(
-                splitter=check_cv(self.cv) if self.cv is not None else self.cv,
+                # Only splitters ask for metadata; a generator of splits must not be used up here.
+                splitter=self.cv if hasattr(self.cv, "split") else None,
                 method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
         )
@@ -302,6 +313,20 @@ class RidgeCV(GaussianRegressor):
         if self.scoring is None and _routing_enabled():
             return get_scorer("r2").set_score_request(sample_weight=True)
         return check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
+
+
+def _moments_of(problem: Problem) -> Moments | None:
+    """The moments of tall data, formed once for all that follows; None for wide data."""
+    n, d = problem.design.shape
+    if n <= d:
+        return None
+    moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+    if not moments.is_finite():
+        raise ValueError(
+            "The squares of these values overflow double precision: divide the columns or the "
+            "target by a power of ten."
+        )
+    return moments
 
 
 class _Identity(RegressorMixin, BaseEstimator):

@@ -13,8 +13,11 @@ parts, only cost a pass of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,52 +26,94 @@ from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.selection.spectrum import Spectrum
 
-__all__ = ["fold_coefficients", "r2_from_moments"]
+__all__ = ["Fold", "fold_scores", "make_folds", "r2_from_moments"]
 
 Array = NDArray[np.float64]
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+Rows = NDArray[np.intp] | slice
 
 
-def fold_coefficients(
-    problem: Problem,
-    splits: Iterable[Split],
+class Fold:
+    """Training and test rows, and the moments of the test rows (none for wide data)."""
+
+    def __init__(self, problem: Problem, train: Any, test: Any) -> None:
+        n, d = problem.design.shape
+        self.problem = problem
+        self.train, self.test = _as_rows(train), _as_rows(test)
+        self.held = _moments(_take(problem, self.test)) if n > d else None
+
+    def counts(self) -> NDArray[np.intp]:
+        """How often each row stands in either part."""
+        seen = np.zeros(self.problem.n_samples, dtype=np.intp)
+        for rows in (self.train, self.test):
+            index = np.arange(self.problem.n_samples)[rows]
+            seen += np.bincount(index, minlength=len(seen))
+        return seen
+
+    def training_moments(self, total: Moments) -> Moments:
+        """Total minus test if the two parts make up all rows; else a pass of its own."""
+        assert self.held is not None
+        if (self.counts() == 1).all() and self.held.weight < total.weight:
+            return total - self.held
+        return _moments(_take(self.problem, self.train))
+
+    def coefficients(self, total: Moments | None, alphas: Array) -> tuple[Array, Array]:
+        """Coefficients and intercepts for every strength, from the training rows."""
+        smallest = float(alphas.min())
+        if total is None:
+            part = _take(self.problem, self.train)
+            return Spectrum.of(part, None, smallest).coefficients(part, alphas)
+        moments = self.training_moments(total)
+        spectrum = Spectrum.from_moments(moments, self.problem.fit_intercept)
+        if not spectrum.resolves(smallest):
+            spectrum = Spectrum.of(_take(self.problem, self.train), moments, smallest)
+        return spectrum.coefficients(self.problem, alphas)
+
+
+def make_folds(
+    problem: Problem, splits: Sequence[tuple[Any, Any]]
+) -> tuple[list[Fold], Moments | None]:
+    """The folds, and the moments of all rows (merged from the folds if these make up all rows)."""
+    folds = [Fold(problem, train, test) for train, test in splits]
+    n, d = problem.design.shape
+    if n <= d or not folds:
+        return folds, None
+    tested = sum(np.bincount(np.arange(n)[fold.test], minlength=n) for fold in folds)
+    if np.all(np.asarray(tested) == 1):
+        return folds, reduce(add, [fold.held for fold in folds if fold.held is not None])
+    return folds, _moments(problem)
+
+
+def fold_scores(
+    folds: Sequence[Fold],
+    total: Moments | None,
     alphas: Array,
-    score: Callable[[Split, Array, Array, Moments | None], float],
+    score: Callable[[Fold, Array, Array], Array],
 ) -> Array:
     """Scores of every fold and strength, of shape (folds, number of alphas).
 
     Parameters
     ----------
-    problem : Problem
-        Squared loss; the penalty is ignored.
-    splits : iterable of (train rows, test rows)
+    folds : sequence of Fold
+    total : Moments, optional
+        Of all rows; None for wide data.
     alphas : array
     score : callable
-        Given a split, coefficients (d, k), intercepts (k,) and the moments of the test rows (None
-        for wide data): the score of a fitted model.
+        Given a fold, coefficients (d, k, number of alphas) and intercepts (k, number of alphas):
+        the scores of all strengths.
     """
-    n, d = problem.design.shape
-    wide = d > n
-    total = None if wide else _moments(problem)
-    rows = []
-    for train, test in splits:
-        train, test = np.asarray(train), np.asarray(test)
-        train, test = (np.flatnonzero(r) if r.dtype == bool else r for r in (train, test))
-        part = _rows(problem, train)
-        held, moments = None, None
-        if not wide:
-            held = _moments(_rows(problem, test))
-            moments = _training_moments(problem, total, held, train, test)
-        spectrum = Spectrum.of(part, moments, float(alphas.min()))
-        scores = []
-        for alpha in alphas:
-            W, b = spectrum.coefficients(part, float(alpha))
-            scores.append(score((train, test), W, b, held))
-        rows.append(scores)
-    return np.array(rows)
+    return np.array([score(fold, *fold.coefficients(total, alphas)) for fold in folds])
 
 
-def _rows(problem: Problem, which: NDArray[np.intp]) -> Problem:
+def _as_rows(which: Any) -> Rows:
+    """Row numbers, or a slice where they are consecutive, which needs no copy."""
+    index = np.asarray(which)
+    index = np.flatnonzero(index) if index.dtype == bool else index
+    if len(index) and index[-1] - index[0] == len(index) - 1 and (np.diff(index) == 1).all():
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
+
+
+def _take(problem: Problem, which: Rows) -> Problem:
     return replace(
         problem,
         design=problem.design.take(which),
@@ -77,41 +122,27 @@ def _rows(problem: Problem, which: NDArray[np.intp]) -> Problem:
     )
 
 
-def _training_moments(
-    problem: Problem,
-    total: Moments | None,
-    held: Moments,
-    train: NDArray[np.intp],
-    test: NDArray[np.intp],
-) -> Moments:
-    """Total minus test if the two parts make up all rows; else a pass over the training rows."""
-    n = problem.n_samples
-    seen = np.zeros(n, dtype=np.intp)
-    np.add.at(seen, train, 1)
-    np.add.at(seen, test, 1)
-    if total is not None and (seen == 1).all():
-        if held.weight < total.weight:
-            return total - held
-    return _moments(_rows(problem, train))
-
-
 def _moments(problem: Problem) -> Moments:
     return Moments.from_rows(problem.design, problem.target, problem.weights)
 
 
-def r2_from_moments(held: Moments, W: Array, b: Array) -> float:
-    """The coefficient of determination on the rows of these moments.
+def r2_from_moments(held: Moments, W: Array, b: Array) -> Array:
+    """The coefficient of determination on the rows of these moments, for every strength.
 
-    As scikit-learn defines it: mean over targets; a constant target scores 1 if it is hit exactly
-    and 0 otherwise; fewer than two rows give NaN.
+    W has shape (d, k, number of alphas), b (k, number of alphas). As scikit-learn defines it: mean
+    over targets; a constant target scores 1 if it is hit exactly and 0 otherwise; fewer than two
+    rows give NaN.
     """
+    k, count = b.shape
     if held.count < 2:
-        return float("nan")
-    residual = held.residual_square(W)[0]
-    off = held.y_mean - held.x_mean @ W - b
+        return np.full(count, np.nan)
+    each = np.repeat(np.arange(k), count)
+    flat = W.reshape(len(W), -1)
+    residual = held.targets(each).residual_square(flat)[0].reshape(k, count)
+    off = held.y_mean[:, None] - (held.x_mean @ flat).reshape(k, count) - b
     residual = residual + held.weight * off**2
+    spread = held.y_square[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        scores = 1.0 - residual / held.y_square
-    constant = held.y_square == 0
-    scores = np.where(constant, np.where(residual == 0, 1.0, 0.0), scores)
-    return float(scores.mean())
+        scores = 1.0 - residual / spread
+    hit = np.where(residual == 0, 1.0, 0.0)
+    return np.where(spread == 0, hit, scores).mean(axis=0)

@@ -88,7 +88,7 @@ class _Part:
 
     def __init__(self, problem: Problem, start: int, stop: int) -> None:
         where = slice(start, stop)
-        self.design = problem.design.take(where)  # type: ignore[arg-type]
+        self.design = problem.design.take(where)
         self.target = problem.target[where]
         self.weights = None if problem.weights is None else problem.weights[where]
         self.fit_intercept = problem.fit_intercept

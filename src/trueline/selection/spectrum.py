@@ -19,7 +19,7 @@ is decomposed instead.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,21 +63,32 @@ class Spectrum:
 
     @classmethod
     def of(cls, problem: Problem, moments: Moments | None, smallest: float) -> Spectrum:
-        """Decompose; ``smallest`` is the least strength that will be asked for."""
-        n, d = problem.design.shape
-        if moments is None and n <= d:
-            return cls._from_kernel(problem)
+        """Decompose; ``smallest`` is the least strength that will be asked for.
+
+        Moments belong to tall data; without them the kernel is decomposed.
+        """
         if moments is None:
-            moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+            return cls._from_kernel(problem)
+        spectrum = cls.from_moments(moments, problem.fit_intercept)
+        if spectrum.resolves(smallest) or not isinstance(problem.design, DenseDesign):
+            return spectrum
+        mean = spectrum.x_mean if problem.fit_intercept else None
+        d = problem.n_features
+        _, sigma, right = np.linalg.svd(triangular_factor(problem, mean, np.ones(d), np.zeros(d)))
         about = moments if problem.fit_intercept else moments.about_zero()
+        return replace(spectrum, values=sigma**2, projected=right @ about.cross, directions=right.T)
+
+    @classmethod
+    def from_moments(cls, moments: Moments, fit_intercept: bool) -> Spectrum:
+        """Decompose the Gram matrix."""
+        about = moments if fit_intercept else moments.about_zero()
         values, Q = np.linalg.eigh(about.gram)
         values, Q = np.maximum(values[::-1], 0.0), Q[:, ::-1]
-        if d and smallest < 1e-10 * values[0] and isinstance(problem.design, DenseDesign):
-            mean = about.x_mean if problem.fit_intercept else None
-            R = triangular_factor(problem, mean, np.ones(d), np.zeros(d))
-            _, sigma, right = np.linalg.svd(R)
-            values, Q = sigma**2, right.T
         return cls(values, Q.T @ about.cross, Q, None, about.x_mean, about.y_mean)
+
+    def resolves(self, smallest: float) -> bool:
+        """Whether the least strength is above the rounding of the Gram matrix."""
+        return bool(smallest >= 1e-10 * self.values.max(initial=0.0))
 
     @classmethod
     def _from_kernel(cls, problem: Problem) -> Spectrum:
@@ -124,15 +135,18 @@ class Spectrum:
         with np.errstate(divide="ignore"):
             return np.where(total > 0, 1.0 / total, 0.0)
 
-    def coefficients(self, problem: Problem, alpha: float) -> tuple[Array, Array]:
-        """Coefficients and intercepts for a strength."""
-        shrunken = self.projected * self.inverse(np.array([alpha]))
+    def coefficients(self, problem: Problem, alphas: Array) -> tuple[Array, Array]:
+        """Coefficients (d, k, number of alphas) and intercepts (k, number of alphas)."""
+        r, k = self.projected.shape
+        shrunken = self.projected[:, :, None] * self.inverse(alphas)[:, None, :]
+        flat = shrunken.reshape(r, -1)
         if self.directions is not None:
-            W = self.directions @ shrunken
+            W = self.directions @ flat
         else:
             assert self.rows is not None
-            dual = self.rows @ shrunken  # w = V^T (V V^T + alpha)^{-1} y~
+            dual = self.rows @ flat  # w = V^T (V V^T + alpha)^{-1} y~
             if problem.weights is not None:
                 dual *= np.sqrt(problem.weights)[:, None]
             W = problem.design.rmatvec(dual) - np.outer(self.x_mean, dual.sum(axis=0))
-        return W, self.y_mean - self.x_mean @ W
+        b = np.repeat(self.y_mean, len(alphas)) - self.x_mean @ W
+        return W.reshape(-1, k, len(alphas)), b.reshape(k, len(alphas))

@@ -80,7 +80,8 @@ def target_gap(problem: Problem, tol: float) -> float:
 def make_prover(problem: Problem) -> Prover:
     """The prover of a fit.
 
-    Where a quadratic problem has few columns the Hessian is factored so that the gap is nearly exact (1/2 g^T H^{-1} g). The factor serves the proof alone. Where
+    Where a quadratic problem has few columns the Hessian is factored so that the gap is nearly
+    exact (1/2 g^T H^{-1} g). The factor serves the proof alone. Where
     the rank is deficient the proof is about the row space, in which the solvers stay.
     """
     penalty, d = problem.penalty, problem.n_features

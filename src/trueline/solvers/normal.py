@@ -27,6 +27,7 @@ __all__ = [
     "NormalFactor",
     "factor_normal_equations",
     "factor_spectrum",
+    "left_out_growth",
     "orthogonal_complement",
     "power_of_two_scale",
     "project",
@@ -134,19 +135,33 @@ def factor_spectrum(moments: Moments, curvature: Array) -> NormalFactor:
     keep = values > 4 * noise
     basis = scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
     lowest = float(values[keep].min(initial=np.inf))
+    # Columns below the noise may be constant or not: the moments cannot tell.
+    left_out = 1.0
     if not keep.all():
         space = np.zeros_like(basis)
         space[alive] = vectors[alive][:, keep] / scale[alive, None]
         basis = project(basis, space)
+        if not (diagonal[~alive] > 0).any():
+            grown = left_out_growth(basis, scale, np.sqrt(values[keep]))
+            left_out = min(1.0, float(np.sqrt(20 * noise * d)) * grown)
     return NormalFactor(
         basis=basis,
         coercivity=_coercivity(moments, hessian, scale, basis),
         scale=scale,
         diagonal_coercivity=lowest - 2 * noise if keep.all() else 0.0,
         condition=float(np.sqrt(values.max(initial=1.0) / lowest)) if keep.any() else 1.0,
-        # Columns below the noise may be constant or not: the moments cannot tell.
-        left_out=1.0 if (diagonal[~alive] > 0).any() else float(np.sqrt(20 * noise * d)),
+        left_out=left_out,
     )
+
+
+def left_out_growth(basis: Array, scale: Array, singular: Array) -> float:
+    """How much larger than the dropped singular values the part outside of the basis may be.
+
+    With X_c T = U diag(singular) V^T + (dropped), the basis T V / singular leaves out what was
+    dropped. Projected, it leans into the dropped directions, and undoing that takes a multiple.
+    """
+    alive = scale > 0
+    return 1.0 + float(np.linalg.norm(basis[alive] / scale[alive, None] * singular))
 
 
 def project(vectors: Array, space: Array) -> Array:

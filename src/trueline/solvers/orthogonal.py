@@ -24,7 +24,7 @@ from scipy.linalg import qr, solve_triangular
 
 from trueline.certificates.verify import coercivity
 from trueline.problem import Problem
-from trueline.solvers.normal import power_of_two_scale, project
+from trueline.solvers.normal import left_out_growth, power_of_two_scale, project
 from trueline.threads import run_strands
 
 __all__ = ["RowFactor", "factor_rows", "rank_tolerance", "triangular_factor"]
@@ -93,7 +93,7 @@ def triangular_factor(
 
     def work(strand: Array) -> Array:
         R = np.zeros((0, width))
-        part = design if count == 1 else design.take(slice(strand[0], strand[-1] + 1))  # type: ignore[arg-type]
+        part = design if count == 1 else design.take(slice(strand[0], strand[-1] + 1))
         weight = weights if weights is None else weights[strand]
         for where, block in part.blocks(rows):
             V = np.ones((len(block), width))
@@ -150,7 +150,10 @@ def factor_rows(
         own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
     )
     own = np.asarray(np.linalg.svd(own_units, compute_uv=False)[: min(n, d)], dtype=np.float64)
-    left_out = 0.0 if rank == d else 8 * tolerance * float(np.sqrt(d))
+    left_out = 0.0
+    if rank < d:
+        grown = left_out_growth(basis, scale, singular[:rank])
+        left_out = 8 * tolerance * float(np.sqrt(d)) * grown
     return RowFactor(basis, 0.9 * proven, rank, singular, scale, own, left_out)
 
 
