@@ -18,7 +18,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.verify import Check, Verification
+from trueline.certificates.verify import Verification
 from trueline.design import as_design
 from trueline.estimators.callbacks import CallbackSupport, fit_with_callbacks, watch
 from trueline.estimators.report import Explanation
@@ -33,7 +33,7 @@ from trueline.solvers.loop import Monitor
 from trueline.solvers.quadratic import evidence_from_moments, evidence_from_rows
 from trueline.trace import Trace
 
-__all__ = ["LinearEstimator", "LinearRegressorBase"]
+__all__ = ["LinearEstimator", "LinearRegressorBase", "build_problem"]
 
 Array = NDArray[np.float64]
 
@@ -397,5 +397,3 @@ def build_problem(
     loss.check_target(Y)
     return Problem(as_design(X), Y, loss, penalty, fit_intercept, weights)
 
-
-__all__ += ["Check", "build_problem"]
