@@ -1,0 +1,232 @@
+"""Who may watch a fit: scikit-learn's callbacks, a progress bar, a trace, a clock."""
+
+import io
+import warnings
+
+import numpy as np
+import pytest
+import rich
+from rich.console import Console
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge as TheirRidge
+
+import trueline
+from trueline import LinearRegressor, PolynomialRegression, RidgeCV
+
+callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 brings callbacks")
+
+ITERATIVE = ["conjugate_gradient", "lsmr", "gradient_descent", "proximal_gradient"]
+SLOW = {"solver": "gradient_descent", "tol": 1e-12}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5)) * [1.0, 2.0, 3.0, 4.0, 5.0]
+    return X, X @ rng.standard_normal(5) + rng.standard_normal(60)
+
+
+class Recorder:
+    """Writes down what it hears; may ask to stop, or fail, at the end of an iteration."""
+
+    def __init__(self, stop_at=None, fail_at=None):
+        self.heard, self.stop_at, self.fail_at = [], stop_at, fail_at
+
+    def setup(self, estimator, context):
+        self.heard.append("setup")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.heard.append(f"begin {context.task_name}")
+
+    def on_fit_task_end(self, estimator, context):
+        self.heard.append(f"end {context.task_name}")
+        count = self.heard.count("end iteration")
+        if context.task_name == "iteration" and count == self.fail_at:
+            raise ZeroDivisionError("the callback is broken")
+        return count == self.stop_at
+
+    def teardown(self, estimator, context):
+        self.heard.append("teardown")
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_a_callback_hears_every_iteration(solver, rows):
+    recorder = Recorder()
+    model = LinearRegressor(solver=solver).set_callbacks(recorder).fit(*rows)
+    iteration = ["begin iteration", "end iteration"]
+    assert model.n_iter_ > 0
+    assert recorder.heard == [
+        *["setup", "begin fit"],
+        *iteration * model.n_iter_,
+        *["end fit", "teardown"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearRegressor(solver="cholesky"),
+        trueline.LinearRegression(),
+        trueline.Ridge(),
+        RidgeCV(),
+        RidgeCV(cv=3),
+        PolynomialRegression(),
+    ],
+    ids=repr,
+)
+def test_a_direct_solver_has_no_iterations_to_tell(model, rows):
+    recorder = Recorder()
+    model.set_callbacks(recorder).fit(*rows)
+    model.set_callbacks()
+    assert recorder.heard == ["setup", "begin fit", "end fit", "teardown"]
+
+
+def test_watching_does_not_change_the_answer(rows):
+    alone = LinearRegressor(solver="conjugate_gradient").fit(*rows)
+    watched = LinearRegressor(solver="conjugate_gradient", trace=True)
+    watched.set_callbacks(Recorder()).fit(*rows)
+    np.testing.assert_allclose(watched.coef_, alone.coef_, rtol=1e-5)
+
+
+def test_a_callback_can_stop_the_fit(rows):
+    recorder = Recorder(stop_at=3)
+    model = LinearRegressor(**SLOW).set_callbacks(recorder)
+    with pytest.warns(ConvergenceWarning, match="a callback asked to stop"):
+        model.fit(*rows)
+    assert model.n_iter_ == recorder.heard.count("end iteration") == 3
+    assert recorder.heard[-2:] == ["end fit", "teardown"]
+    assert model.certificate_.gap > 0
+    assert model.verify(*rows)
+
+
+def test_all_callbacks_hear_of_the_iteration_that_was_the_last(rows):
+    first, second = Recorder(stop_at=2), Recorder()
+    with pytest.warns(ConvergenceWarning):
+        LinearRegressor(**SLOW).set_callbacks(first, second).fit(*rows)
+    assert first.heard == second.heard
+
+
+def test_a_callback_that_fails_is_torn_down(rows):
+    broken, bystander = Recorder(fail_at=2), Recorder()
+    model = LinearRegressor(**SLOW).set_callbacks(broken, bystander)
+    with pytest.raises(ZeroDivisionError, match="the callback is broken"):
+        model.fit(*rows)
+    for recorder in (broken, bystander):
+        assert recorder.heard.count("teardown") == 1
+        assert recorder.heard[-1] == "teardown"
+
+
+@pytest.mark.parametrize("name", ["LinearRegressor", "RidgeCV", "PolynomialRegression", "Ridge"])
+def test_data_that_cannot_be_fitted_leave_nothing_set_up(name, rows):
+    X, y = rows
+    recorder = Recorder()
+    model = getattr(trueline, name)().set_callbacks(recorder)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.where(X > 8, np.nan, X), y)
+    assert recorder.heard.count("setup") == recorder.heard.count("teardown")
+
+
+def test_the_model_can_be_fitted_again_after_a_failure(rows):
+    model = LinearRegressor(**SLOW).set_callbacks(Recorder(fail_at=1))
+    with pytest.raises(ZeroDivisionError):
+        model.fit(*rows)
+    recorder = Recorder()
+    model.set_params(tol=1e-6).set_callbacks(recorder).fit(*rows)
+    assert recorder.heard[0] == "setup"
+    assert recorder.heard[-1] == "teardown"
+
+
+def test_callbacks_can_be_taken_off_again(rows):
+    recorder = Recorder()
+    LinearRegressor(solver="lsmr").set_callbacks(recorder).set_callbacks().fit(*rows)
+    assert recorder.heard == []
+
+
+def test_what_is_no_callback_is_refused():
+    with pytest.raises(TypeError, match="FitCallback"):
+        LinearRegressor().set_callbacks(print)
+
+
+@pytest.fixture
+def screen(monkeypatch):
+    """What rich draws."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    monkeypatch.setattr(rich, "get_console", lambda: console)
+    monkeypatch.setattr("rich.progress.get_console", lambda: console)
+    return console.file
+
+
+@pytest.mark.parametrize("solver", ["conjugate_gradient", "cholesky"])
+def test_the_progress_bar_of_scikit_learn(solver, rows, screen):
+    model = LinearRegressor(solver=solver).set_callbacks(callback.ProgressBar()).fit(*rows)
+    assert "LinearRegressor" in screen.getvalue()
+    assert model.verify(*rows)
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_progress_draws_objective_and_gap(solver, rows, screen):
+    model = LinearRegressor(solver=solver, progress=True).fit(*rows)
+    assert f"iteration {model.n_iter_}  objective" in screen.getvalue()
+    assert "gap" in screen.getvalue()
+
+
+def test_progress_is_put_away_after_a_failure(rows, screen):
+    model = LinearRegressor(**SLOW, progress=True).set_callbacks(Recorder(fail_at=1))
+    with pytest.raises(ZeroDivisionError):
+        model.fit(*rows)
+    LinearRegressor(solver="lsmr", progress=True).fit(*rows)  # only one bar can live at a time
+
+
+def test_nothing_is_drawn_unless_asked_for(rows, screen, capfd):
+    LinearRegressor(solver="lsmr").fit(*rows)
+    assert screen.getvalue() == ""
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_a_trace_holds_every_iteration_from_the_start(solver, rows):
+    model = LinearRegressor(solver=solver, trace=True).fit(*rows)
+    trace = model.trace_
+    np.testing.assert_array_equal(trace["iteration"], np.arange(model.n_iter_ + 1))
+    assert np.isfinite(trace["objective"]).all()
+    assert (np.diff(trace["seconds"]) >= 0).all()
+    assert trace["gap"][-1] < trace["gap"][0]
+    objective = model.certificate_.objective
+    assert (trace["objective"] >= objective * (1 - 1e-12)).all()
+    assert trace["objective"][-1] == pytest.approx(objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_there_is_no_trace_unless_asked_for(solver, rows):
+    assert len(LinearRegressor(solver=solver).fit(*rows).trace_) == 0
+
+
+def test_no_time_at_all_is_one_iteration(rows):
+    model = LinearRegressor(**SLOW, time_limit=0.0)
+    with pytest.warns(ConvergenceWarning, match="the time limit was reached"):
+        model.fit(*rows)
+    assert model.n_iter_ == 1
+    assert model.verify(*rows)
+
+
+def test_a_limit_that_is_not_reached_changes_nothing(rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        limited = LinearRegressor(solver="lsmr", time_limit=600.0).fit(*rows)
+    free = LinearRegressor(solver="lsmr").fit(*rows)
+    np.testing.assert_array_equal(limited.coef_, free.coef_)
+
+
+def test_callbacks_of_a_grid_search_reach_the_models_in_it(rows):
+    from sklearn.model_selection import GridSearchCV
+
+    class Everywhere(Recorder):
+        max_propagation_depth = None
+
+    search = GridSearchCV(LinearRegressor(solver="lsmr"), {"alpha": [1.0, 2.0]}, cv=2)
+    theirs = GridSearchCV(TheirRidge(), {"alpha": [1.0, 2.0]}, cv=2).fit(*rows)
+    recorder = Everywhere()
+    search.set_callbacks(recorder).fit(*rows)
+    assert search.best_params_ == theirs.best_params_
+    assert "end iteration" in recorder.heard
+    assert recorder.heard.count("setup") == recorder.heard.count("teardown") == 1
