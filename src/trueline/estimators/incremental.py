@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.scaling import exponents_of
@@ -53,6 +53,8 @@ class IncrementalRegressor(GaussianRegressor):
                 "moments of its rows, so that none can be added. Fit with solver='cholesky', or "
                 "start with partial_fit on a new model."
             )
+        if not first:
+            _check_feature_names(self, X, reset=False)
         problem, X, y = self._validated_problem(X, y, sample_weight, reset=first)
         if not first:
             self._check_batch(X, problem.n_targets)
@@ -142,7 +144,8 @@ class IncrementalRegressor(GaussianRegressor):
         merged.n_features_in_ = self.n_features_in_
         if names[0] is not None:
             merged.feature_names_in_ = names[0]
-        merged._fit_moments(self.moments_ + other.moments_, self.coef_.dtype, self._y_ndim())
+        dtype = np.result_type(self.coef_, other.coef_)
+        merged._fit_moments(self.moments_ + other.moments_, dtype, self._y_ndim())
         return merged
 
     def __add__(self, other: Any) -> Any:

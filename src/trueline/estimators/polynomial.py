@@ -13,12 +13,14 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trueline.estimators.base import LinearRegressorBase, build_problem
+from trueline.estimators.callbacks import fit_with_callbacks, watch
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty
 from trueline.planner import make_plan
 from trueline.precision import residual_doubled, two_product, two_sum
 from trueline.problem import Problem
 from trueline.solvers.qr import solve_by_rows
+from trueline.trace import Trace
 
 __all__ = ["PolynomialRegression"]
 
@@ -95,6 +97,9 @@ class PolynomialRegression(LinearRegressorBase):
         powers = self._powers(X)[0]
         return build_problem(powers, Y, weights, Squared(), NoPenalty(), self.fit_intercept)
 
+    def _solver_name(self) -> str:
+        return "qr"  # only the rows themselves have the digits of the powers
+
     def _powers(self, X: Any) -> tuple[Array, Array]:
         with np.errstate(over="ignore", invalid="ignore"):
             hi, lo = powers_doubled(np.asarray(X, dtype=np.float64), self.degree)
@@ -106,6 +111,7 @@ class PolynomialRegression(LinearRegressorBase):
             )
         return hi, lo
 
+    @fit_with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the polynomial.
 
@@ -128,10 +134,11 @@ class PolynomialRegression(LinearRegressorBase):
         Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
         hi, lo = self._powers(X)
         problem = build_problem(hi, Y, weights, Squared(), NoPenalty(), self.fit_intercept)
-        plan = make_plan(problem, "qr")
-        start = time.perf_counter()
-        solution = solve_by_rows(problem, "qr", X_low=lo)
-        solution.seconds = time.perf_counter() - start
+        plan = make_plan(problem, self._solver_name())
+        with watch(self, Trace()):
+            start = time.perf_counter()
+            solution = solve_by_rows(problem, "qr", X_low=lo)
+            solution.seconds = time.perf_counter() - start
         self._store(problem, plan, solution, X.dtype, y.ndim)
         self.rank_ = solution.rank
         return self

@@ -169,7 +169,7 @@ class Ridge(IncrementalRegressor):
     def prior_variance_(self) -> Any:
         """tau^2 = sigma^2 / alpha: how widely the prior lets coefficients vary."""
         alpha = np.asarray(self.alpha, dtype=float)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             variance = np.divide(self.noise_variance(), alpha)
         return float(variance) if variance.ndim == 0 else variance
 
@@ -211,4 +211,6 @@ class Ridge(IncrementalRegressor):
             self.solver_ = self.solver
 
     def _options(self) -> Options:
-        return Options(tol=(self.tol / 100) ** 2, max_iter=self.max_iter, random_state=self.random_state)
+        return Options(
+            tol=(self.tol / 100) ** 2, max_iter=self.max_iter, random_state=self.random_state
+        )
