@@ -9,14 +9,12 @@ from itertools import product
 
 import numpy as np
 
-from exact import fractions
-
 HALF = Fraction(1, 2)
 
 
 def column(values):
     """A list of fractions."""
-    return list(fractions(np.asarray(values, dtype=float)).ravel())
+    return [Fraction(value) for value in np.asarray(values, dtype=float).ravel().tolist()]
 
 
 def solve(A, c):
@@ -117,7 +115,7 @@ class Quadratic:
         return HALF * sum(a * b for a, b in zip(x, c, strict=True))
 
     def nonnegative_minimum(self):
-        """The least objective over w >= 0, by trying every set of free coefficients.
+        """The least objective over w >= 0 and where it is, by trying every set of free coefficients.
 
         A face on which the minimiser is not unique can be left out: along the undetermined
         direction some smaller face is reached.
@@ -134,5 +132,5 @@ class Quadratic:
                 v[j] = x[place]
             if all(value >= 0 for value in v[: self.d]):
                 value = self.value(v)
-                best = value if best is None else min(best, value)
+                best = (value, v) if best is None or value < best[0] else best
         return best

@@ -82,7 +82,31 @@ def quadratic_gap(
     total_weight: float,
     nonnegative_coef: Array | None = None,
 ) -> Array:
-    """The bound of the module's text per target, rounding included."""
+    """The bound of the module's text per target, rounding included; infinite if it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        bound = _quadratic_gap(
+            gradient,
+            gradient_rounding,
+            intercept_gradient,
+            intercept_rounding,
+            basis,
+            coercivity,
+            total_weight,
+            nonnegative_coef,
+        )
+    return np.where(np.isnan(bound), np.inf, bound)
+
+
+def _quadratic_gap(
+    gradient: Array,
+    gradient_rounding: Array,
+    intercept_gradient: Array,
+    intercept_rounding: Array,
+    basis: Array,
+    coercivity: float,
+    total_weight: float,
+    nonnegative_coef: Array | None,
+) -> Array:
     off = np.abs(intercept_gradient) + intercept_rounding
     intercept_part = 0.5 * off**2 / total_weight
     if nonnegative_coef is not None:

@@ -164,6 +164,8 @@ class _Rows:
             self.row_terms = max(self.row_terms, terms)
         if not (np.isfinite(certificate.coef).all() and np.isfinite(certificate.intercept).all()):
             return "coefficients not finite"
+        if not certificate.fit_intercept and certificate.intercept.any():
+            return "an intercept where there is none"
         return None
 
 
@@ -260,7 +262,7 @@ def _check_quadratic(certificate: Certificate, rows: _Rows) -> list[Check]:
     if nonnegative:
         least = float(certificate.coef.min(initial=0.0))
         checks.append(Check("coefficients", ">= 0", f"{least:.3g}", least >= 0))
-    right_shape = basis.ndim in (1, 2) and len(basis) == rows.d
+    right_shape = basis.ndim in (1, 2) and len(basis) == rows.d and bool(np.isfinite(basis).all())
     if not suited or not right_shape or (nonnegative and basis.ndim == 2):
         return [*checks, Check("basis", f"{rows.d} rows", f"shape {basis.shape}", False)]
     # A near perfect fit needs no bound: the objective is not negative, and was checked.
@@ -282,7 +284,7 @@ def _check_quadratic(certificate: Certificate, rows: _Rows) -> list[Check]:
         allowed = float(certificate.witness.get("left_out", 0.0))
         effect = _left_out(rows, certificate.fit_intercept, basis, curvature.min(axis=1))
         found = f"effect {effect:.2g} of all"
-        holds = effect <= allowed <= _LEFT_OUT
+        holds = effect <= min(allowed, _LEFT_OUT)
         checks.append(Check("directions left out", f"<= {allowed:.2g}", found, holds))
     gap = np.inf
     for gradient in (_gradient_double, _gradient_doubled):

@@ -39,6 +39,8 @@ Array = NDArray[np.float64]
 
 # Solvers whose sums become non-finite if any number is.
 _SUMS_TELL = {"cholesky", "active_set"}
+# Magnitudes beyond this need other units to be squared; rows without weight do without them.
+_LARGE = 1e100
 
 
 class LinearEstimator(CallbackSupport, BaseEstimator):
@@ -108,7 +110,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     ) -> Solution:
         """Run first; sums of squares out of range tell of NaN, infinity or extreme scales."""
         try:
-            solution = execute(problem, plan, self._options(), monitor, moments)
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                solution = execute(problem, plan, self._options(), monitor, moments)
         except FloatingPointError:
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
             return self._run_scaled(problem, plan, monitor)
@@ -248,6 +251,8 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
             X, y = check_X_y(X, y, estimator=self, **arguments)
         weights = self._weights(sample_weight, X)
         Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
+        if weights is not None and not weights.all():
+            return self._problem(*_without_idle_extremes(X, Y, weights), weights), X, y
         return self._problem(X, Y, weights), X, y
 
     @fit_with_callbacks
@@ -286,7 +291,7 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         W, b = solution.coef, solution.intercept
         proof = solution.proof
         if dtype == np.float32:
-            W, b = W.astype(np.float32), b.astype(np.float32)
+            W, b = _in_single_precision(problem, W, b)
             proof = self._certify_rounded(problem, solution, W, b)
         single = y_ndim == 1 or (not self._keeps_single_target and W.shape[1] == 1)
         self.coef_ = W[:, 0].copy() if single else np.ascontiguousarray(W.T)
@@ -388,6 +393,58 @@ def _is_plain(X: Any, y: Any) -> bool:
         and y.size >= 1
         and np.isfinite(y).all()
     )
+
+
+def _without_idle_extremes(X: Any, Y: Array, weights: Array) -> tuple[Any, Array]:
+    """X and Y with zeros in rows of weight zero whose squares would overflow.
+
+    These rows do not count, whatever they hold; NaN and infinity are left to be complained about.
+    """
+    idle = np.flatnonzero(weights == 0)
+    Y_idle = Y[idle]
+    beyond = (np.abs(Y_idle) > _LARGE) & np.isfinite(Y_idle)
+    if beyond.any():
+        Y = Y.copy()
+        Y[idle] = np.where(beyond, 0.0, Y_idle)
+    if X.dtype != np.float64:
+        return X, Y
+    if sp.issparse(X):
+        X = X.tocsr()
+        X_idle = X[idle]
+        if ((np.abs(X_idle.data) > _LARGE) & np.isfinite(X_idle.data)).any():
+            X = X.copy()
+            of_idle = np.repeat(weights == 0, np.diff(X.indptr))
+            X.data[of_idle & (np.abs(X.data) > _LARGE) & np.isfinite(X.data)] = 0.0
+        return X, Y
+    X_idle = X[idle]
+    beyond = (np.abs(X_idle) > _LARGE) & np.isfinite(X_idle)
+    if beyond.any():
+        X = X.copy()
+        X[idle] = np.where(beyond, 0.0, X_idle)
+    return X, Y
+
+
+def _in_single_precision(
+    problem: Any, W: Array, b: Array
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Coefficients as float32, unless that would change the fit by more than a last digit."""
+    with np.errstate(over="ignore", under="ignore"):
+        single, level = W.astype(np.float32), b.astype(np.float32)
+    # Infinity, or fewer digits than single precision has: out of its range.
+    lost, lost_level = np.abs(W - single) > 1e-6 * np.abs(W), np.abs(b - level) > 1e-6 * np.abs(b)
+    if lost.any() or lost_level.any():
+        if isinstance(problem, Problem):
+            x_size, y_size = problem.design.column_largest(), np.abs(problem.target).max(axis=0)
+        else:
+            x_size, y_size = np.sqrt(problem.moments.x_size), np.sqrt(problem.moments.y_size)
+        matters = lost & (np.abs(W) * x_size[:, None] > 1e-6 * y_size)
+        if matters.any() or (lost_level & (np.abs(b) > 1e-6 * y_size)).any():
+            raise ValueError(
+                "The coefficients of these data are too large or too small for single precision, "
+                "in which X was given. Give X as float64, or divide the columns or the target by a "
+                "power of ten."
+            )
+    return single, level
 
 
 def build_problem(

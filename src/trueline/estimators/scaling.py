@@ -99,8 +99,9 @@ def unscaled(solution: Solution, e: Array, f: Array) -> Solution:
         "target_exponent": f.astype(np.float64),
     }
     solution.certificate = replace(certificate, witness=witness)
-    W = np.ldexp(solution.coef, e[:, None] - f)
-    b = np.ldexp(solution.intercept, -f)
+    with np.errstate(over="ignore", under="ignore"):
+        W = np.ldexp(solution.coef, e[:, None] - f)
+        b = np.ldexp(solution.intercept, -f)
     tiny = np.finfo(np.float64).tiny
     lost = (solution.coef != 0) & (np.abs(W) < tiny)
     if lost.any() or not (np.isfinite(W).all() and np.isfinite(b).all()):

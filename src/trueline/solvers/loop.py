@@ -97,6 +97,7 @@ class Iteration(ABC):
         """Evaluate objective and gap at the current point."""
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite ends as DIVERGED
 def run(
     iteration: Iteration,
     monitor: Monitor,
