@@ -1,0 +1,226 @@
+"""Explanations: the plan before a fit, what happened and the proof after it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from trueline import LinearRegression, LinearRegressor, PolynomialRegression, Ridge, RidgeCV
+from trueline.errors import PairingError
+from trueline.solvers.registry import SOLVERS
+
+MODELS = [
+    LinearRegression(),
+    LinearRegression(positive=True),
+    Ridge(),
+    RidgeCV(),
+    PolynomialRegression(degree=3),
+    LinearRegressor("huber", "elastic_net"),
+]
+COLUMNS = ["solver", "flops", "passes", "memory", "seconds", "verdict"]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3))
+    return X, X @ [1.0, -2.0, 0.5] + rng.standard_normal(50)
+
+
+def chosen(explanation):
+    """The solver that the table marks; there must be exactly one."""
+    (row,) = [row for row in explanation.table() if row["verdict"] == "chosen"]
+    return row["solver"]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_the_plan_before_a_fit_is_the_one_that_is_carried_out(model, rows):
+    before = model.explain(*rows)
+    after = model.fit(*rows).explain()
+    assert chosen(before) == chosen(after) == model.solver_
+    assert before.table() == after.table()
+    if not isinstance(model, RidgeCV):  # its strength is not known before
+        assert before.plan == after.plan
+        assert str(after).startswith(str(before))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_planning_is_not_fitting(model, rows):
+    fresh = clone(model)
+    before = dict(vars(fresh))
+    fresh.explain(*rows)
+    assert vars(fresh) == before
+    with pytest.raises(NotFittedError):
+        fresh.explain()
+
+
+def test_planning_leaves_a_fitted_model_as_it_is(rows):
+    X, y = rows
+    model = Ridge().fit(X, y)
+    coef = model.coef_
+    model.explain(np.ones((9, 7)), np.ones(9))
+    assert model.coef_ is coef
+    assert model.n_features_in_ == 3
+
+
+def test_the_text_before_a_fit(rows):
+    X, y = rows
+    lines = str(Ridge(2.0).explain(X, y)).splitlines()
+    assert lines[0] == (
+        "minimise   sum_i [1/2 (z - y)^2] + alpha/2 ||w||^2,  z_i = x_i.w + b,  alpha = 2"
+    )
+    assert lines[1] == "data       50 rows x 3 columns, dense, 1 target"
+    assert lines[2].startswith("solver     cholesky: ")
+    assert lines[3] == "considered"
+    assert [line.split()[0] for line in lines[4:]] == list(SOLVERS)
+
+
+def test_the_text_after_a_fit(rows):
+    model = Ridge(2.0).fit(*rows)
+    text = str(model.explain())
+    assert "happened   cholesky, 1 iteration(s), " in text
+    assert "solved directly, to rounding" in text
+    assert "proof      " in text
+    assert model.certificate_.statement in text
+    assert repr(model.explain()) == text
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (LinearRegression(fit_intercept=False), "z_i = x_i.w,"),
+        (LinearRegression(positive=True), "w >= 0"),
+        (Ridge(3.0), "alpha = 3"),
+        (LinearRegressor("huber"), "delta = "),
+    ],
+    ids=repr,
+)
+def test_the_objective_names_what_was_asked_for(model, words, rows):
+    assert words in str(model.explain(*rows)).splitlines()[0] + ","
+
+
+def test_the_data_are_described():
+    X = sp.random_array((200, 30), density=0.1, rng=np.random.default_rng(0), format="csr")
+    text = str(Ridge().explain(X, np.ones((200, 2)), np.ones(200)))
+    assert "200 rows x 30 columns, sparse (0.1 filled), 2 targets" in text
+    assert "s_i [" in text
+
+
+def test_the_table_has_a_row_per_solver_with_estimates_or_a_reason(rows):
+    table = LinearRegressor(penalty="l1").explain(*rows).table()
+    assert [row["solver"] for row in table] == list(SOLVERS)
+    for row in table:
+        assert list(row) == COLUMNS
+        if row["seconds"] is None:
+            assert row["verdict"].startswith("needs ")
+        else:
+            assert row["flops"] > 0
+            assert row["memory"] > 0
+            assert row["verdict"] in ("chosen", "possible", "by name only")
+    assert next(r for r in table if r["solver"] == "cholesky")["verdict"] == (
+        "needs a quadratic penalty or none"
+    )
+
+
+def test_automatic_choice_is_the_cheapest_of_those_not_for_the_textbook(rows):
+    table = LinearRegression().explain(*rows).table()
+    open_ones = [row for row in table if row["verdict"] in ("chosen", "possible")]
+    assert min(open_ones, key=lambda row: row["seconds"])["verdict"] == "chosen"
+
+
+@pytest.mark.parametrize(
+    "solver", ["cholesky", "qr", "svd", "lsmr", "conjugate_gradient", "gradient_descent"]
+)
+def test_a_solver_asked_for_by_name_is_taken(solver, rows):
+    model = LinearRegressor(solver=solver, penalty="l2")
+    before = model.explain(*rows)
+    assert f"solver     {solver}: asked for by name" in str(before)
+    assert chosen(before) == model.fit(*rows).solver_ == solver
+    assert f"happened   {solver}, {model.n_iter_} iteration(s)" in str(model.explain())
+
+
+def test_names_of_scikit_learn_are_translated(rows):
+    assert chosen(Ridge(solver="lsqr").explain(*rows)) == "lsmr"
+    assert chosen(Ridge(solver="sag").explain(*rows)) == "conjugate_gradient"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "lacks", "works"),
+    [
+        (
+            {"penalty": "l1", "solver": "cholesky"},
+            "cannot minimise the squared loss with the l1 penalty: it needs a quadratic penalty",
+            "proximal_gradient",
+        ),
+        (
+            {"loss": "huber", "solver": "qr"},
+            "cannot minimise the huber loss with the l2 penalty: it needs squared loss",
+            "gradient_descent",
+        ),
+        (
+            {"positive": True, "solver": "svd"},
+            "it needs coefficients of either sign",
+            "active_set",
+        ),
+        (
+            {"solver": "active_set"},
+            "it needs nonnegative coefficients (positive=True)",
+            "cholesky",
+        ),
+        (
+            {"loss": "huber", "penalty": "l1", "solver": "lsmr"},
+            "it needs squared loss and a quadratic penalty or none",
+            "proximal_gradient",
+        ),
+    ],
+)
+def test_a_solver_that_cannot_says_what_is_missing_and_what_works(parameters, lacks, works, rows):
+    model = LinearRegressor(**parameters)
+    messages = []
+    for ask in (model.explain, model.fit):
+        with pytest.raises(PairingError) as caught:
+            ask(*rows)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert lacks in messages[0]
+    able = messages[0].partition("Solvers that can: ")[2].rstrip(".").split(", ")
+    assert works in able
+    for solver in able:
+        model.set_params(solver=solver).explain(*rows)  # what is recommended is accepted
+
+
+@pytest.mark.parametrize("model", [LinearRegression, Ridge, LinearRegressor])
+def test_a_solver_that_nobody_knows_is_refused_before_and_in_a_fit(model, rows):
+    for ask in (model(solver="magic").explain, model(solver="magic").fit):
+        with pytest.raises(ValueError, match="'solver' parameter .* Got 'magic' instead"):
+            ask(*rows)
+
+
+def test_a_plan_needs_a_target(rows):
+    with pytest.raises(ValueError, match=r"explain\(X, y\) needs the target y"):
+        Ridge().explain(rows[0])
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_plans_are_deterministic(model, rows):
+    X, y = rows
+    plans = {str(model.explain(X, y)) for _ in range(3)}
+    assert len(plans) == 1
+    other = np.random.default_rng(9).standard_normal(X.shape)
+    assert str(model.explain(other, y + 1.0)) in plans  # sizes decide, not the numbers
+
+
+def test_what_happened_to_dependent_columns_is_told(rows):
+    X, y = rows
+    model = LinearRegression().fit(np.hstack([X, X]), y)
+    assert model.rank_ == 3
+    assert "rank 3" in str(model.explain())
+
+
+def test_batches_are_explained(rows):
+    X, y = rows
+    model = LinearRegression().partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
+    text = str(model.explain())
+    assert "50 rows x 3 columns" in text
+    assert "from the moments of all batches" in text

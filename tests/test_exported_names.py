@@ -1,0 +1,89 @@
+"""The public names: these and no others, cheap to import, and described in the documentation."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sklearn.base import BaseEstimator
+
+import trueline
+
+DOCS = Path(__file__).parents[1] / "docs"
+ESTIMATORS = ["LinearRegression", "LinearRegressor", "PolynomialRegression", "Ridge", "RidgeCV"]
+HEAVY = ["numba", "matplotlib", "polars", "typer", "sklearn.linear_model"]
+
+
+def modules_after(statement):
+    """Names of the modules that a fresh interpreter has loaded after a statement."""
+    code = f"{statement}\nimport sys\nsys.stdout.write(' '.join(sys.modules))"
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
+    return set(finished.stdout.split())
+
+
+def test_the_public_names_are_these():
+    names = [*ESTIMATORS, "Certificate", "__version__", "load", "save"]
+    assert sorted(trueline.__all__) == sorted(names)
+    assert dir(trueline) == sorted(names)
+
+
+@pytest.mark.parametrize("name", trueline.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(trueline, name) is not None
+
+
+def test_the_estimators_are_all_there_are():
+    found = [name for name in trueline.__all__ if isinstance(getattr(trueline, name), type)]
+    found = [name for name in found if issubclass(getattr(trueline, name), BaseEstimator)]
+    assert sorted(found) == ESTIMATORS
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'trueline' has no attribute 'Lasso2'"):
+        trueline.Lasso2
+
+
+def test_a_star_import_brings_every_public_name():
+    namespace = {}
+    exec("from trueline import *", namespace)
+    assert set(trueline.__all__) <= set(namespace)
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    modules = modules_after("import trueline")
+    assert modules.isdisjoint([*HEAVY, "pandas", "numpy", "scipy", "sklearn"])
+
+
+def test_the_estimators_import_nothing_heavy_until_they_are_used():
+    # pandas is left out: scikit-learn itself imports it where it is installed.
+    assert modules_after("from trueline import *").isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_has_an_entry_in_the_reference(name):
+    reference = (DOCS / "api.rst").read_text()
+    section = reference.partition("\nEstimators\n")[2].partition("\nCertificates\n")[0]
+    assert f"\n   {name}\n" in section
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_has_a_row_in_every_table_of_features(name):
+    features = (DOCS / "features.rst").read_text()
+    section = features.partition("\nEvery estimator\n")[2].partition("\nAfter a fit\n")[0]
+    tables = section.split(".. list-table::")[1:]
+    assert len(tables) == 3
+    for table in tables:
+        rows = re.findall(r"^   \* - :class:`~trueline\.(\w+)`$", table, flags=re.MULTILINE)
+        assert rows.count(name) == 1
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_states_its_objective_and_shows_an_example(name):
+    documentation = getattr(trueline, name).__doc__
+    assert "sum_i s_i" in documentation
+    assert ">>> " in documentation
+    for parameter in getattr(trueline, name)().get_params():
+        assert re.search(rf"^    {parameter} : ", documentation, flags=re.MULTILINE)
