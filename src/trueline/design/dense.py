@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.blas import add_gram, symmetrised
 from trueline.design.base import Accuracy, Array, Design, SecondMoments
 from trueline.threads import run_strands
 
@@ -17,7 +18,8 @@ __all__ = ["DenseDesign"]
 _TINY_WORK = 8_000
 # Below this many multiplications one thread does it all: a thread pool would cost more.
 _SMALL_WORK = 2_000_000
-_BLOCK_BYTES = 1 << 20
+# A block, read once from memory, must stay in a level-2 cache of one megabyte.
+_BLOCK_BYTES = 3 << 18
 _KERNEL_ROWS = 512
 
 
@@ -87,36 +89,33 @@ class DenseDesign(Design):
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
         n, d = self.shape
         k = Y.shape[1]
-        rows = self._block_rows()
-        # The sums ride along as one more target that is constant.
-        plain = weights is None and shift is None and self.dtype == np.float64
+        # A few targets ride along as columns of the matrix, and so do the sums, as a column of
+        # ones: one product instead of two. Many targets would cost more than they save.
+        rides = k <= max(4, d // 8)
+        width = d + k + 1 if rides else d
+        rows = int(max(1, min(n, max(256, _BLOCK_BYTES // (8 * width)))))
 
         def work(strand: tuple[int, int]) -> tuple[Array, Array]:
-            gram = np.zeros((d, d))
-            cross = np.zeros((d, k + 1))
-            product = np.empty((d, d))
-            side = np.empty((rows, k + 1))
-            buffer = None if plain else np.empty((rows, d))
+            gram, cross = np.zeros((width, width)), np.zeros((d, k + 1))
+            buffer, side = np.empty((rows, width)), np.empty((rows, k + 1))
             for start in range(*strand, rows):
-                stop = min(start + rows, strand[1])
-                m = stop - start
-                block = self.X[start:stop]
-                beside = side[:m]
-                beside[:, :k] = Y[start:stop]
+                where = slice(start, min(start + rows, strand[1]))
+                m = where.stop - start
+                block, beside = buffer[:m], buffer[:m, d:] if rides else side[:m]
+                if shift is None:
+                    block[:, :d] = self.X[where]
+                else:
+                    np.subtract(self.X[where], shift, out=block[:, :d])
+                beside[:, :k] = Y[where]
                 beside[:, k] = 1.0
-                if buffer is not None:
-                    if shift is None:
-                        buffer[:m] = block
-                    else:
-                        np.subtract(block, shift, out=buffer[:m])
-                    block = buffer[:m]
-                    if weights is not None:
-                        root = np.sqrt(weights[start:stop])[:, None]
-                        block *= root
+                if weights is not None:
+                    root = np.sqrt(weights[where])[:, None]
+                    block *= root
+                    if not rides:
                         beside *= root
-                np.matmul(block.T, block, out=product)  # NumPy recognises A^T A: one syrk
-                gram += product
-                cross += block.T @ beside
+                add_gram(block, gram)
+                if not rides:
+                    cross += block.T @ beside
             return gram, cross
 
         multiplications = n * d * (d + k)
@@ -125,11 +124,14 @@ class DenseDesign(Design):
             parts = [work(strands[0])]
         else:
             parts = run_strands(work, strands)
-        gram = _fold([part[0] for part in parts])
-        cross = _fold([part[1] for part in parts])
+        whole = symmetrised(_fold([part[0] for part in parts]))
+        gram = np.ascontiguousarray(whole[:d, :d])
+        cross = whole[:d, d:] if rides else _fold([part[1] for part in parts])
         longest = max(stop - start for start, stop in strands)
         terms = min(rows, longest) + -(-longest // rows) + len(strands)
-        return SecondMoments(cross[:, k].copy(), gram, cross[:, :k], gram.diagonal().copy(), terms)
+        return SecondMoments(
+            cross[:, k].copy(), gram, cross[:, :k].copy(), gram.diagonal().copy(), terms
+        )
 
     def kernel(self, weights: Array | None, shift: Array | None) -> Array:
         V = self.X.astype(np.float64, copy=False)
