@@ -113,7 +113,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 solution = execute(problem, plan, self._options(), monitor, moments)
         except FloatingPointError:
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            with np.errstate(invalid="ignore"):  # infinities of both signs
+                assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
             return self._run_scaled(problem, plan, monitor)
         moments = solution.moments
         if moments is None or moments.is_ordinary() or exponents_of(problem) is None:
@@ -126,7 +127,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if exponents is None:
             return execute(problem, plan, self._options(), monitor)
         scaled = rescaled(problem, *exponents)
-        return unscaled(execute(scaled, plan, self._options(), monitor), *exponents)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # a scaled strength
+            return unscaled(execute(scaled, plan, self._options(), monitor), *exponents)
 
     def _warn(self, solution: Solution) -> None:
         certificate = solution.certificate
@@ -424,9 +426,7 @@ def _without_idle_extremes(X: Any, Y: Array, weights: Array) -> tuple[Any, Array
     return X, Y
 
 
-def _in_single_precision(
-    problem: Any, W: Array, b: Array
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any], NDArray[Any]]:
     """Coefficients as float32, unless that would change the fit by more than a last digit."""
     with np.errstate(over="ignore", under="ignore"):
         single, level = W.astype(np.float32), b.astype(np.float32)
@@ -453,4 +453,3 @@ def build_problem(
     """A problem from validated arrays."""
     loss.check_target(Y)
     return Problem(as_design(X), Y, loss, penalty, fit_intercept, weights)
-

@@ -49,8 +49,8 @@ class IncrementalRegressor(GaussianRegressor):
         first = not hasattr(self, "moments_")
         if first and hasattr(self, "coef_"):
             raise ValueError(
-                f"This {type(self).__name__} was fitted by solver_={self.solver_!r}, which keeps no "
-                "moments of its rows, so that none can be added. Fit with solver='cholesky', or "
+                f"This {type(self).__name__} was fitted by solver_={self.solver_!r}, which keeps "
+                "no moments of its rows, so that none can be added. Fit with solver='cholesky', or "
                 "start with partial_fit on a new model."
             )
         if not first:

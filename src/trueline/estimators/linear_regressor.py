@@ -148,6 +148,12 @@ class LinearRegressor(LinearRegressorBase):
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         alpha = np.asarray(self.alpha, dtype=np.float64)
+        d, k = X.shape[1], Y.shape[1]
+        if alpha.shape not in ((), (1,), (k,), (1, 1), (1, k), (d, 1), (d, k)):
+            raise ValueError(
+                f"alpha has the shape {alpha.shape}: give one number, one per target (shape "
+                f"({k},)), one per coefficient (shape ({d}, 1)) or both (shape ({d}, {k}))."
+            )
         strength: Any = float(alpha) if alpha.ndim == 0 else alpha
         penalty = as_penalty(self.penalty, strength, l1_ratio=self.l1_ratio)
         if self.positive and not isinstance(penalty, NonNegative):

@@ -111,6 +111,21 @@ class PolynomialRegression(LinearRegressorBase):
             )
         return hi, lo
 
+    def _check_range(self, powers: Array, Y: Array) -> None:
+        """Refuse data whose squares vanish or overflow."""
+        largest = np.abs(powers).max(axis=0).reshape(-1, self.degree)
+        if ((largest[:, :1] > 0) & (largest < 1e-150)).any():
+            raise ValueError(
+                f"Powers up to degree {self.degree} of these values vanish when squared in double "
+                "precision: multiply x by a power of ten."
+            )
+        targets = np.abs(Y).max(axis=0)
+        if ((targets > 1e150) | ((targets > 0) & (targets < 1e-150))).any():
+            raise ValueError(
+                "The squares of the target overflow or vanish in double precision: multiply it by "
+                "a power of ten."
+            )
+
     @fit_with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the polynomial.
@@ -133,6 +148,7 @@ class PolynomialRegression(LinearRegressorBase):
         weights = self._weights(sample_weight, X)
         Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
         hi, lo = self._powers(X)
+        self._check_range(hi, Y)
         problem = build_problem(hi, Y, weights, Squared(), NoPenalty(), self.fit_intercept)
         plan = make_plan(problem, self._solver_name())
         with watch(self, Trace()):

@@ -27,6 +27,7 @@ from sklearn.utils.metadata_routing import (
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.gaussian import GaussianRegressor
+from trueline.estimators.scaling import exponents_of
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty, Penalty
@@ -150,7 +151,10 @@ class RidgeCV(GaussianRegressor):
         else:
             for i, alpha in enumerate(self.alphas):
                 check(alpha, f"alphas[{i}]")
-        return np.asarray(self.alphas, dtype=np.float64)
+        alphas = np.asarray(self.alphas, dtype=np.float64)
+        if not np.isfinite(alphas).all():
+            raise ValueError(f"alphas must be finite, got {self.alphas!r}.")
+        return alphas
 
     @fit_with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
@@ -214,6 +218,7 @@ class RidgeCV(GaussianRegressor):
     ) -> Moments | None:
         """Score all strengths by leave-one-out; returns the moments if they were formed."""
         moments = _moments_of(problem)
+        _check_range(problem, moments)
         spectrum = Spectrum.of(problem, moments, float(alphas.min()))
         n, k = problem.n_samples, problem.n_targets
         per_target = self.alpha_per_target and k > 1
@@ -272,7 +277,10 @@ class RidgeCV(GaussianRegressor):
     ) -> Moments | None:
         """Score all strengths by folds; returns the moments if they were formed."""
         X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
-        folds, moments = make_folds(problem, list(check_cv(self.cv).split(X, y, **split_params)))
+        splits = list(check_cv(self.cv).split(X, y, **split_params))
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at next
+            folds, moments = make_folds(problem, splits)
+        _check_range(problem, moments)
         scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
 
         def score(fold: Fold, W: Array, b: Array) -> Array:
@@ -318,15 +326,18 @@ class RidgeCV(GaussianRegressor):
 def _moments_of(problem: Problem) -> Moments | None:
     """The moments of tall data, formed once for all that follows; None for wide data."""
     n, d = problem.design.shape
-    if n <= d:
-        return None
-    moments = Moments.from_rows(problem.design, problem.target, problem.weights)
-    if not moments.is_finite():
+    return None if n <= d else Moments.from_rows(problem.design, problem.target, problem.weights)
+
+
+def _check_range(problem: Problem, moments: Moments | None) -> None:
+    """Refuse data whose squares overflow or vanish: the scores would mean nothing."""
+    if moments is not None and moments.is_ordinary() and moments.is_finite():
+        return
+    if exponents_of(problem) is not None:
         raise ValueError(
-            "The squares of these values overflow double precision: divide the columns or the "
-            "target by a power of ten."
+            "The squares of these values overflow or vanish in double precision: multiply the "
+            "columns or the target by a power of ten."
         )
-    return moments
 
 
 class _Identity(RegressorMixin, BaseEstimator):
