@@ -80,12 +80,16 @@ def solve_nonnegative(problem: Problem | MomentsProblem, centred: Moments) -> So
 
 def _nonnegative(moments: Moments, curvature: Array, cross: Array) -> Array:
     """One target: active sets on the factor, then the free coefficients once more."""
-    d = len(cross)
     diagonal = moments.gram.diagonal() + curvature
-    scale = np.where(diagonal > 0, power_of_two_scale(diagonal), 0.0)
-    H = (moments.gram * scale) * scale[:, None]
+    counted = np.flatnonzero(diagonal > 0)  # rounding must not lend weight to columns of zeros
+    answer, d = np.zeros(len(cross)), len(counted)
+    if d == 0:
+        return answer
+    diagonal = diagonal[counted]
+    scale = power_of_two_scale(diagonal)
+    H = (moments.gram[np.ix_(counted, counted)] * scale) * scale[:, None]
     H.flat[:: d + 1] = diagonal * scale**2
-    right = scale * cross
+    right = scale * cross[counted]
     try:
         R = np.linalg.cholesky(H).T
         w, _ = nnls(R, solve_triangular(R, right, trans=1), maxiter=max(100, 10 * d))
@@ -104,7 +108,8 @@ def _nonnegative(moments: Moments, curvature: Array, cross: Array) -> Array:
             again = w[free]
         if (again >= 0).all():
             w[free] = again
-    return scale * w
+    answer[counted] = scale * w
+    return answer
 
 
 def _certify(
