@@ -134,10 +134,7 @@ PROBLEMS = {
 
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_least_squares(name, fit_intercept, request):
-    if name == "Laeuchli" and fit_intercept:
-        reason = "refinement stops while the steps of the intercept still shrink"
-        request.applymarker(pytest.mark.xfail(reason=reason))
+def test_least_squares(name, fit_intercept):
     X, y = PROBLEMS[name](np.random.default_rng(0))
     assert condition(X, fit_intercept) < 1e13
     exact, rank = Quadratic(X, y, fit_intercept=fit_intercept).minimum()

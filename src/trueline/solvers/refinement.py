@@ -148,19 +148,23 @@ def _refine_one(
     one: _Target, w: Array, b: float, basis: Array, defect: float
 ) -> tuple[Array, float, int, bool]:
     """Newton steps until a step no longer changes a digit, or no longer shrinks."""
-    previous = np.inf
+    previous = largest = np.inf
     for step in range(_MAX_STEPS):
         one.evaluate(w, b)
         along = basis.T @ one.g
         dw = -(basis @ along)
         db = one.intercept_step(dw)
         size = float(np.sqrt(along @ along)) + abs(one.h)
-        if not np.isfinite(size) or size > 0.5 * previous or _settled(w, b, np.abs(dw), abs(db)):
+        # Rounding of the coefficients keeps the gradient large along directions that the data
+        # determine well, while the steps along the others still shrink.
+        moved = float(np.max(np.abs(dw), initial=abs(db)))
+        shrinks = size <= 0.5 * previous or moved <= 0.5 * largest
+        if not (np.isfinite(size) and shrinks) or _settled(w, b, np.abs(dw), abs(db)):
             return w, b, step, True
         new_w, new_b = w + dw, b + db
         if new_b == b and (new_w == w).all():
             return w, b, step, True
-        w, b, previous = new_w, new_b, size
+        w, b, previous, largest = new_w, new_b, size, moved
         if defect * size < 1e-8:  # otherwise the bound cannot be small enough: skip its cost
             next_dw = np.sqrt(np.einsum("ij,ij->i", basis, basis)) * (defect * size)
             if _settled(w, b, next_dw, float(np.abs(one.mean) @ next_dw)):
