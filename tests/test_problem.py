@@ -100,10 +100,10 @@ def test_storage_does_not_matter():
 
 def test_the_formula_reads_as_the_objective():
     assert problem(Squared(), L2(1.0), S).formula == (
-        "sum_i s_i [1/2 (z - y)^2] + alpha/2 ||w||^2,  z_i = x_i.w + b"
+        "sum_i s_i [1/2 (z - y)^2] + alpha/2 ||w||^2,  z_i = x_i.w + b,  alpha = 1"
     )
     without = Problem(as_design(X), Y, Squared(), NoPenalty(), fit_intercept=False)
-    assert without.formula == "sum_i [1/2 (z - y)^2] + 0,  z_i = x_i.w"
+    assert without.formula == "sum_i [1/2 (z - y)^2],  z_i = x_i.w"
 
 
 def test_sizes_are_those_of_the_data():
