@@ -132,12 +132,18 @@ def largest_eigenvalue(design: Design, weights: Array | None, with_ones: bool = 
         diagonal.append(float(v @ image))
         image = image - diagonal[-1] * v - off * before
         last, value = value, float(eigvalsh_tridiagonal(np.array(diagonal), np.array(beside))[-1])
-        off = float(np.linalg.norm(image))
+        off = _norm(image)
         if off <= _EPS * value or abs(value - last) <= _LANCZOS_CHANGE * value:
             break
         beside.append(off)
         before, v = v, image / off
     return value
+
+
+def _norm(v: Array) -> float:
+    """The Euclidean norm, also of numbers whose squares overflow."""
+    largest = float(np.abs(v).max(initial=0.0))
+    return largest * float(np.linalg.norm(v / largest)) if largest > 0 else 0.0
 
 
 class ProofSchedule:
