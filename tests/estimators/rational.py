@@ -115,7 +115,7 @@ class Quadratic:
         return HALF * sum(a * b for a, b in zip(x, c, strict=True))
 
     def nonnegative_minimum(self):
-        """The least objective over w >= 0 and where it is, by trying every set of free coefficients.
+        """The least objective over w >= 0 and where it is: every set of free coefficients is tried.
 
         A face on which the minimiser is not unique can be left out: along the undetermined
         direction some smaller face is reached.

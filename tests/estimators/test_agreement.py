@@ -155,7 +155,9 @@ def test_half_precision_is_taken_as_double():
     X, Y = data()
     half = X.astype(np.float16)
     ours = trueline.LinearRegression().fit(half, Y[:, 0])
-    assert_array_equal(ours.coef_, trueline.LinearRegression().fit(half.astype(float), Y[:, 0]).coef_)
+    assert_array_equal(
+        ours.coef_, trueline.LinearRegression().fit(half.astype(float), Y[:, 0]).coef_
+    )
     assert ours.coef_.dtype == np.float64
 
 

@@ -16,8 +16,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-
 from rational import Quadratic
+
 from trueline import LinearRegression, LinearRegressor, PolynomialRegression, Ridge, RidgeCV
 from trueline.certificates import Certificate
 from trueline.penalties import L2, NonNegative, NoPenalty
@@ -140,19 +140,15 @@ def fitted(model, X, y, weights):
     try:
         return model.fit(X, y, sample_weight=weights)
     except ValueError as error:
-        assert "power of ten" in str(error), error
-        return None
+        if "power of ten" in str(error) or "standardise the columns" in str(error):
+            return None
+        raise
 
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-@quiet
-@pytest.mark.parametrize("kind", NASTY)
-@pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=4, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_claims_are_true_and_verified(name, kind, seed):
+def assert_claims_are_true_and_verified(name, kind, seed):
     X, y, weights = draw_data(kind, seed)
     model = fitted(MODELS[name], X, y, weights)
     if model is None:
@@ -169,8 +165,27 @@ def test_claims_are_true_and_verified(name, kind, seed):
 
 
 @quiet
+@pytest.mark.parametrize("kind", NASTY)
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=2, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_claims_are_true_and_verified(name, kind, seed):
+    assert_claims_are_true_and_verified(name, kind, seed)
+
+
+@quiet
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", NASTY)
+@pytest.mark.parametrize("name", MODELS)
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_claims_are_true_and_verified_more_often(name, kind, seed):
+    assert_claims_are_true_and_verified(name, kind, seed)
+
+
+@quiet
+@pytest.mark.parametrize("name", MODELS)
+@settings(max_examples=10, deadline=None)
 @given(
     kind=st.sampled_from(sorted(NASTY)),
     seed=st.integers(0, 2**32 - 1),
@@ -410,10 +425,19 @@ GRID = [
 
 @quiet
 @pytest.mark.parametrize("model", GRID, ids=str)
-@pytest.mark.parametrize("k", [1, 3])
-@pytest.mark.parametrize("shape", [(40, 5), (5, 12), (3000, 3)])
-@pytest.mark.parametrize("storage", ["dense", "sparse", "single"])
-def test_every_fit_verifies(model, k, shape, storage):
+@pytest.mark.parametrize(
+    ("shape", "k", "storage"),
+    [
+        ((40, 5), 1, "dense"),
+        ((40, 5), 3, "sparse"),
+        ((40, 5), 3, "single"),
+        ((5, 12), 1, "single"),
+        ((5, 12), 3, "dense"),
+        ((5, 12), 3, "sparse"),
+        ((2500, 3), 1, "dense"),
+    ],
+)
+def test_every_fit_verifies(model, shape, k, storage):
     if isinstance(model, RidgeCV) and model.cv and shape[0] < 6:
         pytest.skip("a test fold of one row has no R^2")
     X, Y, weights = regression(*shape, k=k)

@@ -101,7 +101,7 @@ def test_stochastic_methods_come_near(name, sparse, weighted):
     X, Y, s = make_data()
     s = s if weighted else None
     problem = make_problem(X, Y, L2(1.0), weights=s, sparse=sparse)
-    solution = solve(name, problem, max_iter=100, random_state=0, batch_size=5)
+    solution = solve(name, problem, tol=1e-9, max_iter=100, random_state=0, batch_size=5)
     W, b = closed_form(X, Y, L2(1.0), True, s)
     assert solution.status is Status.MAX_ITER
     assert problem.objective(*_point(solution)) < 1.05 * problem.objective(W, b)

@@ -99,7 +99,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             else:
                 assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
                 solution = self._run_scaled(problem, plan, monitor)
-        if solution.status is Status.DIVERGED:
+        if solution.status is Status.DIVERGED or not np.isfinite(solution.coef).all():
             raise ValueError(f"{type(self).__name__} did not converge: {solution.status.value}.")
         if not solution.status.is_final:
             self._warn(solution)
@@ -124,10 +124,11 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     def _run_scaled(self, problem: Problem, plan: Plan, monitor: Monitor) -> Solution:
         """Run, in units of powers of two if squares would overflow or vanish."""
         exponents = exponents_of(problem)
-        if exponents is None:
-            return execute(problem, plan, self._options(), monitor)
-        scaled = rescaled(problem, *exponents)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # a scaled strength
+        # What overflows all the same (a scaled strength, a step too long) is not finite at the end.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if exponents is None:
+                return execute(problem, plan, self._options(), monitor)
+            scaled = rescaled(problem, *exponents)
             return unscaled(execute(scaled, plan, self._options(), monitor), *exponents)
 
     def _warn(self, solution: Solution) -> None:

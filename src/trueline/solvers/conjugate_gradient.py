@@ -86,6 +86,8 @@ class _Iteration(Iteration):
         self.coef = np.zeros((d, k))
         self.intercept = self.centre.copy()
         self._start()
+        # A gradient this much smaller than the first is zero; its ratios would be noise.
+        self.nothing = 1e-100 * self.square
 
     def _start(self) -> None:
         """r, g and p from the coefficients alone."""
@@ -103,13 +105,16 @@ class _Iteration(Iteration):
         q = self.design.matvec(p)
         bend = np.sum(self.problem.weigh(q * q), axis=0) + np.sum(self.curvature * p * p, axis=0)
         before = self.square
+        # The book writes g.M g for g.p, which it equals in exact arithmetic. With g.p the objective
+        # cannot rise, not even when rounding has spoilt the directions.
+        along = np.sum(self.descent * p, axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            length = np.where(bend > 0, before / bend, 0.0)
+            length = np.where((bend > 0) & (before > self.nothing), along / bend, 0.0)
         self.coef = self.coef + length * p
         self.residual -= length * q
         self._correlate()
         with np.errstate(divide="ignore", invalid="ignore"):
-            keep = np.where(before > 0, self.square / before, 0.0)
+            keep = np.where(before > self.nothing, self.square / before, 0.0)
         self.direction = self.inverse * self.descent + keep * p
 
     def progress(self) -> Progress:
