@@ -112,9 +112,11 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 solution = execute(problem, plan, self._options(), monitor, moments)
-        except FloatingPointError:
+        except (ArithmeticError, np.linalg.LinAlgError, ValueError) as error:
             with np.errstate(invalid="ignore"):  # infinities of both signs
                 assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            if not isinstance(error, FloatingPointError) and exponents_of(problem) is None:
+                raise
             return self._run_scaled(problem, plan, monitor)
         moments = solution.moments
         if moments is None or moments.is_ordinary() or exponents_of(problem) is None:

@@ -37,6 +37,8 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 # Up to this many columns a factor of the Hessian, used for nothing but the proof, is cheap.
 _FACTOR_COLUMNS = 500
+# A factor that leaves out more than this of the design proves too little.
+_LEFT_OUT = 1e-3
 _BISECTIONS = 50
 # Lanczos finds the largest eigenvalue of almost any matrix to a percent in ten steps.
 _LANCZOS_STEPS = 30
@@ -99,6 +101,8 @@ def make_prover(problem: Problem) -> Prover:
         factor = factor_spectrum(moments, least)
     if "nonnegative" in penalty.capabilities:
         return Prover(problem, factor.scale, factor.diagonal_coercivity, rounding)
+    if factor.left_out > _LEFT_OUT and least.all():
+        return Prover(problem, rounding=rounding)
     return Prover(problem, factor.basis, factor.coercivity, rounding, factor.left_out)
 
 
