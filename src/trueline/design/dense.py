@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ _TINY_WORK = 8_000
 _SMALL_WORK = 2_000_000
 # A block, read once from memory, must stay in a level-2 cache of one megabyte.
 _BLOCK_BYTES = 3 << 18
+# Up to so many columns, blocks of so many rows are best read where they are.
+_READ_IN_PLACE = 256
+_READ_ROWS = 2048
 _KERNEL_ROWS = 512
 
 
@@ -89,23 +93,29 @@ class DenseDesign(Design):
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
         n, d = self.shape
         k = Y.shape[1]
-        # A few targets ride along as columns of the matrix, and so do the sums, as a column of
-        # ones: one product instead of two. Many targets would cost more than they save.
-        rides = k <= max(4, d // 8)
+        # Rows that need no change are read where they are. Otherwise a block is copied, and a few
+        # targets ride along as columns of it, with the sums as a column of ones: one product
+        # instead of two. Many targets would cost more than they save; wide blocks are worth a copy.
+        plain = weights is None and shift is None and self.dtype == np.float64
+        in_place = plain and d <= _READ_IN_PLACE and self.X.flags.c_contiguous
+        rides = not in_place and k <= max(4, d // 8)
         width = d + k + 1 if rides else d
-        rows = int(max(1, min(n, max(256, _BLOCK_BYTES // (8 * width)))))
+        rows = _READ_ROWS if in_place else max(256, _BLOCK_BYTES // (8 * width))
+        rows = max(1, min(n, rows))
 
         def work(strand: tuple[int, int]) -> tuple[Array, Array]:
             gram, cross = np.zeros((width, width)), np.zeros((d, k + 1))
-            buffer, side = np.empty((rows, width)), np.empty((rows, k + 1))
+            buffer = np.empty((0 if in_place else rows, width))
+            side = np.empty((rows, k + 1))
             for start in range(*strand, rows):
                 where = slice(start, min(start + rows, strand[1]))
                 m = where.stop - start
-                block, beside = buffer[:m], buffer[:m, d:] if rides else side[:m]
-                if shift is None:
-                    block[:, :d] = self.X[where]
-                else:
+                block: Any = self.X[where] if in_place else buffer[:m]
+                beside = block[:, d:] if rides else side[:m]
+                if shift is not None:
                     np.subtract(self.X[where], shift, out=block[:, :d])
+                elif not in_place:
+                    block[:, :d] = self.X[where]
                 beside[:, :k] = Y[where]
                 beside[:, k] = 1.0
                 if weights is not None:
