@@ -189,9 +189,7 @@ BROKEN_LOSSES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("law", "cls", "methods"), BROKEN_LOSSES, ids=label
-)
+@pytest.mark.parametrize(("law", "cls", "methods"), BROKEN_LOSSES, ids=label)
 def test_a_broken_loss_is_noticed(law, cls, methods):
     part = cls() if cls in (CanBeChanged, SaysSomethingElse) else broken(cls, **methods)()
     assert_noticed(
@@ -487,9 +485,7 @@ BROKEN_DESIGNS = [
 TABLE = np.random.default_rng(0).standard_normal((23, 6))
 
 
-@pytest.mark.parametrize(
-    ("law", "cls", "methods"), BROKEN_DESIGNS, ids=label
-)
+@pytest.mark.parametrize(("law", "cls", "methods"), BROKEN_DESIGNS, ids=label)
 def test_a_broken_design_is_noticed(law, cls, methods):
     X = TABLE if cls is DenseDesign else sp.csr_array(TABLE * (TABLE > 0))
     right, wrong = cls(X), broken(cls, **methods)(X)
