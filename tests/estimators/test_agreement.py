@@ -331,3 +331,16 @@ def test_attributes_of_linear_regression():
 def test_parameters_are_those_of_scikit_learn_and_more(name):
     ours, theirs = (model.get_params() for model in both(name))
     assert theirs.items() <= {key: value for key, value in ours.items() if key in theirs}.items()
+
+
+@pytest.mark.parametrize("power", [-150, -60, 0, 60, 150])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_least_norm_whatever_the_unit(power, fit_intercept):
+    """Wide data: multiplying X by 10^p divides the coefficients, also where squares overflow."""
+    X, Y = data("wide")
+    X[:, 0] *= 100.0  # least norm in other units than these would give another answer
+    expected = linear_model.LinearRegression(fit_intercept=fit_intercept).fit(X, Y[:, 0])
+    scale = 2.0 ** round(power / np.log10(2))
+    ours = trueline.LinearRegression(fit_intercept=fit_intercept).fit(X * scale, Y[:, 0])
+    assert_allclose(ours.coef_ * scale, expected.coef_, rtol=1e-9, atol=1e-12)
+    assert ours.verify(X * scale, Y[:, 0])

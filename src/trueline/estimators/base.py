@@ -22,7 +22,7 @@ from trueline.certificates.verify import Verification
 from trueline.design import as_design
 from trueline.estimators.callbacks import CallbackSupport, fit_with_callbacks, watch
 from trueline.estimators.report import Explanation
-from trueline.estimators.scaling import exponents_of, rescaled, unscaled
+from trueline.estimators.scaling import exponents_of, least_norm, rescaled, unscaled
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.planner import Plan, execute, make_plan
@@ -131,7 +131,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             if exponents is None:
                 return execute(problem, plan, self._options(), monitor)
             scaled = rescaled(problem, *exponents)
-            return unscaled(execute(scaled, plan, self._options(), monitor), *exponents)
+            solution = execute(scaled, plan, self._options(), monitor)
+            return unscaled(least_norm(scaled, solution, exponents[0]), *exponents)
 
     def _warn(self, solution: Solution) -> None:
         certificate = solution.certificate

@@ -17,12 +17,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from trueline.certificates.choose import Prover
 from trueline.design import as_design
 from trueline.penalties import L2, NonNegative, Penalty
 from trueline.problem import Problem
 from trueline.solution import Solution
+from trueline.solvers.normal import project
 
-__all__ = ["exponents_of", "rescaled", "unscaled"]
+__all__ = ["exponents_of", "least_norm", "rescaled", "unscaled"]
 
 Array = NDArray[np.float64]
 
@@ -87,6 +89,27 @@ def _scaled_penalty(penalty: Penalty, e: Array) -> Penalty:
         f"Columns or targets beyond {_LARGE:.0e} or below {_SMALL:.0e} in magnitude cannot be "
         f"fitted with the {penalty.name} penalty. Divide them by a power of ten first."
     )
+
+
+def least_norm(problem: Problem, solution: Solution, e: Array) -> Solution:
+    """The answer of least norm in the original units, where columns are dependent.
+
+    The solver took the least norm in the scaled units. With w' = w 2^-e (up to the target's power)
+    that of w = 2^e w' is the projection of 2^e w' on the row space 2^-e R.
+    """
+    R, certificate = solution.row_space, solution.certificate
+    if R is None or certificate is None or np.any(problem.penalty.curvature):
+        return solution
+    shrink, low = (e - e.max())[:, None], (e.min() - e)[:, None]
+    W = np.ldexp(project(np.ldexp(solution.coef, shrink), np.ldexp(R, low)), -shrink)
+    witness = certificate.witness
+    prover = Prover(
+        problem, R, float(witness["coercivity"]), left_out=float(witness.get("left_out", 0.0))
+    )
+    solution.intercept = solution.intercept + prover.mean @ (solution.coef - W)
+    solution.coef = W
+    solution.certificate = prover.certify(W, solution.intercept)
+    return solution
 
 
 def unscaled(solution: Solution, e: Array, f: Array) -> Solution:
