@@ -52,7 +52,7 @@ class LSMR(Solver):
 
     def cost(self, facts: Facts) -> Cost:
         # The same products as conjugate gradients and more vectors; safer without a penalty.
-        steps = min(facts.d, facts.n, 3000) if facts.unpenalised else min(facts.d, facts.n, 100)
+        steps = min(facts.d, facts.n, 300) if facts.unpenalised else min(facts.d, facts.n, 100)
         return iteration_cost(facts, 1.1 * steps + 5, vectors=8.0)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
