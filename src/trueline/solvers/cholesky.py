@@ -13,10 +13,16 @@ from trueline.moments import Moments
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import GRAM_RATE, SMALL_FACTOR_RATE, SPARSE_READ, seconds
+from trueline.solvers.costs import (
+    CALL,
+    gram_seconds,
+    is_rank_deficient,
+    normal_factor_seconds,
+    refinement_seconds,
+)
 from trueline.solvers.loop import Monitor
 from trueline.solvers.normal import NormalFactor, factor_normal_equations, factor_spectrum
-from trueline.solvers.qr import certify_groups, part_of, plain_steps, solve_by_rows
+from trueline.solvers.qr import QR, certify_groups, part_of, plain_steps, solve_by_rows
 from trueline.solvers.quadratic import (
     curvature_matrix,
     evidence_from_moments,
@@ -59,20 +65,23 @@ class Cholesky(Solver):
         return None
 
     def cost(self, facts: Facts) -> Cost:
-        n, d, k = facts.n, facts.d, facts.k
-        if facts.is_sparse:
-            gram = facts.nonzeros * max(1.0, facts.density * d)
-            time = gram / (SPARSE_READ / 2) + d * d / 2e8
-        else:
-            gram = float(n) * d * (d + k)
-            time = gram / GRAM_RATE
-        factor = d**3 * (1.0 * facts.strengths) + 2.0 * d * d * k
+        d, k = facts.d, facts.k
+        gram = 2.0 * facts.nonzeros * max(1.0, facts.density * d) + 2.0 * facts.nonzeros * k
+        factor = float(d) ** 3 * facts.strengths + 2.0 * d * d * k
+        time = CALL + gram_seconds(facts) + normal_factor_seconds(d, facts.strengths)
+        if not facts.is_sparse and facts.nonzeros * k <= _ALWAYS_REFINE:
+            time += 0.25 * refinement_seconds(facts)  # from a good start, one evaluation is enough
         memory = 8.0 * d * d * 6
-        penalty = 1.0
-        if n < d and facts.unpenalised:
-            penalty = 3.0  # singular for sure: the rows will have to be factored after all
-        total = time + seconds(factor, SMALL_FACTOR_RATE)
-        return Cost(2 * gram + factor, 1.0, memory, total * penalty)
+        if not is_rank_deficient(facts):
+            return Cost(gram + factor, 1.0, memory, time)
+        # Singular for sure: the rows will have to be factored after all.
+        after = QR().cost(facts)
+        return Cost(
+            gram + factor + after.flops,
+            1.0 + after.passes,
+            memory + after.memory,
+            time + after.seconds,
+        )
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         moments = Moments.from_rows(problem.design, problem.target, problem.weights)
@@ -169,9 +178,10 @@ class PendingProof:
     def without_rows(self) -> PendingProof:
         """The same, holding on to the moments alone."""
         problem = self.problem
-        if isinstance(problem, Problem):
-            problem = MomentsProblem(self.moments, problem.penalty, problem.fit_intercept)
-        return replace(self, problem=problem)
+        if isinstance(problem, MomentsProblem):
+            return self
+        light = MomentsProblem(self.moments, problem.penalty, problem.fit_intercept)
+        return PendingProof(light, self.moments, self.coef, self.intercept, self.factor)
 
     def resolve(self) -> Evidence:
         """Gradient, objective and their rounding."""

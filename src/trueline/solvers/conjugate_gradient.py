@@ -32,6 +32,7 @@ from trueline.solvers.iterative import (
     centred_design,
     finish,
     iteration_cost,
+    krylov_steps,
     make_prover,
     target_gap,
 )
@@ -58,11 +59,9 @@ class ConjugateGradient(Solver):
     proof = "quadratic"
 
     def cost(self, facts: Facts) -> Cost:
-        # Not knowing the spectrum: a hundred steps with a penalty, three hundred without.
-        steps = min(facts.d, facts.n, 300) if facts.unpenalised else min(facts.d, facts.n, 100)
         # Without a penalty LSMR finds the answer of least norm, which Jacobi scaling here spoils.
         doubt = 1.5 if facts.unpenalised else 1.0
-        return iteration_cost(facts, doubt * steps + 5)
+        return iteration_cost(facts, doubt * krylov_steps(facts))
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         prover = make_prover(problem)

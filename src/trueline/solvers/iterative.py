@@ -16,7 +16,12 @@ from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts
-from trueline.solvers.costs import CALL, DENSE_READ, GRAM_RATE, SPARSE_READ
+from trueline.solvers.costs import (
+    CALL,
+    gram_seconds,
+    iteration_seconds,
+    normal_factor_seconds,
+)
 from trueline.solvers.loop import Iteration, Monitor, Progress
 from trueline.solvers.normal import factor_normal_equations, factor_spectrum
 from trueline.solvers.quadratic import curvature_matrix
@@ -27,6 +32,7 @@ __all__ = [
     "centred_design",
     "finish",
     "iteration_cost",
+    "krylov_steps",
     "largest_eigenvalue",
     "make_prover",
     "target_gap",
@@ -278,12 +284,27 @@ def _nothing_proven(problem: Problem, W: Array, b: Array) -> Certificate:
     )
 
 
+def krylov_steps(facts: Facts) -> float:
+    """Iterations of a Krylov method, not knowing the spectrum.
+
+    A random matrix needs few if it is far from square, and a hundred or more if it is not; real
+    data are worse. Without a penalty d steps suffice in exact arithmetic and rounding delays them;
+    a dense problem without a solution by factorisation is rare enough to say so, while a large
+    sparse one is usually as good as its first hundreds of steps.
+    """
+    least = float(min(facts.n, facts.d))
+    if facts.unpenalised:
+        return min(least, 300.0) if facts.is_sparse else min(4.0 * least, 3000.0)
+    squareness = least / max(1.0, facts.n, facts.d)
+    return min(least, 50.0 + 250.0 * squareness**2)
+
+
 def iteration_cost(facts: Facts, iterations: float, vectors: float = 6.0) -> Cost:
-    """Cost of so many iterations of two products each."""
+    """Cost of so many iterations of two products each, with norms and proofs around them."""
     elements = 2.0 * facts.nonzeros * facts.k
-    rate = SPARSE_READ if facts.is_sparse else DENSE_READ
-    time = iterations * (elements / rate + CALL)
-    if facts.unpenalised and facts.d <= _FACTOR_COLUMNS:
-        time += facts.nonzeros * facts.d * max(facts.density, 1e-3) / GRAM_RATE
+    # Norms, means and the proofs at both ends are worth about five iterations.
+    time = CALL + (iterations + 5.0) * iteration_seconds(facts)
+    if facts.d <= _FACTOR_COLUMNS:  # the factor for the proof, as make_prover decides
+        time += gram_seconds(facts) + normal_factor_seconds(facts.d, 1)
     memory = 8.0 * vectors * (facts.n + facts.d) * facts.k
     return Cost(2.0 * elements * iterations, 2.0 * iterations, memory, time)

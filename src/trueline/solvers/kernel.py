@@ -17,7 +17,7 @@ from trueline.certificates.quadratic import certify_quadratic
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import GRAM_RATE, SMALL_FACTOR_RATE, SPARSE_READ, seconds
+from trueline.solvers.costs import CALL, kernel_seconds
 from trueline.solvers.loop import Monitor
 from trueline.solvers.qr import solve_by_rows
 from trueline.solvers.quadratic import curvature_matrix, evidence_from_rows
@@ -47,14 +47,12 @@ class Kernel(Solver):
         n, d = facts.n, facts.d
         if facts.is_sparse:
             product = facts.nonzeros * max(1.0, facts.density * n)
-            time = product / (SPARSE_READ / 2)
         else:
             product = float(n) * n * d
-            time = 2 * product / GRAM_RATE + n * d / 1e9
         factor = facts.strengths * n**3 / 3.0 + 4.0 * n * n * facts.k
         flops = 2 * product + factor + 8.0 * facts.nonzeros * facts.k
         memory = 8.0 * (3.0 * n * n + (0 if facts.is_sparse else n * d))
-        return Cost(flops, 4.0, memory, time + seconds(factor, SMALL_FACTOR_RATE))
+        return Cost(flops, 4.0, memory, CALL + kernel_seconds(facts))
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         curvature = curvature_matrix(problem)

@@ -29,6 +29,7 @@ from trueline.solvers.iterative import (
     centred_design,
     finish,
     iteration_cost,
+    krylov_steps,
     make_prover,
     target_gap,
 )
@@ -51,9 +52,8 @@ class LSMR(Solver):
     proof = "quadratic"
 
     def cost(self, facts: Facts) -> Cost:
-        # The same products as conjugate gradients and more vectors; safer without a penalty.
-        steps = min(facts.d, facts.n, 300) if facts.unpenalised else min(facts.d, facts.n, 100)
-        return iteration_cost(facts, 1.1 * steps + 5, vectors=8.0)
+        # The same products as conjugate gradients and more vectors.
+        return iteration_cost(facts, 1.1 * krylov_steps(facts), vectors=8.0)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         prover = make_prover(problem)

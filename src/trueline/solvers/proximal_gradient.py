@@ -35,6 +35,7 @@ from trueline.solvers.iterative import (
     centred_design,
     finish,
     iteration_cost,
+    krylov_steps,
     largest_eigenvalue,
     make_prover,
     target_gap,
@@ -66,7 +67,7 @@ class ProximalGradient(Solver):
 
     def cost(self, facts: Facts) -> Cost:
         # First order: what Krylov methods do in hundreds of steps takes thousands here.
-        return iteration_cost(facts, 2000.0)
+        return iteration_cost(facts, max(2000.0, 4.0 * krylov_steps(facts)))
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         prover = make_prover(problem)

@@ -14,7 +14,12 @@ from trueline.penalties import L2
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.costs import dense_factor_rate, seconds
+from trueline.solvers.costs import (
+    CALL,
+    is_rank_deficient,
+    orthogonal_seconds,
+    refinement_seconds,
+)
 from trueline.solvers.loop import Monitor
 from trueline.solvers.orthogonal import RowFactor, factor_rows
 from trueline.solvers.quadratic import (
@@ -177,6 +182,17 @@ def certify_groups(
     return certify_quadratic(problem, W, b, replace(first, **arrays))
 
 
+def _cost_by_rows(facts: Facts, *, use_svd: bool) -> Cost:
+    """Cost of :func:`solve_by_rows`: factor, refine about three times, prove."""
+    n, d = facts.n, facts.d
+    longer, shorter = (max(n, d), min(n, d)) if is_rank_deficient(facts) else (n + d, d)
+    flops = 4.0 * longer * shorter**2 + (20.0 * shorter**3 if use_svd or d > n else 0.0)
+    flops = flops * facts.strengths + 180.0 * n * d * facts.k
+    memory = 8.0 * (3 * d * shorter + (n * d if d > n else 0))
+    time = 2.5 * CALL + orthogonal_seconds(facts, use_svd=use_svd) + refinement_seconds(facts)
+    return Cost(flops, 6.0, memory, time)
+
+
 class QR(Solver):
     """Orthogonal factorisation of row blocks with column pivoting.
 
@@ -198,10 +214,7 @@ class QR(Solver):
         return None
 
     def cost(self, facts: Facts) -> Cost:
-        n, d = max(facts.n, facts.d), min(facts.n, facts.d)
-        flops = 4.0 * n * d * d * facts.strengths + 30.0 * facts.n * facts.d * 6 * facts.k
-        memory = 8.0 * (3 * d * d + (facts.n * facts.d if facts.d > facts.n else 0))
-        return Cost(flops, 6.0, memory, seconds(flops, rate=dense_factor_rate(d)))
+        return _cost_by_rows(facts, use_svd=False)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         return solve_by_rows(problem, self.name)
@@ -220,10 +233,7 @@ class SVD(Solver):
         return QR().refuses(facts)
 
     def cost(self, facts: Facts) -> Cost:
-        base = QR().cost(facts)
-        d = min(facts.n, facts.d)
-        flops = base.flops + 20.0 * d**3
-        return Cost(flops, base.passes, base.memory, base.seconds + seconds(20.0 * d**3, rate=8e9))
+        return _cost_by_rows(facts, use_svd=True)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         return solve_by_rows(problem, self.name, use_svd=True)
