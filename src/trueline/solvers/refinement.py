@@ -38,6 +38,7 @@ __all__ = ["Refined", "can_refine", "evaluate_exactly", "refine"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
 _MAX_STEPS = 12
 # From so many elements on the rows are shared out to threads.
 _THREADED = 1_000_000
@@ -111,12 +112,14 @@ def refine(
     steps, all_evaluated = 0, True
     for t in range(k):
         one = _Target(problem, design, t, mean, curvature[:, t], X_low)
-        w, beta, done = W[:, t], float(b[t]), 0
+        w, beta, done, is_evaluated = W[:, t], float(b[t]), 0, True
         if basis is None:
             one.evaluate(w, beta)
         else:
             w, beta, done, is_evaluated = _refine_one(one, w, beta, basis, defect)
-            all_evaluated = all_evaluated and is_evaluated
+        all_evaluated = all_evaluated and is_evaluated
+        if is_evaluated:
+            one.bound_rounding(w, beta)
         steps = max(steps, done)
         for array, value in zip(out, (w, one.g, one.g_rounding), strict=True):
             array[:, t] = value
@@ -175,8 +178,8 @@ def _refine_one(
 
 def _settled(w: Array, b: float, dw: Array, db: float) -> bool:
     """Whether changes of these magnitudes would leave every coefficient as it is."""
-    reach = 0.25 * _EPS * np.abs(w) + np.finfo(float).tiny
-    return bool((dw <= reach).all() and db <= 0.25 * _EPS * abs(b) + np.finfo(float).tiny)
+    reach = 0.25 * _EPS * np.abs(w) + _TINY
+    return bool((dw <= reach).all() and db <= 0.25 * _EPS * abs(b) + _TINY)
 
 
 class _Target:
@@ -198,22 +201,20 @@ class _Target:
         self.weight = problem.total_weight
         self.mean, self.curvature = mean, curvature
         self.fit_intercept = problem.fit_intercept
-        n, d = design.shape
-        self.units = 32 * (n + d) * _EPS**2
-        # Magnitudes for the rounding bounds: root sums of squares, by Cauchy and Schwarz.
-        weighted = self.y if self.s is None else self.s * self.y
-        self.x_root = np.sqrt(problem.design.column_squares(self.s, None))
-        self.y_root = float(np.sqrt(weighted @ self.y))
+        self.design = design
+        self.h = 0.0
+        # Nothing is known of the rounding until it is asked for.
+        self.residual_rounding = self.h_rounding = np.inf
+        self.g_rounding: Array | float = np.inf
 
     def evaluate(self, w: Array, b: float) -> None:
-        """Gradient g (at the best intercept), derivative h in b, and their rounding."""
+        """Gradient g (at the best intercept) and derivative h in b."""
         n, d = self.X.shape
-        count = 1 if n * d < _THREADED else 4
-        cuts = np.linspace(0, n, count + 1).astype(int).tolist()
-        strands = [slice(start, stop) for start, stop in pairwise(cuts)]
-        if count == 1:
-            sums, rests, self.residual_square = self._sums(w, b, strands[0])
+        if n * d < _THREADED:
+            sums, rests, self.residual_square = self._sums(w, b, slice(0, n))
         else:
+            cuts = np.linspace(0, n, 5).astype(int).tolist()
+            strands = [slice(start, stop) for start, stop in pairwise(cuts)]
             parts = run_strands(lambda rows: self._sums(w, b, rows), strands)
             self.residual_square = sum(part[2] for part in parts)
             total, error = sum_doubled(np.array([part[0] for part in parts]))
@@ -221,20 +222,28 @@ class _Target:
         g_hi, g_lo = sums[:-1], rests[:-1]
         bend, bend_lo = two_product(self.curvature, w)
         g_hi, error = two_sum(bend, -g_hi)
-        g = g_hi + (error + (bend_lo - g_lo))
-        reach = self.x_root @ np.abs(w) + self.y_root + abs(b) * np.sqrt(self.weight)
-        self.residual_rounding = self.units * reach
-        self.g_rounding = self.units * self.x_root * reach + 2 * _EPS * np.abs(g)
-        self.h, self.h_rounding = 0.0, 0.0
+        self.g = self.plain_g = g_hi + (error + (bend_lo - g_lo))
         if self.fit_intercept:
             self.h = -float(sums[-1] + rests[-1])
-            self.h_rounding = self.units * np.sqrt(self.weight) * reach + 2 * _EPS * abs(self.h)
+            self.g = self.plain_g - self.mean * self.h
+
+    def bound_rounding(self, w: Array, b: float) -> None:
+        """Bounds on the rounding of the last evaluation, which was at (w, b)."""
+        n, d = self.X.shape
+        units = 32 * (n + d) * _EPS**2
+        # Magnitudes by Cauchy and Schwarz: root sums of squares.
+        weighted = self.y if self.s is None else self.s * self.y
+        x_root = np.sqrt(self.design.column_squares(self.s, None))
+        root_weight = float(np.sqrt(self.weight))
+        reach = float(x_root @ np.abs(w) + np.sqrt(weighted @ self.y) + abs(b) * root_weight)
+        self.residual_rounding = units * reach
+        self.g_rounding = units * x_root * reach + 2 * _EPS * np.abs(self.plain_g)
+        self.h_rounding = 0.0
+        if self.fit_intercept:
+            self.h_rounding = units * root_weight * reach + 2 * _EPS * abs(self.h)
             # About the exact mean; the mean's own rounding multiplies a vanishing h.
             off = abs(self.h) + self.h_rounding
-            n = len(self.y)
-            self.g_rounding += (4 * n * _EPS) * self.x_root * off / np.sqrt(self.weight)
-            g = g - self.mean * self.h
-        self.g = g
+            self.g_rounding += (4 * n * _EPS) * x_root * off / root_weight
 
     def _sums(self, w: Array, b: float, rows: slice) -> tuple[Array, Array, float]:
         """[X, 1]^T S r and r^T S r over some rows."""
