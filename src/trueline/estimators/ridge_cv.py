@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -27,6 +28,7 @@ from sklearn.utils.metadata_routing import (
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.gaussian import GaussianRegressor
+from trueline.estimators.report import Explanation
 from trueline.estimators.scaling import exponents_of
 from trueline.losses import Squared
 from trueline.moments import Moments
@@ -40,6 +42,14 @@ from trueline.threads import single_threaded_blas
 __all__ = ["RidgeCV"]
 
 Array = NDArray[np.float64]
+
+_ALPHAS = (0.1, 1.0, 10.0)
+# Stands for the strength until it is chosen; as an array it is not printed as a number.
+_SOME_STRENGTH = L2(np.ones(1))
+# Below this many multiplications no BLAS starts threads, and limiting it would cost more.
+_TINY_WORK = 50_000
+# Up to so many strengths are named one by one.
+_NAMED = 6
 
 
 class RidgeCV(GaussianRegressor):
@@ -111,7 +121,7 @@ class RidgeCV(GaussianRegressor):
 
     def __init__(
         self,
-        alphas: Any = (0.1, 1.0, 10.0),
+        alphas: Any = _ALPHAS,
         *,
         fit_intercept: bool = True,
         scoring: Any = None,
@@ -133,11 +143,12 @@ class RidgeCV(GaussianRegressor):
         return L2(float(alpha) if alpha.ndim == 0 else alpha) if alpha.any() else NoPenalty()
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        penalty = self._penalty(Y.shape[1]) if hasattr(self, "alpha_") else L2(1.0)
-        return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
+        return build_problem(X, Y, weights, Squared(), _SOME_STRENGTH, self.fit_intercept)
 
     def _strengths(self) -> Array:
         """The strengths to try, checked one by one."""
+        if self.alphas is _ALPHAS:
+            return np.array(_ALPHAS)
         boundaries = "neither" if self.cv is None else "left"
         check = partial(
             check_scalar, target_type=numbers.Real, min_val=0.0, include_boundaries=boundaries
@@ -183,13 +194,15 @@ class RidgeCV(GaussianRegressor):
         for name in ("alpha_", "cv_results_", "fold_scores_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
-        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         if sample_weight is not None:
             params["sample_weight"] = problem.weights
         scorer_params, split_params = self._route(params)
-        with single_threaded_blas():  # the answer must not depend on the number of threads
+        n, d = problem.design.shape
+        is_tiny = n * d * max(min(n, d), problem.n_targets * len(alphas)) < _TINY_WORK
+        # The answer must not depend on the number of threads.
+        with nullcontext() if is_tiny else single_threaded_blas():
             if self.cv is None:
-                moments = self._choose_by_leave_one_out(problem, y, alphas, scorer_params)
+                moments = self._choose_by_leave_one_out(problem, X, y, alphas, scorer_params)
             else:
                 moments = self._choose_by_folds(problem, X, y, alphas, scorer_params, split_params)
         problem = replace(problem, penalty=self._penalty(problem.n_targets))
@@ -198,6 +211,40 @@ class RidgeCV(GaussianRegressor):
         if self.store_cv_results:
             self.cv_results_ = self.cv_results_.astype(X.dtype, copy=False)
         return self
+
+    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+        """Say what will be done with (X, y), or what was done in the last fit.
+
+        Before a fit the strength is not known: the objective names the strengths that would be
+        searched.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, optional
+            With ``y``: plan a fit on these data without running it.
+        y : array-like, optional
+        sample_weight : array-like, optional
+
+        Returns
+        -------
+        explanation : Explanation
+            Prints as text; ``table()`` gives rows.
+        """
+        explanation = super().explain(X, y, sample_weight)
+        if X is None:
+            return explanation
+        plan = explanation.plan
+        objective = f"{plan.objective},  {self._search_text()}"
+        return replace(explanation, plan=replace(plan, objective=objective))
+
+    def _search_text(self) -> str:
+        """Which strengths are searched, and how they are scored."""
+        alphas = self._strengths()
+        if len(alphas) <= _NAMED:
+            among = "of " + ", ".join(f"{alpha:g}" for alpha in alphas)
+        else:
+            among = f"of {len(alphas)} from {alphas.min():g} to {alphas.max():g}"
+        return f"alpha the best {among} by {'leave-one-out' if self.cv is None else 'folds'}"
 
     def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Metadata for the scorer and for the splitter."""
@@ -214,11 +261,21 @@ class RidgeCV(GaussianRegressor):
         return ({"sample_weight": weight} if self.cv is None or takes else {}), {}
 
     def _choose_by_leave_one_out(
-        self, problem: Problem, y: NDArray[Any], alphas: Array, scorer_params: dict[str, Any]
+        self,
+        problem: Problem,
+        X: Any,
+        y: NDArray[Any],
+        alphas: Array,
+        scorer_params: dict[str, Any],
     ) -> Moments | None:
         """Score all strengths by leave-one-out; returns the moments if they were formed."""
         moments = _moments_of(problem)
-        _check_range(problem, moments)
+        is_safe = _is_safe(moments)
+        if not is_safe or problem.design.is_sparse:
+            # Otherwise the sums tell that every number is finite.
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        if not is_safe:
+            _check_range(problem)
         spectrum = Spectrum.of(problem, moments, float(alphas.min()))
         n, k = problem.n_samples, problem.n_targets
         per_target = self.alpha_per_target and k > 1
@@ -240,10 +297,11 @@ class RidgeCV(GaussianRegressor):
                 self.cv_results_ = results[:, 0] if y.ndim == 1 else results
         if not per_target and scores.ndim == 2:
             scores = scores.mean(axis=0)
-        best = np.argmax(scores, axis=-1)
-        self.alpha_ = alphas[best] if per_target else float(alphas[best])
-        chosen = np.take_along_axis(scores, np.expand_dims(best, -1), -1)[..., 0]
-        self.best_score_ = chosen if per_target else float(chosen)
+        best = scores.argmax(axis=-1)
+        if per_target:
+            self.alpha_, self.best_score_ = alphas[best], scores[np.arange(k), best]
+        else:
+            self.alpha_, self.best_score_ = float(alphas[best]), float(scores[best])
         return moments
 
     def _scorer_values(
@@ -276,11 +334,13 @@ class RidgeCV(GaussianRegressor):
         split_params: dict[str, Any],
     ) -> Moments | None:
         """Score all strengths by folds; returns the moments if they were formed."""
+        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
         splits = list(check_cv(self.cv).split(X, y, **split_params))
         with np.errstate(over="ignore", invalid="ignore"):  # looked at next
             folds, moments = make_folds(problem, splits)
-        _check_range(problem, moments)
+        if not _is_safe(moments):
+            _check_range(problem)
         scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
 
         def score(fold: Fold, W: Array, b: Array) -> Array:
@@ -329,10 +389,13 @@ def _moments_of(problem: Problem) -> Moments | None:
     return None if n <= d else Moments.from_rows(problem.design, problem.target, problem.weights)
 
 
-def _check_range(problem: Problem, moments: Moments | None) -> None:
+def _is_safe(moments: Moments | None) -> bool:
+    """Whether the moments show that every number is finite and no square left its range."""
+    return moments is not None and moments.is_ordinary() and moments.is_finite()
+
+
+def _check_range(problem: Problem) -> None:
     """Refuse data whose squares overflow or vanish: the scores would mean nothing."""
-    if moments is not None and moments.is_ordinary() and moments.is_finite():
-        return
     if exponents_of(problem) is not None:
         raise ValueError(
             "The squares of these values overflow or vanish in double precision: multiply the "

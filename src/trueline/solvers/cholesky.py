@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ __all__ = ["Cholesky", "solve_from_moments"]
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+_EPS = float(np.finfo(np.float64).eps)
 # What M^T H M >= nu I must reach for the normal equations to be trusted.
 _PROVEN_ENOUGH = 0.5
 # Up to this many elements (times targets) refinement costs less than a millisecond: always do it.
@@ -100,10 +102,9 @@ def solve_from_moments(
     """
     d, k = problem.n_features, problem.n_targets
     about = moments if problem.fit_intercept else moments.about_zero()
-    W, b = np.empty((d, k)), np.empty(k)
-    parts: list[tuple[Indices, Evidence | PendingProof]] = []
+    groups: list[_Group] = []
     notes: list[str] = []
-    rank, narrowest, squares = d, None, np.full(k, np.nan)
+    rank, narrowest = d, None
     for strength, targets in same_strength_groups(curvature_matrix(problem)):
         factor = factor_normal_equations(about, strength)
         if factor is None or factor.coercivity < _PROVEN_ENOUGH:
@@ -117,15 +118,16 @@ def solve_from_moments(
                 rank, narrowest = factor.basis.shape[1], factor.basis
         part = problem if len(targets) == k else part_of(problem, targets, strength)
         some = about if len(targets) == k else about.targets(targets)
-        w, level, evidence, note = _solve_group(part, some, factor)
-        W[:, targets], b[targets] = w, level
-        parts.append((targets, evidence))
+        W, b, evidence, note = _solve_group(part, some, factor)
+        square = None
         if isinstance(evidence, Evidence):
-            bending = part.penalty.value_per_target(w)
-            squares[targets] = 2 * np.maximum(evidence.objective - bending, 0.0)
+            bending = part.penalty.value_per_target(W)
+            square = 2 * np.maximum(evidence.objective - bending, 0.0)
+        groups.append(_Group(targets, W, b, square, evidence))
         notes = notes or note
     if rank < d:
         notes.append(f"rank {rank} of {d} as far as the Gram matrix tells: least norm on the rest")
+    W, b, squares = _side_by_side(groups, d, k)
     return Solution(
         W,
         b,
@@ -135,9 +137,30 @@ def solve_from_moments(
         moments=moments,
         rank=rank,
         row_space=narrowest if rank < d else None,
-        residual_square=None if np.isnan(squares).any() else squares,
-        proof=_certificate(problem, W, b, parts),
+        residual_square=squares,
+        proof=_certificate(problem, W, b, [(group.targets, group.evidence) for group in groups]),
     )
+
+
+class _Group(NamedTuple):
+    """The answer for targets of equal strength; ``square`` is their residual square if known."""
+
+    targets: Indices
+    coef: Array
+    intercept: Array
+    square: Array | None
+    evidence: Evidence | PendingProof
+
+
+def _side_by_side(groups: list[_Group], d: int, k: int) -> tuple[Array, Array, Array | None]:
+    """Coefficients, intercepts and residual squares of all targets."""
+    if len(groups) == 1:
+        return groups[0].coef, groups[0].intercept, groups[0].square
+    W, b, squares = np.empty((d, k)), np.empty(k), np.empty(k)
+    for targets, coef, intercept, square, _ in groups:
+        W[:, targets], b[targets] = coef, intercept
+        squares[targets] = np.nan if square is None else square
+    return W, b, None if np.isnan(squares).any() else squares
 
 
 def _certificate(
@@ -170,10 +193,22 @@ class PendingProof:
     intercept: Array
     factor: NormalFactor
 
-    def needs_rows(self) -> bool:
-        """Whether the objective cancels in the moments, so that the rows must be read."""
-        square, rounding = self.moments.residual_square(self.coef)
-        return isinstance(self.problem, Problem) and bool((rounding > 1e-7 * square).any())
+    def needs_rows(self, square: Array | None = None) -> bool:
+        """Whether the objective cancels in the moments, so that the rows must be read.
+
+        A residual square known from the rows, up to a step that changes digits alone, often tells
+        at a glance: its rounding in the moments is well below what is compared here.
+        """
+        if not isinstance(self.problem, Problem):
+            return False
+        moments = self.moments
+        if square is not None:
+            size = np.sqrt(moments.x_size) @ np.abs(self.coef) + np.sqrt(moments.y_size)
+            units = moments.unit + (len(self.coef) + 4) * _EPS
+            if (4 * units * size**2 <= 0.5e-7 * square).all():
+                return False
+        square, rounding = moments.residual_square(self.coef)
+        return bool((rounding > 1e-7 * square).any())
 
     def without_rows(self) -> PendingProof:
         """The same, holding on to the moments alone."""
@@ -204,13 +239,14 @@ def _solve_group(
     W = factor.solve(moments.cross)
     b = moments.y_mean - moments.x_mean @ W
     notes = [f"condition number at most {factor.condition:.2g} (columns of equal norm)"]
+    square = None
     if isinstance(problem, Problem):
         curvature = curvature_matrix(problem)
         if problem.design.nonzeros * problem.n_targets <= _ALWAYS_REFINE and can_refine(problem):
             defect = 1.5 * (1.0 - factor.coercivity)
             refined = refine(problem, W, b, factor.basis, moments.x_mean, curvature, defect=defect)
             notes.append(f"refined in doubled precision ({refined.steps} steps)")
-            W, b = refined.coef, refined.intercept
+            W, b, square = refined.coef, refined.intercept, refined.residual_square
             if refined.is_evaluated:
                 evidence = evidence_from_refined(
                     problem, refined, factor.basis, factor.coercivity, True
@@ -220,4 +256,6 @@ def _solve_group(
             W, b = plain_steps(problem, W, b, factor.basis, moments.x_mean, curvature, steps=1)
             notes.append("refined once with residuals from the rows")
     pending = PendingProof(problem, moments, W, b, factor)
-    return W, b, pending.resolve() if pending.needs_rows() else pending.without_rows(), notes
+    if pending.needs_rows(square):
+        return W, b, pending.resolve(), notes
+    return W, b, pending.without_rows(), notes

@@ -14,6 +14,7 @@ ill-conditioned for normal equations in double precision, and the caller must fa
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,8 +41,8 @@ _EPS = float(np.finfo(np.float64).eps)
 
 def power_of_two_scale(squares: Array) -> Array:
     """Powers of two t_j such that t_j^2 squares_j is about one (one where squares_j is zero)."""
-    exponent = np.frexp(squares)[1] // 2
-    return np.ldexp(1.0, np.where(squares > 0, -exponent, 0))
+    exponent = np.frexp(squares)[1] >> 1  # zero has the exponent zero
+    return np.ldexp(1.0, -exponent)
 
 
 @dataclass(frozen=True)
@@ -90,20 +91,21 @@ def factor_normal_equations(moments: Moments, curvature: Array) -> NormalFactor 
     if not (diagonal > 0).all():
         return None
     scale = power_of_two_scale(diagonal)
+    square = scale * scale
     hessian = moments.gram * scale
     hessian *= scale[:, None]
-    hessian.flat[:: d + 1] = diagonal * scale**2
-    trace = float((diagonal * scale**2).sum())
+    scaled = hessian.flat[:: d + 1] = diagonal * square
+    trace = float(np.add.reduce(scaled))
     R, info = dpotrf(hessian.T, lower=0, clean=1, overwrite_a=1)
     if info != 0:
         return None
     inverse, info = dtrtri(R, lower=0)
     if info != 0:
         return None
-    norm_R, norm_inverse = float(np.linalg.norm(R)), float(np.linalg.norm(inverse))
+    norm_R, norm_inverse = _frobenius(R), _frobenius(inverse)
     residual = (d + 2) * _EPS * norm_R * norm_inverse  # of R R^{-1} = I, in the Frobenius norm
     backward = 2 * (d + 3) * _EPS * trace
-    rounding = moments.unit * float((moments.x_size * scale**2).sum())
+    rounding = moments.unit * float(moments.x_size @ square)
     coercivity = -np.inf
     if residual < 0.1:
         residual *= 1.2
@@ -116,6 +118,12 @@ def factor_normal_equations(moments: Moments, curvature: Array) -> NormalFactor 
         diagonal_coercivity=coercivity / norm_inverse**2 if d else 1.0,
         condition=norm_R * norm_inverse,
     )
+
+
+def _frobenius(triangle: Array) -> float:
+    """The Frobenius norm of a Fortran-ordered matrix."""
+    entries = triangle.ravel(order="K")
+    return math.sqrt(entries @ entries)
 
 
 def factor_spectrum(moments: Moments, curvature: Array) -> NormalFactor:

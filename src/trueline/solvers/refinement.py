@@ -15,6 +15,7 @@ argument is that of A. Bjorck, "Iterative refinement of linear least squares sol
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -106,38 +107,29 @@ def refine(
     """
     design = problem.design
     assert isinstance(design, DenseDesign)
-    k = W.shape[1]
-    out = [np.empty_like(W), np.empty_like(W), np.empty_like(W)]
-    rows = [np.empty(k) for _ in range(5)]
-    steps, all_evaluated = 0, True
-    for t in range(k):
+    parts = []
+    for t in range(W.shape[1]):
         one = _Target(problem, design, t, mean, curvature[:, t], X_low)
         w, beta, done, is_evaluated = W[:, t], float(b[t]), 0, True
         if basis is None:
             one.evaluate(w, beta)
         else:
             w, beta, done, is_evaluated = _refine_one(one, w, beta, basis, defect)
-        all_evaluated = all_evaluated and is_evaluated
         if is_evaluated:
             one.bound_rounding(w, beta)
-        steps = max(steps, done)
-        for array, value in zip(out, (w, one.g, one.g_rounding), strict=True):
-            array[:, t] = value
-        numbers = (beta, one.h, one.h_rounding, one.residual_square, one.residual_rounding)
-        for array, value in zip(rows, numbers, strict=True):
-            array[t] = value
-    return Refined(
-        coef=out[0],
-        intercept=rows[0],
-        gradient=out[1],
-        gradient_rounding=out[2],
-        intercept_gradient=rows[1],
-        intercept_rounding=rows[2],
-        residual_square=rows[3],
-        residual_rounding=rows[4],
-        steps=steps,
-        is_evaluated=all_evaluated,
-    )
+        parts.append(one.outcome(w, beta, done, is_evaluated))
+    return parts[0] if len(parts) == 1 else _side_by_side(parts)
+
+
+def _side_by_side(parts: list[Refined]) -> Refined:
+    """Targets that were refined one by one, as one."""
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts], axis=-1)
+        for name, value in vars(parts[0]).items()
+        if isinstance(value, np.ndarray)
+    }
+    steps = max(part.steps for part in parts)
+    return Refined(**joined, steps=steps, is_evaluated=all(part.is_evaluated for part in parts))
 
 
 def evaluate_exactly(
@@ -154,22 +146,23 @@ def _refine_one(
     previous = largest = np.inf
     for step in range(_MAX_STEPS):
         one.evaluate(w, b)
-        along = basis.T @ one.g
+        along = one.g @ basis
         dw = -(basis @ along)
         db = one.intercept_step(dw)
-        size = float(np.sqrt(along @ along)) + abs(one.h)
+        size = math.sqrt(along @ along) + abs(one.h)
         # Rounding of the coefficients keeps the gradient large along directions that the data
         # determine well, while the steps along the others still shrink.
-        moved = float(np.max(np.abs(dw), initial=abs(db)))
+        length = np.abs(dw)
+        moved = max(float(length.max(initial=0.0)), abs(db))
         shrinks = size <= 0.5 * previous or moved <= 0.5 * largest
-        if not (np.isfinite(size) and shrinks) or _settled(w, b, np.abs(dw), abs(db)):
+        if not (math.isfinite(size) and shrinks) or _settled(w, b, length, abs(db)):
             return w, b, step, True
         new_w, new_b = w + dw, b + db
         if new_b == b and (new_w == w).all():
             return w, b, step, True
         w, b, previous, largest = new_w, new_b, size, moved
         if defect * size < 1e-8:  # otherwise the bound cannot be small enough: skip its cost
-            next_dw = np.sqrt(np.einsum("ij,ij->i", basis, basis)) * (defect * size)
+            next_dw = np.sqrt((basis * basis).sum(axis=1)) * (defect * size)
             if _settled(w, b, next_dw, float(np.abs(one.mean) @ next_dw)):
                 return w, b, step + 1, False
     one.evaluate(w, b)
@@ -178,8 +171,9 @@ def _refine_one(
 
 def _settled(w: Array, b: float, dw: Array, db: float) -> bool:
     """Whether changes of these magnitudes would leave every coefficient as it is."""
-    reach = 0.25 * _EPS * np.abs(w) + _TINY
-    return bool((dw <= reach).all() and db <= 0.25 * _EPS * abs(b) + _TINY)
+    if not db <= 0.25 * _EPS * abs(b) + _TINY:
+        return False
+    return bool((dw <= 0.25 * _EPS * np.abs(w) + _TINY).all())
 
 
 class _Target:
@@ -199,13 +193,13 @@ class _Target:
         self.y = problem.target[:, t]
         self.s = problem.weights
         self.weight = problem.total_weight
-        self.mean, self.curvature = mean, curvature
+        self.mean, self.curvature, self.is_bent = mean, curvature, bool(curvature.any())
         self.fit_intercept = problem.fit_intercept
         self.design = design
         self.h = 0.0
         # Nothing is known of the rounding until it is asked for.
-        self.residual_rounding = self.h_rounding = np.inf
-        self.g_rounding: Array | float = np.inf
+        self.residual_rounding = self.h_rounding = math.inf
+        self.g_rounding: Array | None = None
 
     def evaluate(self, w: Array, b: float) -> None:
         """Gradient g (at the best intercept) and derivative h in b."""
@@ -220,9 +214,12 @@ class _Target:
             total, error = sum_doubled(np.array([part[0] for part in parts]))
             sums, rests = two_sum(total, error + sum(part[1] for part in parts))
         g_hi, g_lo = sums[:-1], rests[:-1]
-        bend, bend_lo = two_product(self.curvature, w)
-        g_hi, error = two_sum(bend, -g_hi)
-        self.g = self.plain_g = g_hi + (error + (bend_lo - g_lo))
+        if self.is_bent:
+            bend, bend_lo = two_product(self.curvature, w)
+            g_hi, error = two_sum(bend, -g_hi)
+            self.g = self.plain_g = g_hi + (error + (bend_lo - g_lo))
+        else:
+            self.g = self.plain_g = -(g_hi + g_lo)
         if self.fit_intercept:
             self.h = -float(sums[-1] + rests[-1])
             self.g = self.plain_g - self.mean * self.h
@@ -257,6 +254,24 @@ class _Target:
             weighted, lo = two_sum(weighted, error + lo * s)
         sums, rests = transposed_product_doubled(X, weighted, lo, X_low)
         return sums, rests, float((weighted * hi).sum())
+
+    def outcome(self, w: Array, b: float, steps: int, is_evaluated: bool) -> Refined:
+        """What is known of this target after so many steps to (w, b)."""
+        numbers = (b, self.h, self.h_rounding, self.residual_square, self.residual_rounding)
+        row = np.array(numbers)
+        rounding = np.full_like(w, np.inf) if self.g_rounding is None else self.g_rounding
+        return Refined(
+            coef=w[:, None],
+            intercept=row[:1],
+            gradient=self.g[:, None],
+            gradient_rounding=rounding[:, None],
+            intercept_gradient=row[1:2],
+            intercept_rounding=row[2:3],
+            residual_square=row[3:4],
+            residual_rounding=row[4:],
+            steps=steps,
+            is_evaluated=is_evaluated,
+        )
 
     def intercept_step(self, dw: Array) -> float:
         """The change of b that goes with a change of w."""
