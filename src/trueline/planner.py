@@ -19,6 +19,7 @@ from trueline.solvers.cholesky import solve_from_moments
 from trueline.solvers.loop import Monitor
 from trueline.solvers.registry import SOLVERS, as_solver, missing
 from trueline.threads import single_threaded_blas
+from trueline.wording import counted
 
 __all__ = ["Candidate", "Plan", "execute", "make_plan"]
 
@@ -63,10 +64,10 @@ class Plan:
     def __str__(self) -> str:
         facts = self.facts
         kind = f"sparse ({facts.density:.2g} filled)" if facts.is_sparse else "dense"
-        targets = "1 target" if facts.k == 1 else f"{facts.k} targets"
         lines = [
             f"minimise   {self.objective}",
-            f"data       {facts.n:,} rows x {facts.d:,} columns, {kind}, {targets}",
+            f"data       {counted(facts.n, 'row')} x {counted(facts.d, 'column')}, {kind}, "
+            f"{counted(facts.k, 'target')}",
             f"solver     {self.chosen}: {self.reason}",
             "considered",
         ]

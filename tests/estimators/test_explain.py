@@ -79,7 +79,8 @@ def test_the_text_before_a_fit(rows):
 def test_the_text_after_a_fit(rows):
     model = Ridge(2.0).fit(*rows)
     text = str(model.explain())
-    assert "happened   cholesky, 1 iteration(s), " in text
+    assert "happened   cholesky, 1 iteration, " in text
+    assert "refined in doubled precision (1 step)" in text
     assert "solved directly, to rounding" in text
     assert "proof      " in text
     assert model.certificate_.statement in text
@@ -98,6 +99,44 @@ def test_the_text_after_a_fit(rows):
 )
 def test_the_objective_names_what_was_asked_for(model, words, rows):
     assert words in str(model.explain(*rows)).splitlines()[0] + ","
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (RidgeCV(), "alpha the best of 0.1, 1, 10 by leave-one-out"),
+        (RidgeCV(2.0), "alpha the best of 2 by leave-one-out"),
+        (
+            RidgeCV(np.logspace(-3, 2, 50)),
+            "alpha the best of 50 from 0.001 to 100 by leave-one-out",
+        ),
+        (RidgeCV([1.0, 5.0], cv=3), "alpha the best of 1, 5 by folds"),
+    ],
+    ids=["three", "one", "many", "folds"],
+)
+def test_before_a_choice_the_strengths_that_are_searched_are_named(model, words, rows):
+    for _ in range(2):  # a fit on other data says nothing about this one
+        assert str(model.explain(*rows)).splitlines()[0].endswith(f"z_i = x_i.w + b,  {words}")
+        model.fit(*rows)
+    assert str(model.explain()).splitlines()[0].endswith(f",  alpha = {model.alpha_:g}")
+
+
+def test_planning_a_search_checks_the_strengths(rows):
+    with pytest.raises(ValueError, match=r"alphas\[1\] == -1.0"):
+        RidgeCV([1.0, -1.0]).explain(*rows)
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ((1, 1), "1 row x 1 column, dense, 1 target"),
+        ((3, 2), "3 rows x 2 columns, dense, 2 targets"),
+        ((1200, 2), "1,200 rows x 2 columns, dense, 2 targets"),
+    ],
+)
+def test_one_of_a_kind_is_singular(shape, words):
+    X, y = np.ones(shape), np.ones(shape)
+    assert words in str(Ridge().explain(X, y))
 
 
 def test_the_data_are_described():
@@ -137,7 +176,8 @@ def test_a_solver_asked_for_by_name_is_taken(solver, rows):
     before = model.explain(*rows)
     assert f"solver     {solver}: asked for by name" in str(before)
     assert chosen(before) == model.fit(*rows).solver_ == solver
-    assert f"happened   {solver}, {model.n_iter_} iteration(s)" in str(model.explain())
+    iterations = "1 iteration" if model.n_iter_ == 1 else f"{model.n_iter_:,} iterations"
+    assert f"happened   {solver}, {iterations}, " in str(model.explain())
 
 
 def test_names_of_scikit_learn_are_translated(rows):

@@ -27,6 +27,7 @@ from trueline.certificates.doubled import (
     objective_doubled,
 )
 from trueline.errors import VerificationError
+from trueline.wording import counted
 
 __all__ = ["Check", "Verification", "coercivity", "verify"]
 
@@ -196,7 +197,12 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     rows = _Rows(X, y, sample_weight, certificate)
     trouble = rows.problems(certificate)
     d, k = certificate.coef.shape
-    shape = Check("data fit the model", f"{d} columns, {k} targets", trouble or "yes", not trouble)
+    shape = Check(
+        "data fit the model",
+        f"{counted(d, 'column')}, {counted(k, 'target')}",
+        trouble or "yes",
+        not trouble,
+    )
     if trouble:
         return Verification((shape,))
     lacks = [name for name in _WITNESS.get(certificate.kind, ()) if name not in certificate.witness]

@@ -32,6 +32,7 @@ from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
 from trueline.solvers.quadratic import evidence_from_moments, evidence_from_rows
 from trueline.trace import Trace
+from trueline.wording import counted
 
 __all__ = ["LinearEstimator", "LinearRegressorBase", "build_problem"]
 
@@ -139,7 +140,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         proven = f"proven within {certificate.gap:.3g} of it" if certificate else "nothing proven"
         warnings.warn(
             f"{type(self).__name__} stopped short of the optimum ({proven}) after "
-            f"{solution.n_iter} iterations of {solution.solver}: {solution.status.value}.",
+            f"{counted(solution.n_iter, 'iteration')} of {solution.solver}: {solution.status.value}.",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -18,6 +18,7 @@ from trueline.problem import MomentsProblem
 from trueline.solvers.active_set import solve_nonnegative
 from trueline.solvers.base import Facts
 from trueline.solvers.cholesky import solve_from_moments
+from trueline.wording import counted
 
 __all__ = ["IncrementalRegressor"]
 
@@ -78,7 +79,8 @@ class IncrementalRegressor(GaussianRegressor):
             )
         if n_targets != self.moments_.n_targets:
             raise ValueError(
-                f"y has {n_targets} targets; the batches before had {self.moments_.n_targets}."
+                f"y has {counted(n_targets, 'target')}; the batches before had "
+                f"{self.moments_.n_targets}."
             )
 
     def _fit_moments(self, moments: Moments, dtype: np.dtype, y_ndim: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from trueline.certificates.base import Certificate
 from trueline.planner import Plan
+from trueline.wording import counted
 
 __all__ = ["Explanation"]
 
@@ -29,7 +30,7 @@ class Explanation:
         if self.facts is not None:
             facts = self.facts
             lines.append(
-                f"happened   {facts['solver']}, {facts['n_iter']} iteration(s), "
+                f"happened   {facts['solver']}, {counted(facts['n_iter'], 'iteration')}, "
                 f"{facts['seconds']:.3g} s: {facts['status']}"
             )
             lines += [f"           {note}" for note in facts["notes"]]

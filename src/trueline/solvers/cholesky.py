@@ -31,6 +31,7 @@ from trueline.solvers.quadratic import (
     same_strength_groups,
 )
 from trueline.solvers.refinement import can_refine, refine
+from trueline.wording import counted
 
 __all__ = ["Cholesky", "solve_from_moments"]
 
@@ -245,7 +246,7 @@ def _solve_group(
         if problem.design.nonzeros * problem.n_targets <= _ALWAYS_REFINE and can_refine(problem):
             defect = 1.5 * (1.0 - factor.coercivity)
             refined = refine(problem, W, b, factor.basis, moments.x_mean, curvature, defect=defect)
-            notes.append(f"refined in doubled precision ({refined.steps} steps)")
+            notes.append(f"refined in doubled precision ({counted(refined.steps, 'step')})")
             W, b, square = refined.coef, refined.intercept, refined.residual_square
             if refined.is_evaluated:
                 evidence = evidence_from_refined(

@@ -29,6 +29,7 @@ from trueline.solvers.quadratic import (
     same_strength_groups,
 )
 from trueline.solvers.refinement import can_refine, evaluate_exactly, refine
+from trueline.wording import counted
 
 __all__ = ["QR", "SVD", "certify_groups", "part_of", "plain_steps", "solve_by_rows"]
 
@@ -89,11 +90,12 @@ def solve_by_rows(
     assert factor is not None
     notes = [f"condition number about {factor.condition:.2g} (columns of equal norm)"]
     if steps:
-        notes.append(f"refined in doubled precision ({steps} steps)")
+        notes.append(f"refined in doubled precision ({counted(steps, 'step')})")
     if factor.rank < d:
+        free = counted(d - factor.rank, "direction")
         notes.append(
-            f"rank {factor.rank} of {d}: {d - factor.rank} directions are not determined by the "
-            "data; the coefficients are those of least norm (Moore-Penrose)"
+            f"rank {factor.rank} of {d}: the data leave {free} open; the coefficients are those of "
+            "least norm (Moore-Penrose)"
         )
     solution = Solution(
         W,
