@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from rational import Quadratic
 from sklearn.base import clone
 
 from trueline import LinearRegression, LinearRegressor, PolynomialRegression, Ridge, RidgeCV
@@ -186,6 +187,31 @@ def test_every_column_in_its_own_extreme():
     model = LinearRegression().fit(X * scales, y)
     assert_allclose(model.coef_ * scales, np.arange(1, 6), rtol=1e-14)
     assert model.verify(X * scales, y)
+
+
+@pytest.mark.parametrize(
+    "scales", [(1e-300, 1e300), (1e-200, 1.0), (1e-300, 1e-300), (1e-140, 1e5)]
+)
+@pytest.mark.parametrize("alpha", [1e-280, 1e-50, 1.0])
+@pytest.mark.parametrize("solver", ["auto", "qr", "svd", "cholesky"])
+def test_penalised_columns_in_extreme_units(scales, alpha, solver):
+    """A column that the penalty holds down keeps its small coefficient, to all digits."""
+    X, y = line()
+    X = X * scales
+    model = Ridge(alpha, solver=solver).fit(X, y)
+    exact = Quadratic(X, y, alpha=alpha).minimum()[0]
+    assert_allclose(model.coef_, [float(value) for value in exact[:2]], rtol=1e-9)
+    assert model.verify(X, y)
+
+
+def test_penalised_coefficients_below_all_doubles_are_zero():
+    X, y = line()
+    X = X * [1e-300, 1.0]
+    model = Ridge(1e50).fit(X, y)  # the first would be about 1e-350, without any effect
+    exact = Quadratic(X, y, alpha=1e50).minimum()[0]
+    assert model.coef_[0] == float(exact[0]) == 0.0
+    assert_allclose(model.coef_[1], float(exact[1]), rtol=1e-13)
+    assert model.verify(X, y)
 
 
 def test_coefficients_that_no_double_can_hold():

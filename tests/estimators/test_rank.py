@@ -13,6 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from rational import Quadratic, column, solve
 
 from trueline import LinearRegression, PolynomialRegression, Ridge
 
@@ -280,4 +281,78 @@ def test_batches_find_the_same_answer():
     w, _, _ = moore_penrose(X, y, rank=rank)
     assert model.rank_ == rank
     assert_allclose(model.coef_, w, rtol=0, atol=1e-9 * np.abs(w).max())
+    assert model.verify(X, y)
+
+
+# --- columns in units that differ by many powers of ten -------------------------------------------
+#
+# Undoing the scaling of the columns must not turn rounding into coefficients. All numbers are
+# integers times powers of two, so that dependences are exact and the answer is a fraction.
+
+UNITS = 2.0 ** np.array([-20, 0, 10, 26])
+
+# Columns beside the four independent ones: integer combinations of these, and their unit.
+BESIDE = {
+    "multiples": ([[0, 4, 0, 0], [0, 0, 0, 2]], [1.0, UNITS[3]]),
+    "multiples in other units": ([[1, 0, 0, 0], [0, 0, 0, -1]], [2.0**30, 2.0**-30]),
+    "sums across units": ([[1, 2, 3, 4], [0, 0, 1, -1]], [2.0**-15, 2.0**18]),
+    "the same sum twice": ([[0, 1, 1, 0], [0, 1, 1, 0]], [2.0**25, 2.0**-25]),
+    "smaller than all": ([[0, 0, 1, 1]], [2.0**-60]),
+}
+
+
+def far_apart(name):
+    """Design, target and null space (columns that are not orthonormal, exact)."""
+    rng = np.random.default_rng(0)
+    Z = np.round(64 * rng.standard_normal((20, 4)))
+    combinations, units = (np.array(part, dtype=float) for part in BESIDE[name])
+    X = np.column_stack([Z * UNITS, (Z @ combinations.T) * units])
+    null = np.vstack([-(combinations * units[:, None] / UNITS).T, np.eye(len(units))])
+    return X, np.round(100 * rng.standard_normal(20)), null
+
+
+def least_norm_exactly(X, y, null):
+    """w - N (N^T N)^{-1} N^T w in fractions, for any w that fits best."""
+    w, _ = Quadratic(X, y).minimum()
+    N = [column(row) for row in null]
+    across = [column_of(N, j) for j in range(len(N[0]))]
+    gram = [[dot(a, b) for b in across] for a in across]
+    t, _ = solve(gram, [dot(a, w[: len(N)]) for a in across])
+    return np.array([float(v - dot(row, t)) for v, row in zip(w, N, strict=False)])
+
+
+def column_of(rows, j):
+    return [row[j] for row in rows]
+
+
+def dot(a, b):
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("solver", ["auto", "qr", "svd"])
+def test_least_norm_across_units(name, solver):
+    X, y, null = far_apart(name)
+    model = LinearRegression(solver=solver).fit(X, y)
+    assert model.rank_ == 4
+    # Every coefficient to its own digits, not to those of the largest.
+    assert_allclose(model.coef_, least_norm_exactly(X, y, null), rtol=1e-10)
+    assert model.verify(X, y)
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("fit", ["fit", "partial_fit"])
+def test_the_null_space_across_units(name, fit):
+    X, y, null = far_apart(name)
+    N = getattr(LinearRegression(), fit)(X, y).null_space_
+    assert_allclose(N.T @ N, np.eye(null.shape[1]), atol=1e-14)
+    V = X - X.mean(axis=0)
+    reach = np.linalg.norm(X, axis=0) @ np.abs(N)
+    assert (np.linalg.norm(V @ N, axis=0) <= 1e-13 * reach).all()
+
+
+def test_batches_across_units():
+    X, y, null = far_apart("multiples")
+    model = LinearRegression().partial_fit(X[:9], y[:9]).partial_fit(X[9:], y[9:])
+    assert_allclose(model.coef_, least_norm_exactly(X, y, null), rtol=1e-9)
     assert model.verify(X, y)

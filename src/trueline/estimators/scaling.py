@@ -29,6 +29,8 @@ __all__ = ["exponents_of", "least_norm", "rescaled", "unscaled"]
 Array = NDArray[np.float64]
 
 _LARGE, _SMALL = 1e100, 1e-100
+# Squares of coefficients of columns and targets near one that are below what certificates claim.
+_NO_EFFECT = 1e-150
 
 
 def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
@@ -39,8 +41,9 @@ def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
     e, f = -np.frexp(columns)[1], -np.frexp(targets)[1]
     strength = np.max(np.asarray(problem.penalty.curvature, dtype=float), initial=0.0)
     if strength > 0:
-        # The scaled strength alpha 2^(2 e) must itself stay representable.
-        e = np.minimum(e, (900 - np.frexp(strength)[1]) // 2)
+        # No further than until the scaled strength alpha 2^(2 e) is about one: of a column so small
+        # the strength alone decides, and its coefficient would vanish in larger units.
+        e = np.minimum(e, max(0, -(int(np.frexp(strength)[1]) // 2)))
     return e.astype(np.int64), f.astype(np.int64)
 
 
@@ -126,7 +129,8 @@ def unscaled(solution: Solution, e: Array, f: Array) -> Solution:
         W = np.ldexp(solution.coef, e[:, None] - f)
         b = np.ldexp(solution.intercept, -f)
     tiny = np.finfo(np.float64).tiny
-    lost = (solution.coef != 0) & (np.abs(W) < tiny)
+    # What is too small to have an effect in scaled units may be rounded to zero.
+    lost = (np.abs(solution.coef) > _NO_EFFECT) & (np.abs(W) < tiny)
     if lost.any() or not (np.isfinite(W).all() and np.isfinite(b).all()):
         raise ValueError(
             "The coefficients of these data are too large or too small for double precision. "

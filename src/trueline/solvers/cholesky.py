@@ -116,7 +116,7 @@ def solve_from_moments(
                 return solution
             factor = factor_spectrum(about, strength)
             if factor.basis.shape[1] < rank:
-                rank, narrowest = factor.basis.shape[1], factor.basis
+                rank, narrowest = factor.basis.shape[1], factor.space
         part = problem if len(targets) == k else part_of(problem, targets, strength)
         some = about if len(targets) == k else about.targets(targets)
         W, b, evidence, note = _solve_group(part, some, factor)

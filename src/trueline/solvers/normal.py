@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
+from scipy.linalg import qr, solve_triangular
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from trueline.moments import Moments
@@ -32,11 +32,14 @@ __all__ = [
     "orthogonal_complement",
     "power_of_two_scale",
     "project",
+    "row_space",
 ]
 
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+# Columns whose scales differ by no more than this count as given in like units.
+_LIKE_UNITS = 64.0
 
 
 def power_of_two_scale(squares: Array) -> Array:
@@ -63,6 +66,8 @@ class NormalFactor:
         Estimate (from above) of the condition number of the scaled design.
     left_out : float
         Bound on the part of the design, its columns scaled to equal norm, outside of the basis.
+    space : array of shape (d, rank), optional
+        Vectors that span the row space, if it is not everything.
     """
 
     basis: Array
@@ -71,6 +76,7 @@ class NormalFactor:
     diagonal_coercivity: float
     condition: float
     left_out: float = 0.0
+    space: Array | None = None
 
     def solve(self, right: Array) -> Array:
         """(G + A)^{-1} right."""
@@ -144,10 +150,9 @@ def factor_spectrum(moments: Moments, curvature: Array) -> NormalFactor:
     basis = scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
     lowest = float(values[keep].min(initial=np.inf))
     # Columns below the noise may be constant or not: the moments cannot tell.
-    left_out = 1.0
+    left_out, space = 1.0, None
     if not keep.all():
-        space = np.zeros_like(basis)
-        space[alive] = vectors[alive][:, keep] / scale[alive, None]
+        space = row_space(vectors[:, keep], values[keep], scale, 4 * noise)
         basis = project(basis, space)
         if not (diagonal[~alive] > 0).any():
             grown = left_out_growth(basis, scale, np.sqrt(values[keep]))
@@ -159,6 +164,7 @@ def factor_spectrum(moments: Moments, curvature: Array) -> NormalFactor:
         diagonal_coercivity=lowest - 2 * noise if keep.all() else 0.0,
         condition=float(np.sqrt(values.max(initial=1.0) / lowest)) if keep.any() else 1.0,
         left_out=left_out,
+        space=space,
     )
 
 
@@ -170,6 +176,56 @@ def left_out_growth(basis: Array, scale: Array, singular: Array) -> float:
     """
     alive = scale > 0
     return 1.0 + float(np.linalg.norm(basis[alive] / scale[alive, None] * singular))
+
+
+def row_space(vectors: Array, effects: Array, scale: Array, level: float) -> Array:
+    """The row space in the units of the data, from orthonormal vectors of the scaled one.
+
+    Undoing a scaling enlarges rounding errors along with what they sit on: an error of eps in a
+    column that was scaled by 1e14 looks like a fact. So the space is written as dependences first,
+
+        X_f = X_b C       r columns b that are independent, d - r columns f that follow from them,
+
+    where entries of C that rounding explains can be told, and become exact zeros. Then C is scaled,
+    and the space is the span of [1; C^T].
+
+    Parameters
+    ----------
+    vectors : array of shape (d, r)
+        V, orthonormal, of the columns X T; rows of zeros where T is zero.
+    effects : array of shape (r,)
+        What each direction does: singular values of X T or their squares.
+    scale : array of shape (d,)
+        T, powers of two.
+    level : float
+        Effects up to this size are rounding.
+
+    Returns
+    -------
+    space : array of shape (d, r)
+    """
+    alive = np.flatnonzero(scale > 0)
+    d, r = vectors.shape
+    space = np.zeros((d, r))
+    if r == 0:
+        return space
+    sizes = scale[alive]
+    if sizes.max() <= _LIKE_UNITS * sizes.min():  # errors stay what they are
+        space[alive] = vectors[alive] / sizes[:, None]
+        return space
+    triangle, order = qr(vectors[alive].T, mode="r", pivoting=True)
+    basic, free = alive[order[:r]], alive[order[r:]]
+    C = solve_triangular(triangle[:, :r], triangle[:, r:])
+    images = effects[:, None] * vectors[basic].T
+    # An error of the images turns into one of C through their inverse.
+    bars = level * np.linalg.norm(np.linalg.inv(images), axis=1)
+    doubtful = np.where(np.abs(C) <= bars[:, None], C, 0.0)
+    # Near dependences make bars long. What is dropped together must have no effect together.
+    drop = np.linalg.norm(images @ doubtful, axis=0) <= level
+    C[:, drop] -= doubtful[:, drop]
+    space[basic] = np.eye(r)
+    space[free] = (C * scale[basic, None] / scale[free]).T
+    return space
 
 
 def project(vectors: Array, space: Array) -> Array:
@@ -188,14 +244,49 @@ def project(vectors: Array, space: Array) -> Array:
 
 
 def orthogonal_complement(space: Array) -> Array:
-    """An orthonormal basis of what is orthogonal to the columns, which must be independent."""
+    """An orthonormal basis of what is orthogonal to the columns, which must be independent.
+
+    A space of the form [1; C^T] (:func:`row_space`) has the complement [-C; 1], whose zeros are as
+    exact as those of C.
+    """
     d, r = space.shape
-    if r == 0:
-        return np.eye(d)
-    order, Q = _orthogonal(space, "full")
-    out = np.empty((d, d - r))
-    out[order] = Q[:, r:]
-    return out
+    if r in (0, d):
+        return np.eye(d)[:, r:]
+    basic = _pivot_rows(space)
+    if basic is None:
+        order, Q = _orthogonal(space, "full")
+        out = np.empty((d, d - r))
+        out[order] = Q[:, r:]
+        return out
+    free = np.setdiff1d(np.arange(d), basic)
+    complement = np.zeros((d, d - r))
+    complement[free] = np.eye(d - r)
+    complement[basic] = -(space[free] / space[basic, np.arange(r)]).T
+    return _orthonormalised(complement)
+
+
+def _orthonormalised(vectors: Array) -> Array:
+    """An orthonormal basis of the span, each row of which is as accurate as the given one.
+
+    Combinations V R^{-1} of the vectors, not the factor Q: that one errs by eps in every row, and
+    rows of columns in small units are worth more than that. The second round makes up for what the
+    condition of R costs the first in orthogonality.
+    """
+    for _ in range(2):
+        order = np.argsort(-np.abs(vectors).max(axis=1), kind="stable")
+        vectors = vectors / np.linalg.norm(vectors, axis=0)
+        R, pivots = qr(vectors[order], mode="r", pivoting=True)
+        r = vectors.shape[1]
+        vectors = solve_triangular(R[:r], vectors[:, pivots].T, trans=1).T
+    return np.ascontiguousarray(vectors)
+
+
+def _pivot_rows(space: Array) -> NDArray[np.intp] | None:
+    """For each column a row that has its only entry there; None if some column has none."""
+    rows, columns = np.nonzero(space)
+    alone = np.flatnonzero(np.count_nonzero(space, axis=1)[rows] == 1)
+    found, first = np.unique(columns[alone], return_index=True)
+    return rows[alone[first]] if len(found) == space.shape[1] else None
 
 
 def _orthogonal(space: Array, mode: str) -> tuple[NDArray[np.intp], Array]:

@@ -24,7 +24,7 @@ from scipy.linalg import qr, solve_triangular
 
 from trueline.certificates.verify import coercivity
 from trueline.problem import Problem
-from trueline.solvers.normal import left_out_growth, power_of_two_scale, project
+from trueline.solvers.normal import left_out_growth, power_of_two_scale, project, row_space
 from trueline.threads import run_strands
 
 __all__ = ["RowFactor", "factor_rows", "rank_tolerance", "triangular_factor"]
@@ -62,6 +62,8 @@ class RowFactor:
         Singular values of [S^(1/2) X_c; A^(1/2)] in its own units, descending.
     left_out : float
         Bound on the part of the design, its columns scaled to equal norm, outside of the basis.
+    space : array of shape (d, rank), optional
+        Vectors that span the row space, if it is not everything.
     """
 
     basis: Array
@@ -71,6 +73,7 @@ class RowFactor:
     scale: Array
     singular: Array
     left_out: float
+    space: Array | None = None
 
     @property
     def condition(self) -> float:
@@ -136,13 +139,18 @@ def factor_rows(
         left, singular, right = np.linalg.svd(R, full_matrices=False)
         rank = int(np.count_nonzero(singular > tolerance * singular.max(initial=0.0)))
         # Of the transpose the left vectors belong to the columns of X.
-        inverse = (left[:, :rank] if wide else right[:rank].T) / singular[:rank]
+        vectors = left[:, :rank] if wide else right[:rank].T
+        inverse = vectors / singular[:rank]
     else:
         inverse, singular = found
         rank = d
-    basis = scale[:, None] * inverse
+    basis, space = scale[:, None] * inverse, None
     if rank < d:
-        basis = _into_row_space(basis, inverse, scale)
+        # Each direction is replaced by the one of least norm that has the same effect on the fit:
+        # the parts of the coefficients that the data do not see are zero (Moore-Penrose).
+        level = tolerance * float(singular.max(initial=0.0))
+        space = row_space(vectors, singular[:rank], scale, level)
+        basis = project(basis, space)
     weights = np.ones(n) if problem.weights is None else problem.weights
     proven = coercivity(problem.design.blocks(2048), weights, basis, curvature, mean)
     own_units = R.T if not wide else R
@@ -154,7 +162,7 @@ def factor_rows(
     if rank < d:
         grown = left_out_growth(basis, scale, singular[:rank])
         left_out = 8 * tolerance * float(np.sqrt(d)) * grown
-    return RowFactor(basis, 0.9 * proven, rank, singular, scale, own, left_out)
+    return RowFactor(basis, 0.9 * proven, rank, singular, scale, own, left_out, space)
 
 
 def _column_scale(problem: Problem, mean: Array | None, curvature: Array) -> Array:
@@ -208,15 +216,3 @@ def _factor_of_transpose(
     if problem.weights is not None:
         V *= np.sqrt(problem.weights)[:, None]
     return V.T
-
-
-def _into_row_space(basis: Array, inverse: Array, scale: Array) -> Array:
-    """Replace each direction by the one of least norm that has the same effect on the fit.
-
-    The row space in original units is spanned by T^{-1} V; projecting on it removes the parts of
-    the coefficients that the data do not see, which is the Moore-Penrose choice.
-    """
-    alive = scale > 0
-    space = np.zeros_like(inverse)
-    space[alive] = inverse[alive] / scale[alive, None]
-    return project(basis, space)

@@ -104,7 +104,7 @@ def solve_by_rows(
         solver,
         notes=notes,
         rank=factor.rank,
-        row_space=None if factor.rank == d else factor.basis,
+        row_space=factor.space,
         singular_values=factor.singular,
         residual_square=squares,
     )
