@@ -276,8 +276,9 @@ def test_weights(model):
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("large", [1e20, 1e90, 1e250])
 @every_model
-def test_rows_without_weight_may_hold_anything_finite(model, storage):
+def test_rows_without_weight_may_hold_anything_finite(model, storage, large):
     if isinstance(model, PolynomialRegression):
         pytest.skip("powers are formed of all rows")
     if isinstance(model, RidgeCV) and model.cv:
@@ -285,13 +286,30 @@ def test_rows_without_weight_may_hold_anything_finite(model, storage):
     X, y = line()
     kept = np.arange(12) != 3
     expected = clone(model).fit(storage(X[kept]), y[kept])
-    X[3], y[3] = [1e200, -1e300], 1e250
+    X[3], y[3] = [large, -1e50 * large], large
     given = X.copy()
     fitted = clone(model).fit(storage(X), y, sample_weight=kept.astype(float))
     assert_allclose(fitted.coef_, expected.coef_, rtol=1e-7)
     assert_allclose(fitted.intercept_, expected.intercept_, rtol=1e-7)
     assert fitted.verify(storage(X), y, kept.astype(float))
+    # Nor do they loosen what is proven: steps and bounds are those of the other rows.
+    assert fitted.certificate_.gap <= 1.5 * expected.certificate_.gap + 1e-20
     assert_array_equal(X, given)
+
+
+@pytest.mark.parametrize("solver", ["lsmr", "conjugate_gradient"])
+def test_rows_without_weight_do_not_widen_a_bounded_proof(solver):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((700, 520), density=0.02, rng=rng, format="csr")
+    y = rng.standard_normal(700)
+    weights = np.ones(700)
+    weights[3] = 0.0
+    model = LinearRegression(solver=solver)
+    gap = model.fit(X, y, weights).certificate_.gap
+    y[3] = 1e90
+    assert model.fit(X, y, weights).certificate_.gap == gap
+    assert model.certificate_.kind == "bounded"
+    assert model.verify(X, y, weights)
 
 
 # --- types --------------------------------------------------------------------------------------

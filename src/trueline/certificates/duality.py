@@ -39,7 +39,10 @@ class DualPoint(NamedTuple):
 
 def intercept_radius(problem: Problem, b: Array) -> Array:
     """Up to which magnitude of the intercept the bound is stated."""
-    return _RADIUS * (np.abs(b) + np.abs(problem.target).max(axis=0, initial=1.0))
+    y, weights = np.abs(problem.target), problem.weights
+    if weights is not None:
+        y = y[weights > 0]  # what does not count bounds nothing
+    return _RADIUS * (np.abs(b) + y.max(axis=0, initial=1.0))
 
 
 def dual_point(

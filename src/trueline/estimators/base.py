@@ -259,8 +259,16 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         weights = self._weights(sample_weight, X)
         Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
         if weights is not None and not weights.all():
-            return self._problem(*_without_idle_extremes(X, Y, weights), weights), X, y
+            return self._problem(*self._without_idle_rows(X, Y, weights)), X, y
         return self._problem(X, Y, weights), X, y
+
+    def _without_idle_rows(self, X: Any, Y: Array, weights: Array) -> tuple[Any, Array, Array]:
+        """The data without what rows of weight zero could do to the fit.
+
+        Sums of squares count such rows with weight zero and nothing else, as long as their squares
+        are numbers: the rows stay where they are, X is not copied.
+        """
+        return *_without_idle_extremes(X, Y, weights), weights
 
     @fit_with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

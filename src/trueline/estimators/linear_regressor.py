@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -145,6 +146,16 @@ class LinearRegressor(LinearRegressorBase):
         self.trace = trace
         self.progress = progress
         self.random_state = random_state
+
+    def _without_idle_rows(self, X: Any, Y: Array, weights: Array) -> tuple[Any, Array, Array]:
+        """Only the rows that count.
+
+        The largest target bounds the intercept, and a dual point has an entry for every row: rows
+        of weight zero would loosen both.
+        """
+        present = np.flatnonzero(weights)
+        X = X.tocsr() if sp.issparse(X) else X
+        return X[present], Y[present], weights[present]
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         alpha = np.asarray(self.alpha, dtype=np.float64)
