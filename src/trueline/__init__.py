@@ -18,6 +18,8 @@ _HOMES = {
     "PolynomialRegression": "trueline.estimators",
     "Ridge": "trueline.estimators",
     "RidgeCV": "trueline.estimators",
+    "SequentialFeatureSelector": "trueline.estimators.sequential",
+    "StepwiseRegression": "trueline.estimators.stepwise",
     "load": "trueline.persistence",
     "save": "trueline.persistence",
 }
@@ -29,6 +31,8 @@ __all__ = [
     "PolynomialRegression",
     "Ridge",
     "RidgeCV",
+    "SequentialFeatureSelector",
+    "StepwiseRegression",
     "__version__",
     "load",
     "save",
@@ -43,6 +47,8 @@ if TYPE_CHECKING:
         Ridge,
         RidgeCV,
     )
+    from trueline.estimators.sequential import SequentialFeatureSelector
+    from trueline.estimators.stepwise import StepwiseRegression
     from trueline.persistence import load, save
 
 

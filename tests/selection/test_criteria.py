@@ -1,4 +1,4 @@
-"""AIC, AICc, BIC, adjusted R^2 and Cp: of fits against statsmodels, of shrunken fits from outside."""
+"""AIC, AICc, BIC, adjusted R^2 and Cp, compared with statsmodels and with plain algebra."""
 
 import numpy as np
 import pytest

@@ -1,0 +1,571 @@
+"""Least squares on columns chosen step by step."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+
+from trueline.certificates.base import Certificate
+from trueline.estimators.base import build_problem
+from trueline.estimators.callbacks import fit_with_callbacks, watch
+from trueline.estimators.gaussian import GaussianRegressor
+from trueline.estimators.linear_regression import LinearRegression
+from trueline.losses import Squared
+from trueline.moments import Moments
+from trueline.penalties import NoPenalty, Penalty
+from trueline.problem import Problem
+from trueline.selection.criteria import CRITERIA, Criterion
+from trueline.selection.stepwise import (
+    DIRECTIONS,
+    FitScorer,
+    HeldOutScorer,
+    Search,
+    Selection,
+    Tableau,
+    about,
+    fold_tableaux,
+    make_terms,
+    name_of,
+    table_of_steps,
+)
+from trueline.solvers.loop import Event, Monitor
+from trueline.threads import single_threaded_blas
+from trueline.trace import Trace
+
+__all__ = ["StepwiseExplanation", "StepwiseRegression"]
+
+Array = NDArray[np.float64]
+
+# What the fit on the chosen columns knows about itself, and this estimator with it.
+_OF_THE_FIT = (
+    "_rank",
+    "_residual_square",
+    "_total_weight",
+    "_minimised",
+    "_certificate",
+    "_plan",
+    "_solution_facts",
+    "solver_",
+    "n_iter_",
+    "trace_",
+)
+
+
+class StepwiseRegression(TransformerMixin, GaussianRegressor):
+    """Least squares on columns that are chosen step by step, with books and a proof.
+
+    Starting from no column (or from all), each step lets the column in (or out) that lowers a
+    criterion most, until none does. The chosen columns C are then fitted by least squares::
+
+        1/2 sum_i s_i (y_i - sum_{j in C} x_ij w_j - b)^2
+
+    and the certificate is about that fit: what is proven is that the coefficients are optimal for
+    the chosen columns. That the choice is the best of all choices is not claimed (a greedy search
+    does not know).
+
+    The whole search, with cross-validation too, works on the Gram matrix of the columns: after one
+    pass over the rows its time does not depend on their number.
+
+    Parameters
+    ----------
+    direction : {"forward", "backward", "both"}, default="both"
+        "forward" lets columns in, "backward" starts from all columns and lets them out, "both"
+        starts from none and considers each time every column that could enter or leave.
+    criterion : {"aic", "aicc", "bic", "adjusted_r2", "cp", "cv"}, default="aic"
+        What is improved: an information criterion (as :meth:`aic` defines it), adjusted R^2,
+        Mallows' Cp, or ("cv") the mean squared error on the test rows of ``cv``.
+    n_features_to_select : int, optional
+        Go on until exactly so many columns (with ``groups``: terms) are chosen, even if the
+        criterion gets worse. For "forward" and "backward".
+    max_features : int, optional
+        Never choose more columns (terms) than this. For "forward" and "both".
+    k : float, default=2.0
+        What "aic" charges for a parameter: ``log(n)`` would make it BIC.
+    groups : array-like of labels, sequence of sequences, dict or "factors", optional
+        Columns that enter and leave together, as those of a factor should: one label per column,
+        or lists of columns by number or name (other columns stay alone), or "factors", which
+        joins columns named alike before ``=`` (``city=Rome``, ``city=Oslo``).
+    cv : int, splitter or iterable, default=5
+        The folds of ``criterion="cv"``. One split, as of ``ShuffleSplit(1)`` or
+        ``PredefinedSplit``, is a hold-out set.
+    fit_intercept : bool, default=True
+
+    Attributes
+    ----------
+    support_ : array of bool of shape (d,)
+        The chosen columns (also :meth:`get_support`; :meth:`transform` takes them out of X).
+    coef_ : array of shape (d,)
+        Zero for columns that were not chosen.
+    intercept_ : float
+    history_ : list of dict
+        The books: for each step (the first record is the start) the columns that ``entered`` and
+        ``left``, ``n_features``, ``n_terms``, ``n_parameters`` (with the intercept), ``rss``, the
+        ``criterion`` and beside it ``aic``, ``aicc``, ``bic``, ``adjusted_r2``, ``cp`` (NaN unless
+        it is the criterion) and for "cv" its ``standard_error`` over the folds.
+        ``pandas.DataFrame(model.history_)`` is a table.
+    n_features_ : int
+        How many columns were chosen.
+    finished_ : bool
+        False if the search was interrupted (Ctrl-C): the model is then that of the last step.
+    certificate_ : Certificate
+        About the fit on the chosen columns; :meth:`verify` takes the whole X.
+    noise_variance_ : float
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Notes
+    -----
+    Columns that are combinations of those inside (to a relative square of 1e-10) never enter.
+    Where two columns are equally good to rounding, the lower one is taken. Tests and intervals of
+    the final fit do not know that its columns were chosen: they are too optimistic.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import StepwiseRegression
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = StepwiseRegression(criterion="bic").fit(X, y)
+    >>> model.get_feature_names_out().tolist()
+    ['sex', 'bmi', 'bp', 's1', 's2', 's5']
+    >>> [step["entered"] for step in model.history_]
+    [[], [2], [8], [3], [4], [1], [5]]
+    >>> bool(model.verify(X, y))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "direction": [StrOptions(set(DIRECTIONS))],
+        "criterion": [StrOptions({*CRITERIA, "cv"})],
+        "n_features_to_select": [Interval(Integral, 0, None, closed="left"), None],
+        "max_features": [Interval(Integral, 0, None, closed="left"), None],
+        "k": [Interval(Real, 0, None, closed="left")],
+        "groups": [None, "array-like", dict, StrOptions({"factors"})],
+        "cv": ["cv_object"],
+        "fit_intercept": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        direction: str = "both",
+        criterion: str = "aic",
+        *,
+        n_features_to_select: int | None = None,
+        max_features: int | None = None,
+        k: float = 2.0,
+        groups: Any = None,
+        cv: Any = 5,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.direction = direction
+        self.criterion = criterion
+        self.n_features_to_select = n_features_to_select
+        self.max_features = max_features
+        self.k = k
+        self.groups = groups
+        self.cv = cv
+        self.fit_intercept = fit_intercept
+
+    def _penalty(self, n_targets: int) -> Penalty:
+        return NoPenalty()
+
+    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
+        return build_problem(X, Y, weights, Squared(), NoPenalty(), self.fit_intercept)
+
+    def _validated_problem(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool
+    ) -> tuple[Problem, Any, NDArray[Any]]:
+        if y is not None:
+            y = column_or_1d(y, warn=True)
+        return super()._validated_problem(X, y, sample_weight, reset)
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the columns and fit them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : float or array-like of shape (n,), optional
+            Weight 2 counts a row twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        self._check_combination()
+        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+        terms = make_terms(self.groups, problem.n_features, self._names())
+        self._check_sizes(len(terms))
+        with single_threaded_blas(), watch(self, Trace()) as monitor:
+            scorer = self._scorer(problem, X, y)
+            search = Search(
+                scorer, terms, self.direction, self.n_features_to_select, self.max_features
+            )
+            found = search.run(_Watcher(scorer.tableau, search, monitor))
+        self._check_reached(found)
+        self._keep(found, problem, X, y)
+        if not found.finished:
+            warnings.warn(
+                f"The search was stopped after step {len(found.history) - 1}; the model is the "
+                f"one of that step, with {len(found.columns)} columns.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else list(names)
+
+    def _check_combination(self) -> None:
+        """Raise for parameters that contradict each other."""
+        if self.n_features_to_select is not None and self.direction == "both":
+            raise ValueError(
+                "n_features_to_select needs direction='forward' or 'backward': a search both ways "
+                "ends where the criterion does. Use max_features to limit it."
+            )
+        if self.max_features is not None and self.direction == "backward":
+            raise ValueError(
+                "max_features limits what enters; with direction='backward' use "
+                "n_features_to_select."
+            )
+        if self.k != 2.0 and self.criterion != "aic":
+            raise ValueError(
+                f"k={self.k!r} is the charge per parameter of criterion='aic'; "
+                f"criterion={self.criterion!r} has its own."
+            )
+
+    def _check_sizes(self, n_terms: int) -> None:
+        for name in ("n_features_to_select", "max_features"):
+            value = getattr(self, name)
+            if value is not None and value > n_terms:
+                what = "columns" if self.groups is None else "terms"
+                raise ValueError(f"{name}={value} is more than the {n_terms} {what} there are.")
+        if None not in (self.max_features, self.n_features_to_select) and (
+            self.max_features < self.n_features_to_select  # type: ignore[operator]
+        ):
+            raise ValueError(
+                f"max_features={self.max_features} is less than "
+                f"n_features_to_select={self.n_features_to_select}."
+            )
+
+    def _check_reached(self, found: Selection) -> None:
+        wanted = self.n_features_to_select
+        reached = found.history[-1]["n_terms"]
+        if wanted is not None and found.finished and reached < wanted:
+            raise ValueError(
+                f"n_features_to_select={wanted}, but only {reached} are linearly independent of "
+                "each other (constant columns and combinations of others cannot be chosen)."
+            )
+
+    def _scorer(self, problem: Problem, X: Any, y: NDArray[Any]) -> FitScorer | HeldOutScorer:
+        """What prices the models, from one pass over the rows."""
+        folds: list[Tableau] = []
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at next
+            if self.criterion == "cv":
+                rows = X.tocsr() if sp.issparse(X) else X
+                splits = list(check_cv(self.cv).split(rows, y))
+                folds, helds, moments = fold_tableaux(problem, splits)
+                _check_folds(helds)
+            else:
+                moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+        if not (moments.is_finite() and moments.y_size[0] < 1e200 and _in_range(moments.x_size)):
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            raise ValueError(
+                "The squares of these values overflow or vanish in double precision: multiply the "
+                "columns or the target by a power of ten."
+            )
+        moments = about(moments, self.fit_intercept)
+        tableau = Tableau(moments)
+        fit = FitScorer(tableau, self._criterion_for(tableau))
+        return HeldOutScorer(fit, folds) if folds else fit
+
+    def _criterion_for(self, tableau: Tableau) -> Criterion:
+        moments = tableau.moments
+        name = "aic" if self.criterion == "cv" else self.criterion
+        variance = float("nan")
+        if name == "cp" or self.direction == "backward":
+            whole = tableau.only(np.arange(tableau.n_features))
+            left = moments.weight - whole.inside.sum() - self.fit_intercept
+            if left <= 0:
+                raise ValueError(
+                    f"{'Cp' if name == 'cp' else 'Backward selection'} needs the model with all "
+                    f"columns, whose {int(whole.inside.sum()) + self.fit_intercept} parameters "
+                    f"leave nothing of {moments.weight:g} rows to estimate the noise from (at "
+                    "least 1 sample more is needed). Use direction='forward' or 'both' with "
+                    "another criterion, or more rows."
+                )
+            if name == "cp":
+                square = max(float(whole.square()[0]), FitScorer(tableau, _ANY).floor)
+                variance = square / left
+        return Criterion(
+            name,
+            rows=moments.weight,
+            total=float(moments.y_square[0]),
+            constant=self.fit_intercept,
+            variance=variance,
+            k=float(self.k),
+        )
+
+    def _keep(self, found: Selection, problem: Problem, X: Any, y: NDArray[Any]) -> None:
+        """Fit the chosen columns and store what is known."""
+        d = problem.n_features
+        self.support_ = np.zeros(d, dtype=bool)
+        self.support_[found.columns] = True
+        self.history_ = found.history
+        self.n_features_ = len(found.columns)
+        self.finished_ = found.finished
+        fit = LinearRegression(fit_intercept=self.fit_intercept)
+        fit.fit(self._chosen(X), y, sample_weight=problem.weights)
+        self.coef_ = np.zeros(d, dtype=fit.coef_.dtype)
+        if self.n_features_:
+            self.coef_[self.support_] = fit.coef_
+        self.intercept_ = fit.intercept_
+        for name in _OF_THE_FIT:
+            setattr(self, name, getattr(fit, name))
+        self.__dict__.pop("moments_", None)
+        if hasattr(fit, "moments_"):
+            self.moments_ = fit.moments_
+
+    def _chosen(self, X: Any) -> Any:
+        """The chosen columns of X; none at all are one column of zeros."""
+        if not self.support_.any():
+            return np.zeros((X.shape[0], 1), dtype=X.dtype)
+        if sp.issparse(X):
+            return X.tocsc()[:, np.flatnonzero(self.support_)]
+        return X[:, self.support_]
+
+    # --- afterwards -----------------------------------------------------------------------------
+
+    def get_support(self, indices: bool = False) -> NDArray[Any]:
+        """The chosen columns.
+
+        Parameters
+        ----------
+        indices : bool, default=False
+            Their numbers instead of a mask.
+
+        Returns
+        -------
+        support : array
+        """
+        check_is_fitted(self)
+        return np.flatnonzero(self.support_) if indices else self.support_
+
+    def transform(self, X: Any) -> Any:
+        """X with the chosen columns alone.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        X : array or sparse matrix of shape (n, number of chosen columns)
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse=["csr", "csc"],
+            dtype=[np.float64, np.float32],
+            reset=False,
+        )
+        return X[:, np.flatnonzero(self.support_)]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The names of the chosen columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of all columns; by default those seen in ``fit``, or x0, x1, ...
+
+        Returns
+        -------
+        names : array of str
+        """
+        check_is_fitted(self)
+        return _check_feature_names_in(self, input_features)[self.support_]
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        """Those of the chosen columns: what the certificate and the moments are about."""
+        if self.coef_[~self.support_].any():
+            raise ValueError(
+                "coef_ was changed for columns that were not chosen: the certificate is about the "
+                "chosen columns alone."
+            )
+        W = np.asarray(self.coef_[self.support_], dtype=np.float64).reshape(-1, 1)
+        W = W if len(W) else np.zeros((1, 1))
+        return W, np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), 1)
+
+    def _verified_design(self, X: Any) -> Any:
+        X = X if sp.issparse(X) else np.asarray(X)
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features; the model was fitted with {self.n_features_in_}."
+            )
+        return self._chosen(X)
+
+    def explain(  # type: ignore[override]
+        self, X: Any = None, y: Any = None, sample_weight: Any = None
+    ) -> StepwiseExplanation:
+        """Say what will be searched in (X, y), or what the last search did.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, optional
+            With ``y``: describe the search without running it.
+        y : array-like, optional
+        sample_weight : array-like, optional
+
+        Returns
+        -------
+        explanation : StepwiseExplanation
+            Prints as text; ``table()`` gives the steps as rows.
+        """
+        if X is not None:
+            if y is None:
+                raise ValueError("explain(X, y) needs the target y beside X.")
+            self._check_parameters()
+            self._check_combination()
+            problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
+            names = list(X.columns) if hasattr(X, "columns") else None
+            terms = make_terms(self.groups, problem.n_features, names)
+            self._check_sizes(len(terms))
+            return StepwiseExplanation(self._intention(*problem.design.shape, len(terms)))
+        check_is_fitted(self)
+        fit = super().explain()
+        title = self._intention(self._plan.facts.n, self.n_features_in_, None)
+        names = self._names()
+        return StepwiseExplanation(
+            title, self.history_, self.criterion, names, str(fit), fit.certificate
+        )
+
+    def _intention(self, n: int, d: int, n_terms: int | None) -> list[str]:
+        ways = {
+            "forward": "lets columns in, from none",
+            "backward": "lets columns out, from all",
+            "both": "lets columns in or out, from none",
+        }
+        ends = "until the criterion no longer improves"
+        if self.n_features_to_select is not None:
+            ends = f"until {self.n_features_to_select} are chosen"
+        elif self.max_features is not None:
+            ends += f", at most {self.max_features}"
+        terms = f" in {n_terms} terms" if n_terms not in (None, d) else ""
+        return [
+            f"search     {self.direction}: {ways[self.direction]}, {ends}",
+            f"criterion  {_MEANING[self.criterion]}",
+            f"columns    {d}{terms}, {n} rows: one pass of {n * d * d:.2g} multiplications, then "
+            f"about {d * d:.2g} per step",
+            "then       least squares on the chosen columns, with a certificate",
+        ]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        tags.target_tags.single_output = True
+        return tags
+
+
+_MEANING = {
+    "aic": "aic, Akaike's information criterion (smaller is better)",
+    "aicc": "aicc, Akaike's criterion corrected for few rows (smaller is better)",
+    "bic": "bic, Schwarz's Bayesian information criterion (smaller is better)",
+    "adjusted_r2": "adjusted_r2, R^2 with degrees of freedom (larger is better)",
+    "cp": "cp, Mallows' Cp (smaller is better)",
+    "cv": "cv, mean squared error on held-out rows (smaller is better)",
+}
+
+_ANY = Criterion("aic", 1.0, 1.0, True)
+
+
+@dataclass(frozen=True)
+class StepwiseExplanation:
+    """Prints as text; ``table()`` gives one row per step of the search."""
+
+    title: Sequence[str]
+    history: Sequence[dict[str, Any]] = ()
+    criterion: str = ""
+    names: Sequence[str] | None = None
+    fit: str = ""
+    certificate: Certificate | None = None
+
+    def table(self) -> list[dict[str, Any]]:
+        """The steps, with columns by name."""
+        return [
+            {
+                **step,
+                "entered": [name_of(j, self.names) for j in step["entered"]],
+                "left": [name_of(j, self.names) for j in step["left"]],
+            }
+            for step in self.history
+        ]
+
+    def __str__(self) -> str:
+        lines = list(self.title)
+        if self.history:
+            lines += ["", *table_of_steps(self.history, self.criterion, self.names)]
+            lines += ["", "The fit on the chosen columns:", self.fit]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class _Watcher:
+    """Hands every step to those who watch the fit."""
+
+    def __init__(self, tableau: Tableau, search: Search, monitor: Monitor) -> None:
+        self.tableau, self.monitor = tableau, monitor
+        self.most = search.exactly or search.at_most
+        self.start = time.perf_counter()
+
+    def __call__(self, step: dict[str, Any]) -> bool:
+        if not self.monitor.callbacks:
+            return False
+        W, moments = self.tableau.coefficients(), self.tableau.moments
+        event = Event(
+            iteration=step["step"],
+            max_iter=max(self.most, step["step"]),
+            objective=0.5 * step["rss"],
+            gap=float("inf"),
+            seconds=time.perf_counter() - self.start,
+            coef=W,
+            intercept=moments.y_mean - moments.x_mean @ W,
+        )
+        # Every callback hears of every event, also when an earlier one asked to stop.
+        stop = [callback(event) is True for callback in self.monitor.callbacks]
+        return any(stop)
+
+
+def _check_folds(helds: Sequence[Moments]) -> None:
+    for number, held in enumerate(helds):
+        if held.weight <= 0:
+            raise ValueError(
+                f"The test rows of fold {number} are empty or have no weight: nothing can be "
+                "judged by them."
+            )
+
+
+def _in_range(sizes: Array) -> bool:
+    """Whether squares are neither lost nor infinite; columns of zeros are fine."""
+    return bool(np.all((sizes == 0) | ((sizes > 1e-200) & (sizes < 1e200))))

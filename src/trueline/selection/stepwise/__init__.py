@@ -1,0 +1,28 @@
+"""Stepwise selection of columns from moments: no step goes back to the rows."""
+
+from trueline.selection.stepwise.books import name_of, table_of_steps
+from trueline.selection.stepwise.folds import about, fold_tableaux
+from trueline.selection.stepwise.search import (
+    DIRECTIONS,
+    FitScorer,
+    HeldOutScorer,
+    Search,
+    Selection,
+)
+from trueline.selection.stepwise.tableau import Outlook, Tableau
+from trueline.selection.stepwise.terms import make_terms
+
+__all__ = [
+    "DIRECTIONS",
+    "FitScorer",
+    "HeldOutScorer",
+    "Outlook",
+    "Search",
+    "Selection",
+    "Tableau",
+    "about",
+    "fold_tableaux",
+    "make_terms",
+    "name_of",
+    "table_of_steps",
+]

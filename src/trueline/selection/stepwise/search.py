@@ -1,0 +1,291 @@
+"""Greedy search over sets of terms: forward, backward, or both ways at every step.
+
+At each step every admissible exchange of one term is priced from the tableau, the cheapest is made,
+and the search ends when none lowers the cost (or when the number of terms asked for is reached).
+Exchanges that cost the same to rounding are decided for the lowest column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.selection.criteria import Criterion
+from trueline.selection.stepwise.tableau import Columns, Outlook, Tableau
+
+__all__ = ["DIRECTIONS", "FitScorer", "HeldOutScorer", "Scorer", "Search", "Selection"]
+
+Array = NDArray[np.float64]
+
+DIRECTIONS = ("forward", "backward", "both")
+# Exchanges whose costs differ by less, relative to the residual square of the model without
+# features, are the same to rounding: the entries of two equal columns need not be equal bits.
+_TIE = 1e-11
+# A step has to lower the cost by more than what rounding could feign.
+_PROGRESS = 1e-10
+
+
+class Scorer(Protocol):
+    """Prices models: smaller is better."""
+
+    tableau: Tableau
+
+    def costs(self, terms: list[Columns], inside: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """For the exchange of each term its cost and, to order equal costs, its square.
+
+        Infinite where no exchange is possible.
+        """
+
+    def cost(self) -> float:
+        """The cost of the present model."""
+
+    def progress(self, cost: float) -> float:
+        """By how much a cost has to fall to count as less."""
+
+    def exchange(self, term: Columns, leaves: bool) -> None:
+        """Make an exchange."""
+
+    def record(self) -> dict[str, Any]:
+        """What to write down about the present model."""
+
+
+def _outlook(tableau: Tableau, terms: list[Columns], inside: NDArray[np.bool_]) -> Outlook:
+    """All exchanges, by the formula for single columns where every term is one."""
+    if all(len(term) == 1 for term in terms) and not tableau.stranded().any():
+        every = tableau.outlook()
+        which = np.array([term[0] for term in terms], dtype=np.intp)
+        return Outlook(every.square[which], every.held_square[which], every.change[which])
+    return tableau.outlook_of(terms, inside)
+
+
+class FitScorer:
+    """Prices a model by a criterion of its fit.
+
+    Parameters
+    ----------
+    tableau : Tableau
+        Of all rows, one target.
+    criterion : Criterion
+    """
+
+    def __init__(self, tableau: Tableau, criterion: Criterion) -> None:
+        self.tableau, self.criterion = tableau, criterion
+        # Squares below this are rounding: fitting it would look like ever better models.
+        self.floor = square_floor(tableau)
+
+    def parameters(self) -> int:
+        return int(self.tableau.inside.sum()) + self.criterion.constant
+
+    def square(self) -> float:
+        return max(float(self.tableau.square()[0]), self.floor)
+
+    def costs(self, terms: list[Columns], inside: NDArray[np.bool_]) -> tuple[Array, Array]:
+        outlook = _outlook(self.tableau, terms, inside)
+        square = np.maximum(outlook.square[:, 0], self.floor)
+        can = inside | (outlook.change != 0)
+        cost = self.criterion.cost(square, self.parameters() + outlook.change)
+        return np.where(can, cost, np.inf), np.where(can, square, np.inf)
+
+    def cost(self) -> float:
+        return float(self.criterion.cost(self.square(), self.parameters()))
+
+    def progress(self, cost: float) -> float:
+        return _PROGRESS * (1 + abs(cost)) if np.isfinite(cost) else 0.0
+
+    def exchange(self, term: Columns, leaves: bool) -> None:
+        (self.tableau.leave if leaves else self.tableau.enter)(term)
+
+    def record(self) -> dict[str, Any]:
+        square, parameters = self.square(), self.parameters()
+        value = float(self.criterion.value(square, parameters))
+        table = self.criterion.table(square, parameters)
+        return {"criterion": value, "rss": square, "n_parameters": parameters, **table}
+
+
+class HeldOutScorer:
+    """Prices a model by its mean squared error on held-out rows, over all folds.
+
+    Parameters
+    ----------
+    fit : FitScorer
+        Of all rows, for the books.
+    folds : sequence of Tableau
+        One per fold, with held-out rows.
+    """
+
+    def __init__(self, fit: FitScorer, folds: Sequence[Tableau]) -> None:
+        self.fit, self.folds = fit, folds
+        self.tableau = fit.tableau
+        self.weights = np.array([fold.held.weight for fold in folds if fold.held is not None])
+        self.rows = float(self.weights.sum())
+
+    def costs(self, terms: list[Columns], inside: NDArray[np.bool_]) -> tuple[Array, Array]:
+        square = self.fit.costs(terms, inside)[1]
+        can = np.isfinite(square)
+        total = np.zeros(len(terms))
+        for fold in self.folds:
+            total += _outlook(fold, terms, inside).held_square[:, 0]
+        return np.where(can, total / self.rows, np.inf), square
+
+    def cost(self) -> float:
+        return float(sum(fold.held_square()[0] for fold in self.folds) / self.rows)
+
+    def progress(self, cost: float) -> float:
+        return _PROGRESS * abs(cost)
+
+    def exchange(self, term: Columns, leaves: bool) -> None:
+        self.fit.exchange(term, leaves)
+        # Columns that depend on others in the whole do not come in where only a fold could.
+        now = self.tableau.inside
+        for fold in self.folds:
+            fold.leave(np.flatnonzero(fold.wanted & ~now))
+            fold.enter(np.flatnonzero(now & ~fold.wanted))
+
+    def record(self) -> dict[str, Any]:
+        each = np.array([fold.held_square()[0] for fold in self.folds]) / self.weights
+        spread = float(np.std(each, ddof=1) / np.sqrt(len(each))) if len(each) > 1 else np.nan
+        books = self.fit.record()
+        return {**books, "criterion": self.cost(), "standard_error": spread}
+
+
+def square_floor(tableau: Tableau) -> float:
+    """What rounding leaves of the residual square of a perfect fit."""
+    moments = tableau.moments
+    return 4 * (moments.unit + 16 * np.finfo(float).eps) * float(moments.y_size[0])
+
+
+@dataclass
+class Selection:
+    """What a search found.
+
+    Attributes
+    ----------
+    columns : array of int
+        The columns of the model, ascending.
+    history : list of dict
+        The books: one record per step.
+    finished : bool
+        False if the search was ended before its time.
+    """
+
+    columns: Columns
+    history: list[dict[str, Any]] = field(default_factory=list)
+    finished: bool = True
+
+
+class Search:
+    """A greedy search.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        Priced at the model to start from.
+    terms : list of arrays of int
+        Columns that go together, by their lowest column.
+    direction : {"forward", "backward", "both"}
+    exactly : int, optional
+        Go on until so many terms are inside, whatever they cost.
+    at_most : int, optional
+        Let no term in beyond this number.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        terms: list[Columns],
+        direction: str,
+        exactly: int | None = None,
+        at_most: int | None = None,
+    ) -> None:
+        self.scorer, self.terms, self.direction = scorer, terms, direction
+        self.exactly = exactly
+        self.at_most = len(terms) if at_most is None else at_most
+        self.inside = np.zeros(len(terms), dtype=bool)
+        self.scale = max(float(scorer.tableau.moments.y_square[0]), 1e-300)
+
+    def run(self, on_step: Callable[[dict[str, Any]], bool] | None = None) -> Selection:
+        """Search to the end; Ctrl-C ends it early and keeps what was found.
+
+        ``on_step`` is given the record of every step; if it returns True the search ends.
+        """
+        found = Selection(np.empty(0, dtype=np.intp))
+        try:
+            self._begin(found)
+            while (choice := self._choose()) is not None:
+                leaves = bool(self.inside[choice])
+                before = self.scorer.tableau.inside.copy()
+                self.scorer.exchange(self.terms[choice], leaves)
+                self.inside[choice] = not leaves
+                self._write(found, before)
+                if on_step is not None and on_step(found.history[-1]):
+                    found.finished = False
+                    break
+        except KeyboardInterrupt:
+            if not found.history:
+                raise
+            found.finished = False
+        return found
+
+    def _begin(self, found: Selection) -> None:
+        before = self.scorer.tableau.inside.copy()
+        if self.direction == "backward":
+            every = np.sort(np.concatenate(self.terms))
+            free = every[self.scorer.tableau.independent(every)]
+            # Terms of which nothing is independent of earlier columns stay outside for good.
+            self.inside[:] = [np.isin(term, free).any() for term in self.terms]
+            used = [term for term, inside in zip(self.terms, self.inside) if inside]
+            if used:
+                self.scorer.exchange(np.sort(np.concatenate(used)), False)
+        self._write(found, before)
+
+    def _write(self, found: Selection, before: NDArray[np.bool_]) -> None:
+        now = self.scorer.tableau.inside
+        found.columns = np.flatnonzero(now)
+        found.history.append(
+            {
+                "step": len(found.history),
+                "entered": np.flatnonzero(now & ~before).tolist(),
+                "left": np.flatnonzero(before & ~now).tolist(),
+                "n_features": int(now.sum()),
+                "n_terms": int(self.inside.sum()),
+                **self.scorer.record(),
+            }
+        )
+
+    def _choose(self) -> int | None:
+        """The term to exchange next, or None at the end."""
+        count = int(self.inside.sum())
+        if self.exactly is not None and count == self.exactly:
+            return None
+        may_enter = self.direction != "backward" and count < self.at_most
+        may_leave = self.direction != "forward" and count > 0
+        open_ = np.flatnonzero(np.where(self.inside, may_leave, may_enter))
+        if len(open_) == 0:
+            return None
+        cost, square = self.scorer.costs([self.terms[i] for i in open_], self.inside[open_])
+        best = self._cheapest(cost, square)
+        if best is None:
+            return None
+        if self.exactly is None:
+            now = self.scorer.cost()
+            if not cost[best] < now - self.scorer.progress(now):
+                return None
+        return int(open_[best])
+
+    def _cheapest(self, cost: Array, square: Array) -> int | None:
+        """The lowest of the cheapest, equal costs to rounding being equal."""
+        possible = np.isfinite(square)
+        if not possible.any():
+            return None
+        lowest = cost[possible].min()
+        if np.isfinite(lowest):
+            close = possible & (cost <= lowest + self.scorer.progress(float(lowest)))
+        else:  # no criterion tells them apart: the better fit
+            close = possible & (cost == lowest)
+        least = square[close].min()
+        close &= square <= least + _TIE * self.scale
+        return int(np.flatnonzero(close)[0])
