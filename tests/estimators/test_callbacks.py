@@ -8,6 +8,7 @@ import pytest
 import rich
 from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model import Ridge as TheirRidge
 
 import trueline
@@ -145,6 +146,96 @@ def test_callbacks_can_be_taken_off_again(rows):
 def test_what_is_no_callback_is_refused():
     with pytest.raises(TypeError, match="FitCallback"):
         LinearRegressor().set_callbacks(print)
+
+
+# --- what callbacks are shown of the model -------------------------------------------------------
+
+
+def scores(model, X, y, *weights, scoring="r2"):
+    """What scikit-learn's monitor logs, as (name of the task, score) in the order of the tasks."""
+    monitor = callback.ScoringMonitor(scoring=scoring)
+    model.set_callbacks(monitor).fit(X, y, *weights)
+    model.set_callbacks()
+    log = sorted(
+        monitor.get_logs().data, key=lambda row: (-len(row["task_id_path"]), row["task_id"])
+    )
+    return [(row["task_name"], row[scoring]) for row in log]
+
+
+@pytest.mark.parametrize("shape", [(60,), (60, 1), (60, 2)], ids=str)
+@pytest.mark.parametrize("solver", ITERATIVE)
+def test_a_monitor_scores_the_model_of_every_iteration(solver, shape, rows):
+    X, y = rows[0], np.resize(rows[1], shape)
+    model = LinearRegressor(solver=solver)
+    logged = scores(model, X, y)
+    names = [name for name, _ in logged]
+    assert names == ["iteration"] * model.n_iter_ + ["fit"]
+    values = [value for _, value in logged]
+    assert values[-1] == model.score(X, y)
+    assert values[-2] == pytest.approx(values[-1], rel=1e-12)
+    assert values[0] < values[-1]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearRegressor(solver="cholesky"),
+        trueline.LinearRegression(),
+        trueline.Ridge(),
+        RidgeCV(),
+        RidgeCV(cv=3),
+        PolynomialRegression(),
+    ],
+    ids=repr,
+)
+def test_a_monitor_scores_a_direct_fit_once(model, rows):
+    assert scores(model, *rows) == [("fit", model.score(*rows))]
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "conjugate_gradient"])
+def test_a_monitor_scores_with_the_weights_of_the_fit(solver, rows):
+    X, y = rows
+    weights = np.arange(60.0)  # the first row does not count
+    model = LinearRegressor(solver=solver)
+    name, value = scores(model, X, y, weights)[-1]
+    assert (name, value) == ("fit", model.score(X, y, weights))
+    name, value = scores(model, X, y, 2.0)[-1]
+    assert (name, value) == ("fit", pytest.approx(model.score(X, y), rel=1e-12))
+
+
+def test_a_monitor_logs_as_it_does_for_models_of_scikit_learn(rows):
+    """One row per iteration and one for the fit, with the same columns."""
+    X, y = rows
+    ours, theirs = (
+        callback.ScoringMonitor(scoring="r2"),
+        callback.ScoringMonitor(scoring="accuracy"),
+    )
+    LinearRegressor(solver="lsmr").set_callbacks(ours).fit(X, y)
+    LogisticRegression().set_callbacks(theirs).fit(X, y > 0)
+    columns = [set(monitor.get_logs().data[0]) for monitor in (ours, theirs)]
+    assert columns[0] - {"r2"} == columns[1] - {"accuracy"}
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_models_of_iterations_are_in_the_units_of_the_data(scale, rows):
+    X, y = rows
+    model = LinearRegressor(solver="lsmr", penalty=None, tol=1e-12)
+    logged = scores(model, X * scale, y)
+    assert logged[-2][1] == pytest.approx(logged[-1][1], rel=1e-9)
+    assert logged[-1][1] == pytest.approx(scores(model, X, y)[-1][1], rel=1e-9)
+
+
+def test_models_of_iterations_have_the_precision_of_the_data(rows):
+    X, y = rows
+    seen = []
+
+    class Keeper(Recorder):
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            seen.append(fitted_estimator)
+
+    LinearRegressor(solver="lsmr").set_callbacks(Keeper()).fit(X.astype(np.float32), y)
+    assert {model.coef_.dtype for model in seen} == {np.dtype(np.float32)}
+    assert len({id(model.coef_) for model in seen}) == len(seen)
 
 
 @pytest.fixture

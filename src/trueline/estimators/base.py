@@ -20,9 +20,15 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from trueline.certificates.base import Certificate
 from trueline.certificates.verify import Verification
 from trueline.design import as_design
-from trueline.estimators.callbacks import CallbackSupport, fit_with_callbacks, watch
+from trueline.estimators.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
 from trueline.estimators.report import Explanation
-from trueline.estimators.scaling import exponents_of, least_norm, rescaled, unscaled
+from trueline.estimators.scaling import (
+    exponents_of,
+    in_original_units,
+    least_norm,
+    rescaled,
+    unscaled,
+)
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.planner import Plan, execute, make_plan
@@ -88,18 +94,16 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         return weights
 
     def _solve(
-        self, problem: Problem, X: Any, moments: Moments | None = None
+        self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
     ) -> tuple[Plan, Solution]:
         """Plan, run, and deal with numbers too large or too small to be squared."""
         plan = make_plan(problem, self._solver_name())
-        trace = Trace(enabled=bool(getattr(self, "trace", False)))
-        with watch(self, trace) as monitor:
-            if plan.chosen in _SUMS_TELL and not problem.design.is_sparse:
-                # Reading the data once more only to look for NaN costs a third of a large fit.
-                solution = self._run_by_sums(problem, plan, monitor, X, moments)
-            else:
-                assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-                solution = self._run_scaled(problem, plan, monitor)
+        if plan.chosen in _SUMS_TELL and not problem.design.is_sparse:
+            # Reading the data once more only to look for NaN costs a third of a large fit.
+            solution = self._run_by_sums(problem, plan, monitor, X, moments)
+        else:
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            solution = self._run_scaled(problem, plan, monitor)
         if solution.status is Status.DIVERGED or not np.isfinite(solution.coef).all():
             raise ValueError(f"{type(self).__name__} did not converge: {solution.status.value}.")
         if not solution.status.is_final:
@@ -132,17 +136,20 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             if exponents is None:
                 return execute(problem, plan, self._options(), monitor)
             scaled = rescaled(problem, *exponents)
+            monitor = in_original_units(monitor, *exponents)
             solution = execute(scaled, plan, self._options(), monitor)
             return unscaled(least_norm(scaled, solution, exponents[0]), *exponents)
 
     def _warn(self, solution: Solution) -> None:
         certificate = solution.certificate
         proven = f"proven within {certificate.gap:.3g} of it" if certificate else "nothing proven"
+        iterations = counted(solution.n_iter, "iteration")
         warnings.warn(
-            f"{type(self).__name__} stopped short of the optimum ({proven}) after "
-            f"{counted(solution.n_iter, 'iteration')} of {solution.solver}: {solution.status.value}.",
+            f"{type(self).__name__} stopped short of the optimum ({proven}) after {iterations} of "
+            f"{solution.solver}: {solution.status.value}.",
             ConvergenceWarning,
-            stacklevel=4,
+            # From the line that called fit: past _solve, _solve_and_store, fit and its wrapper.
+            stacklevel=5 + hasattr(type(self).fit, "__wrapped__"),
         )
 
     # --- what is known afterwards ---------------------------------------------------------------
@@ -289,9 +296,27 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         """
         self._check_parameters()
         problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
-        plan, solution = self._solve(problem, X)
-        self._store(problem, plan, solution, X.dtype, y.ndim)
+        self._solve_and_store(problem, X, y, sample_weight)
         return self
+
+    def _solve_and_store(
+        self,
+        problem: Problem,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Any,
+        moments: Moments | None = None,
+    ) -> None:
+        """Solve under the eyes of those who watch; ``X`` and ``y`` are as validated."""
+
+        def attributes(W: Array, b: Array) -> dict[str, Any]:
+            W, b = W.astype(X.dtype), b.astype(X.dtype)
+            return self._fitted_attributes(W, b, y.ndim, problem.fit_intercept)
+
+        trace = Trace(enabled=bool(getattr(self, "trace", False)))
+        with watch(self, trace, Seen(X, y, sample_weight, attributes)) as monitor:
+            plan, solution = self._solve(problem, X, monitor, moments)
+            self._store(problem, plan, solution, X.dtype, y.ndim)
 
     def _check_parameters(self) -> None:
         """Raise for parameters that are out of range; defaults need no look."""
@@ -308,12 +333,7 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         if dtype == np.float32:
             W, b = _in_single_precision(problem, W, b)
             proof = self._certify_rounded(problem, solution, W, b)
-        single = y_ndim == 1 or (not self._keeps_single_target and W.shape[1] == 1)
-        self.coef_ = W[:, 0].copy() if single else np.ascontiguousarray(W.T)
-        if not problem.fit_intercept:
-            self.intercept_ = 0.0
-        else:
-            self.intercept_ = b[0] if y_ndim == 1 else b
+        self.__dict__.update(self._fitted_attributes(W, b, y_ndim, problem.fit_intercept))
         self.solver_ = solution.solver
         self.n_iter_ = solution.n_iter
         self.trace_ = solution.trace
@@ -324,6 +344,17 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         self._plan = plan
         self._certificate = proof
         self._solution_facts = solution.facts()
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        """Coefficients and intercepts in scikit-learn's shapes."""
+        single = y_ndim == 1 or (not self._keeps_single_target and W.shape[1] == 1)
+        coef = W[:, 0].copy() if single else np.ascontiguousarray(W.T)
+        intercept: Any = 0.0
+        if fit_intercept:
+            intercept = b[0] if y_ndim == 1 else b
+        return {"coef_": coef, "intercept_": intercept}
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]

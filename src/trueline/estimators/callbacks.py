@@ -8,7 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from trueline.solvers.loop import Event, Monitor
 from trueline.trace import Trace
@@ -26,45 +29,77 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["CallbackSupport", "fit_with_callbacks", "watch"]
+__all__ = ["CallbackSupport", "Seen", "fit_with_callbacks", "watch"]
+
+
+class Seen(NamedTuple):
+    """What callbacks are shown of a fit beside its iterations.
+
+    ``X`` and ``y`` are as validated, ``sample_weight`` as given; ``attributes`` makes fitted
+    attributes of coefficients of shape (d, k) and intercepts of shape (k,).
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    attributes: Callable[[Any, Any], dict[str, Any]] = lambda W, b: {}
+
+    def arguments(self) -> dict[str, Any]:
+        """The data, as scikit-learn's hooks take them."""
+        metadata = None
+        if self.sample_weight is not None:
+            weights = np.broadcast_to(np.asarray(self.sample_weight, float), len(self.y))
+            metadata = {"sample_weight": weights}
+        return {"X": self.X, "y": self.y, "metadata": metadata}
 
 
 @contextmanager
-def watch(estimator: Any, trace: Trace) -> Iterator[Monitor]:
+def watch(estimator: Any, trace: Trace, seen: Seen | None = None) -> Iterator[Monitor]:
     """Collect everybody who watches this fit.
 
     Those are scikit-learn's callbacks (``set_callbacks``), and a progress bar if the estimator
-    has ``progress=True``.
+    has ``progress=True``. With ``seen`` the callbacks also get the data and, at the end, an
+    estimator to evaluate: its fitted attributes must be set before the context is left.
     """
     callbacks: list[Callable[[Event], object]] = []
     limit = getattr(estimator, "time_limit", None)
     context = None
+    data: dict[str, Any] = {}
     if getattr(estimator, "_skl_callbacks", None):
+        data = {} if seen is None else seen.arguments()
         context = estimator._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=estimator)
-        callbacks.append(_Bridge(estimator, context))
+        context.call_on_fit_task_begin(estimator=estimator, **data)
+        callbacks.append(_Bridge(estimator, context, seen))
     bar = _Bar() if getattr(estimator, "progress", False) else None
     if bar is not None:
         callbacks.append(bar)
+    fitted: dict[str, Any] = {}
     try:
         yield Monitor(trace, callbacks, math.inf if limit is None else float(limit))
+        if seen is not None:  # only a fit that came to its end can be evaluated
+            fitted = {**data, "reconstruction_attributes": {}}
     finally:
         if bar is not None:
             bar.close()
         if context is not None:
-            context.call_on_fit_task_end(estimator=estimator)
+            context.call_on_fit_task_end(estimator=estimator, **fitted)
 
 
 class _Bridge:
-    """Hands every iteration to scikit-learn's callbacks."""
+    """Hands every iteration to scikit-learn's callbacks, with the model as it is then."""
 
-    def __init__(self, estimator: Any, context: Any) -> None:
-        self.estimator, self.context = estimator, context
+    def __init__(self, estimator: Any, context: Any, seen: Seen | None) -> None:
+        self.estimator, self.context, self.seen = estimator, context, seen
+        self.before: dict[str, Any] = {} if seen is None else seen.arguments()
 
     def __call__(self, event: Event) -> bool:
         task = self.context.subcontext(task_name="iteration")
-        task.call_on_fit_task_begin(estimator=self.estimator)
-        return bool(task.call_on_fit_task_end(estimator=self.estimator))
+        task.call_on_fit_task_begin(estimator=self.estimator, **self.before)
+        if self.seen is not None:
+            # Worked out only for callbacks that ask for it.
+            model = partial(self.seen.attributes, event.coef, event.intercept)
+            self.before = {**self.before, "reconstruction_attributes": model}
+        return bool(task.call_on_fit_task_end(estimator=self.estimator, **self.before))
 
 
 class _Bar:

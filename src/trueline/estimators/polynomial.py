@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trueline.estimators.base import LinearRegressorBase, build_problem
-from trueline.estimators.callbacks import fit_with_callbacks, watch
+from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty
 from trueline.planner import make_plan
@@ -151,12 +151,12 @@ class PolynomialRegression(LinearRegressorBase):
         self._check_range(hi, Y)
         problem = build_problem(hi, Y, weights, Squared(), NoPenalty(), self.fit_intercept)
         plan = make_plan(problem, self._solver_name())
-        with watch(self, Trace()):
+        with watch(self, Trace(), Seen(X, y, sample_weight)):
             start = time.perf_counter()
             solution = solve_by_rows(problem, "qr", X_low=lo)
             solution.seconds = time.perf_counter() - start
-        self._store(problem, plan, solution, X.dtype, y.ndim)
-        self.rank_ = solution.rank
+            self._store(problem, plan, solution, X.dtype, y.ndim)
+            self.rank_ = solution.rank
         return self
 
     def _verified_design(self, X: Any) -> Array:

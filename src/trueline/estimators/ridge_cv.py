@@ -206,8 +206,7 @@ class RidgeCV(GaussianRegressor):
             else:
                 moments = self._choose_by_folds(problem, X, y, alphas, scorer_params, split_params)
         problem = replace(problem, penalty=self._penalty(problem.n_targets))
-        plan, solution = self._solve(problem, X, moments)
-        self._store(problem, plan, solution, X.dtype, y.ndim)
+        self._solve_and_store(problem, X, y, sample_weight, moments)
         if self.store_cv_results:
             self.cv_results_ = self.cv_results_.astype(X.dtype, copy=False)
         return self

@@ -22,9 +22,10 @@ from trueline.design import as_design
 from trueline.penalties import L2, NonNegative, Penalty
 from trueline.problem import Problem
 from trueline.solution import Solution
+from trueline.solvers.loop import Callback, Event, Monitor
 from trueline.solvers.normal import project
 
-__all__ = ["exponents_of", "least_norm", "rescaled", "unscaled"]
+__all__ = ["exponents_of", "in_original_units", "least_norm", "rescaled", "unscaled"]
 
 Array = NDArray[np.float64]
 
@@ -113,6 +114,19 @@ def least_norm(problem: Problem, solution: Solution, e: Array) -> Solution:
     solution.coef = W
     solution.certificate = prover.certify(W, solution.intercept)
     return solution
+
+
+def in_original_units(monitor: Monitor, e: Array, f: Array) -> Monitor:
+    """The same watchers, shown the coefficients in the original units."""
+
+    def translated(callback: Callback) -> Callback:
+        def hear(event: Event) -> object:
+            W = np.ldexp(event.coef, e[:, None] - f)
+            return callback(event._replace(coef=W, intercept=np.ldexp(event.intercept, -f)))
+
+        return hear
+
+    return replace(monitor, callbacks=[translated(callback) for callback in monitor.callbacks])
 
 
 def unscaled(solution: Solution, e: Array, f: Array) -> Solution:
