@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +15,7 @@ __all__ = ["SparseDesign"]
 
 
 class SparseDesign(Design):
-    """A SciPy sparse matrix or array, held in CSR and, on demand, CSC form.
+    """A SciPy sparse matrix or array, held by rows or by columns, as it comes.
 
     Examples
     --------
@@ -28,7 +29,7 @@ class SparseDesign(Design):
 
     def __init__(self, X: sp.spmatrix | sp.sparray) -> None:
         # Sparse arrays and matrices differ in what * means; arrays behave as NumPy does.
-        self.X = sp.csr_array(X)
+        self.X = sp.csc_array(X) if X.format == "csc" else sp.csr_array(X)
         if self.X.dtype not in (np.float32, np.float64):
             self.X = self.X.astype(np.float64)
         if not self.X.has_canonical_format:
@@ -42,6 +43,16 @@ class SparseDesign(Design):
         # The transpose of CSR is CSC of the same memory: no copy, and fast products both ways.
         self._transposed = self._double.T
 
+    @cached_property
+    def by_rows(self) -> sp.csr_array:
+        """Compressed rows, in double precision."""
+        return self._double.tocsr()
+
+    @cached_property
+    def by_columns(self) -> sp.csc_array:
+        """Compressed columns, in double precision."""
+        return self._double.tocsc()
+
     def matvec(self, W: Array) -> Array:
         return self._double @ W
 
@@ -49,7 +60,7 @@ class SparseDesign(Design):
         return self._transposed @ U
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
-        X = self._double
+        X = self.by_rows
         # Roots on both sides keep the product symmetric to the last bit.
         rooted = X if weights is None else X.multiply(np.sqrt(weights)[:, None]).tocsr()
         gram = np.asarray((rooted.T @ rooted).todense())
@@ -85,7 +96,7 @@ class SparseDesign(Design):
 
     def column_largest(self) -> Array:
         largest = np.zeros(self.shape[1])
-        np.maximum.at(largest, self._double.indices, np.abs(self._double.data))
+        np.maximum.at(largest, self.by_rows.indices, np.abs(self.by_rows.data))
         return largest
 
     def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
@@ -103,18 +114,19 @@ class SparseDesign(Design):
         return np.maximum(total, 0.0)
 
     def accuracy(self, weights: Array | None) -> Accuracy:
-        in_rows = np.diff(self._double.indptr).max(initial=0)
-        in_columns = np.bincount(self._double.indices, minlength=1).max(initial=0)
+        along = np.diff(self._double.indptr).max(initial=0)
+        across = np.bincount(self._double.indices, minlength=1).max(initial=0)
+        in_rows, in_columns = (across, along) if self.X.format == "csc" else (along, across)
         magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + 1e-8)
         return Accuracy(int(in_rows), int(in_columns), magnitude)
 
     def blocks(self, rows: int) -> Iterator[tuple[slice, Array]]:
         for start in range(0, self.shape[0], rows):
             where = slice(start, min(start + rows, self.shape[0]))
-            yield where, self._double[where].toarray()
+            yield where, self.by_rows[where].toarray()
 
     def take(self, rows: NDArray[np.intp] | slice) -> SparseDesign:
-        return SparseDesign(self.X[rows])
+        return SparseDesign(self.X.tocsr()[rows])
 
     def row(self, i: int) -> Array:
-        return self._double[[i]].toarray().ravel()
+        return self.by_rows[[i]].toarray().ravel()

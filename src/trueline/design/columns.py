@@ -1,0 +1,283 @@
+r"""A design seen by its columns: what coordinate methods need.
+
+With weights s and means m (zero without an intercept), v_j = sqrt(s) (x_j - m_j) are the columns
+that a weighted, centred problem is made of. Three operations suffice:
+
+- products X^T R of all columns with a few residuals at once, each column read once;
+- inner products v_i.v_j of chosen columns, which are gathered once and kept;
+- combinations V w of the gathered columns.
+
+Sparse columns are never densified: centring is implicit, v_i.v_j = x_i^T S x_j - W m_i m_j.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from trueline._jit import kernel
+from trueline.design.base import Array, Design
+from trueline.design.dense import DenseDesign
+from trueline.design.sparse import SparseDesign
+from trueline.threads import run_strands
+
+__all__ = ["Columns", "columns_of"]
+
+Integers = NDArray[np.intp]
+
+_STRANDS = 16
+_SMALL_WORK = 200_000
+_BLOCK = 2048
+
+
+@kernel(reassociate=True)
+def _correlate_columns(XT: Array, R: Array, out: Array, first: int, last: int) -> None:
+    """out[t, j] = R[t].x_j for columns first..last-1, the rows of XT; four R share a reading."""
+    n, m = XT.shape[1], R.shape[0]
+    for j in range(first, last):
+        x = XT[j]
+        t = 0
+        while t + 4 <= m:
+            a, b, c, d = R[t], R[t + 1], R[t + 2], R[t + 3]
+            sum_a = sum_b = sum_c = sum_d = 0.0
+            for i in range(n):
+                sum_a += x[i] * a[i]
+                sum_b += x[i] * b[i]
+                sum_c += x[i] * c[i]
+                sum_d += x[i] * d[i]
+            out[t, j], out[t + 1, j], out[t + 2, j], out[t + 3, j] = sum_a, sum_b, sum_c, sum_d
+            t += 4
+        while t < m:
+            a = R[t]
+            sum_a = 0.0
+            for i in range(n):
+                sum_a += x[i] * a[i]
+            out[t, j] = sum_a
+            t += 1
+
+
+@kernel(reassociate=True)
+def _correlate_rows(X: Array, R: Array, out: Array, first: int, last: int) -> None:
+    """out[t, j] = R[t].x_j for columns first..last-1 of X in row order; out starts at zero."""
+    n = X.shape[0]
+    whole = n - n % 4
+    for start in range(first, last, _BLOCK):
+        stop = min(start + _BLOCK, last)
+        for i in range(0, whole, 4):
+            x0, x1, x2, x3 = X[i], X[i + 1], X[i + 2], X[i + 3]
+            for t in range(R.shape[0]):
+                f0, f1, f2, f3 = R[t, i], R[t, i + 1], R[t, i + 2], R[t, i + 3]
+                sums = out[t]
+                for j in range(start, stop):
+                    sums[j] += f0 * x0[j] + f1 * x1[j] + f2 * x2[j] + f3 * x3[j]
+        for i in range(whole, n):
+            for t in range(R.shape[0]):
+                for j in range(start, stop):
+                    out[t, j] += R[t, i] * X[i, j]
+
+
+@kernel  # sums in the order written: reordered ones would be gathered lane by lane, at half the speed
+def _correlate_sparse(
+    data: Array,
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int32],
+    R: Array,
+    out: Array,
+    first: int,
+    last: int,
+) -> None:
+    """out[t, j] = R[:, t].x_j, t = 0..3, for compressed columns first..last-1.
+
+    Four residuals side by side are one access to memory, and few enough to stay in the cache.
+    """
+    for j in range(first, last):
+        sum_a = sum_b = sum_c = sum_d = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            x, i = data[p], np.uint64(indices[p])  # unsigned: no test for negative indices
+            sum_a += x * R[i, 0]
+            sum_b += x * R[i, 1]
+            sum_c += x * R[i, 2]
+            sum_d += x * R[i, 3]
+        out[0, j], out[1, j], out[2, j], out[3, j] = sum_a, sum_b, sum_c, sum_d
+
+
+@kernel
+def _sparse_products(
+    data: Array,
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int32],
+    new_data: Array,
+    new_columns: NDArray[np.int32],
+    new_indptr: NDArray[np.int32],
+    out: Array,
+    first: int,
+    last: int,
+) -> None:
+    """out[k, e] += x_k.x_e for compressed columns k and new columns e given by rows."""
+    for k in range(first, last):
+        sums = out[k]
+        for p in range(indptr[k], indptr[k + 1]):
+            i, x = np.uint64(indices[p]), data[p]
+            for e in range(new_indptr[i], new_indptr[i + np.uint64(1)]):
+                sums[np.uint64(new_columns[e])] += x * new_data[e]
+
+
+def _cut(count: int, work: int) -> list[tuple[int, int]]:
+    """Ranges of columns for the threads; their number does not change the answer."""
+    parts = 1 if work < _SMALL_WORK else max(1, min(_STRANDS, count))
+    cuts = np.linspace(0, count, parts + 1).astype(int)
+    return [(int(a), int(b)) for a, b in pairwise(cuts)]
+
+
+class Columns(ABC):
+    """The columns of a design, with weights and means.
+
+    Attributes
+    ----------
+    mean : array of shape (d,)
+    gathered : int
+        How many columns were gathered, in the order in which they were asked for.
+    """
+
+    def __init__(self, design: Design, weights: Array | None, mean: Array) -> None:
+        self.n, self.d = design.shape
+        self.weights, self.mean = weights, mean
+        self.root = None if weights is None else np.sqrt(weights)
+        self.total = float(self.n) if weights is None else float(weights.sum())
+        self.gathered = 0
+
+    def correlations(self, R: Array) -> Array:
+        """v_j.r for all columns j and each row r of R, of shape (m, d); r has the roots inside."""
+        rooted = R if self.root is None else R * self.root
+        out = self._correlate(rooted)
+        if self.mean.any():
+            out -= np.outer(rooted.sum(axis=1), self.mean)
+        return out
+
+    @abstractmethod
+    def _correlate(self, R: Array) -> Array:
+        """X^T r for each row r of R."""
+
+    @abstractmethod
+    def gather(self, new: Integers) -> Array:
+        """Gather further columns; their products (len(new), gathered) with all, old and new."""
+
+    @abstractmethod
+    def combine(self, W: Array) -> Array:
+        """(V w)^T for each row w of W, of shape (m, gathered)."""
+
+
+class DenseColumns(Columns):
+    """Of an array in either memory order."""
+
+    def __init__(self, design: DenseDesign, weights: Array | None, mean: Array) -> None:
+        super().__init__(design, weights, mean)
+        self.X = design.X
+        self._V = np.empty((0, self.n))
+
+    def _correlate(self, R: Array) -> Array:
+        X, R = self.X, np.ascontiguousarray(R)
+        out = np.zeros((len(R), self.d))
+        if X.flags.f_contiguous:
+            correlate, source = _correlate_columns, X.T
+        else:
+            correlate, source = _correlate_rows, np.ascontiguousarray(X)
+        strands = _cut(self.d, X.size * len(R))
+        run_strands(lambda strand: correlate(source, R, out, *strand), strands)
+        return out
+
+    def gather(self, new: Integers) -> Array:
+        start, stop = self.gathered, self.gathered + len(new)
+        if stop > len(self._V):
+            larger = np.empty((max(stop, min(2 * start, start + 1024), 64), self.n))
+            larger[:start] = self._V[:start]
+            self._V = larger
+        rows = self._V[start:stop]
+        rows[:] = self.X.T[new]
+        if self.mean.any():
+            rows -= self.mean[new, None]
+        if self.root is not None:
+            rows *= self.root
+        self.gathered = stop
+        return rows @ self._V[:stop].T
+
+    def combine(self, W: Array) -> Array:
+        return W @ self._V[: self.gathered]
+
+
+class SparseColumns(Columns):
+    """Of compressed columns; centring is implicit."""
+
+    def __init__(self, design: SparseDesign, weights: Array | None, mean: Array) -> None:
+        super().__init__(design, weights, mean)
+        self.X = design.by_columns
+        self._chosen = np.empty(0, dtype=np.intp)
+        self._V = self.X[:, :0]
+
+    def _correlate(self, R: Array) -> Array:
+        X, m = self.X, len(R)
+        out = np.empty((4 * -(-m // 4), self.d))
+        across = np.zeros((len(out) // 4, self.n, 4))
+        for t in range(m):
+            across[t // 4, :, t % 4] = R[t]
+
+        def work(strand: tuple[int, int]) -> None:
+            for t, four in enumerate(across):
+                rows = out[4 * t : 4 * t + 4]
+                _correlate_sparse(X.data, X.indices, X.indptr, four, rows, *strand)
+
+        run_strands(work, _cut(self.d, X.nnz * m))
+        return out[:m]
+
+    def gather(self, new: Integers) -> Array:
+        fresh = self.X[:, new]
+        if self.root is not None:
+            fresh = sp.csc_array(fresh.multiply(self.root[:, None]))
+        V = sp.hstack([self._V, fresh], format="csc") if self.gathered else fresh
+        self._V, rows = V, fresh.tocsr()
+        self._chosen = np.append(self._chosen, new)
+        self.gathered = V.shape[1]
+        out = np.zeros((self.gathered, len(new)))
+
+        def work(strand: tuple[int, int]) -> None:
+            old, fresh = (V.data, V.indices, V.indptr), (rows.data, rows.indices, rows.indptr)
+            _sparse_products(*old, *fresh, out, *strand)
+
+        run_strands(work, _cut(self.gathered, 4 * V.nnz))
+        mean = self.mean[self._chosen]
+        if mean.any():
+            out -= self.total * np.outer(mean, self.mean[new])
+        return out.T
+
+    def combine(self, W: Array) -> Array:
+        out = (self._V @ W.T).T
+        mean = self.mean[self._chosen]
+        if mean.any():
+            shift = (W @ mean)[:, None]
+            out = out - (shift if self.root is None else shift * self.root)
+        return out
+
+
+def columns_of(design: Design, weights: Array | None, mean: Array) -> Columns:
+    """The columns of a dense or sparse design.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.design import as_design
+    >>> from trueline.design.columns import columns_of
+    >>> columns = columns_of(as_design(np.array([[1.0, 2.0], [3.0, 2.0]])), None, np.zeros(2))
+    >>> columns.correlations(np.array([[1.0, 1.0]]))
+    array([[4., 4.]])
+    >>> columns.gather(np.array([1]))
+    array([[8.]])
+    """
+    if isinstance(design, DenseDesign):
+        return DenseColumns(design, weights, mean)
+    if isinstance(design, SparseDesign):
+        return SparseColumns(design, weights, mean)
+    raise TypeError(f"{type(design).__name__} cannot be read by columns.")

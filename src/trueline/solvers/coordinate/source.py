@@ -1,0 +1,115 @@
+r"""Where correlations come from: the rows of the data, or their moments.
+
+Both answer the same questions about r = y - X w (weighted and centred): the correlations X^T r, the
+squared length of r, and the inner products of chosen columns. From moments nothing depends on the
+number of rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.design import Design
+from trueline.design.columns import columns_of
+from trueline.moments import Moments
+
+__all__ = ["At", "MomentsSource", "RowsSource", "Source"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+
+class At(NamedTuple):
+    """What is known about some points w: one row per point."""
+
+    correlation: Array
+    residual_square: Array
+
+
+class Source(ABC):
+    """The data of a problem with one target, weighted and centred.
+
+    Attributes
+    ----------
+    n_features : int
+    scale : float
+        Half the squared length of the target.
+    gathers_all : bool
+        Whether all columns may as well be let in at once.
+    x_mean : array of shape (d,)
+    y_mean : float
+        For the intercept, y_mean - x_mean.w.
+    """
+
+    n_features: int
+    scale: float
+    gathers_all: bool
+    x_mean: Array
+    y_mean: float
+
+    @abstractmethod
+    def gather(self, new: Integers) -> Array:
+        """Let columns in; their inner products with all that are in, in the order of entry."""
+
+    @abstractmethod
+    def at(self, W: Array) -> At:
+        """Correlations and residuals at points given on the columns that are in, by entry."""
+
+
+class RowsSource(Source):
+    """From the rows: each batch of points costs one reading of the data."""
+
+    gathers_all = False
+
+    def __init__(
+        self, design: Design, y: Array, weights: Array | None, fit_intercept: bool
+    ) -> None:
+        self.n_features = design.shape[1]
+        total = len(y) if weights is None else weights.sum()
+        if fit_intercept:
+            self.x_mean = design.column_means(weights)
+            self.y_mean = float((y if weights is None else weights * y).sum() / total)
+        else:
+            self.x_mean, self.y_mean = np.zeros(self.n_features), 0.0
+        self._columns = columns_of(design, weights, self.x_mean)
+        centred = y - self.y_mean
+        self._y = centred if weights is None else centred * np.sqrt(weights)
+        self.scale = 0.5 * float(self._y @ self._y)
+
+    def gather(self, new: Integers) -> Array:
+        return self._columns.gather(new)
+
+    def at(self, W: Array) -> At:
+        R = self._y - self._columns.combine(W) if W.shape[1] else np.tile(self._y, (len(W), 1))
+        return At(self._columns.correlations(R), np.einsum("ti,ti->t", R, R))
+
+
+class MomentsSource(Source):
+    """From centred moments: the rows are not read again."""
+
+    gathers_all = True
+
+    def __init__(self, moments: Moments, fit_intercept: bool, target: int = 0) -> None:
+        self.n_features = moments.n_features
+        moments = moments if fit_intercept else moments.about_zero()
+        self.x_mean, self.y_mean = moments.x_mean, float(moments.y_mean[target])
+        self._gram, self._cross = moments.gram, moments.cross[:, target]
+        self._square = float(moments.y_square[target])
+        self.scale = 0.5 * self._square
+        self._entered = np.empty(0, dtype=np.intp)
+
+    def gather(self, new: Integers) -> Array:
+        self._entered = np.append(self._entered, new)
+        return self._gram[np.ix_(new, self._entered)]
+
+    def at(self, W: Array) -> At:
+        full = np.zeros((len(W), self.n_features))
+        full[:, self._entered] = W
+        image = full @ self._gram
+        # ||y - X w||^2 = y.y - w.(c + q), with q = c - G w
+        square = self._square - full @ (2 * self._cross) + np.einsum("tj,tj->t", full, image)
+        return At(self._cross - image, np.maximum(square, 0.0))
