@@ -107,9 +107,8 @@ def least_norm(problem: Problem, solution: Solution, e: Array) -> Solution:
     shrink, low = (e - e.max())[:, None], (e.min() - e)[:, None]
     W = np.ldexp(project(np.ldexp(solution.coef, shrink), np.ldexp(R, low)), -shrink)
     witness = certificate.witness
-    prover = Prover(
-        problem, R, float(witness["coercivity"]), left_out=float(witness.get("left_out", 0.0))
-    )
+    basis, coercivity = witness["basis"], float(witness["coercivity"])
+    prover = Prover(problem, basis, coercivity, left_out=float(witness.get("left_out", 0.0)))
     solution.intercept = solution.intercept + prover.mean @ (solution.coef - W)
     solution.coef = W
     solution.certificate = prover.certify(W, solution.intercept)
