@@ -9,6 +9,7 @@ from trueline.penalties import (
     L1,
     L2,
     PENALTIES,
+    Bounded,
     ElasticNet,
     NonNegative,
     NoPenalty,
@@ -18,7 +19,11 @@ from trueline.penalties import (
 DEFAULTS = [cls() for cls in PENALTIES.values()]
 PARTS = [
     *DEFAULTS,
-    *(NonNegative(part) for part in DEFAULTS if not isinstance(part, NonNegative | NoPenalty)),
+    *(
+        NonNegative(part)
+        for part in DEFAULTS
+        if not isinstance(part, NonNegative | NoPenalty | Bounded)
+    ),
     L2(0.0),
     L1(0.0),
     L1(1e-8),
@@ -30,7 +35,19 @@ PARTS = [
     L1(np.array([0.5, 0.0, 3.0])),
     L1(np.array([[0.5], [0.0], [3.0]])),
     NonNegative(ElasticNet(np.array([0.5, 2.0]), 0.25)),
+    Bounded(L1(0.5), 0.0, 2.0),
+    Bounded(L2(0.5), -np.inf, 1.0),
+    Bounded(ElasticNet(2.0, 0.5), -1.0, np.inf),
+    Bounded(L1(np.array([[0.5], [0.0], [3.0]])), np.array([[-1.0], [-np.inf], [-2.0]]), 0.0),
 ]
+
+
+@pytest.mark.parametrize(
+    "bounds", [(1.0, 0.0), (np.nan, 1.0), (np.inf, np.inf), (-np.inf, -np.inf)]
+)
+def test_bounds_that_leave_no_room_are_refused(bounds):
+    with pytest.raises(ValueError, match="no room|NaN"):
+        Bounded(L1(1.0), *bounds)
 
 
 @pytest.mark.parametrize("law", list(PENALTY_LAWS), ids=lambda law: law.name.replace(" ", "_"))
@@ -50,7 +67,7 @@ def test_a_penalty_is_found_by_its_name():
 
 @pytest.mark.parametrize("unknown", ["l3", 2, L1])
 def test_an_unknown_penalty_is_refused_with_the_names_that_exist(unknown):
-    with pytest.raises(ValueError, match=r"one of \['elastic_net', 'l1', 'l2'"):
+    with pytest.raises(ValueError, match=r"one of \[.*'elastic_net', .*'l1', 'l2'"):
         as_penalty(unknown)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.bounded import bounded_gap, certify_bounded
-from trueline.certificates.duality import certify_duality, duality_gap
+from trueline.certificates.duality import certify_duality, duality_gap, unpenalised
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.problem import Problem
@@ -95,7 +95,7 @@ class Prover:
     def gap(self, at: Evaluation, W: Array, b: Array) -> float:
         """The proven gap at an evaluated point, summed over the targets: no further product."""
         if self.kind == "duality":
-            gap = duality_gap(self.problem, self._rounding, at, b)[0]
+            gap = duality_gap(self.problem, self._rounding, at, W, b)[0]
         elif self.kind == "bounded":
             gap = bounded_gap(self.problem, self._rounding, at, W, b).gap
         else:
@@ -151,7 +151,8 @@ def _choose(problem: Problem, basis: Array | None, coercivity: float) -> tuple[s
             proven = float((least * basis**2).min(initial=np.inf)) * (1 - 8 * _EPS)
             return "quadratic", basis, proven if np.isfinite(proven) else 1.0
     # A domain that ends at zero makes every rounded dual point infeasible.
-    around_zero = penalty.dual_scale(np.full(shape, _NEXT_TO_ZERO))
+    near = np.where(unpenalised(problem), 0.0, _NEXT_TO_ZERO)
+    around_zero = np.minimum(penalty.dual_scale(near), penalty.dual_scale(-near))
     if "conjugate" in problem.loss.capabilities & penalty.capabilities and (around_zero == 1).all():
         return "duality", np.empty(0), 0.0
     return "bounded", np.empty(0), 0.0

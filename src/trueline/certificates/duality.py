@@ -5,9 +5,12 @@ Any u with sum_i s_i u_i = 0 (only if there is an intercept) gives the lower bou
     D(u) = - sum_i s_i l_i*(u_i) - p*(-X^T (s u)).
 
 The natural dual point is u = l'(z) at the current scores. It is moved into the domain of l*,
-balanced so that the intercept's condition holds, and scaled until -X^T (s u) is in the domain of
-p*. What imbalance rounding leaves, sum_i s_i u_i = e, would cost e b for an intercept b: the bound
-is stated for intercepts up to a radius, abs(b) <= B, at the price of abs(e) B.
+balanced so that the intercept's condition holds, and scaled until V = -X^T (s u) is in the domain
+of p*: V is known up to its rounding e, and p*, being convex, is largest at V - e or at V + e.
+
+What imbalance rounding leaves, sum_i s_i u_i = e, would cost e b for an intercept b: the bound is
+stated for intercepts up to a radius, abs(b) <= B, at the price of abs(e) B. Coefficients that are
+not penalised at all are treated alike: V_j should vanish, and abs(w_j) <= R_j costs abs(V_j) R_j.
 """
 
 from __future__ import annotations
@@ -21,7 +24,14 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, sum_rows
 from trueline.problem import Problem
 
-__all__ = ["DualPoint", "certify_duality", "dual_point", "duality_gap", "intercept_radius"]
+__all__ = [
+    "DualPoint",
+    "certify_duality",
+    "dual_point",
+    "duality_gap",
+    "intercept_radius",
+    "unpenalised",
+]
 
 Array = NDArray[np.float64]
 
@@ -31,10 +41,11 @@ _RADIUS = 1000.0
 
 
 class DualPoint(NamedTuple):
-    """A feasible u, and V = -X^T (s u) moved outwards by the bound on its rounding."""
+    """A feasible u, and the interval in which V = -X^T (s u) lies."""
 
     u: Array
-    V: Array
+    low: Array
+    high: Array
 
 
 def intercept_radius(problem: Problem, b: Array) -> Array:
@@ -69,13 +80,45 @@ def dual_point(
         moved = rounding.weight * shift
         correlation = (correlation - rounding.mean[:, None] * moved) * room
         error = error + rounding.mean_error[:, None] * np.abs(moved)
-    # Outwards: for a penalty that is even, or one that looks at the positive side alone.
-    V = -correlation
-    V = np.where(V > -error, np.abs(V) + error, V - error)
-    scale = problem.penalty.dual_scale(V)
+    penalised = ~unpenalised(problem)
+    low, high = -correlation - error, -correlation + error
+    scale = np.minimum(
+        *(problem.penalty.dual_scale(np.where(penalised, V, 0.0)) for V in (low, high))
+    )
     # The product could round just outside of the domain: step inside by a few units.
     scale = np.where(scale < 1.0, scale * (1.0 - 8 * _EPS), 1.0)
-    return DualPoint(inside * scale, V * scale)
+    return DualPoint(inside * scale, low * scale, high * scale)
+
+
+def unpenalised(problem: Problem) -> NDArray[np.bool_]:
+    """Which coefficients are free of any penalty, of shape (d, k): their V must vanish."""
+    shape = (problem.n_features, problem.n_targets)
+    penalty = problem.penalty
+    if "coordinates" not in penalty.capabilities:
+        return np.zeros(shape, dtype=bool)
+    endless = np.isinf(penalty.lower) & np.isinf(penalty.upper)
+    free = (np.asarray(penalty.linear) == 0) & (np.asarray(penalty.curvature) == 0) & endless
+    return np.broadcast_to(free, shape)
+
+
+def coefficient_radius(problem: Problem, rounding: Rounding, W: Array) -> Array:
+    """Up to which magnitude of unpenalised coefficients the bound is stated; inf for others."""
+    norms = rounding.accuracy.magnitude[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # How far one column alone would move to take up the whole target.
+        alone = np.where(norms > 0, rounding.target_size / norms, 0.0)
+    return np.where(unpenalised(problem), _RADIUS * (np.abs(W) + alone), np.inf)
+
+
+def _penalty_conjugate(problem: Problem, point: DualPoint, reach: Array) -> Array:
+    """p* at the worse end of the interval of V, with unpenalised coefficients within reach."""
+    free = np.isfinite(reach)
+    ends = (np.where(free, 0.0, V) for V in (point.low, point.high))
+    value = np.maximum(*(problem.penalty.conjugate_per_target(V) for V in ends))
+    if free.any():
+        most = np.maximum(np.abs(point.low), np.abs(point.high))
+        value = value + np.sum(np.where(free, most * np.where(free, reach, 0.0), 0.0), axis=0)
+    return value
 
 
 def _balance(problem: Problem, u: Array) -> tuple[Array, Array, Array]:
@@ -97,11 +140,13 @@ def _balance(problem: Problem, u: Array) -> tuple[Array, Array, Array]:
     return u * room, total, room
 
 
-def dual_value(problem: Problem, rounding: Rounding, point: DualPoint, radius: Array) -> Array:
+def dual_value(
+    problem: Problem, rounding: Rounding, point: DualPoint, radius: Array, reach: Array
+) -> Array:
     """D(u) per target, on the safe side of rounding."""
     u, y = point.u, problem.target
     conjugates = problem.weigh(problem.loss.conjugate(y, u))
-    penalty = problem.penalty.conjugate_per_target(point.V)
+    penalty = _penalty_conjugate(problem, point, reach)
     # The term u y of a conjugate may cancel against the rest of it.
     size = sum_rows(np.abs(conjugates) + 2 * np.abs(problem.weigh(u * y))) + np.abs(penalty)
     value = -sum_rows(conjugates) - penalty - rounding.sums * size
@@ -113,11 +158,12 @@ def dual_value(problem: Problem, rounding: Rounding, point: DualPoint, radius: A
 
 
 def duality_gap(
-    problem: Problem, rounding: Rounding, at: Evaluation, b: Array
+    problem: Problem, rounding: Rounding, at: Evaluation, W: Array, b: Array
 ) -> tuple[Array, DualPoint]:
     """The gap per target with the natural dual point, rounding of both ends included."""
     point = dual_point(problem, rounding, at.u, at.correlation)
-    lower = dual_value(problem, rounding, point, intercept_radius(problem, b))
+    reach = coefficient_radius(problem, rounding, W)
+    lower = dual_value(problem, rounding, point, intercept_radius(problem, b), reach)
     return at.objective + at.objective_rounding - lower, point
 
 
@@ -125,14 +171,17 @@ def certify_duality(problem: Problem, W: Array, b: Array, u: Array | None = None
     """A certificate from a dual point: the natural one, or a given one where that is better."""
     rounding = Rounding.of(problem).confirmable()
     at = evaluate(problem, rounding, W, b)
-    gap, point = duality_gap(problem, rounding, at, b)
+    gap, point = duality_gap(problem, rounding, at, W, b)
+    radius, reach = intercept_radius(problem, b), coefficient_radius(problem, rounding, W)
+    dual = point.u
     if u is not None:
         given = dual_point(problem, rounding, u)
-        lower = dual_value(problem, rounding, given, intercept_radius(problem, b))
+        lower = dual_value(problem, rounding, given, radius, reach)
         other = at.objective + at.objective_rounding - lower
-        better = other < gap
-        gap = np.where(better, other, gap)
-        point = DualPoint(np.where(better, given.u, point.u), np.where(better, given.V, point.V))
+        gap, dual = np.minimum(gap, other), np.where(other < gap, given.u, point.u)
+    witness = {"dual": dual, "radius": radius}
+    if np.isfinite(reach).any():
+        witness["coefficient_radius"] = reach
     return Certificate(
         kind="duality",
         objective=float(at.objective.sum()),
@@ -143,5 +192,5 @@ def certify_duality(problem: Problem, W: Array, b: Array, u: Array | None = None
         fit_intercept=problem.fit_intercept,
         coef=W,
         intercept=b,
-        witness={"dual": point.u, "radius": intercept_radius(problem, b)},
+        witness=witness,
     )

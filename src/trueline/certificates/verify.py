@@ -478,12 +478,20 @@ def _check_duality(certificate: Certificate, rows: _Rows) -> list[Check]:
         V -= block.T @ weighted[where]
         size += np.abs(block).T @ np.abs(weighted[where])
     error = (min(rows.n, _ROWS) + rows.n / _ROWS + 4) * _EPS * size
-    # Shrink until even the worst rounding of V is inside the domain of p*. A penalty for
-    # nonnegative coefficients looks at the positive side alone: near zero, V goes there.
-    outer = np.where(V > -error, np.abs(V) + error, V - error)
-    shrink = penalty.dual_scale(outer) * (1 - 8 * _EPS)
+    # Coefficients within a stated reach need no penalty: abs(w_j) <= R_j costs abs(V_j) R_j,
+    # whatever nonnegative penalty there may be.
+    reach = np.asarray(certificate.witness.get("coefficient_radius", np.full(V.shape, np.inf)))
+    if reach.shape != V.shape or not (reach >= 0).all():
+        return [Check("coefficient radius", f"shape {V.shape}", f"shape {reach.shape}", False)]
+    free = np.isfinite(reach)
+    # Shrink until even the worst rounding of V is inside the domain of p*, which is convex: the
+    # worst is at one of the ends.
+    ends = [np.where(free, 0.0, end) for end in (V - error, V + error)]
+    shrink = np.minimum(*(penalty.dual_scale(end) for end in ends)) * (1 - 8 * _EPS)
     conjugate = rows.s[:, None] * loss.conjugate(rows.y, u * shrink)
-    beyond = penalty.conjugate_per_target(outer * shrink)
+    beyond = np.maximum(*(penalty.conjugate_per_target(end * shrink) for end in ends))
+    worst = np.where(free, np.abs(V) + error, 0.0) * np.where(free, reach, 0.0)
+    beyond = beyond + np.sum(worst * shrink, axis=0)
     lower = -_sums(conjugate) - beyond
     units = (np.log2(rows.n + 2) + 32) * _EPS
     # The term u y of a conjugate may cancel against the rest of it.

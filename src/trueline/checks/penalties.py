@@ -59,7 +59,19 @@ class PenaltyPoints:
         anywhere = sizes * rng.choice([-1.0, 0.0, 1.0], p=[0.4, 0.2, 0.4], size=(9, d, k))
         anywhere[0] = 0.0
         is_nonnegative = "nonnegative" in penalty.capabilities
-        return cls(np.abs(anywhere) if is_nonnegative else anywhere, anywhere)
+        inside = np.abs(anywhere) if is_nonnegative else _interior(penalty, anywhere)
+        return cls(inside, anywhere)
+
+
+def _interior(penalty: Penalty, V: Array) -> Array:
+    """Points off the bounds, where slopes can be taken from both sides."""
+    margin = np.minimum(0.01 * (np.asarray(penalty.upper) - penalty.lower), 0.01)
+    return np.clip(V, penalty.lower + margin, penalty.upper - margin)
+
+
+def _nearest(penalty: Penalty, V: Array) -> Array:
+    """The point of the penalty's domain that is nearest to V."""
+    return np.clip(V, penalty.lower, penalty.upper)
 
 
 def _arrays(part: Any) -> list[Array]:
@@ -98,8 +110,8 @@ def with_strength(penalty: Penalty, alpha: float | Array) -> Penalty | None:
 
 def _magnitude(penalty: Penalty, W: Array) -> Array:
     """What the rounding of p(W) is relative to, per target."""
-    value = np.abs(penalty.value_per_target(np.abs(W)))
-    return np.where(np.isfinite(value), value, 0.0)
+    values = [np.abs(penalty.value_per_target(V)) for V in (W, np.abs(W))]
+    return np.max([np.where(np.isfinite(value), value, 0.0) for value in values], axis=0)
 
 
 @PENALTY_LAWS.law()
@@ -147,6 +159,10 @@ def domain_is_what_is_declared(penalty: Penalty, points: PenaltyPoints) -> None:
         assert value[0] == np.inf, f"p is {value[0]!r} at a negative coefficient"
         assert np.isfinite(value[1:]).all(), "a negative coefficient concerns its own target alone"
         assert penalty.value(W) == np.inf
+    for end, away in ((penalty.lower, -np.inf), (penalty.upper, np.inf)):
+        beyond = np.nextafter(end, away) + np.zeros(points.inside[0].shape)
+        if np.isfinite(beyond).all():
+            assert (penalty.value_per_target(beyond) == np.inf).all(), f"p is finite at {beyond!r}"
 
 
 @PENALTY_LAWS.law()
@@ -232,8 +248,7 @@ def prox_is_optimal(penalty: Penalty, points: PenaltyPoints) -> None:
 def _neighbours(penalty: Penalty, w: Array) -> list[Array]:
     """Points near w: a minimiser that is slightly off loses to one of them."""
     around = [w + 1e-4, w - 1e-4, w * (1 + 1e-4), w * (1 - 1e-4)]
-    is_nonnegative = "nonnegative" in penalty.capabilities
-    return [np.maximum(x, 0.0) for x in around] if is_nonnegative else around
+    return [_nearest(penalty, x) for x in around]
 
 
 @PENALTY_LAWS.law("prox")
@@ -252,8 +267,7 @@ def prox_of_step_zero_is_the_nearest_point(penalty: Penalty, points: PenaltyPoin
     """prox(v, 0) = v in the domain, and the nearest point of it elsewhere."""
     for v, inside in zip(points.anywhere, points.inside):
         assert_close(penalty.prox(inside, 0.0), inside, 0.0)
-        expected = np.maximum(v, 0.0) if "nonnegative" in penalty.capabilities else v
-        assert_close(penalty.prox(v, 0.0), expected, 0.0)
+        assert_close(penalty.prox(v, 0.0), _nearest(penalty, v), 0.0)
 
 
 def _dual_points(penalty: Penalty, points: PenaltyPoints) -> list[Array]:
@@ -349,19 +363,19 @@ def strength_may_differ_by_target(penalty: Penalty, points: PenaltyPoints) -> No
 
 @PENALTY_LAWS.law()
 def strength_zero_means_no_penalty(penalty: Penalty, points: PenaltyPoints) -> None:
-    """alpha = 0: p = 0 on its domain, prox is the nearest point, p*(V) is finite at 0 alone."""
+    """alpha = 0: p = 0 on its domain, prox is the nearest point, p*(V) = sup <V, W> over it."""
     free = with_strength(penalty, 0.0)
     if free is None:
         return
     for W, V in zip(points.inside, points.anywhere):
         assert free.value(W) == 0
         assert_close(free.gradient(W), np.zeros_like(W), 0.0)
-        is_nonnegative = "nonnegative" in free.capabilities
-        nearest = np.maximum(V, 0.0) if is_nonnegative else V
-        assert_close(free.prox(V, 2.0), nearest, 0.0)
+        assert_close(free.prox(V, 2.0), _nearest(free, V), 0.0)
         if "conjugate" in free.capabilities:
-            expected = np.where(np.any(nearest != 0, axis=0), np.inf, 0.0)
-            assert_close(free.conjugate_per_target(V), expected, 0.0)
+            # As far as the domain reaches in the direction of V.
+            end = np.where(V > 0, free.upper, free.lower)
+            expected = np.sum(np.where(V != 0, end * V, 0.0), axis=0, where=V != 0)
+            assert_close(free.conjugate_per_target(V), expected, 4 * EPS * np.abs(expected))
 
 
 @PENALTY_LAWS.law()

@@ -1,6 +1,7 @@
 """Penalties: convex functions of the coefficients, one formula per file."""
 
 from trueline.penalties.base import Penalty
+from trueline.penalties.bounded import Bounded
 from trueline.penalties.elastic_net import L1, L2, ElasticNet
 from trueline.penalties.none import NoPenalty
 from trueline.penalties.nonnegative import NonNegative
@@ -10,6 +11,7 @@ __all__ = [
     "L1",
     "L2",
     "PENALTIES",
+    "Bounded",
     "ElasticNet",
     "NoPenalty",
     "NonNegative",

@@ -47,7 +47,9 @@ class Penalty(ABC):
         - ``"prox"``: :meth:`prox` is exact;
         - ``"conjugate"``: :meth:`conjugate` gives lower bounds;
         - ``"quadratic"``: exactly ``sum_j curvature_j / 2 w_j^2`` (zero curvature included);
-        - ``"nonnegative"``: the domain is W >= 0.
+        - ``"nonnegative"``: the domain is W >= 0;
+        - ``"coordinates"``: exactly ``sum_j linear_j abs(w_j) + curvature_j / 2 w_j^2`` on
+          ``lower <= w <= upper``.
     """
 
     name: ClassVar[str]
@@ -82,6 +84,21 @@ class Penalty(ABC):
     @abstractmethod
     def curvature(self) -> float | Array:
         """The largest mu with p(W) - mu/2 W^2 still convex (0 if there is none)."""
+
+    @property
+    def linear(self) -> float | Array:
+        """The weight of abs(w), for penalties made of coordinates."""
+        return 0.0
+
+    @property
+    def lower(self) -> float | Array:
+        """The smallest coefficient in the domain."""
+        return -np.inf
+
+    @property
+    def upper(self) -> float | Array:
+        """The largest coefficient in the domain."""
+        return np.inf
 
     @abstractmethod
     def value(self, W: Array) -> float:

@@ -138,7 +138,7 @@ class L1(_ElasticNetFormulas):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return frozenset({"prox", "conjugate"})
+        return frozenset({"prox", "conjugate", "coordinates"})
 
     @property
     def linear(self) -> float | Array:
@@ -183,7 +183,7 @@ class ElasticNet(_ElasticNetFormulas):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return frozenset({"prox", "conjugate"})
+        return frozenset({"prox", "conjugate", "coordinates"})
 
     @property
     def linear(self) -> float | Array:

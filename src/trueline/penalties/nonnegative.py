@@ -52,6 +52,14 @@ class NonNegative(Penalty):
     def curvature(self) -> float | Array:
         return self.base.curvature
 
+    @property
+    def linear(self) -> float | Array:
+        return self.base.linear
+
+    @property
+    def lower(self) -> float:
+        return 0.0
+
     def value(self, W: Array) -> float:
         return float(np.sum(self.value_per_target(W)))
 

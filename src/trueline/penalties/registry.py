@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from trueline.penalties.base import Array, Penalty
+from trueline.penalties.bounded import Bounded
 from trueline.penalties.elastic_net import L1, L2, ElasticNet
 from trueline.penalties.none import NoPenalty
 from trueline.penalties.nonnegative import NonNegative
@@ -13,7 +14,7 @@ from trueline.penalties.nonnegative import NonNegative
 __all__ = ["PENALTIES", "as_penalty"]
 
 PENALTIES: dict[str, type[Penalty]] = {
-    cls.name: cls for cls in (NoPenalty, L2, L1, ElasticNet, NonNegative)
+    cls.name: cls for cls in (NoPenalty, L2, L1, ElasticNet, NonNegative, Bounded)
 }
 
 
