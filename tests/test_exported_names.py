@@ -11,7 +11,15 @@ from sklearn.base import BaseEstimator
 import trueline
 
 DOCS = Path(__file__).parents[1] / "docs"
-ESTIMATORS = ["LinearRegression", "LinearRegressor", "PolynomialRegression", "Ridge", "RidgeCV"]
+ESTIMATORS = [
+    "LinearRegression",
+    "LinearRegressor",
+    "PolynomialRegression",
+    "Ridge",
+    "RidgeCV",
+    "SequentialFeatureSelector",
+    "StepwiseRegression",
+]
 HEAVY = ["numba", "matplotlib", "polars", "typer", "sklearn.linear_model"]
 
 
@@ -58,8 +66,10 @@ def test_importing_the_package_imports_nothing_heavy():
 
 
 def test_the_estimators_import_nothing_heavy_until_they_are_used():
-    # pandas is left out: scikit-learn itself imports it where it is installed.
-    assert modules_after("from trueline import *").isdisjoint(HEAVY)
+    # pandas is left out: scikit-learn itself imports it where it is installed. So is the selector
+    # that extends scikit-learn's: with sklearn.feature_selection come all of its linear models.
+    names = [name for name in trueline.__all__ if name != "SequentialFeatureSelector"]
+    assert modules_after(f"from trueline import {', '.join(names)}").isdisjoint(HEAVY)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -85,5 +95,5 @@ def test_every_estimator_states_its_objective_and_shows_an_example(name):
     documentation = getattr(trueline, name).__doc__
     assert "sum_i s_i" in documentation
     assert ">>> " in documentation
-    for parameter in getattr(trueline, name)().get_params():
+    for parameter in getattr(trueline, name)._get_param_names():
         assert re.search(rf"^    {parameter} : ", documentation, flags=re.MULTILINE)

@@ -7,12 +7,11 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SequentialFeatureSelector as _Refitting
 from sklearn.model_selection import cross_val_score
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length
 from sklearn.utils.metadata_routing import _routing_enabled, process_routing
 from sklearn.utils.validation import check_is_fitted
 
@@ -209,57 +208,30 @@ class SequentialFeatureSelector(_Refitting):
         self, estimator: Any, X: Any, y: Any, cv: Any, params: dict[str, Any]
     ) -> FoldScores | None:
         """Scores from moments, if they mean the same as refitting."""
-        model = _least_squares(estimator)
-        name = "r2" if self.scoring is None else self.scoring
-        if isinstance(model, str):
-            self._way = f"refits: {model}"
-        elif not isinstance(name, str) or name not in SCORES:
-            self._way = f"refits: scoring={self.scoring!r} is not a function of squared errors"
-        elif not isinstance(X, np.ndarray) or sp.issparse(X):
-            self._way = "refits: X is not a dense array"
-        elif isinstance(getattr(cv, "random_state", None), np.random.RandomState):
-            self._way = "refits: the splitter draws new folds from its generator for each candidate"
-        else:
-            return self._checked_scores(model, name, X, y, cv, params)
-        return None
-
-    def _checked_scores(
-        self, model: tuple[bool, float], name: str, X: Any, y: Any, cv: Any, params: dict[str, Any]
-    ) -> FoldScores | None:
-        fit_intercept, strength = model
-        split_params: dict[str, Any] = {}
-        if params and _routing_enabled():
-            routed = process_routing(self, "fit", **params)
-            split_params = dict(routed.splitter.split)
-            if routed.estimator.fit or routed.scorer.score:
-                self._way = "refits: metadata are routed to the estimator or the scorer"
-                return None
         try:
-            # What scikit-learn would complain about in every fit is left to it.
-            y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-            check_consistent_length(X, y)
-            splits = list(cv.split(X, y, **split_params))
-            dtype = X.dtype if X.dtype == np.float32 else np.float64
-            design = as_design(np.ascontiguousarray(X, dtype=dtype))
-            Y = y.reshape(len(y), -1)
-            size = 16 * len(splits) * (X.shape[1] + Y.shape[1]) ** 2
-            if y.ndim > 2 or not splits or size > _MOST_BYTES:
-                self._way = "refits: too many columns and folds to keep their Gram matrices"
-                return None
-            problem = Problem(design, Y, Squared(), NoPenalty(), fit_intercept)
-            with np.errstate(over="ignore", invalid="ignore"):
-                tableaux, helds, total = fold_tableaux(problem, splits, strength)
-        except (ValueError, TypeError, IndexError) as error:
-            self._way = f"refits: {error}"
+            split_params = self._split_params(cv, params)
+            name = _score_name(self.scoring)
+            fit_intercept, strength = _least_squares(estimator)
+            X, y, splits = _checked(X, y, cv, split_params)
+            # Refits would fail one by one, and leave a choice between no scores.
+            assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
+            scores = _fold_scores(X, y, splits, fit_intercept, strength, name)
+        except _NeedsRefits as reason:
+            self._way = f"refits: {reason}"
             return None
-        ordinary = total.is_finite() and max(total.x_size.max(), total.y_size.max()) < 1e200
-        unit = 64 * float(np.finfo(dtype).eps) if dtype == np.float32 else 0.0
-        scores = FoldScores(tableaux, helds, name, unit)
-        if not ordinary or not scores.is_usable:
-            self._way = "refits: the target of a fold does not vary, or numbers are too large"
-            return None
-        self._way = f"moments of {len(splits)} folds: no refits except between near ties"
+        self._way = f"moments of {len(splits)} folds; refits only between near ties"
         return scores
+
+    def _split_params(self, cv: Any, params: dict[str, Any]) -> dict[str, Any]:
+        """The metadata of the splitter; others are for fits."""
+        if isinstance(getattr(cv, "random_state", None), np.random.RandomState):
+            raise _NeedsRefits("the splitter draws new folds from its generator for each candidate")
+        if not params or not _routing_enabled():
+            return {}
+        routed = process_routing(self, "fit", **params)
+        if routed.estimator.fit or routed.scorer.score:
+            raise _NeedsRefits("metadata are routed to the estimator or the scorer")
+        return dict(routed.splitter.split)
 
     def explain(self) -> str:
         """Say which way the features were scored, and what each step chose.
@@ -303,19 +275,66 @@ class _Refits:
         return float(scores.mean())
 
 
-def _least_squares(estimator: Any) -> tuple[bool, float] | str:
-    """Intercept and strength of an estimator whose answer is least squares; else why not."""
+class _NeedsRefits(Exception):
+    """Why moments would not mean the same as refitting."""
+
+
+def _score_name(scoring: Any) -> str:
+    if scoring is None:
+        return "r2"
+    if isinstance(scoring, str) and scoring in SCORES:
+        return scoring
+    raise _NeedsRefits(f"scoring={scoring!r} is not a function of squared errors")
+
+
+def _least_squares(estimator: Any) -> tuple[bool, float]:
+    """Intercept and strength of an estimator whose answer is least squares."""
     from sklearn import linear_model
 
     kind = type(estimator)
     plain = kind in (LinearRegression, linear_model.LinearRegression)
     if not plain and kind not in (Ridge, linear_model.Ridge):
-        return f"{kind.__name__} is not least squares"
-    alpha = 0.0 if plain else estimator.alpha
+        raise _NeedsRefits(f"{kind.__name__} is not least squares")
     if estimator.positive or getattr(estimator, "solver", "auto") not in _DIRECT:
-        return "coefficients are bounded, or a solver stops at a tolerance"
+        raise _NeedsRefits("coefficients are bounded, or a solver stops at a tolerance")
+    alpha = 0.0 if plain else estimator.alpha
     if not isinstance(alpha, Real) or not 0 <= float(alpha) < np.inf:
-        return f"alpha={alpha!r} is not one strength"
+        raise _NeedsRefits(f"alpha={alpha!r} is not one strength")
     if getattr(estimator, "_skl_callbacks", None):
-        return "callbacks watch the fits"
+        raise _NeedsRefits("callbacks watch the fits")
     return bool(estimator.fit_intercept), float(alpha)
+
+
+def _checked(X: Any, y: Any, cv: Any, split_params: dict[str, Any]) -> tuple[Any, Any, list[Any]]:
+    """Dense X of single or double precision, y of double precision, and the folds."""
+    if not isinstance(X, np.ndarray):
+        raise _NeedsRefits("X is not a dense array")
+    try:
+        y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
+        check_consistent_length(X, y)
+        splits = list(cv.split(X, y, **split_params))
+        X = np.asarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
+    except (ValueError, TypeError) as error:  # scikit-learn has its own words for it
+        raise _NeedsRefits(str(error)) from None
+    return X, y.reshape(len(y), -1), splits
+
+
+def _fold_scores(
+    X: Any, Y: Any, splits: list[Any], fit_intercept: bool, strength: float, name: str
+) -> FoldScores:
+    if 16 * len(splits) * (X.shape[1] + Y.shape[1]) ** 2 > _MOST_BYTES:
+        raise _NeedsRefits("the Gram matrices of so many columns and folds take too much memory")
+    problem = Problem(as_design(X), Y, Squared(), NoPenalty(), fit_intercept)
+    try:
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+            tableaux, helds, total = fold_tableaux(problem, splits, strength)
+    except (ValueError, IndexError) as error:  # an empty fold, say
+        raise _NeedsRefits(str(error)) from None
+    if not total.is_finite() or max(total.x_size.max(), total.y_size.max()) > 1e200:
+        raise _NeedsRefits("squares of these numbers overflow")
+    # Answers in single precision can be compared no better than they are.
+    unit = 64 * float(np.finfo(np.float32).eps) if X.dtype == np.float32 else 0.0
+    scores = FoldScores(tableaux, helds, name, unit)
+    if not scores.is_usable:
+        raise _NeedsRefits("the target does not vary within the test rows of a fold")
+    return scores

@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from trueline.certificates.base import Certificate
 from trueline.estimators.base import build_problem
-from trueline.estimators.callbacks import fit_with_callbacks, watch
+from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.linear_regression import LinearRegression
 from trueline.losses import Squared
@@ -114,8 +114,8 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
     history_ : list of dict
         The books: for each step (the first record is the start) the columns that ``entered`` and
         ``left``, ``n_features``, ``n_terms``, ``n_parameters`` (with the intercept), ``rss``, the
-        ``criterion`` and beside it ``aic``, ``aicc``, ``bic``, ``adjusted_r2``, ``cp`` (NaN unless
-        it is the criterion) and for "cv" its ``standard_error`` over the folds.
+        ``criterion`` and beside it ``aic``, ``aicc``, ``bic``, ``adjusted_r2``, ``cp`` (if it is
+        the criterion) and for "cv" its ``standard_error`` over the folds (NaN for one).
         ``pandas.DataFrame(model.history_)`` is a table.
     n_features_ : int
         How many columns were chosen.
@@ -214,14 +214,15 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
         problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
         terms = make_terms(self.groups, problem.n_features, self._names())
         self._check_sizes(len(terms))
-        with single_threaded_blas(), watch(self, Trace()) as monitor:
-            scorer = self._scorer(problem, X, y)
-            search = Search(
-                scorer, terms, self.direction, self.n_features_to_select, self.max_features
-            )
-            found = search.run(_Watcher(scorer.tableau, search, monitor))
-        self._check_reached(found)
-        self._keep(found, problem, X, y)
+        with watch(self, Trace(), Seen(X, y, sample_weight, _attributes)) as monitor:
+            with single_threaded_blas():
+                scorer = self._scorer(problem, X, y)
+                search = Search(
+                    scorer, terms, self.direction, self.n_features_to_select, self.max_features
+                )
+                found = search.run(_Watcher(scorer.tableau, search, monitor))
+            self._check_reached(found, problem.n_samples)
+            self._keep(found, problem, X, y)
         if not found.finished:
             warnings.warn(
                 f"The search was stopped after step {len(found.history) - 1}; the model is the "
@@ -267,13 +268,14 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
                 f"n_features_to_select={self.n_features_to_select}."
             )
 
-    def _check_reached(self, found: Selection) -> None:
+    def _check_reached(self, found: Selection, rows: int) -> None:
         wanted = self.n_features_to_select
         reached = found.history[-1]["n_terms"]
         if wanted is not None and found.finished and reached < wanted:
             raise ValueError(
-                f"n_features_to_select={wanted}, but only {reached} are linearly independent of "
-                "each other (constant columns and combinations of others cannot be chosen)."
+                f"n_features_to_select={wanted}, but only {reached} are linearly independent on "
+                f"{rows} sample{'s' * (rows != 1)} (constant columns and combinations of others "
+                "cannot be chosen)."
             )
 
     def _scorer(self, problem: Problem, X: Any, y: NDArray[Any]) -> FitScorer | HeldOutScorer:
@@ -529,6 +531,11 @@ class StepwiseExplanation:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _attributes(W: Array, b: Array) -> dict[str, Any]:
+    """What a model in the middle of the search would predict with."""
+    return {"coef_": W[:, 0], "intercept_": b[0], "support_": W[:, 0] != 0}
 
 
 class _Watcher:

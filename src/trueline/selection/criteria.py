@@ -84,7 +84,7 @@ def adjusted_r2(rows: float, square: Any, parameters: Any, total: float, constan
     """
     left = rows - np.asarray(parameters, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = 1 - (np.asarray(square) / left) / (total / (rows - float(constant)))
+        value = 1 - (np.asarray(square) / left) / (np.float64(total) / (rows - float(constant)))
     return np.where(left > 0, value, -np.inf)[()]
 
 
@@ -149,5 +149,6 @@ class Criterion:
         return -value if self.name == "adjusted_r2" else value
 
     def table(self, square: float, parameters: int) -> dict[str, float]:
-        """All criteria, by name."""
-        return {name: float(self.value(square, parameters, name)) for name in CRITERIA}
+        """All criteria, by name; without Cp if the noise is not known."""
+        names = [name for name in CRITERIA if name != "cp" or not np.isnan(self.variance)]
+        return {name: float(self.value(square, parameters, name)) for name in names}

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.moments import Moments
 from trueline.selection.criteria import Criterion
 from trueline.selection.stepwise.tableau import Columns, Outlook, Tableau
 
@@ -25,6 +26,8 @@ DIRECTIONS = ("forward", "backward", "both")
 # Exchanges whose costs differ by less, relative to the residual square of the model without
 # features, are the same to rounding: the entries of two equal columns need not be equal bits.
 _TIE = 1e-11
+# Rounding left of a perfect fit, in units of that of the moments, for columns of ordinary angles.
+_FLOOR = 16.0
 # A step has to lower the cost by more than what rounding could feign.
 _PROGRESS = 1e-10
 
@@ -88,7 +91,8 @@ class FitScorer:
         square = np.maximum(outlook.square[:, 0], self.floor)
         can = inside | (outlook.change != 0)
         cost = self.criterion.cost(square, self.parameters() + outlook.change)
-        return np.where(can, cost, np.inf), np.where(can, square, np.inf)
+        can_tell = can & ~np.isnan(cost)
+        return np.where(can_tell, cost, np.inf), np.where(can, square, np.inf)
 
     def cost(self) -> float:
         return float(self.criterion.cost(self.square(), self.parameters()))
@@ -122,6 +126,7 @@ class HeldOutScorer:
         self.tableau = fit.tableau
         self.weights = np.array([fold.held.weight for fold in folds if fold.held is not None])
         self.rows = float(self.weights.sum())
+        self.floor = sum(map(held_floor, folds)) / self.rows
 
     def costs(self, terms: list[Columns], inside: NDArray[np.bool_]) -> tuple[Array, Array]:
         square = self.fit.costs(terms, inside)[1]
@@ -129,10 +134,12 @@ class HeldOutScorer:
         total = np.zeros(len(terms))
         for fold in self.folds:
             total += _outlook(fold, terms, inside).held_square[:, 0]
-        return np.where(can, total / self.rows, np.inf), square
+        cost = np.maximum(total / self.rows, self.floor)
+        return np.where(can, cost, np.inf), square
 
     def cost(self) -> float:
-        return float(sum(fold.held_square()[0] for fold in self.folds) / self.rows)
+        total = sum(float(fold.held_square()[0]) for fold in self.folds)
+        return max(total / self.rows, self.floor)
 
     def progress(self, cost: float) -> float:
         return _PROGRESS * abs(cost)
@@ -154,8 +161,19 @@ class HeldOutScorer:
 
 def square_floor(tableau: Tableau) -> float:
     """What rounding leaves of the residual square of a perfect fit."""
-    moments = tableau.moments
-    return 4 * (moments.unit + 16 * np.finfo(float).eps) * float(moments.y_size[0])
+    return _relative_floor(tableau.moments) * float(tableau.moments.y_size[0])
+
+
+def held_floor(tableau: Tableau) -> float:
+    """The same for the squared error of held-out rows."""
+    moments, held = tableau.moments, tableau.held
+    assert held is not None
+    size = float(held.y_size[0]) + held.weight / moments.weight * float(moments.y_size[0])
+    return max(_relative_floor(moments), _relative_floor(held)) * size
+
+
+def _relative_floor(moments: Moments) -> float:
+    return _FLOOR * (moments.unit + 16 * float(np.finfo(float).eps))
 
 
 @dataclass

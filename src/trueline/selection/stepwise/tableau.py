@@ -245,7 +245,7 @@ class Tableau:
         M, T = self.M, self.T
         K, rows = M[np.ix_(g, g)], M[g]
         inverse = np.linalg.inv(K)
-        X = rows / K if len(g) == 1 else np.linalg.solve(K, rows)
+        X = rows / K if len(g) == 1 else np.asarray(np.linalg.solve(K, rows), np.float64)
         _subtract_product(M, rows, X)
         M[g], M[:, g] = sign * X, sign * X.T
         M[np.ix_(g, g)] = -inverse
