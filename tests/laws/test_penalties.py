@@ -11,6 +11,8 @@ from trueline.penalties import (
     PENALTIES,
     Bounded,
     ElasticNet,
+    Group,
+    MultiTask,
     NonNegative,
     NoPenalty,
     as_penalty,
@@ -39,6 +41,14 @@ PARTS = [
     Bounded(L2(0.5), -np.inf, 1.0),
     Bounded(ElasticNet(2.0, 0.5), -1.0, np.inf),
     Bounded(L1(np.array([[0.5], [0.0], [3.0]])), np.array([[-1.0], [-np.inf], [-2.0]]), 0.0),
+    Group(0.7, np.array([0, 1, 0, 1, 1, 2])),
+    Group(0.7, np.array([0, 1, 0, 1, 1, 2]), l2=0.4),
+    Group(1.5, np.array([1, 0, 0, 1]), np.array([0.0, 2.0])),
+    Group(np.array([0.5, 0.0, 3.0]), np.array([0, 0, 0, 0])),
+    NonNegative(Group(0.7, np.array([0, 1, 0, 1, 1, 2]))),
+    MultiTask(0.0),
+    MultiTask(0.3, 0.0),
+    MultiTask(2.0, 0.5),
 ]
 
 

@@ -1,6 +1,6 @@
 r"""The laws of penalties.
 
-With p convex and separable in the coefficients W, one column per target:
+With p convex, and separable by target unless it is "coupled", one column of W per target:
 
     prox(V, t) = argmin_W 1/2 ||W - V||^2 + t p(W),     p*(V) = sup_W <V, W> - p(W).
 """
@@ -81,10 +81,32 @@ def _arrays(part: Any) -> list[Array]:
     return [np.asarray(one) for one in values if isinstance(one, np.ndarray)] + nested
 
 
+def _per_target(penalty: Penalty, values: Array) -> Array:
+    """What a law may compare: values per target, or their total if the targets are coupled."""
+    return values.sum(keepdims=True) if _is_coupled(penalty) else values
+
+
+def _is_coupled(penalty: Penalty) -> bool:
+    return "coupled" in penalty.capabilities
+
+
 def _shape(penalty: Penalty) -> tuple[int, int]:
+    groups = _groups(penalty)
+    if groups is not None:
+        return len(groups), np.broadcast_shapes((_TARGETS,), np.shape(_inner(penalty).alpha))[0]
     arrays: list[Array] = _arrays(penalty) if dataclasses.is_dataclass(penalty) else []
     d, k = np.broadcast_shapes((1, 1), *(array.shape for array in arrays))
     return (6 if d == 1 else d), (_TARGETS if k == 1 else k)
+
+
+def _inner(penalty: Any) -> Any:
+    """The penalty itself, without restrictions around it."""
+    return _inner(penalty.base) if hasattr(penalty, "base") else penalty
+
+
+def _groups(penalty: Penalty) -> Array | None:
+    """The group of each coefficient, where a penalty was given groups."""
+    return getattr(_inner(penalty), "groups", None)
 
 
 def with_strength(penalty: Penalty, alpha: float | Array) -> Penalty | None:
@@ -108,9 +130,24 @@ def with_strength(penalty: Penalty, alpha: float | Array) -> Penalty | None:
     return None
 
 
+def _value(penalty: Penalty, W: Array) -> Array:
+    """p(W), as laws compare it."""
+    return _per_target(penalty, penalty.value_per_target(W))
+
+
+def _conjugate(penalty: Penalty, V: Array) -> Array:
+    """p*(V), as laws compare it."""
+    return _per_target(penalty, penalty.conjugate_per_target(V))
+
+
+def _sum(penalty: Penalty, entries: Array) -> Array:
+    """Sums over the coefficients, as laws compare them."""
+    return _per_target(penalty, np.sum(entries, axis=0))
+
+
 def _magnitude(penalty: Penalty, W: Array) -> Array:
-    """What the rounding of p(W) is relative to, per target."""
-    values = [np.abs(penalty.value_per_target(V)) for V in (W, np.abs(W))]
+    """What the rounding of p(W) is relative to."""
+    values = [np.abs(_value(penalty, V)) for V in (W, np.abs(W))]
     return np.max([np.where(np.isfinite(value), value, 0.0) for value in values], axis=0)
 
 
@@ -134,7 +171,11 @@ def value_is_zero_at_zero_and_never_negative(penalty: Penalty, points: PenaltyPo
 
 @PENALTY_LAWS.law()
 def targets_do_not_interact(penalty: Penalty, points: PenaltyPoints) -> None:
-    """Changing one column of W changes nothing in the others."""
+    """Changing one column of W changes nothing in the others, unless they are coupled."""
+    if _is_coupled(penalty):
+        scale = penalty.dual_scale(points.anywhere[1])
+        assert np.all(scale == scale[0]), f"dual_scale differs between coupled targets: {scale!r}"
+        return
     W, other = points.inside[1], points.inside[2].copy()
     other[:, 0] = W[:, 0]
     for name in ("value_per_target", "gradient", "conjugate_per_target", "dual_scale"):
@@ -172,10 +213,10 @@ def curvature_is_not_overstated(penalty: Penalty, points: PenaltyPoints) -> None
     assert np.all(np.asarray(mu) >= 0), f"curvature is {mu!r}"
     for a in points.inside:
         for b in points.inside:
-            ends = 0.5 * (penalty.value_per_target(a) + penalty.value_per_target(b))
-            bend = np.sum(mu / 8 * (a - b) ** 2 + np.zeros(a.shape), axis=0)
+            ends = 0.5 * (_value(penalty, a) + _value(penalty, b))
+            bend = _sum(penalty, mu / 8 * (a - b) ** 2 + np.zeros(a.shape))
             size = _magnitude(penalty, a) + _magnitude(penalty, b) + bend
-            assert_at_most(penalty.value_per_target((a + b) / 2) + bend, ends, 16 * EPS * size)
+            assert_at_most(_value(penalty, (a + b) / 2) + bend, ends, 16 * EPS * size)
 
 
 @PENALTY_LAWS.law("quadratic")
@@ -194,17 +235,21 @@ def gradient_is_the_slope_of_the_value(penalty: Penalty, points: PenaltyPoints) 
     for W in points.inside[1:]:
         gradient = penalty.gradient(W)
         assert gradient.shape == W.shape, f"shape {gradient.shape} for W of shape {W.shape}"
-        for j in range(W.shape[0]):
-            step = 1e-5 * np.where(W[j] == 0, 1.0, np.abs(W[j]))
+        # Targets that do not interact can be moved at once.
+        k = W.shape[1]
+        moves = [slice(t, t + 1) for t in range(k)] if _is_coupled(penalty) else [slice(0, k)]
+        for at in ((j, these) for j in range(len(W)) for these in moves):
+            step = 1e-5 * np.where(W[at] == 0, 1.0, np.abs(W[at]))
             left, right = W.copy(), W.copy()
-            left[j] -= step
-            right[j] += step
-            difference = penalty.value_per_target(right) - penalty.value_per_target(left)
-            slope = difference / (right[j] - left[j])
+            left[at] -= step
+            right[at] += step
+            difference = _value(penalty, right) - _value(penalty, left)
+            slope = difference / (right[at] - left[at])
             rounding = 8 * EPS * _magnitude(penalty, right) / step
-            smooth = (W[j] != 0) | ("smooth" in penalty.capabilities)
-            slack = np.where(smooth, 1e-6 * np.abs(gradient[j]) + rounding + 1e-12, np.inf)
-            assert_at_most(np.abs(gradient[j] - slope)[smooth], 0.0, slack[smooth], w=W[j][smooth])
+            smooth = (W[at] != 0) | ("smooth" in penalty.capabilities)
+            slack = np.where(smooth, 1e-6 * np.abs(gradient[at]) + rounding + 1e-12, np.inf)
+            off = np.abs(gradient[at] - slope)
+            assert_at_most(off[smooth], 0.0, slack[smooth], w=W[at][smooth])
 
 
 @PENALTY_LAWS.law()
@@ -213,10 +258,10 @@ def gradient_is_a_subgradient(penalty: Penalty, points: PenaltyPoints) -> None:
     for W in points.inside:
         gradient = penalty.gradient(W)
         for x in points.inside:
-            below = penalty.value_per_target(W) + np.sum(gradient * (x - W), axis=0)
+            below = _value(penalty, W) + _sum(penalty, gradient * (x - W))
             size = _magnitude(penalty, W) + _magnitude(penalty, x)
-            size = size + np.sum(np.abs(gradient) * (np.abs(x) + np.abs(W)), axis=0)
-            assert_at_most(below, penalty.value_per_target(x), 16 * EPS * size)
+            size = size + _sum(penalty, np.abs(gradient) * (np.abs(x) + np.abs(W)))
+            assert_at_most(below, _value(penalty, x), 16 * EPS * size)
 
 
 @PENALTY_LAWS.law()
@@ -234,15 +279,15 @@ def prox_is_optimal(penalty: Penalty, points: PenaltyPoints) -> None:
         for v in points.anywhere:
             w = penalty.prox(v, step)
             assert w.shape == v.shape, f"shape {w.shape} for V of shape {v.shape}"
-            reached = step * penalty.value_per_target(w)
+            reached = step * _value(penalty, w)
             assert np.isfinite(reached).all(), f"prox leaves the domain at v = {v!r}"
             for x in (*points.inside, *_neighbours(penalty, w)):
                 linear = (v - w) * (x - w) + step * mu / 2 * (x - w) ** 2
                 # Factors round relative to v, x and w; differences of p relative to its values.
                 size = (np.abs(v) + np.abs(w)) * np.abs(x - w) + np.abs(v - w) * EPS * np.abs(x)
-                value = step * penalty.value_per_target(x)
-                slack = 16 * EPS * (np.sum(size, axis=0) + np.abs(value) + np.abs(reached))
-                assert_at_most(reached + np.sum(linear, axis=0), value, slack)
+                value = step * _value(penalty, x)
+                slack = 16 * EPS * (_sum(penalty, size) + np.abs(value) + np.abs(reached))
+                assert_at_most(reached + _sum(penalty, linear), value, slack)
 
 
 def _neighbours(penalty: Penalty, w: Array) -> list[Array]:
@@ -253,13 +298,18 @@ def _neighbours(penalty: Penalty, w: Array) -> list[Array]:
 
 @PENALTY_LAWS.law("prox")
 def prox_is_not_expansive(penalty: Penalty, points: PenaltyPoints) -> None:
-    """abs(prox(a) - prox(b)) <= abs(a - b) / (1 + t mu), coefficient by coefficient."""
+    """||prox(a) - prox(b)|| <= ||a - b|| / (1 + t mu), by coefficient unless they form blocks."""
+
+    def length(V: Array) -> Array:
+        is_joint = "blocks" in penalty.capabilities
+        return np.sqrt(_sum(penalty, V**2)) if is_joint else np.abs(V)
+
     for step in _STEPS:
         for a in points.anywhere:
             for b in points.anywhere:
-                distance = np.abs(penalty.prox(a, step) - penalty.prox(b, step))
-                allowed = np.abs(a - b) / (1 + step * np.asarray(penalty.curvature))
-                assert_at_most(distance, allowed, 8 * EPS * (np.abs(a) + np.abs(b)), a=a, b=b)
+                distance = length(penalty.prox(a, step) - penalty.prox(b, step))
+                allowed = length((a - b) / (1 + step * np.asarray(penalty.curvature)))
+                assert_at_most(distance, allowed, 8 * EPS * (length(a) + length(b)))
 
 
 @PENALTY_LAWS.law("prox")
@@ -283,19 +333,19 @@ def conjugate_obeys_fenchel_and_young(penalty: Penalty, points: PenaltyPoints) -
         conjugate = penalty.conjugate_per_target(V)
         assert conjugate.shape == (V.shape[1],), f"shape {conjugate.shape} for {V.shape}"
         for W in points.inside:
-            value = penalty.value_per_target(W)
-            size = value + np.abs(conjugate) + np.sum(np.abs(V * W), axis=0)
-            assert_at_most(np.sum(V * W, axis=0), value + conjugate, 16 * EPS * size)
+            value, most = _value(penalty, W), _per_target(penalty, conjugate)
+            size = value + np.abs(most) + _sum(penalty, np.abs(V * W))
+            assert_at_most(_sum(penalty, V * W), value + most, 16 * EPS * size)
 
 
 @PENALTY_LAWS.law("conjugate")
 def conjugate_is_reached_at_the_gradient(penalty: Penalty, points: PenaltyPoints) -> None:
     """p(W) + p*(V) = <V, W> at V = the gradient of p at W."""
     for W in points.inside:
-        V = penalty.gradient(W) * (1 - 2 * EPS)  # rounding up would leave a bounded domain
-        value, conjugate = penalty.value_per_target(W), penalty.conjugate_per_target(V)
-        size = value + np.sum(np.abs(V * W), axis=0)
-        assert_close(value + conjugate, np.sum(V * W, axis=0), 32 * EPS * size)
+        V = penalty.gradient(W) * (1 - 16 * EPS)  # rounding up would leave a bounded domain
+        value, conjugate = _value(penalty, W), _conjugate(penalty, V)
+        size = value + _sum(penalty, np.abs(V * W))
+        assert_close(value + conjugate, _sum(penalty, V * W), 32 * EPS * size)
 
 
 @PENALTY_LAWS.law("conjugate", "prox")
@@ -307,12 +357,12 @@ def prox_and_conjugate_agree(penalty: Penalty, points: PenaltyPoints) -> None:
             V = (v - w) / step
             # The difference rounds: V is drawn into the domain, and the loss of it allowed for.
             V = V * (penalty.dual_scale(V) * (1 - 8 * EPS))
-            value, conjugate = penalty.value_per_target(w), penalty.conjugate_per_target(V)
+            value, conjugate = _value(penalty, w), _conjugate(penalty, V)
             error = 64 * EPS * (np.abs(v) + np.abs(w)) / step
             # An error of V moves p* by at most its largest slope, which is near w.
             slope = np.abs(w) + error / np.where(penalty.curvature == 0, np.inf, penalty.curvature)
-            slack = np.sum(np.abs(V * w) * 64 * EPS + 2 * error * slope, axis=0)
-            assert_close(value + conjugate, np.sum(V * w, axis=0), slack + 64 * EPS * value)
+            slack = _sum(penalty, np.abs(V * w) * 64 * EPS + 2 * error * slope)
+            assert_close(value + conjugate, _sum(penalty, V * w), slack + 64 * EPS * value)
 
 
 @PENALTY_LAWS.law("conjugate")
@@ -337,6 +387,8 @@ def dual_scale_is_the_largest(penalty: Penalty, points: PenaltyPoints) -> None:
 @PENALTY_LAWS.law()
 def strength_may_differ_by_target(penalty: Penalty, points: PenaltyPoints) -> None:
     """An alpha of shape (k,) acts on each target as its number alone would."""
+    if _is_coupled(penalty):
+        return
     strengths = np.array([0.25, 3.0, 0.0])
     joint = with_strength(penalty, strengths)
     if joint is None or _arrays(penalty):
@@ -365,7 +417,7 @@ def strength_may_differ_by_target(penalty: Penalty, points: PenaltyPoints) -> No
 def strength_zero_means_no_penalty(penalty: Penalty, points: PenaltyPoints) -> None:
     """alpha = 0: p = 0 on its domain, prox is the nearest point, p*(V) = sup <V, W> over it."""
     free = with_strength(penalty, 0.0)
-    if free is None:
+    if free is None or np.any(free.curvature):  # a second strength is left
         return
     for W, V in zip(points.inside, points.anywhere):
         assert free.value(W) == 0
@@ -375,7 +427,8 @@ def strength_zero_means_no_penalty(penalty: Penalty, points: PenaltyPoints) -> N
             # As far as the domain reaches in the direction of V.
             end = np.where(V > 0, free.upper, free.lower)
             expected = np.sum(np.where(V != 0, end * V, 0.0), axis=0, where=V != 0)
-            assert_close(free.conjugate_per_target(V), expected, 4 * EPS * np.abs(expected))
+            expected = _per_target(free, expected)
+            assert_close(_conjugate(free, V), expected, 4 * EPS * np.abs(expected))
 
 
 @PENALTY_LAWS.law()
@@ -447,6 +500,8 @@ def inputs_are_not_modified(penalty: Penalty, points: PenaltyPoints) -> None:
 def no_coefficients_at_all(penalty: Penalty, points: PenaltyPoints) -> None:
     """W of shape (0, k): p = 0, p* = 0, dual_scale = 1."""
     if any(array.ndim == 2 and array.shape[0] > 1 for array in _arrays(penalty)):
+        return
+    if _groups(penalty) is not None:
         return
     k = points.inside[0].shape[1]
     W = np.empty((0, k))

@@ -3,6 +3,8 @@
 from trueline.penalties.base import Penalty
 from trueline.penalties.bounded import Bounded
 from trueline.penalties.elastic_net import L1, L2, ElasticNet
+from trueline.penalties.group import Group
+from trueline.penalties.multi_task import MultiTask
 from trueline.penalties.none import NoPenalty
 from trueline.penalties.nonnegative import NonNegative
 from trueline.penalties.registry import PENALTIES, as_penalty
@@ -13,6 +15,8 @@ __all__ = [
     "PENALTIES",
     "Bounded",
     "ElasticNet",
+    "Group",
+    "MultiTask",
     "NoPenalty",
     "NonNegative",
     "Penalty",

@@ -8,13 +8,15 @@ from typing import Any
 from trueline.penalties.base import Array, Penalty
 from trueline.penalties.bounded import Bounded
 from trueline.penalties.elastic_net import L1, L2, ElasticNet
+from trueline.penalties.group import Group
+from trueline.penalties.multi_task import MultiTask
 from trueline.penalties.none import NoPenalty
 from trueline.penalties.nonnegative import NonNegative
 
 __all__ = ["PENALTIES", "as_penalty"]
 
 PENALTIES: dict[str, type[Penalty]] = {
-    cls.name: cls for cls in (NoPenalty, L2, L1, ElasticNet, NonNegative, Bounded)
+    cls.name: cls for cls in (NoPenalty, L2, L1, ElasticNet, NonNegative, Bounded, Group, MultiTask)
 }
 
 
