@@ -28,6 +28,10 @@ KINDS: dict[str, str] = {
         "no coefficients in the numerical row space of the design (its rank is below the number "
         "of columns) give an objective lower than the one reached by more than the gap"
     ),
+    "fenchel": (
+        "no coefficients (those without any penalty up to the stated radius) give an objective "
+        "lower than the one reached by more than the gap"
+    ),
     "duality": (
         "no coefficients, with an intercept up to the stated radius, give an objective lower than "
         "the one reached by more than the gap"
@@ -35,6 +39,15 @@ KINDS: dict[str, str] = {
     "bounded": (
         "no coefficients within the stated radius give an objective lower than the one reached by "
         "more than the gap"
+    ),
+    "search": (
+        "no coefficients with at most the stated number of non-zeros give an objective lower than "
+        "the one reached by more than the gap, by branch and bound (checked: its bound at the root)"
+    ),
+    "conditioned search": (
+        "no coefficients with at most the stated number of non-zeros, on columns whose correlation "
+        "matrix has no eigenvalue below the stated delta, give an objective lower than the one "
+        "reached by more than the gap, by branch and bound (checked: its bound at the root)"
     ),
 }
 
@@ -45,7 +58,7 @@ class Certificate:
 
     Attributes
     ----------
-    kind : {"quadratic", "row space", "duality", "bounded"}
+    kind : {"quadratic", "row space", "fenchel", "duality", "bounded", ...}
         The kind of proof; :attr:`statement` says it in words.
     objective : float
         ``Problem.objective`` at the coefficients, summed over targets.

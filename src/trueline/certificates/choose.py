@@ -4,6 +4,7 @@ r"""Which proof fits a problem: one place decides, for loops and for final certi
 | ---------------------------------------------------------- | --------- |
 | squared, quadratic; penalty bends every coefficient        | quadratic |
 | squared, quadratic; a factor of the Hessian is given       | quadratic |
+| squared; penalty made of coordinates, zero in its domain   | fenchel   |
 | penalty whose conjugate is finite around zero              | duality   |
 | the rest                                                   | bounded   |
 
@@ -21,6 +22,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.bounded import bounded_gap, certify_bounded
 from trueline.certificates.duality import certify_duality, duality_gap, unpenalised
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
+from trueline.certificates.fenchel import certify_fenchel, is_fenchel
 from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.problem import Problem
 
@@ -50,7 +52,7 @@ class Prover:
 
     Attributes
     ----------
-    kind : {"quadratic", "duality", "bounded"}
+    kind : {"quadratic", "fenchel", "duality", "bounded"}
         The proof that will be used.
     mean : array of shape (d,)
         Weighted means of the columns (zero without an intercept), as a by-product.
@@ -68,7 +70,7 @@ class Prover:
     >>> problem = Problem(as_design(np.eye(2)), np.array([[3.0], [0.5]]), Squared(), L1(1.0), False)
     >>> prover = Prover(problem)
     >>> prover.kind
-    'duality'
+    'fenchel'
     >>> at = prover.evaluate(np.array([[2.0], [0.0]]), np.zeros(1))
     >>> float(at.objective[0]), bool(prover.gap(at, np.array([[2.0], [0.0]]), np.zeros(1)) < 1e-12)
     (2.625, True)
@@ -94,6 +96,8 @@ class Prover:
 
     def gap(self, at: Evaluation, W: Array, b: Array) -> float:
         """The proven gap at an evaluated point, summed over the targets: no further product."""
+        if self.kind == "fenchel":
+            return certify_fenchel(self.problem, W, b, self._rounding, at).gap
         if self.kind == "duality":
             gap = duality_gap(self.problem, self._rounding, at, W, b)[0]
         elif self.kind == "bounded":
@@ -104,6 +108,8 @@ class Prover:
 
     def certify(self, W: Array, b: Array) -> Certificate:
         """The certificate at a point."""
+        if self.kind == "fenchel":
+            return certify_fenchel(self.problem, W, b, self._rounding)
         if self.kind == "duality":
             return certify_duality(self.problem, W, b)
         if self.kind == "bounded":
@@ -150,6 +156,8 @@ def _choose(problem: Problem, basis: Array | None, coercivity: float) -> tuple[s
             basis = np.ones(len(least)) if flat else 1.0 / np.sqrt(least)
             proven = float((least * basis**2).min(initial=np.inf)) * (1 - 8 * _EPS)
             return "quadratic", basis, proven if np.isfinite(proven) else 1.0
+    if is_fenchel(problem):
+        return "fenchel", np.empty(0), 0.0
     # A domain that ends at zero makes every rounded dual point infeasible.
     near = np.where(unpenalised(problem), 0.0, _NEXT_TO_ZERO)
     around_zero = np.minimum(penalty.dual_scale(near), penalty.dual_scale(-near))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, sum_rows
-from trueline.problem import Problem
+from trueline.problem import MomentsProblem, Problem
 
 __all__ = [
     "DualPoint",
@@ -90,7 +90,7 @@ def dual_point(
     return DualPoint(inside * scale, low * scale, high * scale)
 
 
-def unpenalised(problem: Problem) -> NDArray[np.bool_]:
+def unpenalised(problem: Problem | MomentsProblem) -> NDArray[np.bool_]:
     """Which coefficients are free of any penalty, of shape (d, k): their V must vanish."""
     shape = (problem.n_features, problem.n_targets)
     penalty = problem.penalty

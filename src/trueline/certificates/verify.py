@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from trueline.certificates import search
 from trueline.certificates.base import Certificate
 from trueline.certificates.doubled import (
     Doubled,
@@ -45,8 +46,11 @@ _LEFT_OUT = 1e-3
 _WITNESS = {
     "quadratic": ("basis", "coercivity"),
     "row space": ("basis", "coercivity"),
+    "fenchel": (),
     "duality": ("dual", "radius"),
     "bounded": ("radius", "intercept_radius"),
+    "search": search.WITNESS,
+    "conditioned search": search.WITNESS,
 }
 
 
@@ -209,9 +213,13 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     if lacks:
         return Verification((shape, Check("witness", "complete", f"lacks {lacks}", False)))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        if "search" in certificate.kind:
+            return Verification((shape, *search.check_search(certificate, rows)))
         checks = [shape, _check_objective(certificate, rows)]
         if certificate.kind in ("quadratic", "row space"):
             checks += _check_quadratic(certificate, rows)
+        elif certificate.kind == "fenchel":
+            checks += _check_fenchel(certificate, rows)
         elif certificate.kind == "duality":
             checks += _check_duality(certificate, rows)
         elif certificate.kind == "bounded":
@@ -458,6 +466,59 @@ def _gradient_doubled(
     """The same in twice the digits."""
     found = rows.doubled(certificate, curvature)
     return found.gradient, found.gradient_rounding, found.slope, found.slope_rounding
+
+
+# --- squared loss with a penalty made of coordinates --------------------------------------------
+
+
+def _check_fenchel(certificate: Certificate, rows: _Rows) -> list[Check]:
+    """Gap <= (1 - t)^2 loss + e^2 / (2 S) + sum_j p(w_j) + p*(t q_j) - t q_j w_j.
+
+    The residual of the coefficients is the dual point; t is chosen here.
+    """
+    penalty, W = certificate.penalty, certificate.coef
+    suited = "quadratic" in certificate.loss.capabilities and "coordinates" in penalty.capabilities
+    around = bool(np.all(np.asarray(penalty.lower) <= 0) and np.all(np.asarray(penalty.upper) >= 0))
+    reach = np.asarray(certificate.witness.get("coefficient_radius", np.full(W.shape, np.inf)))
+    checks = [
+        Check(
+            "squared loss, coordinates",
+            "yes",
+            "yes" if suited and around else "no",
+            suited and around,
+        )
+    ]
+    if not (suited and around) or reach.shape != W.shape or not (reach >= 0).all():
+        return [*checks, Check("coefficient radius", f"shape {W.shape}", f"{reach.shape}", False)]
+    free = np.isfinite(reach)
+    value = penalty.value_per_target(W)
+    loss = certificate.objective + certificate.objective_rounding - float(value.sum())
+    found = np.inf
+    for gradient in (_gradient_double, _gradient_doubled):
+        g, error, slope, slope_error = gradient(certificate, rows, np.zeros_like(W))
+        off = np.abs(slope) + slope_error if certificate.fit_intercept else np.zeros(W.shape[1])
+        found = float(np.sum(off**2)) / (2 * rows.weight)
+        # p* grows away from zero on both sides: its largest value is at an end of the interval,
+        # or no more than those of both ends together if zero lies between them.
+        far = np.where(g <= 0, error - g, -error - g)
+        near = np.where(np.abs(g) < error, np.where(g <= 0, -error - g, error - g), 0.0)
+        ends = [np.where(free, 0.0, end) for end in (far, near)]
+        t = np.minimum(*(penalty.dual_scale(end) for end in ends)) * (1 - 8 * _EPS)
+        conjugate = sum(penalty.conjugate_per_target(t * end) for end in ends)
+        product = np.where(free, 0.0, -g * W)
+        spread = np.sum(error * np.abs(W), axis=0)
+        beyond = np.where(free, np.abs(g) + error, 0.0) * (np.where(free, reach, 0.0) + np.abs(W))
+        size = value + conjugate + np.sum(np.abs(product), axis=0) + spread
+        terms = value + conjugate - t * np.sum(product, axis=0) + t * spread
+        found += float(np.sum(terms + np.sum(beyond, axis=0) + (rows.d + 12) * _EPS * size))
+        found += float(np.max((1 - t) ** 2)) * loss
+        found = found * (1 + 1e-12) + _UNDERFLOW * rows.n
+        if found <= certificate.gap:
+            break
+    checks.append(
+        Check("gap", f"<= {certificate.gap:.4g}", f"{found:.4g}", found <= certificate.gap)
+    )
+    return checks
 
 
 # --- any convex loss ----------------------------------------------------------------------------

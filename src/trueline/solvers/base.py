@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueline.problem import Problem
 from trueline.solution import Solution
@@ -99,6 +100,8 @@ class Options:
         Rows per step of mini-batch methods.
     average : bool
         Whether stochastic methods answer with the mean of their iterates instead of the last.
+    start : array of shape (d, k), optional
+        Coefficients to start from.
     """
 
     tol: float = 1e-6
@@ -109,6 +112,7 @@ class Options:
     decay: float | None = None
     batch_size: int = 32
     average: bool = False
+    start: NDArray[np.float64] | None = None
 
 
 class Solver(ABC):

@@ -9,6 +9,7 @@ from trueline.solvers.active_set import ActiveSet
 from trueline.solvers.base import Solver
 from trueline.solvers.cholesky import Cholesky
 from trueline.solvers.conjugate_gradient import ConjugateGradient
+from trueline.solvers.coordinate.solver import CoordinateDescent, GramDescent
 from trueline.solvers.gradient_descent import GradientDescent
 from trueline.solvers.kernel import Kernel
 from trueline.solvers.lsmr import LSMR
@@ -28,6 +29,8 @@ SOLVERS: dict[str, Solver] = {
         ConjugateGradient(),
         LSMR(),
         ActiveSet(),
+        GramDescent(),
+        CoordinateDescent(),
         ProximalGradient(),
         GradientDescent(),
         StochasticGradient(),
@@ -60,6 +63,7 @@ _PENALTY_WORDS = {
     "smooth": "a smooth penalty or none",
     "prox": "a penalty with a proximal step",
     "conjugate": "a penalty with a conjugate",
+    "coordinates": "a penalty made of absolute values, squares and bounds",
     "nonnegative": "nonnegative coefficients (positive=True)",
 }
 
@@ -86,7 +90,8 @@ def as_solver(name: str, loss: Loss, penalty: Penalty) -> Solver:
     Traceback (most recent call last):
         ...
     trueline.errors.PairingError: solver='cholesky' cannot minimise the squared loss with the l1 \
-penalty: it needs a quadratic penalty or none. Solvers that can: proximal_gradient.
+penalty: it needs a quadratic penalty or none. Solvers that can: gram_descent, \
+coordinate_descent, proximal_gradient.
     """
     working = ", ".join(solver.name for solver in solvers_for(loss, penalty)) or "none"
     if name not in SOLVERS:

@@ -48,7 +48,7 @@ class FreeBlock:
         """
         free = order[: len(pull)]
         changes = self._changes(order, size, free, bend)
-        if changes is not None and sum(map(len, changes[1:])):
+        if changes is not None and len(changes[1]) + len(changes[2]):
             x = self._bordered(G, order, bend, pull, *changes)
             if x is not None:
                 return x

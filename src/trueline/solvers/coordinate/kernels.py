@@ -198,9 +198,9 @@ def dual_scale(q: Array, linear: Array, bend: Array, lower: Array, upper: Array)
     """
     t = 1.0
     for j in range(len(q)):
-        if bend[j] == 0.0 and abs(q[j]) * t > linear[j] > 0.0:
-            if (q[j] > 0.0 and upper[j] == np.inf) or (q[j] < 0.0 and lower[j] == -np.inf):
-                t = linear[j] / abs(q[j])
+        end = upper[j] if q[j] > 0.0 else -lower[j]
+        if bend[j] == 0.0 and abs(q[j]) * t > linear[j] > 0.0 and end == np.inf:
+            t = linear[j] / abs(q[j])
     return t
 
 
@@ -217,10 +217,10 @@ def find_missed(
     """Write down the columns outside of the restricted problem that are pulled; how many."""
     count = 0
     for j in range(len(q)):
-        if outside[j] and abs(q[j]) > (1.0 + slack) * linear[j]:
-            if (q[j] > 0.0 and upper[j] > 0.0) or (q[j] < 0.0 and lower[j] < 0.0):
-                missed[count] = j
-                count += 1
+        end = upper[j] if q[j] > 0.0 else -lower[j]
+        if outside[j] and abs(q[j]) > (1.0 + slack) * linear[j] and end > 0.0:
+            missed[count] = j
+            count += 1
     return count
 
 

@@ -20,9 +20,8 @@ With r the residual, q = X^T r, and t <= 1 such that t q is in the domain of the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ from trueline.solvers.coordinate.gram import RestrictedGram, Terms
 from trueline.solvers.coordinate.kernels import dual_scale, fenchel_gap, find_missed
 from trueline.solvers.coordinate.source import Source
 
-__all__ = ["PathPoint", "follow_path"]
+__all__ = ["PathPoint", "PathWalk", "follow_path"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -64,34 +63,8 @@ class PathPoint:
         return w
 
 
-@dataclass
-class _Walk:
-    """The state of a walk along the path."""
-
-    source: Source
-    restricted: RestrictedGram
-    rest: Array
-    entry: Integers
-    correlation: Array  # at the last confirmed point
-    present: Array  # at the point where the restricted problem stands
-    before: Array | None = None  # at the confirmed point before the last
-    step: float = 0.0
-    sweeps: int = 0
-    points: list[PathPoint] = field(default_factory=list)
-
-
-def follow_path(
-    source: Source,
-    terms: Sequence[Terms],
-    positions: Sequence[float],
-    tol: float,
-    *,
-    start: Array | None = None,
-    keep: Sequence[bool] | None = None,
-    max_sweeps: int | None = None,
-    on_point: Callable[[int, PathPoint], bool] | None = None,
-) -> list[PathPoint]:
-    """Solve for each of the penalties in turn.
+class PathWalk:
+    """A walk along a sequence of penalties.
 
     Parameters
     ----------
@@ -100,143 +73,168 @@ def follow_path(
         The penalties, each near the one before.
     positions : sequence of float
         Where each stands on the path, decreasing: correlations are extrapolated in this number.
-    tol : float
-        The gap, relative to half the squared norm of the target, at which a solution is accepted.
+    tolerances : sequence of float
+        For each, the gap relative to half the squared norm of the target that is asked for.
     start : array of shape (d,), optional
         Coefficients to start from.
-    on_point : callable, optional
-        Called with the index and the point as soon as it is confirmed; True stops the walk.
 
-    Returns
-    -------
+    Attributes
+    ----------
     points : list of PathPoint
-        Shorter than the list of penalties if the walk was stopped.
+        The solutions that are confirmed.
+    present : PathPoint
+        Where the walk stands, confirmed or not.
+    correlation : array of shape (d,)
+        X^T r there.
     """
-    walk = _begin(source, terms[0], start)
-    index, ahead = 0, 1
-    while index < len(terms):
-        batch = terms[index : index + ahead]
-        _let_in(walk, _predicted(walk, batch[-1], positions, index, len(batch)))
-        W = _solve_batch(walk, batch, tol)
-        at = source.at(W)
-        done = 0
-        for done, these in enumerate(batch):  # noqa: B007
-            missed = _missed(walk, at.correlation[done], these, tol)
+
+    def __init__(
+        self,
+        source: Source,
+        terms: Sequence[Terms],
+        positions: Sequence[float],
+        tolerances: Sequence[float],
+        start: Array | None = None,
+    ) -> None:
+        self.source, self.points = source, list[PathPoint]()
+        self._terms, self._positions, self._tolerances = terms, positions, tolerances
+        self._restricted = RestrictedGram(source.scale)
+        self._entry = np.full(source.n_features, -1)
+        self._ahead, self._sweeps = 1, 0
+        self._before: Array | None = None  # correlations at the last but one confirmed point
+        self._begin(start)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all penalties were solved for."""
+        return len(self.points) == len(self._terms)
+
+    def _begin(self, start: Array | None) -> None:
+        """The first restricted problem: what cannot rest at zero, and what the start brings."""
+        source, terms = self.source, self._terms[0]
+        w = np.clip(0.0 if start is None else start, terms.lower, terms.upper)
+        free = (terms.linear == 0) & (terms.bend == 0)
+        needed = np.flatnonzero((w != 0) | free | source.gathers_all)
+        at = source.at(np.zeros((1, 0)))
+        self.correlation = self._last = at.correlation[0]
+        square = float(at.residual_square[0])
+        self._let_in(needed)
+        if w.any():
+            at = source.at(w[needed][None])
+            self.correlation = self._last = at.correlation[0]
+            square = float(at.residual_square[0])
+            self._restricted.set_terms(terms)
+            columns = self._restricted.columns
+            self._restricted.restore(w[columns], self.correlation[columns])
+        self.present = self._point(w[needed], self.correlation, square, terms)
+
+    def advance(self) -> list[PathPoint]:
+        """Solve for a few penalties and confirm them by one reading of the data.
+
+        Returns the points that were confirmed, possibly none.
+        """
+        first = len(self.points)
+        batch = self._terms[first : first + self._ahead]
+        self._let_in(self._predicted(batch[-1], first, len(batch)))
+        W = self._solve(batch, first)
+        at = self.source.at(W)
+        missed = np.empty(0, dtype=np.intp)
+        for i, terms in enumerate(batch):
+            self.correlation = at.correlation[i]
+            missed = self._missed(terms, self._tolerances[first + i])
+            square = float(at.residual_square[i])
+            self.present = self._point(W[i], self.correlation, square, terms)
             if len(missed):
                 break
-            point = _point(walk, W[done], at.correlation[done], at.residual_square[done], these)
-            walk.points.append(point)
-            before = positions[index + done - 1] if index + done else math.inf
-            walk.before, walk.correlation = walk.correlation, at.correlation[done]
-            walk.step = before - positions[index + done]
-            if on_point is not None and on_point(index + done, point):
+            self.points.append(self.present)
+            self._before, self._last = self._last, self.correlation
+        columns = self._restricted.columns
+        self._restricted.restore(W[i][self._entry[columns]], self.correlation[columns])
+        self._let_in(missed)
+        confirmed = self.points[first:]
+        self._ahead = max(1, len(confirmed)) if len(missed) else min(2 * self._ahead, _MOST_AHEAD)
+        return confirmed
+
+    def _let_in(self, new: Integers) -> None:
+        """Let columns into the restricted problem."""
+        if not len(new):
+            return
+        restricted = self._restricted
+        block = self.source.gather(new)
+        self._entry[new] = np.arange(restricted.size, restricted.size + len(new))
+        order = self._entry[np.concatenate([restricted.columns, new])]
+        restricted.extend(new, block[:, order], np.zeros(len(new)), self.correlation[new])
+
+    def _predicted(self, terms: Terms, first: int, count: int) -> Integers:
+        """The columns that will be needed at the last of the next penalties."""
+        outside = self._entry < 0
+        if not outside.any():
+            return np.empty(0, dtype=np.intp)
+        q, at = self._last, self._positions
+        if self._before is not None and first > 1:
+            way = (at[first - 1] - at[first + count - 1]) / (at[first - 2] - at[first - 1])
+            q = q + (q - self._before) * way
+        with np.errstate(divide="ignore", invalid="ignore"):
+            nearness = np.where(outside, np.abs(q) / terms.linear, 0.0)
+        nearness[((q > 0) & (terms.upper <= 0)) | ((q < 0) & (terms.lower >= 0))] = 0.0
+        return self._foremost(np.flatnonzero(nearness >= _NEAR), nearness)
+
+    def _foremost(self, columns: Integers, size: Array) -> Integers:
+        """No more columns than make sense at once: the largest by ``size``."""
+        most = max(_FEW_COLUMNS, 2 * self._restricted.active)
+        if len(columns) <= most:
+            return columns
+        return np.sort(columns[np.argpartition(size[columns], -most)[-most:]])
+
+    def _solve(self, batch: Sequence[Terms], first: int) -> Array:
+        """The restricted solutions of some penalties, one row each, in the order of entry."""
+        restricted = self._restricted
+        W = np.zeros((len(batch), restricted.size))
+        for i, terms in enumerate(batch):
+            restricted.set_terms(terms)
+            restricted.solve(_SHARE * self._tolerances[first + i] * restricted.scale)
+            W[i, self._entry[restricted.columns]] = restricted.coef
+        return W
+
+    def _missed(self, terms: Terms, tolerance: float) -> Integers:
+        """Columns outside of the restricted problem that would move."""
+        q, found = self.correlation, np.empty(self.source.n_features, dtype=np.intp)
+        limits = (terms.linear, terms.lower, terms.upper)
+        count = find_missed(q, self._entry < 0, *limits, _TOLERATED * tolerance, found)
+        return self._foremost(found[:count], np.abs(q) - terms.linear)
+
+    def _point(self, row: Array, q: Array, square: float, terms: Terms) -> PathPoint:
+        """The point with the coefficients ``row``, in the order of entry, and its gap."""
+        inside = self._restricted.columns
+        w = row[self._entry[inside]]
+        columns = np.sort(inside[w != 0])
+        values = row[self._entry[columns]]
+        t = dual_scale(q, *terms)
+        # Columns outside rest at zero and are not pulled: their terms vanish.
+        here = (one[inside] for one in terms)
+        gap = 0.5 * (1 - t) ** 2 * square + fenchel_gap(t, q[inside], w, *here)
+        penalty = terms.linear[columns] @ np.abs(values) + 0.5 * terms.bend[columns] @ values**2
+        sweeps, self._sweeps = self._restricted.sweeps - self._sweeps, self._restricted.sweeps
+        return PathPoint(columns, values, 0.5 * square + float(penalty), float(gap), square, sweeps)
+
+
+def follow_path(
+    source: Source,
+    terms: Sequence[Terms],
+    positions: Sequence[float],
+    tol: float,
+    start: Array | None = None,
+    on_point: Callable[[int, PathPoint], bool] | None = None,
+) -> list[PathPoint]:
+    """Solve for each of the penalties in turn.
+
+    ``on_point`` is called with the number of a point as soon as it is confirmed; True stops the
+    walk, and so does an interrupt from the keyboard: what was found is returned.
+    """
+    walk = PathWalk(source, terms, positions, [tol] * len(terms), start)
+    while not walk.is_done:
+        first = len(walk.points)
+        for i, point in enumerate(walk.advance()):
+            if on_point is not None and on_point(first + i, point):
                 return walk.points
-        else:
-            done += 1
-            missed = np.empty(0, dtype=np.intp)
-        last = done if len(missed) else len(batch) - 1
-        columns = walk.restricted.columns
-        walk.present = at.correlation[last]
-        walk.restricted.restore(W[last][walk.entry[columns]], walk.present[columns])
-        if len(missed):
-            _let_in(walk, missed)
-            ahead = max(1, done)
-        else:
-            ahead = min(2 * ahead, _MOST_AHEAD)
-        index += done
     return walk.points
-
-
-def _begin(source: Source, terms: Terms, start: Array | None) -> _Walk:
-    """The first restricted problem: what cannot rest at zero, and what the start brings along."""
-    d = source.n_features
-    rest = np.clip(0.0, terms.lower, terms.upper)
-    w = rest if start is None else np.clip(start, terms.lower, terms.upper)
-    at = source.at(np.zeros((1, 0)))
-    walk = _Walk(
-        source, RestrictedGram(source.scale), rest, np.full(d, -1), *at.correlation, *at.correlation
-    )
-    free = (terms.linear == 0) & (terms.bend == 0)
-    needed = np.ones(d, bool) if source.gathers_all else (w != 0) | free
-    if needed.any():
-        _let_in(walk, np.flatnonzero(needed))
-    if w.any():
-        inside = np.flatnonzero(needed)
-        W = np.zeros((1, len(inside)))
-        W[0, walk.entry[inside]] = w[inside]
-        walk.present = walk.correlation = source.at(W).correlation[0]
-        columns = walk.restricted.columns
-        walk.restricted.set_terms(terms)
-        walk.restricted.restore(w[columns], walk.correlation[columns])
-    return walk
-
-
-def _let_in(walk: _Walk, new: Integers) -> None:
-    """Let columns into the restricted problem."""
-    if not len(new):
-        return
-    restricted = walk.restricted
-    block = walk.source.gather(new)
-    entered = restricted.size
-    walk.entry[new] = np.arange(entered, entered + len(new))
-    order = np.concatenate([walk.entry[restricted.columns], walk.entry[new]])
-    restricted.extend(new, block[:, order], np.zeros(len(new)), walk.present[new])
-
-
-def _predicted(
-    walk: _Walk, terms: Terms, positions: Sequence[float], index: int, count: int
-) -> Integers:
-    """The columns that will be needed at the last of the next penalties."""
-    outside = walk.entry < 0
-    if not outside.any():
-        return np.empty(0, dtype=np.intp)
-    q = walk.correlation
-    if walk.before is not None and 0 < walk.step < math.inf:
-        way = positions[index - 1] - positions[index + count - 1]
-        q = q + (q - walk.before) * (way / walk.step)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        nearness = np.where(outside, np.abs(q) / terms.linear, 0.0)
-    blocked = ((q > 0) & (terms.upper <= 0)) | ((q < 0) & (terms.lower >= 0))
-    nearness[blocked] = 0.0
-    new = np.flatnonzero(nearness >= _NEAR)
-    most = max(_FEW_COLUMNS, 2 * walk.restricted.active)
-    if len(new) > most:
-        new = np.sort(new[np.argpartition(nearness[new], -most)[-most:]])
-    return new
-
-
-def _solve_batch(walk: _Walk, batch: Sequence[Terms], tol: float) -> Array:
-    """The restricted solutions of some penalties, one row each, in the order of entry."""
-    restricted = walk.restricted
-    W = np.zeros((len(batch), restricted.size))
-    for row, terms in zip(W, batch, strict=True):
-        restricted.set_terms(terms)
-        restricted.solve(_SHARE * tol * restricted.scale)
-        row[walk.entry[restricted.columns]] = restricted.coef
-    return W
-
-
-def _missed(walk: _Walk, q: Array, terms: Terms, tol: float) -> Integers:
-    """Columns outside of the restricted problem that would move."""
-    found = np.empty(len(q), dtype=np.intp)
-    limits = (terms.linear, terms.lower, terms.upper)
-    missed = found[: find_missed(q, walk.entry < 0, *limits, _TOLERATED * tol, found)]
-    most = max(_FEW_COLUMNS, 2 * walk.restricted.active)
-    if len(missed) > most:
-        excess = np.abs(q[missed]) - terms.linear[missed]
-        missed = np.sort(missed[np.argpartition(excess, -most)[-most:]])
-    return missed
-
-
-def _point(walk: _Walk, row: Array, q: Array, square: float, terms: Terms) -> PathPoint:
-    """A confirmed solution with its gap."""
-    inside = walk.restricted.columns
-    columns = np.sort(inside[row[walk.entry[inside]] != 0])
-    values = row[walk.entry[columns]]
-    t = dual_scale(q, *terms)
-    # Columns outside rest at zero and are not pulled: their terms vanish.
-    w, here = row[walk.entry[inside]], Terms(*(values[inside] for values in terms))
-    gap = 0.5 * (1 - t) ** 2 * square + fenchel_gap(t, q[inside], w, *here)
-    penalty = terms.linear[columns] @ np.abs(values) + 0.5 * terms.bend[columns] @ values**2
-    sweeps, walk.sweeps = walk.restricted.sweeps - walk.sweeps, walk.restricted.sweeps
-    return PathPoint(columns, values, 0.5 * square + float(penalty), float(gap), square, sweeps)

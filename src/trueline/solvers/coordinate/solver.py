@@ -1,0 +1,193 @@
+r"""The lasso and its relatives at one penalty, as solvers.
+
+From far away most columns look as if they were needed. The penalty is therefore approached from
+above, l_j tau with tau falling geometrically to one, starting where all coefficients rest; the
+points on the way need little accuracy and tell which columns matter.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.choose import certify
+from trueline.certificates.fenchel import certify_from_moments, is_fenchel, moments_problem
+from trueline.moments import Moments
+from trueline.penalties import Penalty
+from trueline.problem import MomentsProblem, Problem
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.coordinate.gram import Terms
+from trueline.solvers.coordinate.path import PathWalk
+from trueline.solvers.coordinate.source import MomentsSource, RowsSource, Source
+from trueline.solvers.costs import CALL, gram_seconds
+from trueline.solvers.loop import Iteration, Monitor, Progress, run
+
+__all__ = ["CoordinateDescent", "GramDescent", "penalty_terms", "solve_from_source"]
+
+Array = NDArray[np.float64]
+
+# How the penalty is approached: the factor between two points, and the accuracy asked of them.
+_FACTOR = 0.6
+_ON_THE_WAY = 1e-3
+_MOST_COLUMNS = 5000
+
+
+def penalty_terms(penalty: Penalty, n_features: int, n_targets: int, target: int = 0) -> Terms:
+    """The penalty on the coefficients of one target, as arrays of shape (d,)."""
+    shape = (n_features, n_targets)
+    parts = (penalty.linear, penalty.curvature, penalty.lower, penalty.upper)
+    columns = (np.broadcast_to(np.asarray(part, float), shape)[:, target] for part in parts)
+    return Terms(*(np.ascontiguousarray(column) for column in columns))
+
+
+class _Descent(Iteration):
+    """A walk towards one penalty; one iteration is one reading of the data."""
+
+    def __init__(self, source: Source, terms: Terms, tol: float, start: Array | None) -> None:
+        self._source, self._terms = source, terms
+        taus = [1.0] if start is not None else _approach(source, terms)
+        steps = [terms._replace(linear=terms.linear * tau) for tau in taus]
+        tolerances = [max(tol, _ON_THE_WAY)] * (len(taus) - 1) + [tol]
+        self._walk = PathWalk(source, steps, taus, tolerances, start)
+
+    def step(self) -> None:
+        if self._walk.is_done:
+            self.is_stalled = True
+        else:
+            self._walk.advance()
+
+    def progress(self) -> Progress:
+        walk, terms = self._walk, self._terms
+        point = walk.present
+        w = point.coef(self._source.n_features)
+        self.coef = w[:, None]
+        self.intercept = np.array([self._source.y_mean - self._source.x_mean @ w])
+        penalty = terms.linear @ np.abs(w) + 0.5 * terms.bend @ w**2
+        gap = point.gap if walk.is_done else math.inf
+        return Progress(0.5 * point.residual_square + float(penalty), gap)
+
+
+def _approach(source: Source, terms: Terms) -> list[float]:
+    """The factors tau, from where all coefficients rest down to one."""
+    rest = np.clip(0.0, terms.lower, terms.upper)
+    if rest.any() or not terms.linear.any() or source.gathers_all:
+        return [1.0]
+    q = np.abs(source.at(np.zeros((1, 0))).correlation[0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        top = float(np.max(np.where(terms.linear > 0, q / terms.linear, 0.0), initial=0.0))
+    if not top > 1.0:
+        return [1.0]
+    count = math.ceil(math.log(top) / -math.log(_FACTOR))
+    return list(np.geomspace(top, 1.0, count + 1)[1:])
+
+
+def solve_from_source(
+    source: Source, terms: Terms, options: Options, monitor: Monitor, start: Array | None = None
+) -> tuple[Iteration, Status, int]:
+    """Minimise for one target; the iteration holds coefficients and intercept."""
+    descent = _Descent(source, terms, options.tol, start)
+    target = options.tol * source.scale
+    limit = options.max_iter or 1000
+    status, count, _ = run(descent, monitor, max_iter=limit, target_gap=target)
+    return descent, status, max(count, 1)
+
+
+@dataclass(frozen=True)
+class _FromMoments:
+    """A proof that is worked out from the moments when somebody looks."""
+
+    problem: MomentsProblem
+    coef: Array
+    intercept: Array
+
+    def certificate(self) -> Certificate:
+        return certify_from_moments(self.problem, self.coef, self.intercept)
+
+
+class _CoordinateSolver(Solver):
+    """Both solvers: the targets one after the other."""
+
+    needs_loss = frozenset({"quadratic"})
+    needs_penalty = frozenset({"coordinates"})
+    accepts_penalty = frozenset({"nonnegative"})
+    is_direct = False
+    proof = "fenchel"
+
+    def _moments(self, problem: Problem) -> Moments | None:
+        """The moments, for the solver that works from them."""
+        return None
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        moments = self._moments(problem)
+        d, k = problem.n_features, problem.n_targets
+        W, b = np.zeros((d, k)), np.zeros(k)
+        worst, iterations = Status.CONVERGED, 0
+        for t in range(k):
+            source: Source
+            if moments is None:
+                y = problem.target[:, t]
+                source = RowsSource(problem.design, y, problem.weights, problem.fit_intercept)
+            else:
+                source = MomentsSource(moments, problem.fit_intercept, t)
+            terms = penalty_terms(problem.penalty, d, k, t)
+            start = None if options.start is None else options.start[:, t]
+            descent, status, count = solve_from_source(source, terms, options, monitor, start)
+            W[:, t], b[t] = descent.coef[:, 0], descent.intercept[0]
+            worst = worst if status.is_final else status
+            iterations = max(iterations, count)
+        if not problem.fit_intercept:
+            b[:] = 0.0
+        solution = Solution(W, b, worst, self.name, n_iter=iterations, trace=monitor.trace)
+        if moments is not None and is_fenchel(problem):
+            solution.moments = moments
+            solution.proof = _FromMoments(moments_problem(problem, moments), W, b)
+        else:
+            solution.moments = moments
+            solution.proof = certify(problem, W, b)
+        return solution
+
+
+class CoordinateDescent(_CoordinateSolver):
+    """From the rows, on the columns that matter."""
+
+    name = "coordinate_descent"
+    title = "coordinate descent on a working set of columns, with exact steps"
+
+    def cost(self, facts: Facts) -> Cost:
+        n, d, k = facts.n, facts.d, facts.k
+        passes = 10.0
+        chosen = min(n, d, 300)
+        reading = (4e-9 if facts.is_sparse else 0.8e-9) * facts.nonzeros
+        flops = (passes * 2.0 * facts.nonzeros + 2.0 * n * facts.density * chosen**2) * k
+        seconds = k * (20 * CALL + (passes + 2) * reading + 2e-10 * n * facts.density * chosen**2)
+        memory = 8.0 * (n * chosen * facts.density + chosen**2 + 6 * (n + d))
+        return Cost(flops, passes * k, memory, seconds)
+
+
+class GramDescent(_CoordinateSolver):
+    """From the moments: one pass over the rows, and nothing else depends on their number."""
+
+    name = "gram_descent"
+    title = "coordinate descent on the Gram matrix, with exact steps"
+
+    def refuses(self, facts: Facts) -> str | None:
+        if facts.d > _MOST_COLUMNS:
+            return f"a Gram matrix of more than {_MOST_COLUMNS} columns"
+        return None
+
+    def cost(self, facts: Facts) -> Cost:
+        d, k = facts.d, facts.k
+        work = 5.0 * d * d * k
+        seconds = 5 * CALL + gram_seconds(facts) + 2e-10 * work
+        return Cost(facts.n * d * (d + 2.0 * k) + work, 1.0, 8.0 * 3 * d * d, seconds)
+
+    def _moments(self, problem: Problem) -> Moments:
+        moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+        if not moments.is_finite():
+            raise FloatingPointError("the sums of squares of the data are not finite")
+        return moments
