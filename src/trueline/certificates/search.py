@@ -87,7 +87,9 @@ def _check_root(
     theta, m = float(witness["theta"]), int(columns.sum())
     fitting = columns.shape == (rows.d,) and E.shape == v.shape == (m,)
     weighs = theta == 1 or (0 <= theta < 1 and delta > 0)
-    if not (fitting and weighs and (E >= 0).all() and np.isfinite(E).all() and np.isfinite(v).all()):
+    if not (
+        fitting and weighs and (E >= 0).all() and np.isfinite(E).all() and np.isfinite(v).all()
+    ):
         return [Check("witness of the root", f"{m} columns", f"shape {E.shape}, {v.shape}", False)]
     l2 = float(np.max(certificate.penalty.curvature))
     mean = rows.mean()[0] if certificate.fit_intercept else np.zeros(rows.d)
@@ -100,9 +102,12 @@ def _check_root(
         nu = coercivity(blocks, rows.s, basis, np.full(m, l2), centre) if E.all() else 0.0
         checks.append(Check("diagonal below the Gram matrix", ">= 1", f"{nu:.6g}", nu >= 1))
     copies = _are_copies(rows, columns, mean, l2)
-    checks.append(Check("columns left out", "copies or constant", "yes" if copies else "no", copies))
-    found = _root_bound(rows, columns, mean, certificate.fit_intercept, l2, E, v, theta, delta, k,
-                        alpha)
+    checks.append(
+        Check("columns left out", "copies or constant", "yes" if copies else "no", copies)
+    )
+    found = _root_bound(
+        rows, columns, mean, certificate.fit_intercept, l2, E, v, theta, delta, k, alpha
+    )
     holds = found >= root
     return [*checks, Check("bound at the root", f">= {root:.10g}", f"{found:.10g}", bool(holds))]
 

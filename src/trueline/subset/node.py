@@ -1,0 +1,263 @@
+r"""One node of the search: some columns are in, some are free, the others are out.
+
+Its lower bound is that of the perspective relaxation, P = Q + diag(D), with
+
+    Q = theta (P - diag(E)),      D = theta E + (1 - theta) delta diag(G).
+
+E is the part of P that can be moved to the diagonal (:mod:`trueline.subset.diagonal`); theta = 1
+where that is all there is. If the columns are dependent (more columns than rows) E vanishes, and
+supports are compared of which the correlation matrix has no eigenvalue below delta: for those,
+w'Gw >= delta w'diag(G)w, also after others have been projected out, and theta weighs the two.
+
+What the bound would be with one more column in or out fixes that column when it exceeds the best
+value known (reduced costs).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.subset.diagonal import Relaxed, climb, uniform_diagonal
+from trueline.subset.elimination import DEPENDENT, best_few, eliminate, gain_of
+from trueline.subset.relaxation import relax
+
+__all__ = ["Node", "Outcome", "Quadratic", "explore", "is_small", "relaxed"]
+
+Array = NDArray[np.float64]
+Support = NDArray[np.int64]
+
+# Nodes with no more choices than this are solved by looking at all of them.
+_CHOICES = 600_000
+_THETAS = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+# Newton steps for the diagonal: at the root, and in nodes (which inherit a good one).
+_ROOT_STEPS, _NODE_STEPS = 25, 4
+# Strength of the barrier and accuracy of relaxations, in units of the value without columns.
+_BARRIER, _ACCURACY = 3e-6, 1e-6
+# With more free columns than this, a Newton step for the diagonal takes long.
+_LARGE = 400
+# Eigenvalues of correlation matrices below this are rounding.
+_RAISED = 1e-13
+# A node is done again when this part of its columns has been fixed.
+_WORTHWHILE = 0.1
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """minimise constant - c'w + 1/2 w'Gw + alpha ||w||_0 over w with at most k non-zeros.
+
+    Attributes
+    ----------
+    gram, cross : arrays of shape (d, d) and (d,)
+        G, with the squared penalty on its diagonal, and c.
+    constant : float
+        The value without columns.
+    k : int
+    alpha : float
+    delta : float
+        Only supports whose correlation matrix has no eigenvalue below this are compared; zero
+        compares all.
+    rank : float
+        So many columns may be independent; infinite with a squared penalty.
+    """
+
+    gram: Array
+    cross: Array
+    constant: float
+    k: int
+    alpha: float = 0.0
+    delta: float = 0.0
+    rank: float = np.inf
+
+    @property
+    def size(self) -> Array:
+        """The diagonal of G."""
+        return self.gram.diagonal()
+
+    @property
+    def tie(self) -> float:
+        """Differences below this are rounding."""
+        return 1e-11 * self.constant
+
+
+class Start(NamedTuple):
+    """What a node takes over from its parent: E, v, the price and theta."""
+
+    diagonal: Array | None = None
+    v: Array | None = None
+    level: float = 1.0
+    theta: float | None = None
+
+    def part(self, keep: NDArray[np.bool_]) -> Start:
+        """The same for some of the columns."""
+        E, v = self.diagonal, self.v
+        return self._replace(
+            diagonal=None if E is None else E[keep], v=None if v is None else v[keep]
+        )
+
+
+@dataclass(order=True)
+class Node:
+    """Ordered by bound, then by number of creation, so that the search is deterministic."""
+
+    bound: float
+    number: int
+    inside: Support = field(compare=False)
+    free: Support = field(compare=False)
+    start: Start = field(compare=False, default=Start())
+
+
+class Outcome(NamedTuple):
+    """What a node gave: its bound, the supports to compare with the best, and its children."""
+
+    bound: float
+    candidates: list[Support]
+    children: list[Node]
+
+
+def is_small(m: int, q: int) -> bool:
+    """Whether all choices of at most q of m columns are looked at one by one."""
+    return q <= 2 or sum(math.comb(m, t) for t in range(min(q, m) + 1)) <= _CHOICES
+
+
+def explore(task: Quadratic, upper: float, node: Node) -> Outcome:
+    """Bound a node, fix columns, and branch; ``upper`` is the value to beat."""
+    inside, free, start, bound = node.inside, node.free, node.start, node.bound
+    steps = _ROOT_STEPS if node.number == 0 else _NODE_STEPS
+    candidates: list[Support] = []
+    while True:
+        P, r, gain, _ = eliminate(task.gram, task.cross, inside, free)
+        alive = P.diagonal() > DEPENDENT * task.size[free]
+        if not alive.all():
+            free, start = free[alive], start.part(alive)
+            P, r = np.ascontiguousarray(P[np.ix_(alive, alive)]), r[alive]
+        q, m = task.k - len(inside), len(free)
+        offset = task.constant - gain + task.alpha * len(inside)
+        if q == 0 or m == 0:
+            return Outcome(max(bound, offset), [*candidates, inside], [])
+        if is_small(m, q):
+            net, chosen = best_few(P, r, DEPENDENT * task.size[free], q, task.alpha)
+            support = np.concatenate([inside, free[chosen[chosen >= 0]]])
+            return Outcome(max(bound, offset - net), [*candidates, support], [])
+        if q >= m and task.alpha == 0:  # more columns never fit worse
+            support = np.concatenate([inside, free])
+            value = task.constant - gain_of(task.gram, task.cross, support)
+            return Outcome(max(bound, value), [*candidates, support], [])
+        q, enough = min(q, m), upper - offset
+        found, start = relaxed(task, P, r, q, task.size[free], start, enough, steps)
+        if found is None:  # the fit with all columns is all that is known
+            gain, pick = _all_columns(P, r)
+            bound = max(bound, offset - gain)
+            return Outcome(bound, candidates, _children(bound, inside, free, start, pick))
+        bound = max(bound, offset + found.bound)
+        if bound >= upper:
+            return Outcome(bound, candidates, [])
+        candidates.append(np.concatenate([inside, free[np.argsort(-found.z)[:q]]]))
+        into, out = _fixed(found, q, task.alpha, enough)
+        if len(inside) + np.count_nonzero(into) > task.k:
+            return Outcome(upper, candidates, [])
+        keep = ~(into | out)
+        inside, free, start = np.concatenate([inside, free[into]]), free[keep], start.part(keep)
+        if not into.any() and np.count_nonzero(out) <= _WORTHWHILE * m and keep.any():
+            pick = _most_undecided(found.z[keep])
+            return Outcome(bound, candidates, _children(bound, inside, free, start, pick))
+        steps = _NODE_STEPS
+
+
+def _all_columns(P: Array, r: Array) -> tuple[float, int]:
+    """What all free columns together can gain, and one on which the others depend.
+
+    Small eigenvalues are raised: that can only promise more than there is to gain.
+    """
+    scale = 1.0 / np.sqrt(P.diagonal())
+    values, vectors = np.linalg.eigh(P * scale[:, None] * scale)
+    along = vectors.T @ (scale * r)
+    gain = 0.5 * float((along**2 / np.maximum(values, _RAISED)).sum())
+    return gain * (1 + 1e-9), int(np.argmax(np.abs(vectors[:, 0])))
+
+
+def relaxed(
+    task: Quadratic,
+    P: Array,
+    r: Array,
+    q: int,
+    size: Array,
+    start: Start,
+    enough: float,
+    steps: int,
+) -> tuple[Relaxed | None, Start]:
+    """The best relaxation that was found, and where similar ones may start.
+
+    None if the columns are dependent and all supports count.
+    """
+    m = len(r)
+    E, theta = start.diagonal, start.theta
+    v = np.zeros(m) if start.v is None else start.v
+    tol, level = _ACCURACY * task.constant, start.level
+    if E is None and m < task.rank:
+        E = uniform_diagonal(P)
+    best: Relaxed | None = None
+    if E is not None:
+        if m > _LARGE:
+            steps //= 6
+        elif m > 0.7 * task.rank:
+            steps = 0
+        mu = _BARRIER * task.constant
+        best = climb(P, E, r, q, task.alpha, v, level, enough, tol, steps, mu)
+        E = best.D
+    if task.delta > 0 and (best is None or best.bound < enough):
+        for weight in _near(theta):
+            D = (1 - weight) * task.delta * size
+            Q = weight * P
+            if E is not None:
+                D = D + weight * E
+                Q[np.diag_indices(m)] -= weight * E
+            bound, w, h, z, price = relax(Q, D, r, q, task.alpha, v, level, enough, tol)
+            if best is None or bound > best.bound:
+                best, theta = Relaxed(bound, D, w, h, z, price), weight
+            if bound > enough:
+                break
+    if best is None:
+        return None, start
+    return best, Start(E, best.v, best.level, theta)
+
+
+def _near(theta: float | None) -> tuple[float, ...]:
+    """The weights to try: all at the root, then the one that was best there and its neighbours."""
+    if theta is None:
+        return _THETAS
+    i = _THETAS.index(theta)
+    return (theta, *_THETAS[i + 1 : i + 2], *_THETAS[max(0, i - 1) : i])
+
+
+def _fixed(
+    found: Relaxed, q: int, alpha: float, enough: float
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Columns that must be in, and that must be out, of anything better than the best known."""
+    net = np.maximum(found.h - alpha, 0.0)
+    order = np.argsort(-net, kind="stable")
+    last = net[order[q - 1]]
+    following = net[order[q]] if q < len(net) else 0.0
+    chosen = np.zeros(len(net), dtype=bool)
+    chosen[order[:q]] = net[order[:q]] > 0
+    if_in = found.bound + last - (found.h - alpha)
+    if_out = found.bound + net - following
+    return chosen & (if_out >= enough), ~chosen & (if_in >= enough)
+
+
+def _most_undecided(z: Array) -> int:
+    return int(np.argmax(np.minimum(z, 1 - z) + 1e-9 * z))
+
+
+def _children(bound: float, inside: Support, free: Support, start: Start, pick: int) -> list[Node]:
+    """One more column in, and the same column out."""
+    keep = np.arange(len(free)) != pick
+    rest, start = free[keep], start.part(keep)
+    return [
+        Node(bound, 0, np.append(inside, free[pick]), rest, start),
+        Node(bound, 0, inside, rest, start),
+    ]

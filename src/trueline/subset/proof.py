@@ -1,0 +1,115 @@
+"""The certificate of a search: its answer, its bound, and a witness for the bound at the root."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.evaluation import Rounding, evaluate
+from trueline.certificates.verify import coercivity
+from trueline.problem import Problem
+from trueline.subset.node import Quadratic, Start, relaxed
+from trueline.subset.relaxation import sum_of_largest
+
+__all__ = ["certify_search"]
+
+Array = NDArray[np.float64]
+
+_STEPS = 25
+_ROWS = 2048
+# The bound at the root is claimed this much lower (of the value without columns) than it was found.
+_SAFETY = 1e-9
+
+
+def certify_search(
+    problem: Problem,
+    task: Quadratic,
+    columns: NDArray[np.bool_],
+    W: Array,
+    b: Array,
+    search_bound: float,
+) -> Certificate:
+    """The certificate of coefficients for which a search has proven ``search_bound``.
+
+    Parameters
+    ----------
+    problem : Problem
+        The squared loss and penalty, without the count of non-zeros.
+    task : Quadratic
+        The same from its moments, with k, alpha and delta.
+    columns : array of bool
+        Those that took part.
+    W, b : arrays of shape (d, 1) and (1,)
+    search_bound : float
+    """
+    at = evaluate(problem, Rounding.of(problem).confirmable(), W, b)
+    objective = float(at.objective.sum()) + task.alpha * np.count_nonzero(W)
+    rounding = float(at.objective_rounding.sum()) + 1e-15 * abs(objective)
+    witness = _root(problem, task, columns)
+    witness["search_bound"] = np.float64(max(search_bound, float(witness["root_bound"]), 0.0))
+    gap = objective + rounding - float(witness["search_bound"])
+    if gap < 0:  # the bound is that of another support's objective, to rounding
+        witness["search_bound"], gap = np.float64(objective), rounding
+    return Certificate(
+        kind="conditioned search" if task.delta > 0 else "search",
+        objective=objective,
+        objective_rounding=rounding,
+        gap=gap,
+        loss=problem.loss,
+        penalty=problem.penalty,
+        fit_intercept=problem.fit_intercept,
+        coef=W,
+        intercept=b,
+        witness=witness,
+    )
+
+
+def _root(problem: Problem, task: Quadratic, columns: NDArray[np.bool_]) -> dict[str, Any]:
+    """The witness of the bound at the root; a bound of zero where there is none."""
+    witness: dict[str, Any] = {
+        "k": np.int64(task.k),
+        "alpha": np.float64(task.alpha),
+        "delta": np.float64(task.delta),
+        "columns": columns,
+        "diagonal": np.zeros(0),
+        "theta": np.float64(1.0),
+        "dual": np.zeros(0),
+        "root_bound": np.float64(0.0),
+    }
+    G = np.ascontiguousarray(task.gram[np.ix_(columns, columns)])
+    c = task.cross[columns]
+    m = len(c)
+    q = min(task.k, m)
+    if q == 0:
+        return witness
+    found, start = relaxed(task, G, c, q, G.diagonal(), Start(), np.inf, _STEPS)
+    if found is None:
+        return witness
+    theta = 1.0 if start.theta is None else start.theta
+    E, v = start.diagonal, found.v
+    if E is not None:
+        E = E * min(1.0, _coercivity(problem, columns, E)) * (1 - 1e-12)
+    if E is None or not E.all():
+        if theta == 1.0:
+            return witness
+        E = np.zeros(m)
+    D = theta * E + (1 - theta) * task.delta * G.diagonal()
+    s = theta * (G @ v - E * v)
+    largest = sum_of_largest((c - s) ** 2 / (2 * D), q, task.alpha)
+    bound = task.constant * (1 - _SAFETY) - 0.5 * float(v @ s) - float(largest)
+    if bound > 0:
+        witness.update(diagonal=E, theta=np.float64(theta), dual=v, root_bound=np.float64(bound))
+    return witness
+
+
+def _coercivity(problem: Problem, columns: NDArray[np.bool_], E: Array) -> float:
+    """nu with G >= nu E, as the checker will find it."""
+    design, n = problem.design, problem.n_samples
+    weights = np.ones(n) if problem.weights is None else problem.weights
+    mean = design.column_means(problem.weights)[columns] if problem.fit_intercept else None
+    blocks = ((rows, block[:, columns]) for rows, block in design.blocks(_ROWS))
+    curvature = np.full(len(E), float(np.max(problem.penalty.curvature)))
+    return coercivity(blocks, weights, 1.0 / np.sqrt(E), curvature, mean) * (1 - 1e-9)

@@ -1,0 +1,171 @@
+"""Branch and bound: best bound first, until nothing is left that could be better.
+
+Nodes are explored in small batches of a fixed size (in parallel where threads are allowed), so
+that the answer does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.subset.elimination import gain_of
+from trueline.subset.exchange import descend
+from trueline.subset.node import Node, Quadratic, explore
+from trueline.threads import run_strands
+
+__all__ = ["Found", "search"]
+
+Array = NDArray[np.float64]
+Support = NDArray[np.int64]
+
+_BATCH = 8
+# Roundings of relaxations that are improved by exchanges; later ones seldom lead anywhere new.
+_DESCENTS = 500
+# Bounds are lowered by this part of the value without columns before they are claimed: far more
+# than the rounding of the sums behind them.
+_SAFETY = 1e-9
+
+
+@dataclass
+class Found:
+    """The best support, and what is proven about all others.
+
+    Attributes
+    ----------
+    support : array of int
+    value : float
+    lower_bound : float
+        No support within the limits has a smaller value.
+    is_proven : bool
+        Whether the search was finished.
+    nodes : int
+        Nodes explored.
+    reason : str
+        Why the search ended: "proven", "time limit", "interrupted", "stopped" or "node limit".
+    """
+
+    support: Support
+    value: float
+    lower_bound: float
+    is_proven: bool
+    nodes: int
+    reason: str = "proven"
+
+
+def search(
+    task: Quadratic,
+    allowed: NDArray[np.bool_],
+    support: Support,
+    deadline: float = math.inf,
+    floor: float = -math.inf,
+    watch: Callable[[int, float, float, Support], bool] | None = None,
+    max_nodes: float = math.inf,
+) -> Found:
+    """Prove that a support is the best one, or find a better one.
+
+    Parameters
+    ----------
+    task : Quadratic
+    allowed : array of bool
+        Columns that may enter.
+    support : array of int
+        The best support known so far.
+    deadline : float
+        Of ``time.perf_counter``.
+    floor : float
+        A lower bound that is already known.
+    watch : callable, optional
+        Receives the number of nodes, the best value, the bound and the support; True stops.
+    max_nodes : float
+
+    Returns
+    -------
+    found : Found
+    """
+    state = _State(task, allowed, support)
+    slack = _SAFETY * task.constant
+    free = np.flatnonzero(allowed).astype(np.int64)
+    heap = [Node(floor, 0, np.empty(0, dtype=np.int64), free)]
+    batch: list[Node] = []
+    nodes, number, reason = 0, 0, "proven"
+    # Pruned nodes have bounds of at least value - slack; open ones are looked at.
+    try:
+        while heap and heap[0].bound < state.value - slack:
+            if time.perf_counter() > deadline:
+                reason = "time limit"
+                break
+            if nodes >= max_nodes:
+                reason = "node limit"
+                break
+            batch = [heapq.heappop(heap) for _ in range(min(len(heap), _BATCH))]
+            upper = state.value - slack
+            outcomes = run_strands(partial(explore, task, upper), batch)
+            nodes += len(batch)
+            for outcome in outcomes:
+                for candidate in outcome.candidates:
+                    state.offer(candidate)
+                for child in outcome.children:
+                    number += 1
+                    child.number = number
+                    heapq.heappush(heap, child)
+            batch = []
+            if watch is not None:
+                least = min(state.value, heap[0].bound if heap else math.inf)
+                if watch(nodes, state.value, least, state.support):
+                    reason = "stopped"
+                    break
+    except KeyboardInterrupt:
+        reason = "interrupted"
+    still_open = [node.bound for node in (*heap, *batch)]
+    lower = min([state.value, *still_open])
+    is_proven = bool(lower >= state.value - slack)
+    return Found(
+        support=state.support,
+        value=state.value,
+        lower_bound=lower - 2 * slack,
+        is_proven=is_proven,
+        nodes=nodes,
+        reason="proven" if is_proven else reason,
+    )
+
+
+class _State:
+    """The best support so far."""
+
+    def __init__(self, task: Quadratic, allowed: NDArray[np.bool_], support: Support) -> None:
+        self.task, self.allowed = task, allowed
+        self.support = np.sort(support)
+        self.value = self._value(support)
+        self._seen: set[bytes] = set()
+
+    def _value(self, support: Support) -> float:
+        task = self.task
+        gain = gain_of(task.gram, task.cross, support)
+        return task.constant - gain + task.alpha * len(support)
+
+    def offer(self, support: Support) -> None:
+        """Compare with a support; one that is new is improved by exchanges first."""
+        value = self._value(support)
+        if value < self.value - self.task.tie:
+            self.support, self.value = np.sort(support), value
+        elif value > 1.05 * self.value or len(self._seen) > _DESCENTS:
+            return
+        key = np.sort(support).tobytes()
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        task = self.task
+        better, _ = descend(
+            task.gram, task.cross, support, task.k, task.alpha, self.allowed, task.tie
+        )
+        value = self._value(better)
+        if value < self.value - task.tie:
+            self.support, self.value = better, value

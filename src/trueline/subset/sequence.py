@@ -1,0 +1,134 @@
+"""The best supports of several sizes, one search after the other, each helped by the others."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.subset.conditioning import correlation, least_eigenvalue
+from trueline.subset.elimination import DEPENDENT, gain_of
+from trueline.subset.exchange import descend, forward, independent, lowest_indices, many_starts
+from trueline.subset.node import Quadratic, is_small
+from trueline.subset.search import Found, search
+
+__all__ = ["Answer", "best_subsets", "distinct_columns"]
+
+Array = NDArray[np.float64]
+Support = NDArray[np.int64]
+Watch = Callable[[int, float, float, Support], bool]
+
+# Random starts of the exchange descents, for each size.
+_STARTS = 40
+# Of the smallest eigenvalue found, so that the supports near it are compared too.
+_PART = 0.95
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The best support of one size, what is proven, and for which supports."""
+
+    k: int
+    found: Found
+    delta: float
+    seconds: float
+
+
+def distinct_columns(gram: Array, size: Array, unit: float, penalty: float) -> NDArray[np.bool_]:
+    """Columns that may enter: not constant, and not the copy of one with a lower index.
+
+    Parameters
+    ----------
+    gram : array of shape (d, d)
+        Without penalty.
+    size : array of shape (d,)
+        Magnitudes that ``unit``, the relative rounding of the Gram matrix, refers to.
+    unit, penalty : float
+        With a penalty a multiple of a column is no copy: the larger one is cheaper.
+    """
+    square = gram.diagonal()
+    allowed: NDArray[np.bool_] = square > 4 * unit * size
+    # Copies have equal rows of the Gram matrix, up to sign and scale; rounding leaves eps.
+    R = correlation(gram)
+    close = np.abs(R) >= 1.0 - 4 * unit * float(np.max(size / np.where(allowed, square, np.inf)))
+    for j in np.flatnonzero(allowed):
+        for i in np.flatnonzero(close[j, :j] & allowed[:j]):
+            same_size = abs(square[i] - square[j]) <= 8 * unit * size[j]
+            is_copy = np.allclose(np.abs(R[i]), np.abs(R[j]), rtol=0, atol=16 * unit)
+            if is_copy and (same_size or penalty == 0):
+                allowed[j] = False
+                break
+    return allowed
+
+
+def best_subsets(
+    task: Quadratic,
+    sizes: Sequence[int],
+    allowed: NDArray[np.bool_],
+    delta: float | None,
+    time_limit: float = math.inf,
+    watch: Watch | None = None,
+) -> list[Answer]:
+    """Search each size; ``delta`` None means that it is found where it is needed.
+
+    Sizes for which no time is left are answered by exchanges.
+    """
+    deadline = time.perf_counter() + time_limit
+    supports = _first_supports(task, sizes, allowed)
+    answers: dict[int, Answer] = {}
+    interrupted = False
+    for index, k in enumerate(sorted(sizes)):
+        start = time.perf_counter()
+        share = start + (deadline - start) / (len(sizes) - index)
+        own = replace(task, k=k, delta=_delta(task, k, allowed, supports[k], delta))
+        known = supports[k]
+        if answers:  # the best support of one size less, with one more
+            smaller = answers[max(answers)].found.support
+            more = descend(own.gram, own.cross, smaller, k, own.alpha, allowed, own.tie)[0]
+            known = max(known, more, key=lambda s: gain_of(task.gram, task.cross, s))
+        found = search(own, allowed, known, -math.inf if interrupted else share, 0.0, watch)
+        interrupted = interrupted or found.reason in ("interrupted", "stopped")
+        support = independent(own.gram, found.support, len(found.support), DEPENDENT)
+        support = lowest_indices(own.gram, own.cross, support, allowed, own.tie)
+        found = replace(found, support=support)
+        answers[k] = Answer(k, found, own.delta, time.perf_counter() - start)
+    return [answers[k] for k in sizes]
+
+
+def _delta(
+    task: Quadratic,
+    k: int,
+    allowed: NDArray[np.bool_],
+    support: Support,
+    delta: float | None,
+) -> float:
+    """The smallest eigenvalue of the supports that are compared; zero where all can be."""
+    columns = np.flatnonzero(allowed)
+    if is_small(len(columns), k):
+        return 0.0
+    if delta is not None:
+        return delta
+    if len(columns) < task.rank or k >= task.rank:
+        return 0.0
+    R = correlation(task.gram)[np.ix_(columns, columns)]
+    return _PART * least_eigenvalue(R, k, np.flatnonzero(np.isin(columns, support)))
+
+
+def _first_supports(
+    task: Quadratic, sizes: Sequence[int], allowed: NDArray[np.bool_]
+) -> dict[int, Support]:
+    """Exchange descents from forward selection and from random supports, for every size."""
+    order, gains = forward(task.gram, task.cross, min(max(sizes), int(allowed.sum())), allowed)
+    if task.alpha > 0:  # how far forward selection is worth going
+        net = np.append(0.0, np.cumsum(gains - task.alpha))
+        order = order[: int(np.argmax(net))]
+    return {
+        k: many_starts(
+            task.gram, task.cross, k, task.alpha, allowed, task.tie, [order[:k]], _STARTS
+        )[0]
+        for k in sizes
+    }
