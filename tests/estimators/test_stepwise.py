@@ -450,11 +450,11 @@ def test_ctrl_c_keeps_what_was_found(monkeypatch):
     whole = StepwiseRegression("forward", k=0.0).fit(X, y)
     price, calls = search_module.FitScorer.costs, []
 
-    def interrupted(self, terms, inside):
+    def interrupted(self, candidates):
         calls.append(1)
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return price(self, terms, inside)
+        return price(self, candidates)
 
     monkeypatch.setattr(search_module.FitScorer, "costs", interrupted)
     model = StepwiseRegression("forward", k=0.0)

@@ -33,13 +33,16 @@ from trueline.selection.stepwise import (
     DIRECTIONS,
     FitScorer,
     HeldOutScorer,
+    PartialCholesky,
     Search,
     Selection,
     Tableau,
     about,
     fold_tableaux,
+    gram_columns,
     make_terms,
     name_of,
+    needs_rows,
     table_of_steps,
 )
 from trueline.solvers.loop import Event, Monitor
@@ -49,6 +52,8 @@ from trueline.trace import Trace
 __all__ = ["StepwiseExplanation", "StepwiseRegression"]
 
 Array = NDArray[np.float64]
+
+_MOST_BYTES = 16 << 30
 
 # What the fit on the chosen columns knows about itself, and this estimator with it.
 _OF_THE_FIT = (
@@ -280,6 +285,16 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
 
     def _scorer(self, problem: Problem, X: Any, y: NDArray[Any]) -> FitScorer | HeldOutScorer:
         """What prices the models, from one pass over the rows."""
+        steps = self.max_features
+        steps = self.n_features_to_select if steps is None else steps
+        plain = self.groups is None and self.criterion not in ("cv", "cp")
+        if self.direction == "forward" and plain and needs_rows(*problem.design.shape, steps):
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            columns = gram_columns(problem, steps)
+            _check_range(columns.diagonal, columns.y_square)
+            model = PartialCholesky(columns)
+            return FitScorer(model, self._criterion_for(columns.weight, columns.y_square))
+        _check_memory(problem.n_features)
         folds: list[Tableau] = []
         with np.errstate(over="ignore", invalid="ignore"):  # looked at next
             if self.criterion == "cv":
@@ -289,43 +304,35 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
                 _check_folds(helds)
             else:
                 moments = Moments.from_rows(problem.design, problem.target, problem.weights)
-        if not (moments.is_finite() and moments.y_size[0] < 1e200 and _in_range(moments.x_size)):
+        if not moments.is_finite():
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-            raise ValueError(
-                "The squares of these values overflow or vanish in double precision: multiply the "
-                "columns or the target by a power of ten."
-            )
-        moments = about(moments, self.fit_intercept)
-        tableau = Tableau(moments)
-        fit = FitScorer(tableau, self._criterion_for(tableau))
+        _check_range(moments.x_size, float(moments.y_size[0]))
+        tableau = Tableau(about(moments, self.fit_intercept))
+        variance = self._whole_variance(tableau)
+        fit = FitScorer(tableau, self._criterion_for(moments.weight, tableau.y_square, variance))
         return HeldOutScorer(fit, folds) if folds else fit
 
-    def _criterion_for(self, tableau: Tableau) -> Criterion:
-        moments = tableau.moments
+    def _criterion_for(self, rows: float, total: float, variance: float = np.nan) -> Criterion:
         name = "aic" if self.criterion == "cv" else self.criterion
-        variance = float("nan")
-        if name == "cp" or self.direction == "backward":
-            whole = tableau.only(np.arange(tableau.n_features))
-            left = moments.weight - whole.inside.sum() - self.fit_intercept
-            if left <= 0:
-                raise ValueError(
-                    f"{'Cp' if name == 'cp' else 'Backward selection'} needs the model with all "
-                    f"columns, whose {int(whole.inside.sum()) + self.fit_intercept} parameters "
-                    f"leave nothing of {moments.weight:g} rows to estimate the noise from (at "
-                    "least 1 sample more is needed). Use direction='forward' or 'both' with "
-                    "another criterion, or more rows."
-                )
-            if name == "cp":
-                square = max(float(whole.square()[0]), FitScorer(tableau, _ANY).floor)
-                variance = square / left
-        return Criterion(
-            name,
-            rows=moments.weight,
-            total=float(moments.y_square[0]),
-            constant=self.fit_intercept,
-            variance=variance,
-            k=float(self.k),
-        )
+        return Criterion(name, rows, total, self.fit_intercept, variance, float(self.k))
+
+    def _whole_variance(self, tableau: Tableau) -> float:
+        """The noise variance of the model with all columns, where it is needed; else NaN."""
+        if self.criterion != "cp" and self.direction != "backward":
+            return float("nan")
+        whole = tableau.only(np.arange(tableau.n_features))
+        parameters = int(whole.inside.sum()) + self.fit_intercept
+        rows = tableau.moments.weight
+        if rows <= parameters:
+            raise ValueError(
+                f"{'Cp' if self.criterion == 'cp' else 'Backward selection'} needs the model with "
+                f"all columns, whose {parameters} parameters leave nothing of {rows:g} rows to "
+                "estimate the noise from (at least 1 sample more is needed). Use "
+                "direction='forward' or 'both' with another criterion, or more rows."
+            )
+        if self.criterion != "cp":
+            return float("nan")
+        return max(float(whole.square()[0]), tableau.floor) / (rows - parameters)
 
     def _keep(self, found: Selection, problem: Problem, X: Any, y: NDArray[Any]) -> None:
         """Fit the chosen columns and store what is known."""
@@ -498,8 +505,6 @@ _MEANING = {
     "cv": "cv, mean squared error on held-out rows (smaller is better)",
 }
 
-_ANY = Criterion("aic", 1.0, 1.0, True)
-
 
 @dataclass(frozen=True)
 class StepwiseExplanation:
@@ -541,7 +546,9 @@ def _attributes(W: Array, b: Array) -> dict[str, Any]:
 class _Watcher:
     """Hands every step to those who watch the fit."""
 
-    def __init__(self, tableau: Tableau, search: Search, monitor: Monitor) -> None:
+    def __init__(
+        self, tableau: Tableau | PartialCholesky, search: Search, monitor: Monitor
+    ) -> None:
         self.tableau, self.monitor = tableau, monitor
         self.most = search.exactly or search.at_most
         self.start = time.perf_counter()
@@ -549,7 +556,8 @@ class _Watcher:
     def __call__(self, step: dict[str, Any]) -> bool:
         if not self.monitor.callbacks:
             return False
-        W, moments = self.tableau.coefficients(), self.tableau.moments
+        W = self.tableau.coefficients()
+        x_mean, y_mean = self.tableau.centre()
         event = Event(
             iteration=step["step"],
             max_iter=max(self.most, step["step"]),
@@ -557,7 +565,7 @@ class _Watcher:
             gap=float("inf"),
             seconds=time.perf_counter() - self.start,
             coef=W,
-            intercept=moments.y_mean - moments.x_mean @ W,
+            intercept=y_mean - x_mean @ W,
         )
         # Every callback hears of every event, also when an earlier one asked to stop.
         stop = [callback(event) is True for callback in self.monitor.callbacks]
@@ -573,6 +581,21 @@ def _check_folds(helds: Sequence[Moments]) -> None:
             )
 
 
-def _in_range(sizes: Array) -> bool:
-    """Whether squares are neither lost nor infinite; columns of zeros are fine."""
-    return bool(np.all((sizes == 0) | ((sizes > 1e-200) & (sizes < 1e200))))
+def _check_range(sizes: Array, y_size: float) -> None:
+    """Refuse squares that are lost or infinite; columns of zeros are fine."""
+    fine = (sizes == 0) | ((sizes > 1e-200) & (sizes < 1e200))
+    if not (fine.all() and y_size < 1e200):
+        raise ValueError(
+            "The squares of these values overflow or vanish in double precision: multiply the "
+            "columns or the target by a power of ten."
+        )
+
+
+def _check_memory(d: int) -> None:
+    size = 16 * d * d
+    if size > _MOST_BYTES:
+        raise ValueError(
+            f"The Gram matrices of {d} columns would take {size / 2**30:.0f} GiB. "
+            "direction='forward' without groups and with criterion 'aic', 'aicc', 'bic' or "
+            "'adjusted_r2' needs none; or choose among fewer columns first."
+        )

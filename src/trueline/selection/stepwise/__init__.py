@@ -2,6 +2,13 @@
 
 from trueline.selection.stepwise.books import name_of, table_of_steps
 from trueline.selection.stepwise.folds import about, fold_tableaux
+from trueline.selection.stepwise.forward import (
+    ForwardPath,
+    PartialCholesky,
+    forward_selection,
+    gram_columns,
+    needs_rows,
+)
 from trueline.selection.stepwise.search import (
     DIRECTIONS,
     FitScorer,
@@ -15,14 +22,19 @@ from trueline.selection.stepwise.terms import make_terms
 __all__ = [
     "DIRECTIONS",
     "FitScorer",
+    "ForwardPath",
     "HeldOutScorer",
     "Outlook",
+    "PartialCholesky",
     "Search",
     "Selection",
     "Tableau",
     "about",
     "fold_tableaux",
+    "forward_selection",
+    "gram_columns",
     "make_terms",
     "name_of",
+    "needs_rows",
     "table_of_steps",
 ]

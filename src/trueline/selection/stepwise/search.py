@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.moments import Moments
 from trueline.selection.criteria import Criterion
+from trueline.selection.stepwise.forward import PartialCholesky
 from trueline.selection.stepwise.tableau import Columns, Outlook, Tableau
 
 __all__ = ["DIRECTIONS", "FitScorer", "HeldOutScorer", "Scorer", "Search", "Selection"]
@@ -26,19 +26,42 @@ DIRECTIONS = ("forward", "backward", "both")
 # Exchanges whose costs differ by less, relative to the residual square of the model without
 # features, are the same to rounding: the entries of two equal columns need not be equal bits.
 _TIE = 1e-11
-# Rounding left of a perfect fit, in units of that of the moments, for columns of ordinary angles.
-_FLOOR = 16.0
 # A step has to lower the cost by more than what rounding could feign.
 _PROGRESS = 1e-10
+
+
+class Candidates:
+    """The terms whose exchange is considered, and whether they are inside now."""
+
+    def __init__(self, terms: Sequence[Columns]) -> None:
+        self.terms = terms
+        self.single = all(len(term) == 1 for term in terms)
+        self.first = np.array([term[0] for term in terms], dtype=np.intp)
+        self.inside = np.zeros(len(terms), dtype=bool)
+        self.which = np.arange(len(terms))
+
+    def outlook(self, tableau: Tableau | PartialCholesky) -> Outlook:
+        """All exchanges, by the formula for single columns where every term is one."""
+        if isinstance(tableau, PartialCholesky) or (self.single and not tableau.stranded().any()):
+            every, columns = tableau.outlook(), self.first[self.which]
+            return Outlook(every.square[columns], every.held_square[columns], every.change[columns])
+        return tableau.outlook_of([self.terms[int(i)] for i in self.which], self.leaving)
+
+    @property
+    def leaving(self) -> NDArray[np.bool_]:
+        """Which of those considered are inside."""
+        return self.inside[self.which]
 
 
 class Scorer(Protocol):
     """Prices models: smaller is better."""
 
-    tableau: Tableau
+    @property
+    def tableau(self) -> Tableau | PartialCholesky:
+        """Of all rows."""
 
-    def costs(self, terms: list[Columns], inside: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """For the exchange of each term its cost and, to order equal costs, its square.
+    def costs(self, candidates: Candidates) -> tuple[Array, Array]:
+        """For the exchange of each candidate its cost and, to order equal costs, its square.
 
         Infinite where no exchange is possible.
         """
@@ -56,29 +79,20 @@ class Scorer(Protocol):
         """What to write down about the present model."""
 
 
-def _outlook(tableau: Tableau, terms: list[Columns], inside: NDArray[np.bool_]) -> Outlook:
-    """All exchanges, by the formula for single columns where every term is one."""
-    if all(len(term) == 1 for term in terms) and not tableau.stranded().any():
-        every = tableau.outlook()
-        which = np.array([term[0] for term in terms], dtype=np.intp)
-        return Outlook(every.square[which], every.held_square[which], every.change[which])
-    return tableau.outlook_of(terms, inside)
-
-
 class FitScorer:
     """Prices a model by a criterion of its fit.
 
     Parameters
     ----------
-    tableau : Tableau
+    tableau : Tableau or PartialCholesky
         Of all rows, one target.
     criterion : Criterion
     """
 
-    def __init__(self, tableau: Tableau, criterion: Criterion) -> None:
+    def __init__(self, tableau: Tableau | PartialCholesky, criterion: Criterion) -> None:
         self.tableau, self.criterion = tableau, criterion
         # Squares below this are rounding: fitting it would look like ever better models.
-        self.floor = square_floor(tableau)
+        self.floor = tableau.floor
 
     def parameters(self) -> int:
         return int(self.tableau.inside.sum()) + self.criterion.constant
@@ -86,10 +100,10 @@ class FitScorer:
     def square(self) -> float:
         return max(float(self.tableau.square()[0]), self.floor)
 
-    def costs(self, terms: list[Columns], inside: NDArray[np.bool_]) -> tuple[Array, Array]:
-        outlook = _outlook(self.tableau, terms, inside)
+    def costs(self, candidates: Candidates) -> tuple[Array, Array]:
+        outlook = candidates.outlook(self.tableau)
         square = np.maximum(outlook.square[:, 0], self.floor)
-        can = inside | (outlook.change != 0)
+        can = candidates.leaving | (outlook.change != 0)
         cost = self.criterion.cost(square, self.parameters() + outlook.change)
         can_tell = can & ~np.isnan(cost)
         return np.where(can_tell, cost, np.inf), np.where(can, square, np.inf)
@@ -101,7 +115,11 @@ class FitScorer:
         return _PROGRESS * (1 + abs(cost)) if np.isfinite(cost) else 0.0
 
     def exchange(self, term: Columns, leaves: bool) -> None:
-        (self.tableau.leave if leaves else self.tableau.enter)(term)
+        if not leaves:
+            self.tableau.enter(term)
+        else:
+            assert isinstance(self.tableau, Tableau)  # a partial factorisation only grows
+            self.tableau.leave(term)
 
     def record(self) -> dict[str, Any]:
         square, parameters = self.square(), self.parameters()
@@ -126,14 +144,14 @@ class HeldOutScorer:
         self.tableau = fit.tableau
         self.weights = np.array([fold.held.weight for fold in folds if fold.held is not None])
         self.rows = float(self.weights.sum())
-        self.floor = sum(map(held_floor, folds)) / self.rows
+        self.floor = sum(fold.held_floor() for fold in folds) / self.rows
 
-    def costs(self, terms: list[Columns], inside: NDArray[np.bool_]) -> tuple[Array, Array]:
-        square = self.fit.costs(terms, inside)[1]
+    def costs(self, candidates: Candidates) -> tuple[Array, Array]:
+        square = self.fit.costs(candidates)[1]
         can = np.isfinite(square)
-        total = np.zeros(len(terms))
+        total = np.zeros(len(square))
         for fold in self.folds:
-            total += _outlook(fold, terms, inside).held_square[:, 0]
+            total += candidates.outlook(fold).held_square[:, 0]
         cost = np.maximum(total / self.rows, self.floor)
         return np.where(can, cost, np.inf), square
 
@@ -157,23 +175,6 @@ class HeldOutScorer:
         spread = float(np.std(each, ddof=1) / np.sqrt(len(each))) if len(each) > 1 else np.nan
         books = self.fit.record()
         return {**books, "criterion": self.cost(), "standard_error": spread}
-
-
-def square_floor(tableau: Tableau) -> float:
-    """What rounding leaves of the residual square of a perfect fit."""
-    return _relative_floor(tableau.moments) * float(tableau.moments.y_size[0])
-
-
-def held_floor(tableau: Tableau) -> float:
-    """The same for the squared error of held-out rows."""
-    moments, held = tableau.moments, tableau.held
-    assert held is not None
-    size = float(held.y_size[0]) + held.weight / moments.weight * float(moments.y_size[0])
-    return max(_relative_floor(moments), _relative_floor(held)) * size
-
-
-def _relative_floor(moments: Moments) -> float:
-    return _FLOOR * (moments.unit + 16 * float(np.finfo(float).eps))
 
 
 @dataclass
@@ -220,10 +221,11 @@ class Search:
         at_most: int | None = None,
     ) -> None:
         self.scorer, self.terms, self.direction = scorer, terms, direction
+        self.candidates = Candidates(terms)
         self.exactly = exactly
         self.at_most = len(terms) if at_most is None else at_most
-        self.inside = np.zeros(len(terms), dtype=bool)
-        self.scale = max(float(scorer.tableau.moments.y_square[0]), 1e-300)
+        self.inside = self.candidates.inside
+        self.scale = max(scorer.tableau.y_square, 1e-300)
 
     def run(self, on_step: Callable[[dict[str, Any]], bool] | None = None) -> Selection:
         """Search to the end; Ctrl-C ends it early and keeps what was found.
@@ -250,9 +252,10 @@ class Search:
 
     def _begin(self, found: Selection) -> None:
         before = self.scorer.tableau.inside.copy()
-        if self.direction == "backward":
+        tableau = self.scorer.tableau
+        if self.direction == "backward" and isinstance(tableau, Tableau):
             every = np.sort(np.concatenate(self.terms))
-            free = every[self.scorer.tableau.independent(every)]
+            free = every[tableau.independent(every)]
             # Terms of which nothing is independent of earlier columns stay outside for good.
             self.inside[:] = [np.isin(term, free).any() for term in self.terms]
             used = [term for term, inside in zip(self.terms, self.inside) if inside]
@@ -284,7 +287,8 @@ class Search:
         open_ = np.flatnonzero(np.where(self.inside, may_leave, may_enter))
         if len(open_) == 0:
             return None
-        cost, square = self.scorer.costs([self.terms[i] for i in open_], self.inside[open_])
+        self.candidates.which = open_
+        cost, square = self.scorer.costs(self.candidates)
         best = self._cheapest(cost, square)
         if best is None:
             return None

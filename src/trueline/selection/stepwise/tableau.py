@@ -34,7 +34,7 @@ from scipy.linalg import blas
 
 from trueline.moments import Moments
 
-__all__ = ["Outlook", "Tableau"]
+__all__ = ["Outlook", "Tableau", "dependent_below", "rounding_floor"]
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.intp]
@@ -42,6 +42,20 @@ Columns = NDArray[np.intp]
 _EPS = float(np.finfo(np.float64).eps)
 # What is left of a column, relative to it, when it counts as a combination of those inside.
 _DEPENDENT = 1e-10
+# Rounding left of a perfect fit, in units of that of the moments, for columns of ordinary angles.
+_FLOOR = 16.0
+
+
+def dependent_below(moments: Moments, strength: float = 0.0) -> Array:
+    """What has to be left of each column for it not to be a combination of others."""
+    noise = 16 * moments.unit * moments.x_size
+    noise += moments.weight * (8 * _EPS * moments.x_mean) ** 2
+    return np.maximum(_DEPENDENT * (moments.gram.diagonal() + strength), noise)
+
+
+def rounding_floor(moments: Moments) -> float:
+    """What rounding leaves of the residual square of a perfect fit."""
+    return _FLOOR * (moments.unit + 16 * _EPS) * float(moments.y_size[0])
 
 
 @dataclass(frozen=True)
@@ -103,9 +117,7 @@ class Tableau:
         self.moments, self.held, self.strength = moments, held, strength
         self.n_features, self.n_targets = moments.n_features, moments.n_targets
         self.size = moments.gram.diagonal() + strength
-        noise = 16 * moments.unit * moments.x_size
-        noise += moments.weight * (8 * _EPS * moments.x_mean) ** 2
-        self.least = np.maximum(_DEPENDENT * self.size, noise)
+        self.least = dependent_below(moments, strength)
         self._start()
 
     def _start(self) -> None:
@@ -127,6 +139,26 @@ class Tableau:
             )
 
     # --- what is so -----------------------------------------------------------------------------
+
+    @property
+    def y_square(self) -> float:
+        """The residual square of the model without columns, of the first target."""
+        return float(self.moments.y_square[0])
+
+    @property
+    def floor(self) -> float:
+        """What rounding leaves of the residual square of a perfect fit."""
+        return rounding_floor(self.moments)
+
+    def held_floor(self) -> float:
+        """The same for the squared error of held-out rows."""
+        assert self.held is not None
+        scale = self.held.weight / self.moments.weight
+        return rounding_floor(self.held) + scale * rounding_floor(self.moments)
+
+    def centre(self) -> tuple[Array, Array]:
+        """The means of the columns and of the target."""
+        return self.moments.x_mean, self.moments.y_mean
 
     def square(self) -> Array:
         """The residual square, per target (with a ridge penalty: twice the objective)."""
