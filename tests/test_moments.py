@@ -20,6 +20,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from exact import doubles, fractions, moments
 from trueline.design import as_design
+from trueline.gram import _tiles_run_here
 from trueline.moments import Moments
 
 EPS = np.finfo(float).eps
@@ -95,6 +96,16 @@ def test_the_rounding_bounds_hold(name, kind, weighted):
     X, Y = NASTY[name]()
     weights = np.random.default_rng(3).uniform(0.1, 3.0, len(X)) if weighted else None
     assert_keeps_its_promise(of(X, Y, weights, KINDS[kind]), moments(X, Y, weights))
+
+
+@pytest.mark.skipif(not _tiles_run_here(), reason="no compiled vectors here")
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("name", NASTY)
+def test_the_rounding_bounds_hold_by_tiles(name, weighted, monkeypatch):
+    monkeypatch.setattr("trueline.gram._tiles_pay", lambda n, d, k: True)
+    X, Y = NASTY[name]()
+    weights = np.random.default_rng(3).uniform(0.1, 3.0, len(X)) if weighted else None
+    assert_keeps_its_promise(of(X, Y, weights), moments(X, Y, weights))
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

@@ -8,6 +8,7 @@ from numpy.testing import assert_array_equal
 from trueline.checks import DESIGN_LAWS
 from trueline.checks.designs import DesignPoints
 from trueline.design import DenseDesign, SparseDesign, StandardizedDesign, as_design
+from trueline.gram import _tiles_run_here
 
 rng = np.random.default_rng(5)
 DENSE = rng.standard_normal((23, 6)) * 10.0 ** rng.integers(-3, 4, 6)
@@ -74,6 +75,15 @@ DESIGNS = {
 def test_law(name, law):
     design, magnitude = DESIGNS[name]
     DESIGN_LAWS.check_one(law, design, DesignPoints.of(design, magnitude))
+
+
+@pytest.mark.skipif(not _tiles_run_here(), reason="no compiled vectors here")
+@pytest.mark.parametrize("name", [n for n, (design, _) in DESIGNS.items() if not design.is_sparse])
+def test_sums_by_tiles_obey_the_laws(name, monkeypatch):
+    monkeypatch.setattr("trueline.gram._tiles_pay", lambda n, d, k: True)
+    design, magnitude = DESIGNS[name]
+    for law in ("second moments are sums over rows", "second moments state their rounding"):
+        DESIGN_LAWS.check_one(DESIGN_LAWS[law], design, DesignPoints.of(design, magnitude))
 
 
 # Shapes in which a threaded BLAS would cut its sums, and in which several strands run.

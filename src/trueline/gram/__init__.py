@@ -1,0 +1,108 @@
+"""Weighted sums over rows of products of columns, from which every squared loss starts.
+
+Two ways lead there: tiles in registers (:mod:`trueline.gram.tiles`), compiled by Numba and worth
+its import for large data on machines with wide vectors, and BLAS on row blocks
+(:mod:`trueline.gram.blocks`) everywhere else. Which one is taken depends on the shape and the
+machine alone, not on the number of threads, the layout in memory or what ran before.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.gram.blocks import sums_by_blocks
+from trueline.gram.rows import Sums, row_strands
+
+__all__ = ["Sums", "second_sums", "weighted_gram"]
+
+Array = NDArray[np.float64]
+
+# From so many multiplications on, tiles save more than the import of Numba costs a few times over.
+_LARGE_WORK = 1_000_000_000
+# Narrower matrices would leave most of a tile empty; of wider ones the sums outgrow the caches, and
+# BLAS, which adds to them half as often, is as good.
+_NARROW, _WIDE = 4, 768
+
+
+def second_sums(
+    X: NDArray[np.floating], Y: Array, weights: Array | None, shift: Array | None
+) -> Sums:
+    """sum s v, sum s v v^T and sum s v y^T over the rows v = x - shift, y of X and Y.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        float64 or float32, in any memory order.
+    Y : array of shape (n, k)
+    weights : array of shape (n,), optional
+        Not negative.
+    shift : array of shape (d,), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.gram import second_sums
+    >>> X, Y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0], [-1.0]])
+    >>> sums = second_sums(X, Y, weights=np.array([1.0, 2.0]), shift=None)
+    >>> sums.gram
+    array([[19., 26.],
+           [26., 36.]])
+    >>> sums.cross.ravel(), sums.total
+    (array([-5., -6.]), array([ 7., 10.]))
+    """
+    return _sums(X, Y, weights, shift, True)
+
+
+def weighted_gram(X: NDArray[np.floating], s: Array) -> Array:
+    """sum_i s_i x_i x_i^T, exactly symmetric, without a weighted copy of X.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        float64 or float32, in any memory order.
+    s : array of shape (n,)
+        Weights, not negative: their square roots are taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.gram import weighted_gram
+    >>> weighted_gram(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 2.0]))
+    array([[19., 26.],
+           [26., 36.]])
+    """
+    return _sums(X, np.empty((len(X), 0)), s, None, False).gram
+
+
+def _sums(
+    X: NDArray[np.floating], Y: Array, weights: Array | None, shift: Array | None, totals: bool
+) -> Sums:
+    (n, d), k = X.shape, Y.shape[1]
+    strands = row_strands(n, d, n * d * (d + k))
+    if _tiles_pay(n, d, k) and _tiles_run_here():
+        from trueline.gram.tiles import sums_by_tiles
+
+        return sums_by_tiles(X, Y, weights, shift, strands, totals)
+    return sums_by_blocks(X, Y, weights, shift, strands)
+
+
+def _tiles_pay(n: int, d: int, k: int) -> bool:
+    return _NARROW <= d <= _WIDE and n * d * (d + k) >= _LARGE_WORK
+
+
+@cache
+def _tiles_run_here() -> bool:
+    """Whether Numba compiles, for a processor with vectors wide enough."""
+    if os.environ.get("TRUELINE_PURE_PYTHON", "0") not in ("", "0"):
+        return False
+    try:
+        import numba
+
+        from trueline.gram.tiles import host_lanes
+    except ImportError:
+        return False
+    return host_lanes() > 0 and not numba.config.DISABLE_JIT

@@ -1,0 +1,77 @@
+"""Sums over rows by BLAS: row blocks that fit a cache, single-threaded syrk on each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.blas import add_gram, symmetrised
+from trueline.gram.rows import BLOCK_BYTES, TINY_WORK, Sums, fold
+from trueline.threads import run_strands
+
+__all__ = ["sums_by_blocks"]
+
+Array = NDArray[np.float64]
+
+# Up to so many columns, blocks of so many rows are best read where they are.
+_READ_IN_PLACE = 256
+_READ_ROWS = 2048
+
+
+def sums_by_blocks(
+    X: NDArray[np.floating],
+    Y: Array,
+    weights: Array | None,
+    shift: Array | None,
+    strands: Sequence[tuple[int, int]],
+) -> Sums:
+    """The sums of :func:`trueline.gram.second_sums`, whatever the machine."""
+    (n, d), k = X.shape, Y.shape[1]
+    # Rows that need no change are read where they are. Otherwise a block is copied, and a few
+    # targets ride along as columns of it, with the sums as a column of ones: one product
+    # instead of two. Many targets would cost more than they save; wide blocks are worth a copy.
+    plain = weights is None and shift is None and X.dtype == np.float64
+    in_place = plain and d <= _READ_IN_PLACE and X.flags.c_contiguous
+    rides = not in_place and k <= max(4, d // 8)
+    width = d + k + 1 if rides else d
+    rows = _READ_ROWS if in_place else max(256, BLOCK_BYTES // (8 * width))
+    rows = max(1, min(n, rows))
+
+    def work(strand: tuple[int, int]) -> tuple[Array, Array]:
+        gram, cross = np.zeros((width, width)), np.zeros((d, k + 1))
+        buffer = np.empty((0 if in_place else rows, width))
+        side = np.empty((rows, k + 1))
+        for start in range(*strand, rows):
+            where = slice(start, min(start + rows, strand[1]))
+            m = where.stop - start
+            block: Any = X[where] if in_place else buffer[:m]
+            beside = block[:, d:] if rides else side[:m]
+            if shift is not None:
+                np.subtract(X[where], shift, out=block[:, :d])
+            elif not in_place:
+                block[:, :d] = X[where]
+            beside[:, :k] = Y[where]
+            beside[:, k] = 1.0
+            if weights is not None:
+                root = np.sqrt(weights[where])[:, None]
+                block *= root
+                if not rides:
+                    beside *= root
+            add_gram(block, gram)
+            if not rides:
+                cross += block.T @ beside
+        return gram, cross
+
+    if n * d * (d + k) <= TINY_WORK:  # no BLAS uses threads here: save the set-up
+        parts = [work(strand) for strand in strands]
+    else:
+        parts = run_strands(work, strands)
+    whole = symmetrised(fold([part[0] for part in parts]))
+    gram = np.ascontiguousarray(whole[:d, :d])
+    cross = whole[:d, d:] if rides else fold([part[1] for part in parts])
+    longest = max(stop - start for start, stop in strands)
+    terms = min(rows, longest) + -(-longest // rows) + len(strands)
+    return Sums(cross[:, k].copy(), gram, cross[:, :k].copy(), terms)
