@@ -107,7 +107,7 @@ class Tableau:
     >>> tableau.outlook().square.ravel().round(12).tolist()
     [0.0, 1.5]
     >>> tableau.enter(np.array([0]))
-    >>> float(tableau.coefficients()[0, 0])
+    >>> round(float(tableau.coefficients()[0, 0]), 12)
     1.0
     """
 
