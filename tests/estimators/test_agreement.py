@@ -9,13 +9,16 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import linear_model
+from sklearn.utils.fixes import parse_version
 
 import trueline
 from trueline.estimators.ridge import RIDGE_SOLVERS
 
 TIGHT = 1e-10
+NEWEST = parse_version(sklearn.__version__) >= parse_version("1.9")
 SHAPES = {"tall": (40, 5), "square": (6, 6), "wide": (6, 15), "one column": (20, 1)}
 
 
@@ -91,9 +94,10 @@ def test_targets(name, fit_intercept, shape):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_strengths(alpha, fit_intercept):
     X, Y = data(targets=3)
-    for model in (pair := both("Ridge", alpha=alpha, fit_intercept=fit_intercept)):
-        model.fit(X, Y)
-    assert_same(*pair, X)
+    ours, theirs = both("Ridge", alpha=alpha, fit_intercept=fit_intercept)
+    if isinstance(alpha, list):  # not all releases of scikit-learn take lists
+        theirs.set_params(alpha=np.array(alpha))
+    assert_same(ours.fit(X, Y), theirs.fit(X, Y), X)
 
 
 @pytest.mark.parametrize("name", ["LinearRegression", "Ridge"])
@@ -142,6 +146,8 @@ DTYPES = ["float64", "float32", "int64", "int8", "uint8", "bool"]
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["LinearRegression", "Ridge", "RidgeCV"])
 def test_dtypes(name, dtype):
+    if (name, dtype) == ("RidgeCV", "float32") and not NEWEST:
+        pytest.skip("older releases of scikit-learn answer in double precision here")
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2 if dtype == "bool" else 9, (40, 3)).astype(dtype)
     y = X.astype(float) @ [1.0, 2.0, -1.0] + rng.standard_normal(40)

@@ -72,7 +72,7 @@ def ridge(X, y, weights, alpha, fit_intercept):
     top = np.hstack([X, np.full((n, 1), float(fit_intercept))])
     stacked = np.vstack([root * top, np.sqrt(alpha) * np.eye(d, d + 1)])
     target = np.vstack([root * y.reshape(n, k), np.zeros((d, k))])
-    coef = np.linalg.lstsq(stacked, target)[0]
+    coef = np.linalg.lstsq(stacked, target, rcond=None)[0]
     return coef[:d], coef[d]
 
 
@@ -183,7 +183,7 @@ def test_strengths_below_rounding_keep_their_errors(alpha):
     for i in range(len(X)):
         others = np.arange(len(X)) != i
         centre = X[others].mean(axis=0)
-        coef, *_ = np.linalg.lstsq(X[others] - centre, y[others] - y[others].mean())
+        coef, *_ = np.linalg.lstsq(X[others] - centre, y[others] - y[others].mean(), rcond=None)
         expected = (y[i] - y[others].mean() - (X[i] - centre) @ coef) ** 2
         assert stored[i] == pytest.approx(expected, rel=1e-7)
 

@@ -363,7 +363,8 @@ class RidgeCV(GaussianRegressor):
     def get_metadata_routing(self) -> MetadataRouter:
         """Which metadata go to the scorer and to the splitter."""
         return (
-            MetadataRouter(owner=self)
+            # By name: some releases of scikit-learn copy the owner, with a generator of splits.
+            MetadataRouter(owner=type(self).__name__)
             .add_self_request(self)
             .add(
                 scorer=self._routed_scorer(),

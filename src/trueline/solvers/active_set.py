@@ -89,6 +89,10 @@ def _nonnegative(moments: Moments, curvature: Array, cross: Array) -> Array:
     H = (moments.gram[np.ix_(counted, counted)] * scale) * scale[:, None]
     H.flat[:: d + 1] = diagonal * scale**2
     right = scale * cross[counted]
+    # Some releases of SciPy stop at a tolerance that does not scale with the target: bring it to
+    # about one.
+    unit = int(np.frexp(np.abs(right).max())[1])
+    right = np.ldexp(right, -unit)
     try:
         R = np.linalg.cholesky(H).T
         w, _ = nnls(R, solve_triangular(R, right, trans=1), maxiter=max(100, 10 * d))
@@ -107,7 +111,7 @@ def _nonnegative(moments: Moments, curvature: Array, cross: Array) -> Array:
             again = w[free]
         if (again >= 0).all():
             w[free] = again
-    answer[counted] = scale * w
+    answer[counted] = np.ldexp(scale * w, unit)
     return answer
 
 
