@@ -230,7 +230,7 @@ def test_tiles_do_not_write_to_their_arguments():
 @pytest.fixture(params=ENGINES)
 def engine(request, monkeypatch):
     """The public functions, with one or the other way to the sums."""
-    monkeypatch.setattr(gram, "_tiles_pay", lambda n, d, k: request.param == "tiles")
+    monkeypatch.setattr(gram, "_tiles_pay", lambda *_: request.param == "tiles")
 
 
 @pytest.mark.usefixtures("engine")
@@ -250,7 +250,7 @@ def test_weighted_gram_is_the_weighted_sum_of_outer_products(layout, d):
 
 @needs_tiles
 def test_weighted_gram_of_equal_weights_is_a_multiple_of_the_gram_matrix(monkeypatch):
-    monkeypatch.setattr(gram, "_tiles_pay", lambda n, d, k: True)
+    monkeypatch.setattr(gram, "_tiles_pay", lambda *_: True)
     X, Y, _, _ = data(5000, 24)
     plain = second_sums(X, Y, None, None).gram
     assert_array_equal(weighted_gram(X, np.full(5000, 4.0)), 4.0 * plain)  # the root is exact
@@ -287,6 +287,43 @@ def test_lanes_follow_the_processor(target, lanes):
     from trueline.gram.vectors import lanes_of
 
     assert lanes_of(target) == lanes
+
+
+@pytest.mark.parametrize(
+    ("shape", "once", "repeatedly"),
+    [
+        ((1_000, 10), False, False),
+        ((100_000, 100), False, True),
+        ((1_000_000, 100), True, True),
+        ((200_000, 500), True, True),
+        ((10**10, 2), False, False),  # too narrow to fill a tile
+        ((10_000, 2_000), False, False),  # too wide for the caches
+    ],
+    ids=str,
+)
+def test_tiles_are_for_large_work(shape, once, repeatedly):
+    n, d = shape
+    assert gram._tiles_pay(d, n * d * d, repeated=False) == once
+    assert gram._tiles_pay(d, n * d * d, repeated=True) == repeatedly
+
+
+@needs_tiles
+def test_large_work_goes_to_the_tiles(monkeypatch):
+    from trueline.gram import tiles
+
+    shapes = []
+    original = tiles.sums_by_tiles
+
+    def recorded(X, *args, **options):
+        shapes.append(X.shape)
+        return original(X, *args, **options)
+
+    monkeypatch.setattr(tiles, "sums_by_tiles", recorded)
+    monkeypatch.setattr(gram, "_LARGE_WORK", 1000 * 16 * 17)
+    X, Y, s, _ = data(1000, 16, 1)
+    second_sums(X[:999], Y[:999], s[:999], None)
+    assert_sums(second_sums(X, Y, s, None), X, Y, s, None)
+    assert shapes == [(1000, 16)]
 
 
 @pytest.mark.parametrize("reason", ["pure Python", "Numba switched off", "narrow vectors"])

@@ -21,8 +21,10 @@ __all__ = ["Sums", "second_sums", "weighted_gram"]
 
 Array = NDArray[np.float64]
 
-# From so many multiplications on, tiles save more than the import of Numba costs a few times over.
-_LARGE_WORK = 1_000_000_000
+# From so many multiplications on, a few passes save what the first call of a kernel costs a process
+# (a third of a second, most of it the import of Numba). Weights change from one iteration to the
+# next, so that a weighted Gram matrix is one of a dozen or more.
+_LARGE_WORK, _LARGE_REPEATED_WORK = 4_000_000_000, 500_000_000
 # Narrower matrices would leave most of a tile empty; of wider ones the sums outgrow the caches, and
 # BLAS, which adds to them half as often, is as good.
 _NARROW, _WIDE = 4, 768
@@ -54,7 +56,7 @@ def second_sums(
     >>> sums.cross.ravel(), sums.total
     (array([-5., -6.]), array([ 7., 10.]))
     """
-    return _sums(X, Y, weights, shift, True)
+    return _sums(X, Y, weights, shift)
 
 
 def weighted_gram(X: NDArray[np.floating], s: Array) -> Array:
@@ -75,23 +77,29 @@ def weighted_gram(X: NDArray[np.floating], s: Array) -> Array:
     array([[19., 26.],
            [26., 36.]])
     """
-    return _sums(X, np.empty((len(X), 0)), s, None, False).gram
+    return _sums(X, np.empty((len(X), 0)), s, None, repeated=True).gram
 
 
 def _sums(
-    X: NDArray[np.floating], Y: Array, weights: Array | None, shift: Array | None, totals: bool
+    X: NDArray[np.floating],
+    Y: Array,
+    weights: Array | None,
+    shift: Array | None,
+    repeated: bool = False,
 ) -> Sums:
+    """The sums of one pass; those of repeated passes need no ``total``."""
     (n, d), k = X.shape, Y.shape[1]
-    strands = row_strands(n, d, n * d * (d + k))
-    if _tiles_pay(n, d, k) and _tiles_run_here():
+    work = n * d * (d + k)
+    strands = row_strands(n, d, work)
+    if _tiles_pay(d, work, repeated) and _tiles_run_here():
         from trueline.gram.tiles import sums_by_tiles
 
-        return sums_by_tiles(X, Y, weights, shift, strands, totals)
+        return sums_by_tiles(X, Y, weights, shift, strands, totals=not repeated)
     return sums_by_blocks(X, Y, weights, shift, strands)
 
 
-def _tiles_pay(n: int, d: int, k: int) -> bool:
-    return _NARROW <= d <= _WIDE and n * d * (d + k) >= _LARGE_WORK
+def _tiles_pay(d: int, work: int, repeated: bool) -> bool:
+    return _NARROW <= d <= _WIDE and work >= (_LARGE_REPEATED_WORK if repeated else _LARGE_WORK)
 
 
 @cache

@@ -52,6 +52,8 @@ _BLOCK = 128
 _SEGMENT = 64 * _BLOCK
 # Bytes of a cache line, and of the longest vector.
 _LINE = 64
+# Other kinds of numbers are converted so many bytes at a time, in whole blocks.
+_BUFFER_BYTES = 1 << 19
 
 
 @kernel
@@ -249,9 +251,10 @@ def _as_they_are(X: NDArray[Any], rows: slice) -> Iterator[tuple[slice, Array]]:
 def _converted(X: NDArray[Any], rows: slice) -> Iterator[tuple[slice, Array]]:
     """Blocks of other kinds of numbers as doubles, in the memory order they have."""
     order: Any = "F" if abs(X.strides[0]) < abs(X.strides[1]) else "C"
-    buffer = np.empty((_BLOCK, X.shape[1]), order=order)
-    for start in range(rows.start, rows.stop, _BLOCK):
-        where = slice(start, min(start + _BLOCK, rows.stop))
+    size = _BLOCK * max(1, _BUFFER_BYTES // (8 * _BLOCK * max(1, X.shape[1])))
+    buffer = np.empty((min(size, rows.stop - rows.start), X.shape[1]), order=order)
+    for start in range(rows.start, rows.stop, size):
+        where = slice(start, min(start + size, rows.stop))
         block = buffer[: where.stop - start]
         block[:] = X[where]
         yield where, block
