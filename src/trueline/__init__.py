@@ -12,29 +12,49 @@ __version__ = "0.1.0.dev0"
 
 #: Public name -> module that defines it.
 _HOMES = {
+    "BestSubset": "trueline.estimators.best_subset",
     "Certificate": "trueline.certificates",
+    "ElasticNet": "trueline.estimators.elastic_net",
+    "ElasticNetCV": "trueline.estimators.elastic_net_cv",
+    "L0Regression": "trueline.estimators.best_subset",
+    "Lasso": "trueline.estimators.elastic_net",
+    "LassoCV": "trueline.estimators.elastic_net_cv",
     "LinearRegression": "trueline.estimators",
     "LinearRegressor": "trueline.estimators",
     "PolynomialRegression": "trueline.estimators",
+    "RegularizationPath": "trueline.estimators.paths",
     "Ridge": "trueline.estimators",
     "RidgeCV": "trueline.estimators",
     "SequentialFeatureSelector": "trueline.estimators.sequential",
     "StepwiseRegression": "trueline.estimators.stepwise",
+    "enet_path": "trueline.estimators.paths",
+    "lasso_path": "trueline.estimators.paths",
     "load": "trueline.persistence",
+    "regularization_path": "trueline.estimators.paths",
     "save": "trueline.persistence",
 }
 
 __all__ = [
+    "BestSubset",
     "Certificate",
+    "ElasticNet",
+    "ElasticNetCV",
+    "L0Regression",
+    "Lasso",
+    "LassoCV",
     "LinearRegression",
     "LinearRegressor",
     "PolynomialRegression",
+    "RegularizationPath",
     "Ridge",
     "RidgeCV",
     "SequentialFeatureSelector",
     "StepwiseRegression",
     "__version__",
+    "enet_path",
+    "lasso_path",
     "load",
+    "regularization_path",
     "save",
 ]
 
@@ -46,6 +66,15 @@ if TYPE_CHECKING:
         PolynomialRegression,
         Ridge,
         RidgeCV,
+    )
+    from trueline.estimators.best_subset import BestSubset, L0Regression
+    from trueline.estimators.elastic_net import ElasticNet, Lasso
+    from trueline.estimators.elastic_net_cv import ElasticNetCV, LassoCV
+    from trueline.estimators.paths import (
+        RegularizationPath,
+        enet_path,
+        lasso_path,
+        regularization_path,
     )
     from trueline.estimators.sequential import SequentialFeatureSelector
     from trueline.estimators.stepwise import StepwiseRegression

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +26,7 @@ from trueline.design.dense import DenseDesign
 from trueline.design.sparse import SparseDesign
 from trueline.threads import run_strands
 
-__all__ = ["Columns", "columns_of"]
+__all__ = ["Columns", "columns_of", "submatrix"]
 
 Integers = NDArray[np.intp]
 
@@ -150,6 +151,10 @@ class Columns(ABC):
         self.total = float(self.n) if weights is None else float(weights.sum())
         self.gathered = 0
 
+    @abstractmethod
+    def fresh(self) -> Columns:
+        """The same columns with nothing gathered."""
+
     def correlations(self, R: Array) -> Array:
         """v_j.r for all columns j and each row r of R, of shape (m, d); r has the roots inside."""
         rooted = R if self.root is None else R * self.root
@@ -176,16 +181,18 @@ class DenseColumns(Columns):
 
     def __init__(self, design: DenseDesign, weights: Array | None, mean: Array) -> None:
         super().__init__(design, weights, mean)
-        self.X = design.X
+        self._design, self.X = design, design.X
         self._V = np.empty((0, self.n))
+
+    def fresh(self) -> DenseColumns:
+        return DenseColumns(self._design, self.weights, self.mean)
 
     def _correlate(self, R: Array) -> Array:
         X, R = self.X, np.ascontiguousarray(R)
         out = np.zeros((len(R), self.d))
-        if X.flags.f_contiguous:
-            correlate, source = _correlate_columns, X.T
-        else:
-            correlate, source = _correlate_rows, np.ascontiguousarray(X)
+        by_columns = X.flags.f_contiguous
+        correlate: Any = _correlate_columns if by_columns else _correlate_rows
+        source = X.T if by_columns else np.ascontiguousarray(X)
         strands = _cut(self.d, X.size * len(R))
         run_strands(lambda strand: correlate(source, R, out, *strand), strands)
         return out
@@ -214,9 +221,12 @@ class SparseColumns(Columns):
 
     def __init__(self, design: SparseDesign, weights: Array | None, mean: Array) -> None:
         super().__init__(design, weights, mean)
-        self.X = design.by_columns
+        self._design, self.X = design, design.by_columns
         self._chosen = np.empty(0, dtype=np.intp)
         self._V = self.X[:, :0]
+
+    def fresh(self) -> SparseColumns:
+        return SparseColumns(self._design, self.weights, self.mean)
 
     def _correlate(self, R: Array) -> Array:
         X, m = self.X, len(R)
@@ -280,4 +290,13 @@ def columns_of(design: Design, weights: Array | None, mean: Array) -> Columns:
         return DenseColumns(design, weights, mean)
     if isinstance(design, SparseDesign):
         return SparseColumns(design, weights, mean)
+    raise TypeError(f"{type(design).__name__} cannot be read by columns.")
+
+
+def submatrix(design: Design, rows: Integers, columns: Integers) -> Any:
+    """Some rows and columns, as an array or as a sparse array."""
+    if isinstance(design, DenseDesign):
+        return design.X[np.ix_(rows, columns)].astype(np.float64, copy=False)
+    if isinstance(design, SparseDesign):
+        return design.by_rows[rows][:, columns]
     raise TypeError(f"{type(design).__name__} cannot be read by columns.")

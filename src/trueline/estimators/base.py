@@ -45,7 +45,7 @@ __all__ = ["LinearEstimator", "LinearRegressorBase", "build_problem"]
 Array = NDArray[np.float64]
 
 # Solvers whose sums become non-finite if any number is.
-_SUMS_TELL = {"cholesky", "active_set"}
+_SUMS_TELL = {"cholesky", "active_set", "gram_descent", "coordinate_descent"}
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.
 _LARGE = 1e100
 

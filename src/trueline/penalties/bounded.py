@@ -43,8 +43,8 @@ class Bounded(Penalty):
     """
 
     base: Penalty = NoPenalty()
-    lower: float | Array = -1.0  # type: ignore[assignment]
-    upper: float | Array = 1.0  # type: ignore[assignment]
+    lower: float | Array = -1.0
+    upper: float | Array = 1.0
     name: ClassVar[str] = "bounded"
 
     def __post_init__(self) -> None:

@@ -96,7 +96,7 @@ class PathWalk:
         tolerances: Sequence[float],
         start: Array | None = None,
     ) -> None:
-        self.source, self.points = source, list[PathPoint]()
+        self.source, self.points = source.fresh(), list[PathPoint]()
         self._terms, self._positions, self._tolerances = terms, positions, tolerances
         self._restricted = RestrictedGram(source.scale)
         self._entry = np.full(source.n_features, -1)

@@ -8,6 +8,7 @@ number of rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,9 @@ __all__ = ["At", "MomentsSource", "RowsSource", "Source"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
+
+# Squares beyond this are not trusted: their products may overflow.
+_LARGE = 1e200
 
 
 class At(NamedTuple):
@@ -52,6 +56,10 @@ class Source(ABC):
     y_mean: float
 
     @abstractmethod
+    def fresh(self) -> Source:
+        """The same data with no column let in: one for each walk."""
+
+    @abstractmethod
     def gather(self, new: Integers) -> Array:
         """Let columns in; their inner products with all that are in, in the order of entry."""
 
@@ -80,12 +88,24 @@ class RowsSource(Source):
         self._y = centred if weights is None else centred * np.sqrt(weights)
         self.scale = 0.5 * float(self._y @ self._y)
 
+    def fresh(self) -> RowsSource:
+        other = copy(self)
+        other._columns = self._columns.fresh()
+        return other
+
     def gather(self, new: Integers) -> Array:
-        return self._columns.gather(new)
+        block = self._columns.gather(new)
+        squares = block[:, -len(new) :].diagonal()
+        if not (np.isfinite(block).all() and (squares < _LARGE).all()):
+            raise FloatingPointError("the sums of squares of the data are not finite")
+        return block
 
     def at(self, W: Array) -> At:
         R = self._y - self._columns.combine(W) if W.shape[1] else np.tile(self._y, (len(W), 1))
-        return At(self._columns.correlations(R), np.einsum("ti,ti->t", R, R))
+        correlation = self._columns.correlations(R)
+        if not np.isfinite(correlation.sum()):
+            raise FloatingPointError("the products of the data are not finite")
+        return At(correlation, np.einsum("ti,ti->t", R, R))
 
 
 class MomentsSource(Source):
@@ -101,6 +121,11 @@ class MomentsSource(Source):
         self._square = float(moments.y_square[target])
         self.scale = 0.5 * self._square
         self._entered = np.empty(0, dtype=np.intp)
+
+    def fresh(self) -> MomentsSource:
+        other = copy(self)
+        other._entered = np.empty(0, dtype=np.intp)
+        return other
 
     def gather(self, new: Integers) -> Array:
         self._entered = np.append(self._entered, new)

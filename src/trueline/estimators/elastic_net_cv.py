@@ -1,0 +1,405 @@
+"""The lasso and the elastic net with the strength chosen by cross-validation."""
+
+from __future__ import annotations
+
+from numbers import Integral, Number, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.model_selection import check_cv
+from sklearn.utils import assert_all_finite, check_scalar, column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from trueline.estimators.callbacks import fit_with_callbacks
+from trueline.estimators.elastic_net import ElasticNet
+from trueline.estimators.paths import enet_path, lasso_path, strengths
+from trueline.selection.penalty_path import Grid, alpha_max, fold_errors, source_of
+from trueline.solvers.coordinate.solver import penalty_terms
+
+__all__ = ["ElasticNetCV", "LassoCV"]
+
+Array = NDArray[np.float64]
+
+
+class ElasticNetCV(ElasticNet):
+    """The elastic net with strength and mixture chosen by cross-validation.
+
+    For every strength of a grid (and every ``l1_ratio`` given) the objective of
+    :class:`ElasticNet` is minimised on the training rows of each fold and scored by the mean
+    squared error on its test rows; the best pair is refitted on all rows, with a certificate.
+
+    A drop-in for ``sklearn.linear_model.ElasticNetCV``.
+
+    Parameters
+    ----------
+    l1_ratio : float or list of float, default=0.5
+        Mixtures to try, above 0 if the grid is made here.
+    eps : float, default=1e-3
+        Smallest over largest strength of the grid.
+    alphas : int or array-like, default=100
+        The number of strengths, or the strengths.
+    fit_intercept : bool, default=True
+    precompute, copy_X, n_jobs, random_state, selection
+        Accepted for compatibility: how the solutions are found is planned, threads are used where
+        they help, and the order of the coordinates does not change the answer.
+    max_iter : int, default=1000
+        Limit on the readings of the data in the final fit.
+    tol : float, default=1e-4
+        As in :class:`ElasticNet`.
+    cv : int, splitter, iterable or None
+        None means five folds.
+    verbose : bool or int, default=0
+    positive : bool, default=False
+    feature_weights, bounds
+        As in :class:`ElasticNet`.
+    rule : {"min", "1se"}, default="min"
+        "min" takes the strength with the smallest mean error. "1se" takes the largest strength
+        whose mean error is within one standard error of that: a sparser model that is as good as
+        one can tell (L. Breiman, J. Friedman, R. Olshen, C. Stone, "Classification and Regression
+        Trees", 1984, section 3.4.3).
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength taken.
+    alpha_min_, alpha_1se_ : float
+        The strengths of both rules.
+    l1_ratio_ : float
+    alphas_ : array of shape (m,) or (number of mixtures, m)
+    mse_path_ : array of shape (m, folds) or (number of mixtures, m, folds)
+    coef_ : array of shape (d,)
+    intercept_ : float
+    dual_gap_ : float
+    certificate_ : Certificate
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import ElasticNetCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = ElasticNetCV(l1_ratio=[0.5, 0.9, 1.0]).fit(X, y)
+    >>> float(model.l1_ratio_), bool(model.verify(X, y))
+    (1.0, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "l1_ratio": [Interval(Real, 0, 1, closed="both"), "array-like"],
+        "eps": [Interval(Real, 0, None, closed="neither")],
+        "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "fit_intercept": ["boolean"],
+        "precompute": [StrOptions({"auto"}), "array-like", "boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "copy_X": ["boolean"],
+        "cv": ["cv_object"],
+        "verbose": ["verbose"],
+        "n_jobs": [Integral, None],
+        "positive": ["boolean"],
+        "random_state": ["random_state"],
+        "selection": [StrOptions({"cyclic", "random"})],
+        "feature_weights": ["array-like", None],
+        "bounds": [tuple, list, None],
+        "rule": [StrOptions({"min", "1se"})],
+    }
+
+    path = staticmethod(enet_path)
+
+    def __init__(
+        self,
+        *,
+        l1_ratio: Any = 0.5,
+        eps: float = 1e-3,
+        alphas: Any = 100,
+        fit_intercept: bool = True,
+        precompute: Any = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        cv: Any = None,
+        copy_X: bool = True,
+        verbose: Any = 0,
+        n_jobs: int | None = None,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+        feature_weights: Any = None,
+        bounds: Any = None,
+        rule: str = "min",
+    ) -> None:
+        self.l1_ratio = l1_ratio
+        self.eps = eps
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.precompute = precompute
+        self.max_iter = max_iter
+        self.tol = tol
+        self.cv = cv
+        self.copy_X = copy_X
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.positive = positive
+        self.random_state = random_state
+        self.selection = selection
+        self.feature_weights = feature_weights
+        self.bounds = bounds
+        self.rule = rule
+
+    def _mixtures(self) -> list[float]:
+        return [float(ratio) for ratio in np.atleast_1d(self.l1_ratio)]
+
+    def _scaled_penalty(self, total_weight: float, n_features: int) -> Any:
+        alpha, ratio = getattr(self, "alpha_", 1.0), self._mixtures()[0]
+        return self._at(alpha, getattr(self, "l1_ratio_", ratio))._scaled_penalty(
+            total_weight, n_features
+        )
+
+    def _at(self, alpha: float, l1_ratio: float) -> ElasticNet:
+        """The model at one strength and mixture."""
+        return ElasticNet(
+            alpha,
+            l1_ratio=l1_ratio,
+            fit_intercept=self.fit_intercept,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            positive=self.positive,
+            feature_weights=self.feature_weights,
+            bounds=self.bounds,
+        )
+
+    warm_start = False
+
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Choose the strength and fit.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : float or array-like of shape (n,), optional
+            Used in the fits and in the mean squared errors of the folds.
+        **params
+            For the splitter, if metadata routing is enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        _raise_for_params(params, self, "fit")
+        self._check_parameters()
+        for name in ("alpha_", "l1_ratio_"):
+            self.__dict__.pop(name, None)
+        y = self._single_target(X, y)
+        given = None if isinstance(sample_weight, Number) else sample_weight
+        problem, X, y = self._validated_problem(X, y, given, reset=True)
+        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        splits = self._splits(X, y, given, params)
+        grids = self._grids(problem)
+        errors = fold_errors(problem, splits, grids)
+        self._choose(errors, grids)
+        problem = self._problem(X, problem.target, problem.weights)
+        self._solve_and_store(problem, X, y, given)
+        return self
+
+    def _single_target(self, X: Any, y: Any) -> NDArray[Any]:
+        """y as a vector; several targets belong to the multi-task estimators."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            validate_separately=(
+                {"accept_sparse": ["csr", "csc"], "ensure_all_finite": False, "dtype": None},
+                {"ensure_2d": False, "dtype": [np.float64, np.float32]},
+            ),
+        )
+        check_consistent_length(X, y)
+        if y.ndim > 1 and y.shape[1] > 1:
+            raise ValueError(f"For multi-task outputs, use MultiTask{type(self).__name__}")
+        return column_or_1d(y, warn=True)
+
+    def _splits(self, X: Any, y: Any, weights: Any, params: dict[str, Any]) -> list[Any]:
+        routed: dict[str, Any] = {}
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=weights, **params).splitter.split
+        return list(check_cv(self.cv).split(X, y, **routed))
+
+    def _grids(self, problem: Any) -> list[Grid]:
+        """The strengths to try, for each mixture."""
+        if not isinstance(self.alphas, Integral):
+            for i, alpha in enumerate(self.alphas):
+                check_scalar(alpha, f"alphas[{i}]", Real, min_val=0.0, include_boundaries="left")
+        source, grids = None, []
+        for ratio in self._mixtures():
+            penalty = self._at(1.0, ratio)._scaled_penalty(1.0, problem.n_features)
+            unit, top = penalty_terms(penalty, problem.n_features, 1), 0.0
+            if isinstance(self.alphas, Integral):
+                if ratio == 0:
+                    raise ValueError(
+                        "Automatic alpha grid generation is not supported for l1_ratio=0: no "
+                        "strength makes all coefficients zero. Give the alphas themselves."
+                    )
+                source = source or source_of(problem)
+                top = alpha_max(source, unit, problem.total_weight)
+            grids.append(Grid(strengths(self.alphas, top, self.eps), unit, self.tol / 100))
+        return grids
+
+    def _choose(self, errors: Array, grids: list[Grid]) -> None:
+        """The best strength and mixture; ``errors`` has the shape (mixtures, folds, strengths)."""
+        mean = errors.mean(axis=1)
+        best = int(np.argmin(mean.min(axis=1)))
+        alphas, here = grids[best].alphas, mean[best]
+        least = int(np.argmin(here))
+        folds = errors.shape[1]
+        spread = errors[best, :, least].std(ddof=1) / np.sqrt(folds) if folds > 1 else 0.0
+        within = int(np.argmax(here <= here[least] + spread))
+        self.alpha_min_, self.alpha_1se_ = float(alphas[least]), float(alphas[within])
+        self.alpha_ = self.alpha_min_ if self.rule == "min" else self.alpha_1se_
+        self.l1_ratio_ = self._mixtures()[best]
+        self.mse_path_ = np.squeeze(np.moveaxis(errors, 2, 1))
+        all_alphas = np.array([grid.alphas for grid in grids])
+        one_row = len(grids) == 1 or not isinstance(self.alphas, Integral)
+        self.alphas_ = all_alphas[0] if one_row else all_alphas
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """The routing of metadata, for the splitter."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                splitter=check_cv(self.cv),
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        tags.target_tags.single_output = True
+        return tags
+
+    @property
+    def sparse_coef_(self) -> Any:
+        """``coef_`` as a sparse array."""
+        return sp.csr_array(np.atleast_2d(self.coef_))
+
+
+class LassoCV(ElasticNetCV):
+    """The lasso with the strength chosen by cross-validation.
+
+    For every strength of a grid the objective of :class:`Lasso` is minimised on the training rows
+    of each fold and scored by the mean squared error on its test rows; the best one is refitted on
+    all rows, with a certificate.
+
+    A drop-in for ``sklearn.linear_model.LassoCV``.
+
+    Parameters
+    ----------
+    eps : float, default=1e-3
+        Smallest over largest strength of the grid.
+    alphas : int or array-like, default=100
+        The number of strengths, or the strengths.
+    fit_intercept : bool, default=True
+    precompute, copy_X, n_jobs, random_state, selection
+        Accepted for compatibility: how the solutions are found is planned, threads are used where
+        they help, and the order of the coordinates does not change the answer.
+    max_iter : int, default=1000
+        Limit on the readings of the data in the final fit.
+    tol : float, default=1e-4
+        As in :class:`Lasso`.
+    cv : int, splitter, iterable or None
+        None means five folds.
+    verbose : bool or int, default=False
+    positive : bool, default=False
+    feature_weights, bounds
+        As in :class:`Lasso`.
+    rule : {"min", "1se"}, default="min"
+        "1se" takes the largest strength whose mean error is within one standard error of the
+        smallest: a sparser model that is as good as one can tell.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength taken.
+    alpha_min_, alpha_1se_ : float
+        The strengths of both rules.
+    alphas_ : array of shape (m,)
+    mse_path_ : array of shape (m, folds)
+    coef_ : array of shape (d,)
+    intercept_ : float
+    dual_gap_ : float
+    certificate_ : Certificate
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import LassoCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = LassoCV(cv=5).fit(X, y)
+    >>> round(model.alpha_, 5), model.alpha_1se_ > model.alpha_
+    (0.00472, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        name: rule
+        for name, rule in ElasticNetCV._parameter_constraints.items()
+        if name != "l1_ratio"
+    }
+
+    path = staticmethod(lasso_path)
+    l1_ratio = 1.0
+
+    def __init__(
+        self,
+        *,
+        eps: float = 1e-3,
+        alphas: Any = 100,
+        fit_intercept: bool = True,
+        precompute: Any = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        copy_X: bool = True,
+        cv: Any = None,
+        verbose: Any = False,
+        n_jobs: int | None = None,
+        positive: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+        feature_weights: Any = None,
+        bounds: Any = None,
+        rule: str = "min",
+    ) -> None:
+        self.eps = eps
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.precompute = precompute
+        self.max_iter = max_iter
+        self.tol = tol
+        self.copy_X = copy_X
+        self.cv = cv
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.positive = positive
+        self.random_state = random_state
+        self.selection = selection
+        self.feature_weights = feature_weights
+        self.bounds = bounds
+        self.rule = rule
+
+    def _choose(self, errors: Array, grids: list[Grid]) -> None:
+        super()._choose(errors, grids)
+        del self.l1_ratio_

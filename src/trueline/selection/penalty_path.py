@@ -1,0 +1,165 @@
+r"""Solutions of the elastic net over a grid of strengths, for all rows and for folds.
+
+    P(alpha):  minimise  1/2 sum_i s_i (y_i - x_i.w - b)^2
+                         + S alpha sum_j v_j (r abs(w_j) + (1 - r)/2 w_j^2)
+
+with S the sum of the weights s and v the weights of the features. From moments where there are
+many more rows than columns: after one pass over the data neither the grid nor the folds depend on
+the number of rows. Otherwise from the columns; a fold is then a set of weights that vanish on its
+test rows, so that the data are never copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from trueline.design.columns import submatrix
+from trueline.moments import Moments
+from trueline.planner import make_plan
+from trueline.problem import Problem
+from trueline.selection.folds import Fold, make_folds
+from trueline.solvers.coordinate.gram import Terms
+from trueline.solvers.coordinate.path import PathPoint, PathWalk, follow_path
+from trueline.solvers.coordinate.solver import GramDescent
+from trueline.solvers.coordinate.source import MomentsSource, RowsSource, Source
+from trueline.threads import run_strands, single_threaded_blas
+
+__all__ = ["Grid", "alpha_max", "coefficient_matrix", "fold_errors", "solve_grid", "source_of"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Strengths, decreasing, and what they multiply.
+
+    Attributes
+    ----------
+    alphas : array
+        Decreasing.
+    unit : Terms
+        The penalty at strength one for a sum of weights of one, and the bounds.
+    tol : float
+        Gap asked for, relative to half the squared norm of the target.
+    """
+
+    alphas: Array
+    unit: Terms
+    tol: float
+
+    def terms(self, total_weight: float) -> list[Terms]:
+        """The penalties of all strengths for rows of that total weight."""
+        unit = self.unit
+        return [
+            unit._replace(linear=unit.linear * factor, bend=unit.bend * factor)
+            for factor in self.alphas * total_weight
+        ]
+
+
+def source_of(problem: Problem, moments: Moments | None = None) -> Source:
+    """Where correlations come from: moments if the planner would take them."""
+    if moments is None and make_plan(problem).chosen == GramDescent.name:
+        moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+    if moments is not None:
+        return MomentsSource(moments, problem.fit_intercept)
+    y = problem.target[:, 0]
+    return RowsSource(problem.design, y, problem.weights, problem.fit_intercept)
+
+
+def alpha_max(source: Source, unit: Terms, total_weight: float) -> float:
+    """The smallest strength at which all penalised coefficients rest at zero (if they may).
+
+    Columns without a penalty are fitted first.
+    """
+    free = (unit.linear == 0) & (unit.bend == 0)
+    q = source.at(np.zeros((1, 0))).correlation[0]
+    if free.any():
+        nothing = unit._replace(
+            lower=np.where(free, unit.lower, 0.0), upper=np.where(free, unit.upper, 0.0)
+        )
+        walk = PathWalk(source, [nothing], [1.0], [1e-8])
+        while not walk.is_done:
+            walk.advance()
+        q = np.where(free, 0.0, walk.correlation)
+    pull = np.where((q > 0) & (unit.upper <= 0) | (q < 0) & (unit.lower >= 0), 0.0, np.abs(q))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        needed = np.where(unit.linear > 0, pull / unit.linear, 0.0)
+    return float(needed.max(initial=0.0)) / total_weight
+
+
+def solve_grid(
+    source: Source,
+    grid: Grid,
+    total_weight: float,
+    start: Array | None = None,
+    on_point: Callable[[int, PathPoint], bool] | None = None,
+) -> list[PathPoint]:
+    """The solutions for all strengths; fewer if ``on_point`` returned True."""
+    with single_threaded_blas():
+        terms = grid.terms(total_weight)
+        return follow_path(source, terms, list(grid.alphas), grid.tol, start, on_point)
+
+
+def fold_errors(
+    problem: Problem, splits: Sequence[tuple[Any, Any]], grids: Sequence[Grid]
+) -> Array:
+    """Mean squared errors on the test rows, of shape (grids, folds, strengths).
+
+    The mean is weighted if the rows are.
+    """
+    by_moments = make_plan(problem).chosen == GramDescent.name
+    if by_moments:
+        folds, total = make_folds(problem, splits)
+        if total is not None:
+            work = [(fold, grid) for grid in grids for fold in folds]
+            errors = run_strands(lambda pair: _from_moments(problem, total, *pair), work)
+            return np.reshape(errors, (len(grids), len(splits), -1))
+    tasks = [(train, test, grid) for grid in grids for train, test in splits]
+    errors = run_strands(lambda task: _from_rows(problem, *task), tasks)
+    return np.reshape(errors, (len(grids), len(splits), -1))
+
+
+def coefficient_matrix(points: Sequence[PathPoint], n_features: int) -> sp.csc_array:
+    """Coefficients of all points, of shape (d, points)."""
+    counts = [len(point.columns) for point in points]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    rows = np.concatenate([point.columns for point in points])
+    values = np.concatenate([point.values for point in points])
+    return sp.csc_array((values, rows, indptr), shape=(n_features, len(points)))
+
+
+def _from_moments(problem: Problem, total: Moments, fold: Fold, grid: Grid) -> Array:
+    """Test errors of one fold from its moments."""
+    train, held = fold.training_moments(total), fold.held
+    assert held is not None
+    source = MomentsSource(train, problem.fit_intercept)
+    W = coefficient_matrix(solve_grid(source, grid, train.weight), problem.n_features).toarray()
+    b = source.y_mean - source.x_mean @ W if problem.fit_intercept else np.zeros(W.shape[1])
+    each = np.zeros(W.shape[1], dtype=np.intp)
+    square = held.targets(each).residual_square(W)[0]
+    off = held.y_mean - held.x_mean @ W - b
+    return square / held.weight + off**2
+
+
+def _from_rows(problem: Problem, train: Any, test: Any, grid: Grid) -> Array:
+    """Test errors of one fold, with the rows of the test part left out by weights of zero."""
+    n = problem.n_samples
+    counts = np.bincount(np.arange(n)[train], minlength=n).astype(float)
+    weights = counts if problem.weights is None else counts * problem.weights
+    y = problem.target[:, 0]
+    source = RowsSource(problem.design, y, weights, problem.fit_intercept)
+    W = coefficient_matrix(solve_grid(source, grid, float(weights.sum())), problem.n_features)
+    b = source.y_mean - source.x_mean @ W if problem.fit_intercept else np.zeros(W.shape[1])
+    index = np.arange(n)[test]
+    by_rows = W.tocsr()
+    used = np.flatnonzero(np.diff(by_rows.indptr))
+    scores = submatrix(problem.design, index, used) @ by_rows[used].toarray()
+    errors = (y[index, None] - scores - b) ** 2
+    s = None if problem.weights is None else problem.weights[index]
+    return np.asarray(np.average(errors, axis=0, weights=s))
