@@ -9,7 +9,7 @@ target, any v, and a diagonal E >= 0 with G - E positive semidefinite,
 
     D = theta E + (1 - theta) delta diag(G),      r = c - theta (G - E) v,
 
-    value(w)  >=  1/2 y'y - theta/2 v'(G - E)v - sum of the k largest max(r_j^2 / (2 D_j) - alpha, 0)
+    value(w) >= 1/2 y'y - theta/2 v'(G - E)v - sum of the k largest max(r_j^2/(2 D_j) - alpha, 0)
 
 for all w (theta = 1), or for those on columns whose correlation matrix has no eigenvalue below
 delta. This is recomputed from the rows. What the search has added to it is not repeated.
@@ -167,9 +167,7 @@ def _are_copies(rows: Any, columns: NDArray[np.bool_], mean: Array, l2: float) -
             continue
         with np.errstate(divide="ignore", invalid="ignore"):
             left = 1.0 - dots**2 / (own * size[columns])
-        same = left <= _COPY
-        if l2 > 0:  # a larger multiple would be cheaper
-            same &= size[columns] >= own * (1 - _COPY)
-        if not same.any():
+        # Two copies share a squared penalty: there, both must take part.
+        if l2 > 0 or not (left <= _COPY).any():
             return False
     return True

@@ -1,11 +1,22 @@
 """Best subset selection: the best support of k columns, with a proof.
 
-``exchange`` finds good supports, ``search`` proves by branch and bound that there is no better
-one, ``relaxation`` and ``diagonal`` give the lower bounds, ``sequence`` puts these together.
+``statement`` forms the problem, ``exchange`` finds good supports, ``search`` proves by branch and
+bound that there is no better one, ``relaxation`` and ``diagonal`` give the lower bounds,
+``sequence`` goes through several sizes, ``path`` keeps what came out, ``proof`` certifies it.
 """
 
 from trueline.subset.node import Quadratic
-from trueline.subset.search import Found, search
-from trueline.subset.sequence import Answer, best_subsets, distinct_columns
+from trueline.subset.path import SubsetPath
+from trueline.subset.proof import certify_search
+from trueline.subset.sequence import Answer, best_subsets
+from trueline.subset.statement import Statement, state
 
-__all__ = ["Answer", "Found", "Quadratic", "best_subsets", "distinct_columns", "search"]
+__all__ = [
+    "Answer",
+    "Quadratic",
+    "Statement",
+    "SubsetPath",
+    "best_subsets",
+    "certify_search",
+    "state",
+]

@@ -95,7 +95,7 @@ def solve_support(G, c, support):  # type: ignore[no-untyped-def]
                         A[i, j] -= factor * A[k, j]
                 A[i, k] = factor
         for j in range(t):
-            A[k, j] /= -pivot
+            A[k, j] /= pivot
         A[k, k] = -1.0 / pivot
     for a in range(t):
         for b in range(t):

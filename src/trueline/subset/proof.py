@@ -11,8 +11,9 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Rounding, evaluate
 from trueline.certificates.verify import coercivity
 from trueline.problem import Problem
-from trueline.subset.node import Quadratic, Start, relaxed
+from trueline.subset.node import Start, relaxed
 from trueline.subset.relaxation import sum_of_largest
+from trueline.subset.statement import Statement
 
 __all__ = ["certify_search"]
 
@@ -26,8 +27,7 @@ _SAFETY = 1e-9
 
 def certify_search(
     problem: Problem,
-    task: Quadratic,
-    columns: NDArray[np.bool_],
+    statement: Statement,
     W: Array,
     b: Array,
     search_bound: float,
@@ -38,17 +38,16 @@ def certify_search(
     ----------
     problem : Problem
         The squared loss and penalty, without the count of non-zeros.
-    task : Quadratic
-        The same from its moments, with k, alpha and delta.
-    columns : array of bool
-        Those that took part.
+    statement : Statement
+        The same from its moments; its task with the k, alpha and delta of the search.
     W, b : arrays of shape (d, 1) and (1,)
     search_bound : float
     """
+    task = statement.task
     at = evaluate(problem, Rounding.of(problem).confirmable(), W, b)
     objective = float(at.objective.sum()) + task.alpha * np.count_nonzero(W)
     rounding = float(at.objective_rounding.sum()) + 1e-15 * abs(objective)
-    witness = _root(problem, task, columns)
+    witness = _root(problem, statement)
     witness["search_bound"] = np.float64(max(search_bound, float(witness["root_bound"]), 0.0))
     gap = objective + rounding - float(witness["search_bound"])
     if gap < 0:  # the bound is that of another support's objective, to rounding
@@ -67,8 +66,10 @@ def certify_search(
     )
 
 
-def _root(problem: Problem, task: Quadratic, columns: NDArray[np.bool_]) -> dict[str, Any]:
+def _root(problem: Problem, statement: Statement) -> dict[str, Any]:
     """The witness of the bound at the root; a bound of zero where there is none."""
+    task, columns, scale = statement.task, statement.columns, statement.scale
+    scale = scale[columns]
     witness: dict[str, Any] = {
         "k": np.int64(task.k),
         "alpha": np.float64(task.alpha),
@@ -91,7 +92,7 @@ def _root(problem: Problem, task: Quadratic, columns: NDArray[np.bool_]) -> dict
     theta = 1.0 if start.theta is None else start.theta
     E, v = start.diagonal, found.v
     if E is not None:
-        E = E * min(1.0, _coercivity(problem, columns, E)) * (1 - 1e-12)
+        E = E * min(1.0, _coercivity(problem, columns, E * scale**2)) * (1 - 1e-12)
     if E is None or not E.all():
         if theta == 1.0:
             return witness
@@ -101,7 +102,8 @@ def _root(problem: Problem, task: Quadratic, columns: NDArray[np.bool_]) -> dict
     largest = sum_of_largest((c - s) ** 2 / (2 * D), q, task.alpha)
     bound = task.constant * (1 - _SAFETY) - 0.5 * float(v @ s) - float(largest)
     if bound > 0:
-        witness.update(diagonal=E, theta=np.float64(theta), dual=v, root_bound=np.float64(bound))
+        witness["diagonal"], witness["dual"] = E * scale**2, v / scale
+        witness["theta"], witness["root_bound"] = np.float64(theta), np.float64(bound)
     return witness
 
 

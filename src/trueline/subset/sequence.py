@@ -16,7 +16,7 @@ from trueline.subset.exchange import descend, forward, independent, lowest_indic
 from trueline.subset.node import Quadratic, is_small
 from trueline.subset.search import Found, search
 
-__all__ = ["Answer", "best_subsets", "distinct_columns"]
+__all__ = ["Answer", "best_subsets"]
 
 Array = NDArray[np.float64]
 Support = NDArray[np.int64]
@@ -36,33 +36,6 @@ class Answer:
     found: Found
     delta: float
     seconds: float
-
-
-def distinct_columns(gram: Array, size: Array, unit: float, penalty: float) -> NDArray[np.bool_]:
-    """Columns that may enter: not constant, and not the copy of one with a lower index.
-
-    Parameters
-    ----------
-    gram : array of shape (d, d)
-        Without penalty.
-    size : array of shape (d,)
-        Magnitudes that ``unit``, the relative rounding of the Gram matrix, refers to.
-    unit, penalty : float
-        With a penalty a multiple of a column is no copy: the larger one is cheaper.
-    """
-    square = gram.diagonal()
-    allowed: NDArray[np.bool_] = square > 4 * unit * size
-    # Copies have equal rows of the Gram matrix, up to sign and scale; rounding leaves eps.
-    R = correlation(gram)
-    close = np.abs(R) >= 1.0 - 4 * unit * float(np.max(size / np.where(allowed, square, np.inf)))
-    for j in np.flatnonzero(allowed):
-        for i in np.flatnonzero(close[j, :j] & allowed[:j]):
-            same_size = abs(square[i] - square[j]) <= 8 * unit * size[j]
-            is_copy = np.allclose(np.abs(R[i]), np.abs(R[j]), rtol=0, atol=16 * unit)
-            if is_copy and (same_size or penalty == 0):
-                allowed[j] = False
-                break
-    return allowed
 
 
 def best_subsets(
@@ -93,10 +66,16 @@ def best_subsets(
         found = search(own, allowed, known, -math.inf if interrupted else share, 0.0, watch)
         interrupted = interrupted or found.reason in ("interrupted", "stopped")
         support = independent(own.gram, found.support, len(found.support), DEPENDENT)
-        support = lowest_indices(own.gram, own.cross, support, allowed, own.tie)
-        found = replace(found, support=support)
+        found = replace(found, support=_with_lowest_indices(own, support, allowed))
         answers[k] = Answer(k, found, own.delta, time.perf_counter() - start)
     return [answers[k] for k in sizes]
+
+
+def _with_lowest_indices(task: Quadratic, support: Support, allowed: NDArray[np.bool_]) -> Support:
+    """The same support, ties broken; as it was if that would cost more than rounding."""
+    other = lowest_indices(task.gram, task.cross, support, allowed, task.tie)
+    loss = gain_of(task.gram, task.cross, support) - gain_of(task.gram, task.cross, other)
+    return other if loss <= (len(support) + 1) * task.tie else support
 
 
 def _delta(

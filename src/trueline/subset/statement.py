@@ -1,0 +1,104 @@
+r"""The problem of a search, from the moments of the rows.
+
+    minimise    1/2 sum_i s_i (y_i - x_i.w - b)^2 + l2/2 ||w||^2 + alpha ||w||_0,    ||w||_0 <= k
+
+is a quadratic function of w once the best intercept is put in. Columns are scaled so that the
+diagonal of the Gram matrix (with l2) is one: supports and values do not change, rounding does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.moments import Moments
+from trueline.problem import Problem
+from trueline.subset.conditioning import correlation
+from trueline.subset.node import Quadratic
+
+__all__ = ["Statement", "state"]
+
+Array = NDArray[np.float64]
+
+# What is left of a copy of another column, relative to its norm: the rounding of its numbers.
+_COPY = 1e-13
+_ROWS = 4096
+_MOST_COLUMNS = 20_000
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A search to be made.
+
+    Attributes
+    ----------
+    task : Quadratic
+        In scaled columns.
+    scale : array of shape (d,)
+        Norms by which the columns were divided.
+    columns : array of bool
+        Columns that take part: not constant, and not the copy of one with a lower index.
+    moments : Moments
+        About the mean, or about zero without intercept.
+    """
+
+    task: Quadratic
+    scale: Array
+    columns: NDArray[np.bool_]
+    moments: Moments
+
+
+def state(problem: Problem, k: int, alpha: float) -> Statement:
+    """Form the moments and scale them."""
+    d = problem.n_features
+    if d > _MOST_COLUMNS:
+        raise ValueError(
+            f"X has {d:,} columns: the search keeps all products of two columns, which takes "
+            f"{8e-9 * d * d:.0f} GB. Choose at most {_MOST_COLUMNS:,} columns first, for instance "
+            "those most correlated with the target."
+        )
+    moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+    moments = moments if problem.fit_intercept else moments.about_zero()
+    l2 = float(np.max(problem.penalty.curvature))
+    columns = _columns(problem, moments, l2)
+    gram = moments.gram + l2 * np.eye(d)
+    scale = np.where(columns, np.sqrt(gram.diagonal()), 1.0)
+    scale[scale == 0] = 1.0
+    task = Quadratic(
+        gram=np.ascontiguousarray(gram / scale[:, None] / scale),
+        cross=np.ascontiguousarray(moments.cross[:, 0] / scale),
+        constant=0.5 * float(moments.y_square[0]),
+        k=k,
+        alpha=alpha,
+        rank=math.inf if l2 > 0 else moments.count - int(problem.fit_intercept),
+    )
+    return Statement(task, scale, columns, moments)
+
+
+def _columns(problem: Problem, moments: Moments, l2: float) -> NDArray[np.bool_]:
+    """All but constant columns and, without l2 (which two copies share), copies."""
+    square = moments.gram.diagonal()
+    columns: NDArray[np.bool_] = square > 4 * moments.unit * moments.x_size
+    if l2 > 0:
+        return columns
+    R = np.abs(np.tril(correlation(moments.gram), -1))
+    pairs = [(int(i), int(j)) for j, i in np.argwhere(R > 1 - 1e-9) if columns[i] and columns[j]]
+    if not pairs:
+        return columns
+    used = sorted({column for pair in pairs for column in pair})
+    place = {column: index for index, column in enumerate(used)}
+    mean = moments.x_mean[used] if problem.fit_intercept else np.zeros(len(used))
+    values = np.concatenate([block[:, used] - mean for _, block in problem.design.blocks(_ROWS)])
+    if problem.weights is not None:
+        values *= np.sqrt(problem.weights)[:, None]
+    for i, j in pairs:
+        first, second = values[:, place[i]], values[:, place[j]]
+        factor = (first @ second) / (first @ first)
+        left = np.linalg.norm(second - factor * first)
+        noise = _COPY * np.sqrt(moments.x_size[j])
+        if columns[i] and left <= noise:
+            columns[j] = False
+    return columns
