@@ -42,7 +42,6 @@ from trueline.selection.stepwise import (
     gram_columns,
     make_terms,
     name_of,
-    needs_rows,
     table_of_steps,
 )
 from trueline.solvers.loop import Event, Monitor
@@ -54,6 +53,8 @@ __all__ = ["StepwiseExplanation", "StepwiseRegression"]
 Array = NDArray[np.float64]
 
 _MOST_BYTES = 16 << 30
+# Criteria that need nothing but the residual squares of the models compared.
+_OF_THE_SQUARE = ("aic", "aicc", "bic", "adjusted_r2")
 
 # What the fit on the chosen columns knows about itself, and this estimator with it.
 _OF_THE_FIT = (
@@ -285,15 +286,8 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
 
     def _scorer(self, problem: Problem, X: Any, y: NDArray[Any]) -> FitScorer | HeldOutScorer:
         """What prices the models, from one pass over the rows."""
-        steps = self.max_features
-        steps = self.n_features_to_select if steps is None else steps
-        plain = self.groups is None and self.criterion not in ("cv", "cp")
-        if self.direction == "forward" and plain and needs_rows(*problem.design.shape, steps):
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-            columns = gram_columns(problem, steps)
-            _check_range(columns.diagonal, columns.y_square)
-            model = PartialCholesky(columns)
-            return FitScorer(model, self._criterion_for(columns.weight, columns.y_square))
+        if self.direction == "forward" and self.groups is None and self.criterion in _OF_THE_SQUARE:
+            return self._forward_scorer(problem, X)
         _check_memory(problem.n_features)
         folds: list[Tableau] = []
         with np.errstate(over="ignore", invalid="ignore"):  # looked at next
@@ -311,6 +305,19 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
         variance = self._whole_variance(tableau)
         fit = FitScorer(tableau, self._criterion_for(moments.weight, tableau.y_square, variance))
         return HeldOutScorer(fit, folds) if folds else fit
+
+    def _forward_scorer(self, problem: Problem, X: Any) -> FitScorer:
+        """Single columns that only enter: no tableau, and no Gram matrix of very many columns."""
+        steps = (
+            self.max_features if self.n_features_to_select is None else self.n_features_to_select
+        )
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at next
+            columns = gram_columns(problem, steps)
+        if not (np.isfinite(columns.diagonal).all() and np.isfinite(columns.cross).all()):
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        _check_range(columns.diagonal, columns.y_square)
+        criterion = self._criterion_for(columns.weight, columns.y_square)
+        return FitScorer(PartialCholesky(columns), criterion)
 
     def _criterion_for(self, rows: float, total: float, variance: float = np.nan) -> Criterion:
         name = "aic" if self.criterion == "cv" else self.criterion
@@ -484,8 +491,7 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
         return [
             f"search     {self.direction}: {ways[self.direction]}, {ends}",
             f"criterion  {_MEANING[self.criterion]}",
-            f"columns    {d}{terms}, {n} rows: one pass of {n * d * d:.2g} multiplications, then "
-            f"about {d * d:.2g} per step",
+            f"columns    {d}{terms}, {n} rows",
             "then       least squares on the chosen columns, with a certificate",
         ]
 

@@ -7,7 +7,6 @@ from trueline.selection.stepwise.forward import (
     PartialCholesky,
     forward_selection,
     gram_columns,
-    needs_rows,
 )
 from trueline.selection.stepwise.search import (
     DIRECTIONS,
@@ -35,6 +34,5 @@ __all__ = [
     "gram_columns",
     "make_terms",
     "name_of",
-    "needs_rows",
     "table_of_steps",
 ]
