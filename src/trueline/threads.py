@@ -18,6 +18,7 @@ from contextvars import ContextVar, copy_context
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["available_threads", "run_strands", "single_threaded_blas"]
@@ -136,11 +137,15 @@ def run_strands(work: Callable[[Any], Result], strands: Sequence[Any]) -> list[R
         if threads <= 1 or _inside_strand.get():
             return [work(strand) for strand in strands]
 
+        errors = np.geterr()
+
         def run(strand: Any) -> Result:
             _inside_strand.set(True)
-            return work(strand)
+            with np.errstate(**errors):
+                return work(strand)
 
-        # Each strand sees the caller's context: NumPy's errstate lives there.
+        # Each strand sees the caller's context, where NumPy keeps its errstate since 2.0; before,
+        # that belonged to the thread.
         contexts = [copy_context() for _ in strands]
         pool = _pool(threads, os.getpid())
         futures = [pool.submit(context.run, run, s) for context, s in zip(contexts, strands)]

@@ -21,6 +21,7 @@ from trueline.cli.families import Family, choose_family, find_family
 from trueline.errors import TableError
 from trueline.persistence import ModelFile, read, save
 from trueline.table import Encoded, Encoding, Source, Table, encode, guess_task, read_table
+from trueline.wording import counted
 
 __all__ = ["Request", "run_explain", "run_fit", "run_predict", "run_verify"]
 
@@ -309,10 +310,11 @@ def run_predict(model_path: Path, data: Path, out_path: Path | None) -> None:
     else:
         with out_path.open("w", encoding="utf-8", newline="") as stream:
             _write_predictions(stream, table, name, predicted)
-        show.console().print(f"{int(complete.sum()):,} predictions in {out_path}, column {name}")
+        count = counted(int(complete.sum()), "prediction")
+        show.console().print(f"{count} in {out_path}, column {name}")
     if not complete.all():
         missing = int((~complete).sum())
-        text = f"{missing:,} rows have missing values and got no prediction"
+        text = f"no prediction for {counted(missing, 'row')} with missing values"
         show.note(show.console(stderr=True), text, "yellow")
 
 

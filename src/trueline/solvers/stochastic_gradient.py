@@ -188,7 +188,9 @@ class _CompiledEpoch(_Epoch):
     """Squared loss, one curvature per target, one row per step, rows of an array or CSR matrix."""
 
     def __init__(self, problem: Problem, design: DenseDesign | SparseDesign) -> None:
-        self.problem, self.X = problem, design.X
+        self.problem = problem
+        # The kernel walks along rows, however the entries are stored.
+        self.X = design.by_rows if isinstance(design, SparseDesign) else design.X
         self.curvature = np.broadcast_to(problem.penalty.curvature, problem.n_targets)
         self.weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
         # An epoch of no rows compiles the kernel now, so that the trace times steps alone.
