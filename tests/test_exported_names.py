@@ -12,6 +12,8 @@ import trueline
 
 DOCS = Path(__file__).parents[1] / "docs"
 ESTIMATORS = [
+    "BestSubset",
+    "L0Regression",
     "LinearRegression",
     "LinearRegressor",
     "PolynomialRegression",

@@ -347,7 +347,8 @@ class BestSubset(_SubsetRegressor):
         if not given:
             raise ValueError("k is empty: give at least one number of columns.")
         for size in given:
-            if not isinstance(size, Integral) or isinstance(size, bool) or not 0 <= size <= d:
+            is_count = isinstance(size, int | np.integer) and not isinstance(size, bool)
+            if not is_count or not 0 <= int(size) <= d:
                 raise ValueError(
                     f"k must be between 0 and the number of columns, {d}; got {size!r}."
                 )

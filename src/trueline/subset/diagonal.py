@@ -87,18 +87,26 @@ def climb(
         if found.bound > enough or turn == steps:
             break
         v, level = found.v, found.level
+        further = _newton(P, Q, D, v, level, mu)
+        if further is None:
+            break
+        D = further
+    assert best is not None
+    return best
+
+
+def _newton(P: Array, Q: Array, D: Array, v: Array, level: float, mu: float) -> Array | None:
+    """The diagonal after one damped step; None if there is none."""
+    try:
         inverse = np.linalg.inv(Q)
         share = np.minimum(1.0, np.abs(v) * np.sqrt(D / (2.0 * level)))
         g = np.divide(0.5 * v**2 * (1.0 - share), share, out=np.zeros_like(v), where=share > 0)
         slope = g - mu * inverse.diagonal() + _FLOOR * mu / D
         curvature = mu * inverse**2
         curvature[np.diag_indices(len(D))] += _FLOOR * mu / D**2 + g / D
-        further = _advanced(P, D, np.linalg.solve(curvature, slope))
-        if further is None:
-            break
-        D = further
-    assert best is not None
-    return best
+        return _advanced(P, D, np.linalg.solve(curvature, slope))
+    except np.linalg.LinAlgError:
+        return None
 
 
 def _relaxed(

@@ -48,10 +48,10 @@ def certify_search(
     objective = float(at.objective.sum()) + task.alpha * np.count_nonzero(W)
     rounding = float(at.objective_rounding.sum()) + 1e-15 * abs(objective)
     witness = _root(problem, statement)
-    witness["search_bound"] = np.float64(max(search_bound, float(witness["root_bound"]), 0.0))
+    witness["search_bound"] = np.array(max(search_bound, float(witness["root_bound"]), 0.0))
     gap = objective + rounding - float(witness["search_bound"])
     if gap < 0:  # the bound is that of another support's objective, to rounding
-        witness["search_bound"], gap = np.float64(objective), rounding
+        witness["search_bound"], gap = np.array(objective), rounding
     return Certificate(
         kind="conditioned search" if task.delta > 0 else "search",
         objective=objective,
@@ -71,20 +71,20 @@ def _root(problem: Problem, statement: Statement) -> dict[str, Any]:
     task, columns, scale = statement.task, statement.columns, statement.scale
     scale = scale[columns]
     witness: dict[str, Any] = {
-        "k": np.int64(task.k),
-        "alpha": np.float64(task.alpha),
-        "delta": np.float64(task.delta),
+        "k": np.array(task.k),
+        "alpha": np.array(task.alpha),
+        "delta": np.array(task.delta),
         "columns": columns,
         "diagonal": np.zeros(0),
-        "theta": np.float64(1.0),
+        "theta": np.array(1.0),
         "dual": np.zeros(0),
-        "root_bound": np.float64(0.0),
+        "root_bound": np.array(0.0),
     }
     G = np.ascontiguousarray(task.gram[np.ix_(columns, columns)])
     c = task.cross[columns]
     m = len(c)
     q = min(task.k, m)
-    if q == 0:
+    if q == 0 or task.constant == 0:
         return witness
     found, start = relaxed(task, G, c, q, G.diagonal(), Start(), np.inf, _STEPS)
     if found is None:
@@ -103,7 +103,7 @@ def _root(problem: Problem, statement: Statement) -> dict[str, Any]:
     bound = task.constant * (1 - _SAFETY) - 0.5 * float(v @ s) - float(largest)
     if bound > 0:
         witness["diagonal"], witness["dual"] = E * scale**2, v / scale
-        witness["theta"], witness["root_bound"] = np.float64(theta), np.float64(bound)
+        witness["theta"], witness["root_bound"] = np.array(theta), np.array(bound)
     return witness
 
 

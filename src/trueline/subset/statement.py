@@ -67,10 +67,13 @@ def state(problem: Problem, k: int, alpha: float) -> Statement:
     gram = moments.gram + l2 * np.eye(d)
     scale = np.where(columns, np.sqrt(gram.diagonal()), 1.0)
     scale[scale == 0] = 1.0
+    square = float(moments.y_square[0])
+    if square <= 4 * moments.unit * float(moments.y_size[0]):
+        square = 0.0  # a constant target, but for the rounding of its mean
     task = Quadratic(
         gram=np.ascontiguousarray(gram / scale[:, None] / scale),
-        cross=np.ascontiguousarray(moments.cross[:, 0] / scale),
-        constant=0.5 * float(moments.y_square[0]),
+        cross=np.ascontiguousarray(moments.cross[:, 0] / scale) * float(square > 0),
+        constant=0.5 * square,
         k=k,
         alpha=alpha,
         rank=math.inf if l2 > 0 else moments.count - int(problem.fit_intercept),
