@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 _LARGE_WORK, _LARGE_REPEATED_WORK = 4_000_000_000, 500_000_000
 # Narrower matrices would leave most of a tile empty; of wider ones the sums outgrow the caches, and
 # BLAS, which adds to them half as often, is as good.
-_NARROW, _WIDE = 4, 768
+_NARROW, _WIDE = 4, 640
 
 
 def second_sums(
