@@ -21,12 +21,12 @@ __all__ = ["Sums", "second_sums", "weighted_gram"]
 
 Array = NDArray[np.float64]
 
-# From so many multiplications on, a few passes save what the first call of a kernel costs a process
-# (a third of a second, most of it the import of Numba). Weights change from one iteration to the
-# next, so that a weighted Gram matrix is one of a dozen or more.
+# The first call of the kernel costs a process some tenths of a second, half of it the import of
+# Numba: from so many multiplications on, a few passes earn that back. Weights change from one
+# iteration to the next, so that a weighted Gram matrix is one of a dozen or more.
 _LARGE_WORK, _LARGE_REPEATED_WORK = 4_000_000_000, 500_000_000
-# Narrower matrices would leave most of a tile empty; of wider ones the sums outgrow the caches, and
-# BLAS, which adds to them half as often, is as good.
+# Narrower matrices would leave most of a tile empty; on wider ones BLAS was measured to be as fast,
+# and from 1000 columns on faster.
 _NARROW, _WIDE = 4, 640
 
 
