@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -19,42 +17,34 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from trueline.certificates.base import Certificate
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.linear_regression import LinearRegression
 from trueline.losses import Squared
-from trueline.moments import Moments
 from trueline.penalties import NoPenalty, Penalty
 from trueline.problem import Problem
-from trueline.selection.criteria import CRITERIA, Criterion
+from trueline.selection.criteria import CRITERIA
 from trueline.selection.stepwise import (
     DIRECTIONS,
     FitScorer,
     HeldOutScorer,
     PartialCholesky,
+    Pricing,
     Search,
     Selection,
+    StepwiseExplanation,
     Tableau,
-    about,
-    fold_tableaux,
-    gram_columns,
     make_terms,
-    name_of,
-    table_of_steps,
+    purpose,
 )
 from trueline.solvers.loop import Event, Monitor
 from trueline.threads import single_threaded_blas
 from trueline.trace import Trace
 
-__all__ = ["StepwiseExplanation", "StepwiseRegression"]
+__all__ = ["StepwiseRegression"]
 
 Array = NDArray[np.float64]
-
-_MOST_BYTES = 16 << 30
-# Criteria that need nothing but the residual squares of the models compared.
-_OF_THE_SQUARE = ("aic", "aicc", "bic", "adjusted_r2")
 
 # What the fit on the chosen columns knows about itself, and this estimator with it.
 _OF_THE_FIT = (
@@ -286,60 +276,19 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
 
     def _scorer(self, problem: Problem, X: Any, y: NDArray[Any]) -> FitScorer | HeldOutScorer:
         """What prices the models, from one pass over the rows."""
-        if self.direction == "forward" and self.groups is None and self.criterion in _OF_THE_SQUARE:
-            return self._forward_scorer(problem, X)
-        _check_memory(problem.n_features)
-        folds: list[Tableau] = []
-        with np.errstate(over="ignore", invalid="ignore"):  # looked at next
-            if self.criterion == "cv":
-                rows = X.tocsr() if sp.issparse(X) else X
-                splits = list(check_cv(self.cv).split(rows, y))
-                folds, helds, moments = fold_tableaux(problem, splits)
-                _check_folds(helds)
-            else:
-                moments = Moments.from_rows(problem.design, problem.target, problem.weights)
-        if not moments.is_finite():
+        splits = None
+        if self.criterion == "cv":
+            splits = list(check_cv(self.cv).split(X.tocsr() if sp.issparse(X) else X, y))
+        steps = self.n_features_to_select
+        steps = self.max_features if steps is None else steps
+        grouped = self.groups is not None
+        pricing = Pricing(self.criterion, self.direction, float(self.k), grouped, steps)
+        try:
+            return pricing.scorer(problem, splits)
+        except ValueError:
+            # Sums that are not finite tell of NaN and infinity in X: those have words of their own.
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-        _check_range(moments.x_size, float(moments.y_size[0]))
-        tableau = Tableau(about(moments, self.fit_intercept))
-        variance = self._whole_variance(tableau)
-        fit = FitScorer(tableau, self._criterion_for(moments.weight, tableau.y_square, variance))
-        return HeldOutScorer(fit, folds) if folds else fit
-
-    def _forward_scorer(self, problem: Problem, X: Any) -> FitScorer:
-        """Single columns that only enter: no tableau, and no Gram matrix of very many columns."""
-        steps = (
-            self.max_features if self.n_features_to_select is None else self.n_features_to_select
-        )
-        with np.errstate(over="ignore", invalid="ignore"):  # looked at next
-            columns = gram_columns(problem, steps)
-        if not (np.isfinite(columns.diagonal).all() and np.isfinite(columns.cross).all()):
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-        _check_range(columns.diagonal, columns.y_square)
-        criterion = self._criterion_for(columns.weight, columns.y_square)
-        return FitScorer(PartialCholesky(columns), criterion)
-
-    def _criterion_for(self, rows: float, total: float, variance: float = np.nan) -> Criterion:
-        name = "aic" if self.criterion == "cv" else self.criterion
-        return Criterion(name, rows, total, self.fit_intercept, variance, float(self.k))
-
-    def _whole_variance(self, tableau: Tableau) -> float:
-        """The noise variance of the model with all columns, where it is needed; else NaN."""
-        if self.criterion != "cp" and self.direction != "backward":
-            return float("nan")
-        whole = tableau.only(np.arange(tableau.n_features))
-        parameters = int(whole.inside.sum()) + self.fit_intercept
-        rows = tableau.moments.weight
-        if rows <= parameters:
-            raise ValueError(
-                f"{'Cp' if self.criterion == 'cp' else 'Backward selection'} needs the model with "
-                f"all columns, whose {parameters} parameters leave nothing of {rows:g} rows to "
-                "estimate the noise from (at least 1 sample more is needed). Use "
-                "direction='forward' or 'both' with another criterion, or more rows."
-            )
-        if self.criterion != "cp":
-            return float("nan")
-        return max(float(whole.square()[0]), tableau.floor) / (rows - parameters)
+            raise
 
     def _keep(self, found: Selection, problem: Problem, X: Any, y: NDArray[Any]) -> None:
         """Fit the chosen columns and store what is known."""
@@ -467,81 +416,24 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
             names = list(X.columns) if hasattr(X, "columns") else None
             terms = make_terms(self.groups, problem.n_features, names)
             self._check_sizes(len(terms))
-            return StepwiseExplanation(self._intention(*problem.design.shape, len(terms)))
+            return StepwiseExplanation(self._purpose(*problem.design.shape, len(terms)))
         check_is_fitted(self)
         fit = super().explain()
-        title = self._intention(self._plan.facts.n, self.n_features_in_, None)
+        title = self._purpose(self._plan.facts.n, self.n_features_in_, None)
         names = self._names()
         return StepwiseExplanation(
             title, self.history_, self.criterion, names, str(fit), fit.certificate
         )
 
-    def _intention(self, n: int, d: int, n_terms: int | None) -> list[str]:
-        ways = {
-            "forward": "lets columns in, from none",
-            "backward": "lets columns out, from all",
-            "both": "lets columns in or out, from none",
-        }
-        ends = "until the criterion no longer improves"
-        if self.n_features_to_select is not None:
-            ends = f"until {self.n_features_to_select} are chosen"
-        elif self.max_features is not None:
-            ends += f", at most {self.max_features}"
-        terms = f" in {n_terms} terms" if n_terms not in (None, d) else ""
-        return [
-            f"search     {self.direction}: {ways[self.direction]}, {ends}",
-            f"criterion  {_MEANING[self.criterion]}",
-            f"columns    {d}{terms}, {n} rows",
-            "then       least squares on the chosen columns, with a certificate",
-        ]
+    def _purpose(self, n: int, d: int, n_terms: int | None) -> list[str]:
+        limits = (self.n_features_to_select, self.max_features)
+        return purpose(self.direction, self.criterion, *limits, n, d, n_terms)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         tags.target_tags.single_output = True
         return tags
-
-
-_MEANING = {
-    "aic": "aic, Akaike's information criterion (smaller is better)",
-    "aicc": "aicc, Akaike's criterion corrected for few rows (smaller is better)",
-    "bic": "bic, Schwarz's Bayesian information criterion (smaller is better)",
-    "adjusted_r2": "adjusted_r2, R^2 with degrees of freedom (larger is better)",
-    "cp": "cp, Mallows' Cp (smaller is better)",
-    "cv": "cv, mean squared error on held-out rows (smaller is better)",
-}
-
-
-@dataclass(frozen=True)
-class StepwiseExplanation:
-    """Prints as text; ``table()`` gives one row per step of the search."""
-
-    title: Sequence[str]
-    history: Sequence[dict[str, Any]] = ()
-    criterion: str = ""
-    names: Sequence[str] | None = None
-    fit: str = ""
-    certificate: Certificate | None = None
-
-    def table(self) -> list[dict[str, Any]]:
-        """The steps, with columns by name."""
-        return [
-            {
-                **step,
-                "entered": [name_of(j, self.names) for j in step["entered"]],
-                "left": [name_of(j, self.names) for j in step["left"]],
-            }
-            for step in self.history
-        ]
-
-    def __str__(self) -> str:
-        lines = list(self.title)
-        if self.history:
-            lines += ["", *table_of_steps(self.history, self.criterion, self.names)]
-            lines += ["", "The fit on the chosen columns:", self.fit]
-        return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 def _attributes(W: Array, b: Array) -> dict[str, Any]:
@@ -576,32 +468,3 @@ class _Watcher:
         # Every callback hears of every event, also when an earlier one asked to stop.
         stop = [callback(event) is True for callback in self.monitor.callbacks]
         return any(stop)
-
-
-def _check_folds(helds: Sequence[Moments]) -> None:
-    for number, held in enumerate(helds):
-        if held.weight <= 0:
-            raise ValueError(
-                f"The test rows of fold {number} are empty or have no weight: nothing can be "
-                "judged by them."
-            )
-
-
-def _check_range(sizes: Array, y_size: float) -> None:
-    """Refuse squares that are lost or infinite; columns of zeros are fine."""
-    fine = (sizes == 0) | ((sizes > 1e-200) & (sizes < 1e200))
-    if not (fine.all() and y_size < 1e200):
-        raise ValueError(
-            "The squares of these values overflow or vanish in double precision: multiply the "
-            "columns or the target by a power of ten."
-        )
-
-
-def _check_memory(d: int) -> None:
-    size = 16 * d * d
-    if size > _MOST_BYTES:
-        raise ValueError(
-            f"The Gram matrices of {d} columns would take {size / 2**30:.0f} GiB. "
-            "direction='forward' without groups and with criterion 'aic', 'aicc', 'bic' or "
-            "'adjusted_r2' needs none; or choose among fewer columns first."
-        )

@@ -1,6 +1,6 @@
 """Stepwise selection of columns from moments: no step goes back to the rows."""
 
-from trueline.selection.stepwise.books import name_of, table_of_steps
+from trueline.selection.stepwise.books import StepwiseExplanation, name_of, purpose, table_of_steps
 from trueline.selection.stepwise.folds import about, fold_tableaux
 from trueline.selection.stepwise.forward import (
     ForwardPath,
@@ -8,6 +8,7 @@ from trueline.selection.stepwise.forward import (
     forward_selection,
     gram_columns,
 )
+from trueline.selection.stepwise.pricing import Pricing
 from trueline.selection.stepwise.search import (
     DIRECTIONS,
     FitScorer,
@@ -25,8 +26,10 @@ __all__ = [
     "HeldOutScorer",
     "Outlook",
     "PartialCholesky",
+    "Pricing",
     "Search",
     "Selection",
+    "StepwiseExplanation",
     "Tableau",
     "about",
     "fold_tableaux",
@@ -34,5 +37,6 @@ __all__ = [
     "gram_columns",
     "make_terms",
     "name_of",
+    "purpose",
     "table_of_steps",
 ]

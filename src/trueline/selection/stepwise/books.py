@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["name_of", "table_of_steps"]
+from trueline.certificates.base import Certificate
+
+__all__ = ["StepwiseExplanation", "name_of", "purpose", "table_of_steps"]
 
 _SHOWN_NAMES = 4
 
@@ -51,3 +54,75 @@ def _change(step: dict[str, Any], names: Sequence[str] | None, is_start: bool) -
             shown.append(f"... ({len(columns)})")
         parts += [f"{sign} {' '.join(shown)}"] if shown else []
     return "  ".join(parts)
+
+
+_WAYS = {
+    "forward": "lets columns in, from none",
+    "backward": "lets columns out, from all",
+    "both": "lets columns in or out, from none",
+}
+
+_MEANING = {
+    "aic": "aic, Akaike's information criterion (smaller is better)",
+    "aicc": "aicc, Akaike's criterion corrected for few rows (smaller is better)",
+    "bic": "bic, Schwarz's Bayesian information criterion (smaller is better)",
+    "adjusted_r2": "adjusted_r2, R^2 with degrees of freedom (larger is better)",
+    "cp": "cp, Mallows' Cp (smaller is better)",
+    "cv": "cv, mean squared error on held-out rows (smaller is better)",
+}
+
+
+def purpose(
+    direction: str,
+    criterion: str,
+    exactly: int | None,
+    at_most: int | None,
+    n: int,
+    d: int,
+    n_terms: int | None = None,
+) -> list[str]:
+    """What a search on n rows and d columns is for, in a few lines."""
+    ends = "until the criterion no longer improves"
+    if exactly is not None:
+        ends = f"until {exactly} are chosen"
+    elif at_most is not None:
+        ends += f", at most {at_most}"
+    terms = f" in {n_terms} terms" if n_terms not in (None, d) else ""
+    return [
+        f"search     {direction}: {_WAYS[direction]}, {ends}",
+        f"criterion  {_MEANING[criterion]}",
+        f"columns    {d}{terms}, {n} rows",
+        "then       least squares on the chosen columns, with a certificate",
+    ]
+
+
+@dataclass(frozen=True)
+class StepwiseExplanation:
+    """Prints as text; ``table()`` gives one row per step of the search."""
+
+    title: Sequence[str]
+    history: Sequence[dict[str, Any]] = ()
+    criterion: str = ""
+    names: Sequence[str] | None = None
+    fit: str = ""
+    certificate: Certificate | None = None
+
+    def table(self) -> list[dict[str, Any]]:
+        """The steps, with columns by name."""
+        return [
+            {
+                **step,
+                "entered": [name_of(j, self.names) for j in step["entered"]],
+                "left": [name_of(j, self.names) for j in step["left"]],
+            }
+            for step in self.history
+        ]
+
+    def __str__(self) -> str:
+        lines = list(self.title)
+        if self.history:
+            lines += ["", *table_of_steps(self.history, self.criterion, self.names)]
+            lines += ["", "The fit on the chosen columns:", self.fit]
+        return "\n".join(lines)
+
+    __repr__ = __str__
