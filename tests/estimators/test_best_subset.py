@@ -20,7 +20,7 @@ from trueline.persistence import load, register, save
 from trueline.selection.criteria import CRITERIA, Criterion
 
 TALL = (60, 8)
-WIDE = (12, 20)
+WIDE = (10, 13)
 
 
 def rows(shape=TALL, seed=0, noise=1.0):
@@ -322,8 +322,8 @@ def test_other_data_are_refused(proven):
 
 def test_a_search_without_time_is_honest():
     rng = np.random.default_rng(5)
-    X = rng.standard_normal((100, 60))
-    y = X[:, :12].sum(axis=1) + 6.0 * rng.standard_normal(100)
+    X = rng.standard_normal((100, 36))
+    y = X[:, :12].sum(axis=1) + 4.0 * rng.standard_normal(100)
     with pytest.warns(ConvergenceWarning, match=r"stopped \(time limit\).*Raise time_limit"):
         short = BestSubset(k=8, time_limit=0.0).fit(X, y)
     assert not short.proven_
@@ -349,8 +349,8 @@ def test_an_interrupted_search_keeps_what_it_has(monkeypatch):
         return explore(*arguments)
 
     rng = np.random.default_rng(5)
-    X = rng.standard_normal((100, 60))
-    y = X[:, :12].sum(axis=1) + 6.0 * rng.standard_normal(100)
+    X = rng.standard_normal((100, 36))
+    y = X[:, :12].sum(axis=1) + 4.0 * rng.standard_normal(100)
     monkeypatch.setattr(module, "explore", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model = BestSubset(k=8, time_limit=None).fit(X, y)

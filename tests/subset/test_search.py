@@ -90,9 +90,7 @@ def test_best_subsets_are_those_of_all_supports(choices, drawn, l2, fit_intercep
         slack = 1e-7 * task.constant + 1e-12
         assert answer.found.is_proven
         assert_allclose(answer.found.value, best, rtol=0, atol=slack)
-        assert_allclose(
-            value_of(X, y, answer.found.support, **options), best, rtol=0, atol=slack
-        )
+        assert_allclose(value_of(X, y, answer.found.support, **options), best, rtol=0, atol=slack)
         assert answer.found.lower_bound <= best + 1e-12 * task.constant
 
 

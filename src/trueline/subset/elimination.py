@@ -136,14 +136,19 @@ def best_few(P, r, least, q, alpha):  # type: ignore[no-untyped-def]
     """
     m, depth = len(r), max(q - 2, 0)
     best, first, second = _best_pair(P, r, least, 0, alpha, q)
-    chosen = np.full(max(q, 2), -1)
+    chosen = np.empty(max(q, 2), dtype=np.int64)
+    for a in range(len(chosen)):
+        chosen[a] = -1
     chosen[0], chosen[1] = first, second
-    Ps, rs = np.empty((depth + 1, m, m)), np.empty((depth + 1, m))
-    Ps[0], rs[0] = P, r
-    net, place, following = np.zeros(depth + 1), np.zeros(depth + 1, np.int64), np.zeros(depth + 1)
+    Ps, rs, net = np.empty((depth + 1, m, m)), np.empty((depth + 1, m)), np.zeros(depth + 1)
+    place, following = np.zeros(depth + 1, dtype=np.int64), np.zeros(depth + 1, dtype=np.int64)
+    for a in range(m):
+        rs[0, a] = r[a]
+        for b in range(m):
+            Ps[0, a, b] = P[a, b]
     t = 0 if depth > 0 else -1
     while t >= 0:
-        i = int(following[t])
+        i = following[t]
         if i >= m - 1:
             t -= 1
             continue
@@ -162,9 +167,8 @@ def best_few(P, r, least, q, alpha):  # type: ignore[no-untyped-def]
         more, first, second = _best_pair(below, rest, least, i + 1, alpha, 2)
         if net[t + 1] + more > best:
             best = net[t + 1] + more
-            chosen[:] = -1
-            for a in range(t + 1):
-                chosen[a] = place[a]
+            for a in range(q):
+                chosen[a] = place[a] if a <= t else -1
             chosen[t + 1], chosen[t + 2] = first, second
         if t + 1 < depth:
             t += 1

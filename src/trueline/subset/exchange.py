@@ -56,7 +56,7 @@ def _judge(G, c, support, allowed):  # type: ignore[no-untyped-def]
 def descend(G, c, support, k, alpha, allowed, least_gain):  # type: ignore[no-untyped-def]
     """The steepest exchange, again and again, until none gains more than ``least_gain``.
 
-    Returns the support, in order, and its value 1/2 c_S'w - alpha |S|.
+    Returns the support and its value 1/2 c_S'w - alpha |S|.
     """
     d = len(c)
     previous, value = support, -np.inf
@@ -91,14 +91,15 @@ def descend(G, c, support, k, alpha, allowed, least_gain):  # type: ignore[no-un
                         best, out, enter = gain, i, j
         if out < 0 and enter < 0:
             break
-        if out >= 0 and enter >= 0:
-            support = support.copy()
-            support[out] = enter
-        elif out >= 0:
-            support = np.concatenate((support[:out], support[out + 1 :]))
-        else:
-            support = np.append(support, enter)
-    return np.sort(support), value
+        support = np.empty(t - int(out >= 0) + int(enter >= 0), dtype=np.int64)
+        place = 0
+        for i in range(t):
+            if i != out:
+                support[place] = previous[i]
+                place += 1
+        if enter >= 0:
+            support[place] = enter
+    return support, value
 
 
 @kernel(reassociate=True)
@@ -176,7 +177,7 @@ def lowest_indices(G, c, support, allowed, tie):  # type: ignore[no-untyped-def]
                         support[i] = j
                         again = True
                         break
-    return np.sort(support)
+    return support
 
 
 def many_starts(
@@ -203,7 +204,7 @@ def many_starts(
         start = independent(G, start, k, _CLEARLY)
         end, reached = descend(G, c, start, k, alpha, allowed, least_gain)
         if reached > value + least_gain:
-            best, value = end, reached
+            best, value = np.sort(end), reached
 
     for start in given:
         attempt(start)

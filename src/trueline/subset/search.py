@@ -168,4 +168,4 @@ class _State:
         )
         value = self._value(better)
         if value < self.value - task.tie:
-            self.support, self.value = better, value
+            self.support, self.value = np.sort(better), value

@@ -73,7 +73,7 @@ def best_subsets(
 
 def _with_lowest_indices(task: Quadratic, support: Support, allowed: NDArray[np.bool_]) -> Support:
     """The same support, ties broken; as it was if that would cost more than rounding."""
-    other = lowest_indices(task.gram, task.cross, support, allowed, task.tie)
+    other = np.sort(lowest_indices(task.gram, task.cross, support, allowed, task.tie))
     loss = gain_of(task.gram, task.cross, support) - gain_of(task.gram, task.cross, other)
     return other if loss <= (len(support) + 1) * task.tie else support
 
