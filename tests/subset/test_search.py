@@ -15,6 +15,8 @@ from trueline.penalties import L2, NoPenalty
 from trueline.problem import Problem
 from trueline.subset import best_subsets, state
 from trueline.subset import node as node_module
+from trueline.subset.diagonal import climb, uniform_diagonal
+from trueline.subset.relaxation import bound_at, sum_of_largest
 
 REAL = {"allow_nan": False, "allow_infinity": False}
 
@@ -119,3 +121,75 @@ def test_larger_problems_are_proven_with_few_nodes():
         for enter in range(40):
             other = sorted(support - set(out) | {enter})
             assert value_of(X, y, other) >= answer.found.value * (1 - 1e-9)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.05, 0.2, 0.5]), st.integers(3, 5))
+@settings(max_examples=25, deadline=None)
+def test_with_a_condition_no_support_that_keeps_it_is_better(seed, delta, k):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((9, 12))
+    y = X[:, :3].sum(axis=1) + rng.standard_normal(9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(node_module, "_CHOICES", 0)
+        (answer,), task = searched(X, y, [k], delta=delta)
+    kept = [
+        support
+        for support in itertools.combinations(range(12), k)
+        if np.linalg.eigvalsh(np.corrcoef(X[:, support].T))[0] >= delta
+    ]
+    least = min((value_of(X, y, support) for support in kept), default=np.inf)
+    assert answer.delta == delta
+    assert answer.found.is_proven
+    assert answer.found.lower_bound <= least + 1e-12 * task.constant
+    assert answer.found.value <= least + 1e-9 * task.constant
+
+
+@given(data(), st.integers(1, 4))
+@settings(max_examples=25, deadline=None)
+def test_a_search_that_was_cut_short_claims_nothing_false(drawn, nodes):
+    from trueline.subset.exchange import forward
+    from trueline.subset.search import search
+
+    X, y, weights = drawn
+    d = X.shape[1]
+    k = (d + 1) // 2
+    statement = state(problem_of(X, y, weights=weights), k, 0.0)
+    task, columns = statement.task, statement.columns
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(node_module, "_CHOICES", 0)
+        start = forward(task.gram, task.cross, k, columns)[0]
+        found = search(task, columns, start, floor=0.0, max_nodes=nodes)
+    best = smallest(X, y, k, weights=weights)
+    assert found.lower_bound <= best + 1e-12 * task.constant
+    assert found.value >= best - 1e-7 * task.constant - 1e-12
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.floats(0.0, 1.0, **REAL))
+@settings(max_examples=50, deadline=None)
+def test_the_sum_of_the_largest_is_never_too_small(seed, q, alpha):
+    h = np.random.default_rng(seed).exponential(size=8).round(1)
+    exact = np.sort(np.maximum(h - alpha, 0.0))[-q:].sum()
+    found = sum_of_largest(h, q, alpha)
+    assert exact - 1e-14 <= found <= exact * (1 + 1e-12) + 1e-14
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.sampled_from([0.0, 0.3]))
+@settings(max_examples=30, deadline=None)
+def test_every_bound_is_below_every_support(seed, q, alpha):
+    """The bound holds at any v, good or bad, and for every diagonal below the Gram matrix."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((12, 6))
+    P, c, v = A.T @ A, rng.standard_normal(6) * 5, rng.standard_normal(6)
+    D = uniform_diagonal(P)
+    assert np.linalg.eigvalsh(P - np.diag(D))[0] >= 0
+    least = min(
+        alpha * size - 0.5 * c[list(s)] @ np.linalg.solve(P[np.ix_(s, s)], c[list(s)])
+        for size in range(1, q + 1)
+        for s in itertools.combinations(range(6), size)
+    )
+    least = min(least, 0.0)
+    Q = P - np.diag(D)
+    assert bound_at(Q, D, c, q, alpha, v, Q @ v, np.empty(6)) <= least + 1e-12
+    found = climb(P, D, c, q, alpha, v, 1.0, np.inf, 1e-9, 5, 1e-3)
+    assert found.bound <= least + 1e-12
+    assert np.linalg.eigvalsh(P - np.diag(found.D))[0] >= 0

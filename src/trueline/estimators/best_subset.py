@@ -421,7 +421,7 @@ class L0Regression(_SubsetRegressor):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = L0Regression(alpha=20_000.0).fit(X, y)
     >>> model.support_, model.proven_
-    (array([1, 2, 3, 4, 8]), True)
+    (array([2, 3, 8]), True)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

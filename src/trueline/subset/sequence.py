@@ -105,9 +105,11 @@ def _first_supports(
     if task.alpha > 0:  # how far forward selection is worth going
         net = np.append(0.0, np.cumsum(gains - task.alpha))
         order = order[: int(np.argmax(net))]
-    return {
-        k: many_starts(
-            task.gram, task.cross, k, task.alpha, allowed, task.tie, [order[:k]], _STARTS
+    m = int(allowed.sum())
+    supports = {}
+    for k in sizes:
+        starts = 0 if is_small(m, k) else _STARTS  # where every choice is looked at, none is needed
+        supports[k] = many_starts(
+            task.gram, task.cross, k, task.alpha, allowed, task.tie, [order[:k]], starts
         )[0]
-        for k in sizes
-    }
+    return supports
