@@ -144,12 +144,13 @@ def certify_from_moments(problem: MomentsProblem, W: Array, b: Array) -> Certifi
     error = error + 2 * size[:, None] * (row_error + terms * _EPS * length)
     sums = (np.log2(rows + 2) + _CHECKER_ROWS + 40) * _EPS
     loss_error = length * row_error + row_error**2 + sums * square + square_error
-    imbalance = np.zeros(len(b))
+    offset = imbalance = np.zeros(len(b))
     if problem.fit_intercept:
         # b = y_mean - x_mean.w balances the residual, but for its own rounding and the checker's.
         slope = moments.weight * (moments.y_mean - moments.x_mean @ W - b)
         own = np.sqrt(moments.weight) * (2 * row_error + (terms + 4) * _EPS * length)
         own = own + moments.weight * moments.mean_unit * reach_of_scores / np.sqrt(moments.weight)
+        offset = slope**2 / (2 * moments.weight)
         imbalance = (np.abs(slope) + own) ** 2 / (2 * moments.weight)
         error = error + np.abs(moments.x_mean)[:, None] * own
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -158,8 +159,8 @@ def certify_from_moments(problem: MomentsProblem, W: Array, b: Array) -> Certifi
     value = penalty.value_per_target(W)
     loss = 0.5 * square + loss_error
     gap = fenchel_gap(penalty, W, loss, -gradient, error, imbalance, reach)
-    rounding = loss_error + (len(W) + 8) * _EPS * value + 1e-290
-    return _certificate(problem, W, b, 0.5 * square + imbalance + value, rounding, gap, reach)
+    rounding = loss_error + (imbalance - offset) + (len(W) + 8) * _EPS * value + 1e-290
+    return _certificate(problem, W, b, 0.5 * square + offset + value, rounding, gap, reach)
 
 
 def _certificate(

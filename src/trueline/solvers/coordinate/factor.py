@@ -27,6 +27,7 @@ Integers = NDArray[np.intp]
 _EPS = float(np.finfo(np.float64).eps)
 _LEAST_CHANGES = 16
 _SHARE_OF_CHANGES = 12
+_SOLVE, _FASTER = 4.0, 13.0
 
 
 class FreeBlock:
@@ -39,6 +40,10 @@ class FreeBlock:
         # Columns of L^-1 U by the coordinate that came, or by -1 - the place that was left.
         self._known: dict[int, int] = {}
         self._solved: Array = np.empty((0, 0), order="F")
+        #: Whether the last solve factored its own block.
+        self.is_fresh = False
+        #: Of a singular block: x with (G_FF + diag(bend)) x = 0, to rounding.
+        self.dependence: Array = np.empty(0)
         self.factorisations = 0
 
     def solve(self, G: Array, order: Integers, size: int, bend: Array, pull: Array) -> Array | None:
@@ -47,6 +52,7 @@ class FreeBlock:
         ``order`` names the coordinate at each place of G, of which ``size`` are in use.
         """
         free = order[: len(pull)]
+        self.is_fresh = False
         changes = self._changes(order, size, free, bend)
         if changes is not None and len(changes[1]) + len(changes[2]):
             x = self._bordered(G, order, bend, pull, *changes)
@@ -56,12 +62,27 @@ class FreeBlock:
         if changes is None:
             if not self._refactor(G, free, bend):
                 return None
+            self.is_fresh = True
         else:  # the base itself, in another order
             back = changes[0]
             x = np.empty_like(pull)
             x[back] = self._base_solve(pull[back])
             return x
         return self._base_solve(pull)
+
+    def cost(self, order: Integers, size: int, bend: Array) -> float:
+        """What a solve would cost, in sweeps over the free coordinates.
+
+        Matrix products and factorisations run some thirteen times faster per operation.
+        """
+        changes = self._changes(order, size, order[: len(bend)], bend)
+        if changes is None:
+            return _SOLVE + len(bend) / (3 * _FASTER)
+        return _SOLVE + (len(changes[1]) + len(changes[2])) / _FASTER
+
+    def forget(self) -> None:
+        """Make the next set the base: small differences have added up."""
+        self._factor = None
 
     def _changes(
         self, order: Integers, size: int, free: Integers, bend: Array
@@ -96,7 +117,15 @@ class FreeBlock:
         L, info = dpotrf(H, lower=1, clean=0, overwrite_a=1)
         self.factorisations += 1
         # A pivot that lost nearly all of its column is rounding: the columns are dependent.
-        if info or (L.diagonal() ** 2 <= 8 * a * _EPS * diagonal).any():
+        good = info - 1 if info else a
+        lost = L.diagonal()[:good] ** 2 <= 8 * a * _EPS * diagonal[:good]
+        first = int(np.argmax(lost)) if lost.any() else good
+        if first < a:
+            self.dependence = np.zeros(a)
+            self.dependence[first] = 1.0
+            if first:
+                half = dtrsv(L[:first, :first], G[:first, first], lower=1)
+                self.dependence[:first] = -dtrsv(L[:first, :first], half, lower=1, trans=1)
             return False
         self._factor, self._base, self._bend = L, free.copy(), bend.copy()
         self._known, self._solved = {}, np.empty((a, 0), order="F")

@@ -42,8 +42,6 @@ _SLACK = 1e-10
 _FLOOR = 1e-13
 # So few free coordinates are always brought to their exact minimum: it costs next to nothing.
 _FEW = 128
-# A step to the minimum costs about as much as this many sweeps, and more if many are free.
-_CHEAP_SWEEPS = 4
 # The steps of a projected Newton search; the objective must fall by this share of the promise.
 _STEPS = (1.0, 0.5, 0.25, 0.125)
 _SHARE = 1e-2
@@ -146,10 +144,12 @@ class RestrictedGram:
                 if gap <= target:
                     return
                 more = self._sweeps_left(before, gap, target, sweeps)
-                if more < _CHEAP_SWEEPS + self.active // 100:
+                bend = state[_BEND, : self.active]
+                if more <= self._block.cost(order, self.size, bend):
                     sweeps = more
                     continue
-            if self._step_to_minimum() and not self._is_pulled(floor):
+            self._step_to_minimum()
+            if not self._is_pulled(floor):
                 return
             sweeps = 1
 
@@ -175,40 +175,88 @@ class RestrictedGram:
         room = _SLACK * linear + floor
         return bool((((up > room) & (w < upper)) | ((down < -room) & (w > lower))).any())
 
-    def _step_to_minimum(self) -> bool:
-        """The step to the minimum of the free block; whether it could be taken in full."""
-        a = self.active
-        if a == 0:
-            return True
-        w, q, linear, bend, lower, upper, _ = self._state[:, :a]
-        pull = q - linear * np.sign(w) - bend * w
-        step = self._block.solve(self._G, self._order, self.size, bend, pull)
-        if step is None:  # dependent columns: only sweeps can go on
-            start = w.copy()
-            descend(self._G, self._state, a, 20, 0.0)
-            self.sweeps += 20
-            self._settle(start)
-            return bool(np.abs(start - self._state[_W, :a]).max() <= 1e-12 * np.abs(start).max())
-        start = w.copy()
-        # A coefficient rests where it would change sign or pass a bound.
-        above = np.where(w < 0, np.minimum(upper, 0), upper)
-        below = np.where(w > 0, np.maximum(lower, 0), lower)
-        ahead = w + step
-        is_inside = bool(((ahead >= below) & (ahead <= above)).all())
-        if is_inside:
+    def _step_to_minimum(self) -> None:
+        """Go to the minimum over the free coordinates, of which some may come to rest on the way.
+
+        Each round but the last leaves fewer of them free.
+        """
+        last = math.inf
+        while self.active:
+            a = self.active
+            w, q, linear, bend, _, _, _ = self._state[:, :a]
+            pull = q - linear * np.sign(w) - bend * w
+            step = self._block.solve(self._G, self._order, self.size, bend, pull)
+            if step is None:
+                self._drop_dependent()
+                continue
+            below, above = self._room()
+            start, ahead = w.copy(), w + step
+            if ((ahead < below) | (ahead > above)).any():
+                self._search(step, pull, below, above)
+                self._settle(start)
+                last = math.inf
+                continue
             w[:] = ahead
-            q -= pull - bend * step
-        else:
-            self._search(step, pull, below, above)
+            q -= self._G[:a, :a] @ step
+            self._settle(start)
+            # What rounding left of the pull is worth another step as long as that helps.
+            left = float(np.abs(q - linear * np.sign(w) - bend * w).max())
+            if left <= _SLACK * float(np.abs(linear).min()):
+                return
+            if left > 0.1 * last:
+                if self._block.is_fresh:
+                    return
+                self._block.forget()
+            last = left
+
+    def _room(self) -> tuple[Array, Array]:
+        """How far the free coefficients may go until they change sign or pass a bound."""
+        w, _, _, _, lower, upper, _ = self._state[:, : self.active]
+        below = np.where(w > 0, np.maximum(lower, 0), lower)
+        return below, np.where(w < 0, np.minimum(upper, 0), upper)
+
+    def _drop_dependent(self) -> None:
+        """Of dependent columns one can go: move along the dependence until a coefficient rests.
+
+        The fit does not change on the way, and the penalty is linear there. Where it is flat, the
+        last column of the design that takes part moves towards zero.
+        """
+        a = self.active
+        w, q, linear = self._state[_W, :a], self._state[_Q, :a], self._state[_LINEAR, :a]
+        z = self._block.dependence
+        z = np.where(np.abs(z) <= 1e-9 * np.abs(z).max(), 0.0, z)
+        start, moving = w.copy(), np.flatnonzero(z)
+        slope = float((linear * np.sign(w)) @ z)
+        if abs(slope) <= 1e-9 * float(linear @ np.abs(z)):
+            last = moving[np.argmax(self._order[moving])]
+            slope = w[last] * z[last]
+        z = -z if slope > 0 else z
+        below, above = self._room()
+        edge = np.where(z > 0, above, below)[moving]
+        reach = (edge - w[moving]) / z[moving]
+        t = float(reach.min())
+        if not np.isfinite(t):  # nothing in the way: the penalty does not see these columns
+            t, edge = 0.0, w[moving]
+            reach = np.where(np.arange(len(moving)) == len(moving) - 1, 0.0, np.inf)
+            edge[-1] = 0.0
+        w += t * z
+        w[moving[reach <= t]] = edge[reach <= t]
+        q -= self._G[:a, :a] @ (w - start)
         self._settle(start)
-        return is_inside
 
     def _search(self, step: Array, pull: Array, below: Array, above: Array) -> None:
-        """Move along the step as far as it lowers the objective, stopping at zeros and bounds."""
+        """Move along the step as far as it lowers the objective; some coefficient comes to rest.
+
+        All that are in the way stop where they rest, if that pays; else the first of them does.
+        """
         a = self.active
         w, q, bend = self._state[_W, :a], self._state[_Q, :a], self._state[_BEND, :a]
         slope = float(pull @ step)
-        for t in _STEPS:
+        edge = np.where(step > 0, above, below)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = np.where(step != 0, (edge - w) / step, np.inf)
+        first = float(reach.min())
+        for t in (t for t in _STEPS if t > first):
             move = np.clip(w + t * step, below, above) - w
             image = self._G[:a, :a] @ move
             # No sign changes, so that the objective is quadratic on the way.
@@ -217,3 +265,7 @@ class RestrictedGram:
                 w += move
                 q -= image
                 return
+        start = w.copy()
+        w += first * step
+        w[reach <= first] = edge[reach <= first]
+        q -= self._G[:a, :a] @ (w - start)
