@@ -106,7 +106,8 @@ def solve_from_moments(
     groups: list[_Group] = []
     notes: list[str] = []
     rank, narrowest = d, None
-    for strength, targets in same_strength_groups(curvature_matrix(problem)):
+    curvature = curvature_matrix(problem)
+    for strength, targets in same_strength_groups(curvature):
         factor = factor_normal_equations(about, strength)
         if factor is None or factor.coercivity < _PROVEN_ENOUGH:
             if isinstance(problem, Problem):
@@ -119,7 +120,8 @@ def solve_from_moments(
                 rank, narrowest = factor.basis.shape[1], factor.space
         part = problem if len(targets) == k else part_of(problem, targets, strength)
         some = about if len(targets) == k else about.targets(targets)
-        W, b, evidence, note = _solve_group(part, some, factor)
+        bend = curvature if len(targets) == k else curvature[:, targets]
+        W, b, evidence, note = _solve_group(part, some, factor, bend)
         square = None
         if isinstance(evidence, Evidence):
             bending = part.penalty.value_per_target(W)
@@ -234,7 +236,7 @@ class PendingProof:
 
 
 def _solve_group(
-    problem: Problem | MomentsProblem, moments: Moments, factor: NormalFactor
+    problem: Problem | MomentsProblem, moments: Moments, factor: NormalFactor, curvature: Array
 ) -> tuple[Array, Array, Evidence | PendingProof, list[str]]:
     """Coefficients, intercepts and evidence for targets of equal strength."""
     W = factor.solve(moments.cross)
@@ -242,7 +244,6 @@ def _solve_group(
     notes = [f"condition number at most {factor.condition:.2g} (columns of equal norm)"]
     square = None
     if isinstance(problem, Problem):
-        curvature = curvature_matrix(problem)
         if problem.design.nonzeros * problem.n_targets <= _ALWAYS_REFINE and can_refine(problem):
             defect = 1.5 * (1.0 - factor.coercivity)
             refined = refine(problem, W, b, factor.basis, moments.x_mean, curvature, defect=defect)
