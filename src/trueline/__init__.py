@@ -16,11 +16,16 @@ _HOMES = {
     "Certificate": "trueline.certificates",
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
+    "GroupLasso": "trueline.estimators.group_lasso",
     "L0Regression": "trueline.estimators.best_subset",
     "Lasso": "trueline.estimators.elastic_net",
     "LassoCV": "trueline.estimators.elastic_net_cv",
     "LinearRegression": "trueline.estimators",
     "LinearRegressor": "trueline.estimators",
+    "MultiTaskElasticNet": "trueline.estimators.multi_task",
+    "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
+    "MultiTaskLasso": "trueline.estimators.multi_task",
+    "MultiTaskLassoCV": "trueline.estimators.multi_task_cv",
     "PolynomialRegression": "trueline.estimators",
     "RegularizationPath": "trueline.estimators.paths",
     "Ridge": "trueline.estimators",
@@ -39,11 +44,16 @@ __all__ = [
     "Certificate",
     "ElasticNet",
     "ElasticNetCV",
+    "GroupLasso",
     "L0Regression",
     "Lasso",
     "LassoCV",
     "LinearRegression",
     "LinearRegressor",
+    "MultiTaskElasticNet",
+    "MultiTaskElasticNetCV",
+    "MultiTaskLasso",
+    "MultiTaskLassoCV",
     "PolynomialRegression",
     "RegularizationPath",
     "Ridge",
@@ -70,6 +80,9 @@ if TYPE_CHECKING:
     from trueline.estimators.best_subset import BestSubset, L0Regression
     from trueline.estimators.elastic_net import ElasticNet, Lasso
     from trueline.estimators.elastic_net_cv import ElasticNetCV, LassoCV
+    from trueline.estimators.group_lasso import GroupLasso
+    from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
+    from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
     from trueline.estimators.paths import (
         RegularizationPath,
         enet_path,

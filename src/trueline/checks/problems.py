@@ -23,7 +23,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from trueline.design import as_design
 from trueline.losses import Huber, Loss, Squared
-from trueline.penalties import L1, L2, ElasticNet, NonNegative, NoPenalty, Penalty
+from trueline.penalties import (
+    L1,
+    L2,
+    ElasticNet,
+    Group,
+    MultiTask,
+    NonNegative,
+    NoPenalty,
+    Penalty,
+)
 from trueline.problem import Problem
 
 __all__ = ["KnownProblem", "known_problems", "plant"]
@@ -273,6 +282,31 @@ def _penalised_problems(loss: type[Loss]) -> list[KnownProblem]:
         known("nonnegative L2", NonNegative(L2(4.0)), up, 4 * up + bound),
         known("nonnegative L1", NonNegative(L1(2.0)), up, 2 * np.sign(up) + bound),
         known("nonnegative elastic net", NonNegative(mixed), up, np.sign(up) + up + bound),
+        *(_block_problems(known) if loss is Squared else _block_problems(known)[:1]),
+    ]
+
+
+def _block_problems(known: Callable[..., KnownProblem]) -> list[KnownProblem]:
+    """Norms of blocks in which one coefficient stands alone: they and their slopes are exact."""
+    labels, weights = np.array([0, 1, 0]), np.array([2.0, 0.5])
+    one = np.array([[1.5], [0.0], [0.0]])
+    pull = np.array([[4.0], [0.75], [0.0]])  # of norm 2 x 2, and within 2 x 0.5
+    group = Group(2.0, labels, weights)
+    ridged = Group(2.0, labels, weights, l2=2.0)
+    two = np.array([[1.5, 0.0], [0.0, -2.0], [0.0, 0.0]])
+    unit = np.array([[1.0, 0.0], [0.0, -1.0], [0.0, 0.5]])
+    return [
+        known("groups", group, one, pull),
+        known("groups, weighted", group, one, pull, weights=_WEIGHTS),
+        known("groups, no intercept", group, one, pull, intercept=None),
+        known("groups, sparse", group, one, pull, wrap=sp.csr_array),
+        known("groups, all coefficients zero", group, 0 * one, 0.5 * pull),
+        known("groups, two targets", group, np.hstack([one, -one]), np.hstack([pull, -pull])),
+        known("groups and L2", ridged, one, pull + 2 * one),
+        known("coupled targets", MultiTask(2.0), two, 2 * unit),
+        known("coupled targets, weighted", MultiTask(2.0), two, 2 * unit, weights=_WEIGHTS),
+        known("coupled targets, sparse", MultiTask(2.0), two, 2 * unit, wrap=sp.csc_array),
+        known("coupled targets and L2", MultiTask(4.0, 0.5), two, 2 * unit + 2 * two),
     ]
 
 

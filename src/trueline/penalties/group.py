@@ -123,27 +123,25 @@ class BlockNorms(Penalty):
             1.0 + step * self.curvature
         )
 
-    def _outer_norms(self, V: Array, margin: float) -> tuple[Array, Array]:
-        """Directions, and norms that are no smaller than the exact ones."""
-        unit, norm = self._norms(np.asarray(V, dtype=np.float64))
-        with np.errstate(over="ignore"):
-            return unit, norm * (1.0 + margin * (self._sizes(V.shape) + 4.0) * _EPS)
-
     def conjugate_per_target(self, V: Array) -> Array:
-        unit, norm = self._outer_norms(V, 1.0)
+        V = np.asarray(V, dtype=np.float64)
+        unit, norm = self._norms(V)
         linear = self._linear(V.shape)
         beyond = norm > linear
         excess = np.subtract(norm, linear, out=np.zeros(V.shape), where=beyond)
         with np.errstate(divide="ignore", over="ignore"):
-            terms = np.where(beyond, excess * (0.5 * np.divide(excess, self.curvature)), 0.0)
+            reach = np.divide(excess, self.curvature, out=np.zeros(V.shape), where=beyond)
+            terms = excess * (0.5 * reach)
         # A block's term is shared by its entries as their squares are.
         shares = np.multiply(terms, unit * unit, out=np.zeros(V.shape), where=unit != 0)
         return self._over_targets(shares)
 
     def dual_scale(self, V: Array) -> Array:
-        # Twice inside: the norm of the scaled V rounds differently.
-        norm = self._outer_norms(V, 4.0)[1]
-        linear = self._linear(V.shape)
+        V = np.asarray(V, dtype=np.float64)
+        norm, linear = self._norms(V)[1], self._linear(V.shape)
+        with np.errstate(over="ignore"):
+            # Inside by what the norm may round by, here and again when it is taken of t V.
+            norm = norm * (1.0 + 2.0 * (self._sizes(V.shape) + 4.0) * _EPS)
         bounded = (norm > linear) & (self.curvature == 0)
         room = np.divide(linear, norm, out=np.ones(V.shape), where=bounded)
         return self._least(room)

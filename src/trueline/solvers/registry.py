@@ -7,6 +7,7 @@ from trueline.losses import LOSSES, Loss
 from trueline.penalties import PENALTIES, NonNegative, Penalty
 from trueline.solvers.active_set import ActiveSet
 from trueline.solvers.base import Solver
+from trueline.solvers.block_descent import BlockDescent
 from trueline.solvers.cholesky import Cholesky
 from trueline.solvers.conjugate_gradient import ConjugateGradient
 from trueline.solvers.coordinate.solver import CoordinateDescent, GramDescent
@@ -31,6 +32,7 @@ SOLVERS: dict[str, Solver] = {
         ActiveSet(),
         GramDescent(),
         CoordinateDescent(),
+        BlockDescent(),
         ProximalGradient(),
         GradientDescent(),
         StochasticGradient(),
@@ -65,6 +67,7 @@ _PENALTY_WORDS = {
     "conjugate": "a penalty with a conjugate",
     "coordinates": "a penalty made of absolute values, squares and bounds",
     "nonnegative": "nonnegative coefficients (positive=True)",
+    "blocks": "a penalty made of norms of blocks",
 }
 
 

@@ -1,0 +1,339 @@
+"""The lasso and the elastic net with targets that choose their columns together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral, Number
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.design import as_design
+from trueline.estimators.callbacks import fit_with_callbacks
+from trueline.estimators.elastic_net import ElasticNet
+from trueline.estimators.paths import strengths
+from trueline.losses import Squared
+from trueline.penalties import MultiTask, Penalty
+from trueline.planner import Plan
+from trueline.problem import Problem
+from trueline.selection.multi_task import Mixture, alpha_max, follow_mixture, walk_of
+from trueline.solution import Solution
+from trueline.solvers.base import Options
+from trueline.solvers.blocks.proof import certify_blocks
+from trueline.threads import single_threaded_blas
+
+__all__ = ["CoupledTargets", "MultiTaskElasticNet", "MultiTaskLasso", "multi_task_path"]
+
+Array = NDArray[np.float64]
+
+
+class CoupledTargets:
+    """What the multi-task estimators have in common: two-dimensional targets, one gap."""
+
+    _keeps_single_target = True
+    positive = False
+    precompute = False
+    feature_weights = bounds = None
+
+    def _validated_problem(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool
+    ) -> tuple[Problem, Any, NDArray[Any]]:
+        """As for other estimators; a single target given as a vector is refused."""
+        problem, X, y = super()._validated_problem(  # type: ignore[misc]
+            X, y, sample_weight, reset
+        )
+        if y.ndim == 1:
+            single = type(self).__name__.removeprefix("MultiTask")
+            raise ValueError(f"For mono-task outputs, use {single}")
+        return problem, X, y
+
+    def _store(
+        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
+    ) -> None:
+        # Past the estimators whose targets are fitted one by one, each with its own counter.
+        super(ElasticNet, self)._store(  # type: ignore[misc]
+            problem, plan, solution, dtype, y_ndim
+        )
+
+    def _options(self) -> Options:
+        return replace(super()._options(), tol=self.tol)  # type: ignore[misc,attr-defined]
+
+    def _certify_rounded(
+        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
+    ) -> Certificate:
+        return certify_blocks(problem, W.astype(np.float64), b.astype(np.float64))
+
+    @property
+    def dual_gap_(self) -> float:
+        """The proven gap in units of the objective."""
+        return self._resolved_certificate().gap / self._total_weight  # type: ignore[attr-defined]
+
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """Not known: shrinking rows of coefficients together is no projection."""
+        raise AttributeError(
+            f"{type(self).__name__} has no degrees of freedom in closed form, and with them no "
+            "information criteria; choose the strength by cross-validation (MultiTaskLassoCV, "
+            "MultiTaskElasticNetCV)."
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags
+
+
+class MultiTaskElasticNet(CoupledTargets, ElasticNet):
+    """The elastic net for several targets that share their columns, proven.
+
+    Minimises over W (one row of coefficients W_j per column of X) and b, with S the sum of the
+    weights::
+
+        1/(2 S) sum_i s_i ||y_i - W^T x_i - b||^2
+            + alpha l1_ratio sum_j ||W_j|| + alpha (1 - l1_ratio)/2 ||W||^2
+
+    and certifies S times this objective. A column is used for all targets or for none. The
+    intercepts are not penalised.
+
+    A drop-in for ``sklearn.linear_model.MultiTaskElasticNet``.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength.
+    l1_ratio : float, default=0.5
+        Share of the norms, between 0 (ridge) and 1 (:class:`MultiTaskLasso`).
+    fit_intercept : bool, default=True
+    copy_X : bool, default=True
+        Accepted for compatibility: X is never modified.
+    max_iter : int, default=1000
+        Limit on the readings of the data.
+    tol : float, default=1e-4
+        The gap to prove, relative to half the squared norm of the (centred) targets. It is usually
+        far smaller: the last steps are Newton's.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+    random_state : int, RandomState or None
+    selection : {"cyclic", "random"}, default="cyclic"
+        Both accepted for compatibility: the order of the coordinates does not change the answer.
+
+    Attributes
+    ----------
+    coef_ : array of shape (k, d)
+    sparse_coef_ : sparse array of shape (k, d)
+    intercept_ : array of shape (k,)
+    dual_gap_ : float
+        The proven gap, in units of the objective above.
+    certificate_ : Certificate
+    n_iter_ : int
+        Readings of the data.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import MultiTaskElasticNet
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
+    >>> model = MultiTaskElasticNet(alpha=0.1).fit(X, X)
+    >>> model.coef_.round(4)
+    array([[0.4566, 0.4566],
+           [0.4566, 0.4566]])
+    >>> bool(model.verify(X, X))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        name: rule
+        for name, rule in ElasticNet._parameter_constraints.items()
+        if name not in ("precompute", "positive", "feature_weights", "bounds")
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        l1_ratio: float = 0.5,
+        fit_intercept: bool = True,
+        copy_X: bool = True,
+        max_iter: int | None = 1000,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.copy_X = copy_X
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.selection = selection
+
+    def _scaled_penalty(self, total_weight: float, n_features: int) -> Penalty:
+        return MultiTask(float(self.alpha) * total_weight, float(self.l1_ratio))
+
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows to learn from; sparse data stay sparse.
+        y : array-like of shape (n, k)
+        sample_weight : float or array-like of shape (n,), optional
+            Only their ratios matter: the objective divides by their sum. A single number changes
+            nothing.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        weights = None if isinstance(sample_weight, Number) else sample_weight
+        problem, X, y = self._validated_problem(X, y, weights, reset=True)
+        self._solve_and_store(problem, X, y, weights)
+        return self
+
+
+class MultiTaskLasso(MultiTaskElasticNet):
+    """The lasso for several targets that share their columns, proven.
+
+    Minimises over W (one row of coefficients W_j per column of X) and b, with S the sum of the
+    weights::
+
+        1/(2 S) sum_i s_i ||y_i - W^T x_i - b||^2 + alpha sum_j ||W_j||
+
+    and certifies S times this objective. A column is used for all targets or for none. The
+    intercepts are not penalised.
+
+    A drop-in for ``sklearn.linear_model.MultiTaskLasso``.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength.
+    fit_intercept : bool, default=True
+    copy_X : bool, default=True
+        Accepted for compatibility: X is never modified.
+    max_iter : int, default=1000
+        Limit on the readings of the data.
+    tol : float, default=1e-4
+        The gap to prove, relative to half the squared norm of the (centred) targets. It is usually
+        far smaller: the last steps are Newton's.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+    random_state : int, RandomState or None
+    selection : {"cyclic", "random"}, default="cyclic"
+        Both accepted for compatibility: the order of the coordinates does not change the answer.
+
+    Attributes
+    ----------
+    coef_ : array of shape (k, d)
+    sparse_coef_ : sparse array of shape (k, d)
+    intercept_ : array of shape (k,)
+    dual_gap_ : float
+    certificate_ : Certificate
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import MultiTaskLasso
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> Y = X[:, [1, 4]] @ np.array([[1.0, -2.0], [3.0, 0.5]]) + 0.1 * rng.standard_normal((50, 2))
+    >>> model = MultiTaskLasso(alpha=0.3).fit(X, Y)
+    >>> model.coef_.any(axis=0).nonzero()[0]
+    array([1, 4])
+    >>> bool(model.verify(X, Y))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        name: rule
+        for name, rule in MultiTaskElasticNet._parameter_constraints.items()
+        if name != "l1_ratio"
+    }
+
+    l1_ratio = 1.0
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        copy_X: bool = True,
+        max_iter: int | None = 1000,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        random_state: Any = None,
+        selection: str = "cyclic",
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.copy_X = copy_X
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.selection = selection
+
+
+def multi_task_path(
+    X: Any,
+    Y: NDArray[Any],
+    l1_ratio: float,
+    alphas: Any,
+    eps: float,
+    coef_init: Any,
+    tol: float,
+    weights: Array | None,
+    return_n_iter: bool,
+) -> Any:
+    """The path of :class:`MultiTaskElasticNet` without an intercept, as ``enet_path`` returns it.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    Y : array of shape (n, k)
+    l1_ratio : float
+    alphas : int or array-like
+        The number of strengths, or the strengths.
+    eps : float
+        Smallest over largest strength, if their number is given.
+    coef_init : array-like of shape (k, d), optional
+    tol : float
+    weights : array of shape (n,), optional
+    return_n_iter : bool
+
+    Returns
+    -------
+    alphas : array of shape (m,)
+    coefs : array of shape (k, d, m)
+    dual_gaps : array of shape (m,)
+    n_iters : list of int
+        If ``return_n_iter``.
+    """
+    penalty, target = MultiTask(1.0, float(l1_ratio)), Y.astype(np.float64)
+    problem = Problem(as_design(X), target, Squared(), penalty, False, weights)
+    total = problem.total_weight
+    with single_threaded_blas():
+        walk = walk_of(problem)
+        top = alpha_max(walk, l1_ratio, total) if isinstance(alphas, Integral) else 0.0
+        if coef_init is not None:
+            walk.start_at(np.array(coef_init, dtype=np.float64))
+        grid = strengths(alphas, top, eps)
+        points = list(follow_mixture(walk, Mixture(grid, float(l1_ratio), tol), total))
+    coefs = np.stack([point.coef for point in points], axis=-1).astype(X.dtype, copy=False)
+    gaps = np.array([point.gap for point in points]) / total
+    answer = (grid, coefs, gaps)
+    return (*answer, [point.steps for point in points]) if return_n_iter else answer

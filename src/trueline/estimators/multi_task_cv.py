@@ -1,0 +1,293 @@
+"""The multi-task lasso and elastic net with the strength chosen by cross-validation."""
+
+from __future__ import annotations
+
+from numbers import Integral, Number, Real
+from typing import Any, ClassVar, Self
+
+from sklearn.utils import assert_all_finite, check_scalar
+from sklearn.utils.metadata_routing import _raise_for_params
+
+from trueline.estimators.callbacks import fit_with_callbacks
+from trueline.estimators.elastic_net_cv import ElasticNetCV
+from trueline.estimators.multi_task import CoupledTargets, MultiTaskElasticNet
+from trueline.estimators.paths import lasso_path, strengths
+from trueline.problem import Problem
+from trueline.selection.multi_task import Mixture, alpha_max, fold_errors, walk_of
+from trueline.threads import single_threaded_blas
+
+__all__ = ["MultiTaskElasticNetCV", "MultiTaskLassoCV"]
+
+
+class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
+    """The multi-task elastic net with strength and mixture chosen by cross-validation.
+
+    For every strength of a grid (and every ``l1_ratio`` given) the objective of
+    :class:`MultiTaskElasticNet`::
+
+        1/(2 S) sum_i s_i ||y_i - W^T x_i - b||^2
+            + alpha l1_ratio sum_j ||W_j|| + alpha (1 - l1_ratio)/2 ||W||^2
+
+    is minimised on the training rows of each fold and scored by the mean squared error on its test
+    rows; the best pair is refitted on all rows, with a certificate.
+
+    A drop-in for ``sklearn.linear_model.MultiTaskElasticNetCV``.
+
+    Parameters
+    ----------
+    l1_ratio : float or list of float, default=0.5
+        Mixtures to try, above 0 if the grid is made here.
+    eps : float, default=1e-3
+        Smallest over largest strength of the grid.
+    alphas : int or array-like, default=100
+        The number of strengths, or the strengths.
+    fit_intercept : bool, default=True
+    max_iter : int, default=1000
+        Limit on the readings of the data in the final fit.
+    tol : float, default=1e-4
+        As in :class:`MultiTaskElasticNet`.
+    cv : int, splitter, iterable or None
+        None means five folds.
+    copy_X : bool, default=True
+        Accepted for compatibility: X is never modified.
+    verbose : bool or int, default=0
+        Accepted for compatibility.
+    n_jobs : int, optional
+        Accepted for compatibility: threads are used where they help.
+    random_state : int, RandomState or None
+    selection : {"cyclic", "random"}, default="cyclic"
+        Both accepted for compatibility: the order of the coordinates does not change the answer.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength taken, that of the smallest mean error.
+    alpha_1se_ : float
+        The largest strength whose mean error is within one standard error of the smallest.
+    l1_ratio_ : float
+    alphas_ : array of shape (m,) or (number of mixtures, m)
+    mse_path_ : array of shape (m, folds) or (number of mixtures, m, folds)
+    coef_ : array of shape (k, d)
+    intercept_ : array of shape (k,)
+    dual_gap_ : float
+    certificate_ : Certificate
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import MultiTaskElasticNetCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 5))
+    >>> Y = X[:, :2] @ np.array([[1.0, -2.0], [3.0, 0.5]]) + 0.1 * rng.standard_normal((60, 2))
+    >>> model = MultiTaskElasticNetCV(l1_ratio=[0.5, 1.0], alphas=20).fit(X, Y)
+    >>> float(model.l1_ratio_), model.coef_.shape, bool(model.verify(X, Y))
+    (1.0, (2, 5), True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        name: rule
+        for name, rule in ElasticNetCV._parameter_constraints.items()
+        if name not in ("precompute", "positive", "feature_weights", "bounds", "rule")
+    }
+
+    rule = "min"
+
+    def __init__(
+        self,
+        *,
+        l1_ratio: Any = 0.5,
+        eps: float = 1e-3,
+        alphas: Any = 100,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        cv: Any = None,
+        copy_X: bool = True,
+        verbose: Any = 0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        selection: str = "cyclic",
+    ) -> None:
+        self.l1_ratio = l1_ratio
+        self.eps = eps
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.cv = cv
+        self.copy_X = copy_X
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.selection = selection
+
+    def _at(self, alpha: float, l1_ratio: float) -> MultiTaskElasticNet:
+        """The model at one strength and mixture."""
+        return MultiTaskElasticNet(
+            alpha,
+            l1_ratio=l1_ratio,
+            fit_intercept=self.fit_intercept,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Choose the strength and fit.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n, k)
+        sample_weight : float or array-like of shape (n,), optional
+            Used in the fits and in the mean squared errors of the folds.
+        **params
+            For the splitter, if metadata routing is enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        self._begin(params)
+        given = None if isinstance(sample_weight, Number) else sample_weight
+        problem, X, y = self._validated_problem(X, y, given, reset=True)
+        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        splits = self._splits(X, y, given, params)
+        mixtures = self._mixture_grids(problem)
+        self._choose(fold_errors(problem, splits, mixtures), mixtures)  # type: ignore[arg-type]
+        problem = self._problem(X, problem.target, problem.weights)
+        self._solve_and_store(problem, X, y, given)
+        return self
+
+    def _begin(self, params: dict[str, Any]) -> None:
+        """Check parameters and forget an earlier choice."""
+        _raise_for_params(params, self, "fit")
+        self._check_parameters()
+        for name in ("alpha_", "l1_ratio_"):
+            self.__dict__.pop(name, None)
+
+    def _mixture_grids(self, problem: Problem) -> list[Mixture]:
+        """The strengths to try, for each mixture."""
+        top = 0.0
+        if isinstance(self.alphas, Integral):
+            if 0 in self._mixtures():
+                raise ValueError(
+                    "Automatic alpha grid generation is not supported for l1_ratio=0: no strength "
+                    "makes all coefficients zero. Give the alphas themselves."
+                )
+            with single_threaded_blas():
+                top = alpha_max(walk_of(problem), 1.0, problem.total_weight)
+        else:
+            for i, alpha in enumerate(self.alphas):
+                check_scalar(alpha, f"alphas[{i}]", Real, min_val=0.0, include_boundaries="left")
+        return [
+            Mixture(strengths(self.alphas, top / (ratio or 1.0), self.eps), ratio, self.tol)
+            for ratio in self._mixtures()
+        ]
+
+
+class MultiTaskLassoCV(MultiTaskElasticNetCV):
+    """The multi-task lasso with the strength chosen by cross-validation.
+
+    For every strength of a grid the objective of :class:`MultiTaskLasso`::
+
+        1/(2 S) sum_i s_i ||y_i - W^T x_i - b||^2 + alpha sum_j ||W_j||
+
+    is minimised on the training rows of each fold and scored by the mean squared error on its test
+    rows; the best one is refitted on all rows, with a certificate.
+
+    A drop-in for ``sklearn.linear_model.MultiTaskLassoCV``.
+
+    Parameters
+    ----------
+    eps : float, default=1e-3
+        Smallest over largest strength of the grid.
+    alphas : int or array-like, default=100
+        The number of strengths, or the strengths.
+    fit_intercept : bool, default=True
+    max_iter : int, default=1000
+        Limit on the readings of the data in the final fit.
+    tol : float, default=1e-4
+        As in :class:`MultiTaskLasso`.
+    copy_X : bool, default=True
+        Accepted for compatibility: X is never modified.
+    cv : int, splitter, iterable or None
+        None means five folds.
+    verbose : bool or int, default=False
+        Accepted for compatibility.
+    n_jobs : int, optional
+        Accepted for compatibility: threads are used where they help.
+    random_state : int, RandomState or None
+    selection : {"cyclic", "random"}, default="cyclic"
+        Both accepted for compatibility: the order of the coordinates does not change the answer.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength taken, that of the smallest mean error.
+    alpha_1se_ : float
+        The largest strength whose mean error is within one standard error of the smallest.
+    alphas_ : array of shape (m,)
+    mse_path_ : array of shape (m, folds)
+    coef_ : array of shape (k, d)
+    intercept_ : array of shape (k,)
+    dual_gap_ : float
+    certificate_ : Certificate
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import MultiTaskLassoCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 5))
+    >>> Y = X[:, :2] @ np.array([[1.0, -2.0], [3.0, 0.5]]) + 0.1 * rng.standard_normal((60, 2))
+    >>> model = MultiTaskLassoCV(alphas=20).fit(X, Y)
+    >>> model.coef_.shape, model.mse_path_.shape, bool(model.verify(X, Y))
+    ((2, 5), (20, 5), True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        name: rule
+        for name, rule in MultiTaskElasticNetCV._parameter_constraints.items()
+        if name != "l1_ratio"
+    }
+
+    path = staticmethod(lasso_path)
+    l1_ratio = 1.0
+
+    def __init__(
+        self,
+        *,
+        eps: float = 1e-3,
+        alphas: Any = 100,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        copy_X: bool = True,
+        cv: Any = None,
+        verbose: Any = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        selection: str = "cyclic",
+    ) -> None:
+        self.eps = eps
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.copy_X = copy_X
+        self.cv = cv
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.selection = selection
+
+    def _choose(self, errors: Any, grids: Any) -> None:
+        super()._choose(errors, grids)
+        del self.l1_ratio_

@@ -1,0 +1,177 @@
+r"""Block coordinate descent for penalties made of norms of blocks, with squared loss.
+
+    minimise  1/2 sum_i s_i ||y_i - W^T x_i - b||^2 + sum_b l_b ||W_b|| + a/2 ||W||^2
+
+A block is a group of coefficients of one target, or the coefficients of one column for all targets.
+The work is done in :mod:`trueline.solvers.blocks`: working sets of blocks, exact block steps on
+their Gram matrix, Newton steps on the blocks that are not zero. Moments of the data stand for the
+rows where these are many. Targets that are not coupled are fitted one by one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.moments import Moments
+from trueline.penalties.group import BlockNorms
+from trueline.problem import Problem
+from trueline.solution import Solution
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.blocks.proof import certify_blocks
+from trueline.solvers.blocks.source import MomentsTargets, RowsTargets, TargetsSource
+from trueline.solvers.blocks.walk import BlockWalk
+from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
+from trueline.solvers.iterative import target_gap
+from trueline.solvers.loop import Iteration, Monitor, Progress, run
+
+__all__ = ["BlockDescent", "prefers_moments", "walks_for"]
+
+Array = NDArray[np.float64]
+
+_MAX_ITER = 1000
+# The Gram matrix of all columns is worth its price if the rows are many times read otherwise.
+_COLUMNS_PER_TARGET = 200
+_SPARSE_COLUMNS = 500
+# Readings of the data that a fit from the rows usually takes, the proof included.
+_READINGS = 10.0
+# Proofs that rounding keeps above the tolerance, before giving up.
+_FAILURES = 3
+
+
+def prefers_moments(n: int, d: int, k: int, is_sparse: bool) -> bool:
+    """Whether the Gram matrix of all columns is cheaper than reading the rows again and again."""
+    limit = _SPARSE_COLUMNS if is_sparse else _COLUMNS_PER_TARGET * k
+    return n >= 2 * d and d <= limit
+
+
+def walks_for(problem: Problem, moments: Moments | None) -> list[BlockWalk]:
+    """One walk for all targets if they are coupled, else one for each.
+
+    ``moments`` are centred if there is an intercept; None means that the rows are read.
+    """
+    penalty = problem.penalty
+    assert isinstance(penalty, BlockNorms)
+    k = problem.n_targets
+    is_coupled = "coupled" in penalty.capabilities
+    parts = [slice(0, k)] if is_coupled else [slice(t, t + 1) for t in range(k)]
+    labels = penalty.labels(problem.n_features)
+
+    def source(targets: slice) -> TargetsSource:
+        if moments is None:
+            return RowsTargets(problem, targets)
+        return MomentsTargets(moments, targets)
+
+    return [BlockWalk(source(targets), labels) for targets in parts]
+
+
+class BlockDescent(Solver):
+    """Working sets of blocks, exact block steps and Newton steps."""
+
+    name = "block_descent"
+    title = "block coordinate descent on working sets"
+    needs_loss = frozenset({"quadratic"})
+    needs_penalty = frozenset({"blocks"})
+    is_direct = False
+
+    def cost(self, facts: Facts) -> Cost:
+        n, d, k = facts.n, facts.d, facts.k
+        active = float(min(n, d)) / 2
+        work = 50.0 * active * active * k
+        readings = 4.0 if prefers_moments(n, d, k, facts.is_sparse) else _READINGS
+        flops = work + 4.0 * readings * facts.nonzeros * k
+        seconds = CALL + work / 2e9 + readings * iteration_seconds(facts)
+        memory = 8.0 * (2 * n * k + active * (n + 2 * active))
+        if prefers_moments(n, d, k, facts.is_sparse):
+            flops += float(n) * d * (d + k)
+            seconds += gram_seconds(facts)
+            memory += 16.0 * d * d
+        return Cost(flops, readings, memory, seconds)
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        n, d = problem.design.shape
+        moments = None
+        if prefers_moments(n, d, problem.n_targets, problem.design.is_sparse):
+            moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+            moments = moments if problem.fit_intercept else moments.about_zero()
+        target = target_gap(problem, options.tol)
+        iteration = _Iteration(problem, moments, target, options.start)
+        status, n_iter, _ = run(
+            iteration, monitor, max_iter=options.max_iter or _MAX_ITER, target_gap=target
+        )
+        columns = sum(walk.restricted.size for walk in iteration.walks)
+        sweeps = sum(walk.restricted.sweeps for walk in iteration.walks)
+        return Solution(
+            iteration.coef,
+            iteration.intercept,
+            status,
+            self.name,
+            n_iter=max(n_iter, 1),
+            proof=iteration.certificate(),
+            trace=monitor.trace,
+            notes=[
+                f"{'moments' if moments is not None else 'rows'}; {columns} of "
+                f"{d * len(iteration.walks)} columns in the working set, {sweeps} sweeps"
+            ],
+        )
+
+
+class _Iteration(Iteration):
+    """The walks of all targets; one step is one look at all columns."""
+
+    def __init__(
+        self, problem: Problem, moments: Moments | None, target: float, start: Array | None
+    ) -> None:
+        self.problem = problem
+        self.walks = walks_for(problem, moments)
+        penalty = problem.penalty
+        assert isinstance(penalty, BlockNorms)
+        strengths = penalty.strengths(problem.n_features, problem.n_targets)
+        k = problem.n_targets // len(self.walks)
+        for t, walk in enumerate(self.walks):
+            if start is not None:
+                walk.start_at(np.ascontiguousarray(start[:, t * k : (t + 1) * k].T))
+            walk.set_terms(strengths[:, t], penalty.curvature)
+        self._target, self._aim = target, target
+        self._proof: Certificate | None = None
+        self._failures = 0
+        self._place()
+
+    def _place(self) -> None:
+        W = np.vstack([walk.coef() for walk in self.walks])
+        self.coef = np.ascontiguousarray(W.T)
+        if self.problem.fit_intercept:
+            rows = np.split(W, len(self.walks))
+            pairs = zip(self.walks, rows, strict=True)
+            self.intercept = np.concatenate([walk.intercept(part) for walk, part in pairs])
+        else:
+            self.intercept = np.zeros(len(W))
+
+    def step(self) -> None:
+        share = self._aim / len(self.walks)
+        for walk in self.walks:
+            if walk.gap > share and not walk.is_stuck:
+                walk.step(share)
+        self._proof = None
+        self._place()
+
+    def progress(self) -> Progress:
+        objective = sum(walk.objective for walk in self.walks)
+        gap = sum(walk.gap for walk in self.walks)
+        self.is_stalled = all(walk.is_stuck for walk in self.walks)
+        if gap > self._target and not self.is_stalled:
+            return Progress(objective, gap)
+        # Near enough: now with all rounding, which may ask for a little more.
+        certificate = self.certificate()
+        if certificate.gap > self._target:
+            self._failures += 1
+            self._aim *= 0.1
+            self.is_stalled = self.is_stalled or self._failures >= _FAILURES
+        return Progress(objective, certificate.gap)
+
+    def certificate(self) -> Certificate:
+        """What is proven about the present point."""
+        if self._proof is None:
+            self._proof = certify_blocks(self.problem, self.coef, self.intercept)
+        return self._proof

@@ -1,0 +1,80 @@
+r"""The certificate of a fit with norms of blocks: a dual point, safe from rounding in every entry.
+
+As in :mod:`trueline.certificates.duality`, any u with sum_i s_i u_i = 0 (with an intercept) gives
+
+    P* >= - sum_i s_i l_i*(u_i) - p*(V),     V = -X^T (s u).
+
+V is known up to a rounding of e_j. A norm of a block grows with the magnitude of each of its
+entries, so that p* is largest at abs(V) + e, entry by entry. Coefficients without any penalty cost
+abs(V_j) R_j for abs(w_j) <= R_j.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.duality import DualPoint, dual_value, intercept_radius
+from trueline.certificates.evaluation import Rounding, evaluate, sum_rows
+from trueline.penalties.group import BlockNorms
+from trueline.problem import Problem
+
+__all__ = ["certify_blocks"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+# Unpenalised coefficients this many times larger than the fitted ones are still covered.
+_RADIUS = 1000.0
+
+
+def certify_blocks(problem: Problem, W: Array, b: Array) -> Certificate:
+    """The certificate of a point, for squared loss."""
+    penalty = problem.penalty
+    assert isinstance(penalty, BlockNorms)
+    rounding = Rounding.of(problem).confirmable()
+    at = evaluate(problem, rounding, W, b)
+    u = at.u
+    if problem.fit_intercept:
+        for _ in range(2):  # the second round removes the rounding of the first
+            u = u - sum_rows(problem.weigh(u)) / problem.total_weight
+    size = np.sqrt(sum_rows(problem.weigh(u**2))) * (1 + 1e-6)
+    outer = np.abs(problem.design.rmatvec(problem.weigh(u))) + rounding.products(3 * size)
+    free = penalty.unpenalised(W.shape)
+    t = penalty.dual_scale(np.where(free, 0.0, outer)) * (1 - 8 * _EPS)
+    point = DualPoint(u * t, outer * t, outer * t)
+    radius, reach = intercept_radius(problem, b), _reach(rounding, W, free)
+    lower = dual_value(problem, rounding, point, radius, reach) - _margin(problem, rounding, point)
+    gap = at.objective + at.objective_rounding - lower
+    witness = {"dual": point.u, "radius": radius}
+    if free.any():
+        witness["coefficient_radius"] = reach
+    return Certificate(
+        kind="duality",
+        objective=float(at.objective.sum()),
+        objective_rounding=float(at.objective_rounding.sum()),
+        gap=float(gap.sum()),
+        loss=problem.loss,
+        penalty=penalty,
+        fit_intercept=problem.fit_intercept,
+        coef=W,
+        intercept=b,
+        witness=witness,
+    )
+
+
+def _reach(rounding: Rounding, W: Array, free: NDArray[np.bool_]) -> Array:
+    """Up to which magnitude of unpenalised coefficients the bound is stated; inf for others."""
+    norms = rounding.accuracy.magnitude[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # How far one column alone would move to take up the whole target.
+        alone = np.where(norms > 0, rounding.target_size / norms, 0.0)
+    return np.where(free, _RADIUS * (np.abs(W) + alone), np.inf)
+
+
+def _margin(problem: Problem, rounding: Rounding, point: DualPoint) -> Array:
+    """What the checker's own rounding may take: it adds up the same terms in another way."""
+    terms = np.abs(problem.weigh(problem.loss.conjugate(problem.target, point.u)))
+    products = np.abs(problem.weigh(point.u * problem.target))
+    return rounding.sums * sum_rows(terms + 2 * products)
