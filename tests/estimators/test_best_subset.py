@@ -397,6 +397,44 @@ def test_progress_is_shown_and_callbacks_hear_of_it(capsys):
     assert re.search(r"objective \d", capsys.readouterr().out)
 
 
+def test_the_trace_of_a_search_closes_the_gap():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 30))
+    y = X[:, :6].sum(axis=1) + 4.0 * rng.standard_normal(60)
+    model = BestSubset(k=[6, 7]).fit(X, y)
+    trace = model.trace_
+    assert set(trace["k"]) == {6, 7}
+    for k in (6, 7):
+        gap, value = trace["gap"][trace["k"] == k], trace["objective"][trace["k"] == k]
+        assert (np.diff(gap) <= 1e-9 * value[0]).all()
+        assert (np.diff(value) <= 0).all()
+        assert gap[-1] <= 1e-6 * value[-1]
+
+
+def test_a_callback_can_stop_the_search(monkeypatch):
+    from trueline.estimators import best_subset
+
+    class Stop:
+        def __call__(self, event):
+            assert np.count_nonzero(event.coef) <= 8
+            return True
+
+    original = best_subset._listener
+
+    def listening(statement, monitor, began):
+        monitor.callbacks = [Stop()]
+        return original(statement, monitor, began)
+
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((100, 36))
+    y = X[:, :12].sum(axis=1) + 4.0 * rng.standard_normal(100)
+    monkeypatch.setattr(best_subset, "_listener", listening)
+    with pytest.warns(ConvergenceWarning, match="stopped"):
+        model = BestSubset(k=8).fit(X, y)
+    assert not model.proven_
+    assert model.verify(X, y)
+
+
 # --- errors --------------------------------------------------------------------------------------
 
 

@@ -118,7 +118,8 @@ class _SubsetRegressor(LinearRegressorBase):
                 "The squares of these values overflow or vanish in double precision: multiply the "
                 "columns or the target by a power of ten."
             )
-        with watch(self, Trace()) as monitor, single_threaded_blas():
+        self.trace_ = Trace(enabled=True)
+        with watch(self, self.trace_) as monitor, single_threaded_blas():
             statement = state(problem, max(sizes), alpha)
             answers = self._search(statement, sizes, monitor, began)
             fits = [_fit_on(problem, X, answer.found.support, X.dtype) for answer in answers]
@@ -142,9 +143,9 @@ class _SubsetRegressor(LinearRegressorBase):
         self, statement: Statement, sizes: Sequence[int], monitor: Monitor, began: float
     ) -> list[Answer]:
         limit = monitor.time_limit - (time.perf_counter() - began)
-        heard = _listener(statement, monitor, began) if monitor.callbacks else None
+        hear = _listener(statement, monitor, began)
         return best_subsets(
-            statement.task, sizes, statement.columns, self.min_eigenvalue, limit, heard
+            statement.task, sizes, statement.columns, self.min_eigenvalue, limit, hear
         )
 
     def _keep(
@@ -286,11 +287,14 @@ class BestSubset(_SubsetRegressor):
     k_ : int
         The size that predicts.
     proven_ : bool
-        Whether its search was finished.
+        Whether its search was finished: no support is better, or none that
+        ``certificate_.statement`` speaks of.
     path_ : SubsetPath
         For every size: support, coefficients, objective, lower bound, nodes and criteria.
     certificate_ : Certificate
         How far from the optimum the objective can be at most.
+    trace_ : Trace
+        Nodes, size, objective, gap and seconds as the search went on.
     n_iter_ : int
         Nodes of the branch and bound.
     n_features_in_ : int
@@ -403,11 +407,14 @@ class L0Regression(_SubsetRegressor):
     support_ : array of int
         Indices of the columns with non-zero coefficients.
     proven_ : bool
-        Whether the search was finished.
+        Whether the search was finished: no support is better, or none that
+        ``certificate_.statement`` speaks of.
     path_ : SubsetPath
         The one support, with its objective, lower bound, nodes and criteria.
     certificate_ : Certificate
         How far from the optimum the objective can be at most.
+    trace_ : Trace
+        Nodes, size, objective, gap and seconds as the search went on.
     n_iter_ : int
         Nodes of the branch and bound.
     n_features_in_ : int
@@ -533,24 +540,29 @@ def _noise_variance(statement: Statement, problem: Problem) -> float:
 
 def _listener(
     statement: Statement, monitor: Monitor, began: float
-) -> Callable[[int, float, float, NDArray[np.int64]], bool]:
-    """Hands what the search tells to the callbacks."""
-    d = len(statement.scale)
+) -> Callable[[int, int, float, float, NDArray[np.int64]], bool]:
+    """Writes down what the search tells, and hands it to the callbacks."""
 
-    def hear(nodes: int, value: float, bound: float, support: NDArray[np.int64]) -> bool:
-        W, b = np.zeros((d, 1)), np.zeros(1)
-        gram, cross = statement.task.gram, statement.task.cross
-        if len(support):
-            w = np.linalg.lstsq(gram[np.ix_(support, support)], cross[support], rcond=None)[0]
-            W[support, 0] = w / statement.scale[support]
-            b = statement.moments.y_mean - statement.moments.x_mean @ W
-        seconds = time.perf_counter() - began
-        event = Event(nodes, 0, value, max(value - bound, 0.0), seconds, W, b)
+    def hear(k: int, nodes: int, value: float, bound: float, support: NDArray[np.int64]) -> bool:
+        seconds, gap = time.perf_counter() - began, max(value - bound, 0.0)
+        monitor.trace.record(iteration=nodes, k=k, objective=value, gap=gap, seconds=seconds)
+        if not monitor.callbacks:
+            return False
+        event = Event(nodes, 0, value, gap, seconds, *_coefficients(statement, support))
         # Every callback hears of every event, also when an earlier one asked to stop.
         stop = [callback(event) is True for callback in monitor.callbacks]
         return any(stop)
 
     return hear
+
+
+def _coefficients(statement: Statement, support: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Coefficients and intercept of a support, from the moments."""
+    moments, task = statement.moments, statement.task
+    W = np.zeros((len(statement.scale), 1))
+    block, right = task.gram[np.ix_(support, support)], task.cross[support]
+    W[support, 0] = np.linalg.lstsq(block, right, rcond=None)[0] / statement.scale[support]
+    return W, moments.y_mean - moments.x_mean @ W
 
 
 def _status(answers: list[Answer]) -> str:

@@ -31,7 +31,7 @@ class SubsetPath:
     lower_bound : array of shape (m,)
         No support of so many columns has a smaller objective.
     proven : array of bool of shape (m,)
-        Whether the search was finished.
+        Whether the search was finished: no support is better, of those that were compared.
     nodes : array of int of shape (m,)
         Nodes of the branch and bound.
     delta : array of shape (m,)

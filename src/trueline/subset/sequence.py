@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ __all__ = ["Answer", "best_subsets"]
 
 Array = NDArray[np.float64]
 Support = NDArray[np.int64]
-Watch = Callable[[int, float, float, Support], bool]
+Watch = Callable[[int, int, float, float, Support], bool]
 
 # Random starts of the exchange descents, for each size.
 _STARTS = 40
@@ -48,7 +49,8 @@ def best_subsets(
 ) -> list[Answer]:
     """Search each size; ``delta`` None means that it is found where it is needed.
 
-    Sizes for which no time is left are answered by exchanges.
+    Sizes for which no time is left are answered by exchanges. ``watch`` receives the size, the
+    number of nodes, the best value, the bound and the support; True stops.
     """
     deadline = time.perf_counter() + time_limit
     supports = _first_supports(task, sizes, allowed)
@@ -63,7 +65,9 @@ def best_subsets(
             smaller = answers[max(answers)].found.support
             more = descend(own.gram, own.cross, smaller, k, own.alpha, allowed, own.tie)[0]
             known = max(known, more, key=lambda s: gain_of(task.gram, task.cross, s))
-        found = search(own, allowed, known, -math.inf if interrupted else share, 0.0, watch)
+        until = -math.inf if interrupted else share
+        heard = None if watch is None else partial(watch, k)
+        found = search(own, allowed, known, until, 0.0, heard)
         interrupted = interrupted or found.reason in ("interrupted", "stopped")
         support = independent(own.gram, found.support, len(found.support), DEPENDENT)
         found = replace(found, support=_with_lowest_indices(own, support, allowed))
