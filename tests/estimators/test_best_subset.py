@@ -219,10 +219,19 @@ def test_dependent_columns_are_no_obstacle():
     group = rng.integers(0, 4, 80)
     X = np.column_stack([np.eye(4)[group], rng.standard_normal((80, 4))])
     y = 2.0 * (group == 1) + X[:, 5] + 0.5 * rng.standard_normal(80)
-    path = BestSubset().fit(X, y).path_
-    assert path.proven.all()
     # All four indicators add up to the constant: seven columns say everything.
+    assert BestSubset().fit(X, y).path_.k.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    path = BestSubset(k=range(1, 9)).fit(X, y).path_
+    assert path.proven.all()
     assert [len(support) for support in path.supports] == [1, 2, 3, 4, 5, 6, 7, 7]
+
+
+def test_a_fit_that_leaves_no_row_over_is_not_chosen():
+    X, y = rows((8, 12))
+    assert BestSubset().fit(X, y).path_.k.tolist() == [1, 2, 3, 4, 5, 6]
+    model = BestSubset(k=range(1, 8)).fit(X, y)
+    assert_allclose(model.path_.residual_square[-1], 0, atol=1e-20)
+    assert model.k_ < 7
 
 
 @pytest.mark.parametrize("model", [BestSubset(), BestSubset(k=2), L0Regression()], ids=repr)

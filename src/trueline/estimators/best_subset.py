@@ -31,6 +31,8 @@ from trueline.selection.criteria import CRITERIA, Criterion
 from trueline.solvers.base import Cost, Facts, Options
 from trueline.solvers.loop import Event, Monitor
 from trueline.subset import Answer, Statement, SubsetPath, best_subsets, certify_search, state
+from trueline.subset.elimination import DEPENDENT, gain_of
+from trueline.subset.exchange import independent
 from trueline.threads import single_threaded_blas
 from trueline.trace import Trace
 from trueline.wording import counted
@@ -41,6 +43,8 @@ Array = NDArray[np.float64]
 
 # With k=None, the sizes go up to this.
 _MOST_SIZES = 30
+# A fit that leaves no more than this of the target's square is perfect.
+_NOTHING = 1e-9
 _SOLVER = "branch_and_bound"
 _TITLE = "exchange descents, then branch and bound on perspective relaxations"
 
@@ -60,15 +64,19 @@ class _SubsetRegressor(LinearRegressorBase):
         return bool(self.verbose)
 
     @abstractmethod
-    def _limits(self, problem: Problem) -> tuple[list[int], float]:
-        """The sizes to search, and the price of a column."""
+    def _limits(self, problem: Problem) -> tuple[int, float]:
+        """The largest size to search, and the price of a column."""
 
     @abstractmethod
-    def _choose(self, path: SubsetPath) -> int:
-        """Which row of the path to predict with."""
+    def _sizes(self, statement: Statement) -> list[int]:
+        """The sizes to search."""
 
     @abstractmethod
-    def _formula(self, sizes: list[int]) -> str:
+    def _choose(self, path: SubsetPath, rows: float) -> int:
+        """Which row of the path to predict with; ``rows`` is the sum of the weights."""
+
+    @abstractmethod
+    def _formula(self, largest: int) -> str:
         """What the count of columns adds to the objective, in plain text."""
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
@@ -112,7 +120,7 @@ class _SubsetRegressor(LinearRegressorBase):
         self._validate_params()
         began = time.perf_counter()
         problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
-        sizes, alpha = self._limits(problem)
+        largest, alpha = self._limits(problem)
         if exponents_of(problem) is not None:
             raise ValueError(
                 "The squares of these values overflow or vanish in double precision: multiply the "
@@ -120,14 +128,14 @@ class _SubsetRegressor(LinearRegressorBase):
             )
         self.trace_ = Trace(enabled=True)
         with watch(self, self.trace_) as monitor, single_threaded_blas():
-            statement = state(problem, max(sizes), alpha)
-            answers = self._search(statement, sizes, monitor, began)
+            statement = state(problem, largest, alpha)
+            answers = self._search(statement, self._sizes(statement), monitor, began)
             fits = [_fit_on(problem, X, answer.found.support, X.dtype) for answer in answers]
             self._path = _tabulated(problem, statement, answers, fits)
-            chosen = self._choose(self.path_)
+            chosen = self._choose(self.path_, problem.total_weight)
             W, b = fits[chosen]
             self._keep(problem, statement, answers[chosen], W, b, X.dtype)
-            self._plan = self._planned(problem, sizes)
+            self._plan = self._planned(problem, largest)
         self._solution_facts = {
             "solver": _SOLVER,
             "n_iter": int(sum(answer.found.nodes for answer in answers)),
@@ -219,14 +227,14 @@ class _SubsetRegressor(LinearRegressorBase):
         problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
         return Explanation(self._planned(problem, self._limits(problem)[0]))
 
-    def _planned(self, problem: Problem, sizes: list[int]) -> Plan:
+    def _planned(self, problem: Problem, largest: int) -> Plan:
         n, d = problem.design.shape
         # What is certain: the products of the columns. The search takes what it takes.
         cost = Cost(float(n) * d * d, 1.0, 8.0 * d * d, 1e-10 * n * d * d)
         return Plan(
             chosen=_SOLVER,
             reason=f"{_TITLE}; the estimate is for the Gram matrix alone",
-            objective=f"{problem.formula},  {self._formula(sizes)}",
+            objective=f"{problem.formula},  {self._formula(largest)}",
             facts=Facts.of(problem),
             candidates=(Candidate(_SOLVER, _TITLE, cost, "chosen"),),
         )
@@ -262,11 +270,12 @@ class BestSubset(_SubsetRegressor):
     ----------
     k : int, sequence of int or None, default=None
         Number of columns; several numbers are searched in one call (see ``path_``), None means all
-        from 1 to 30 that the data allow.
+        from 1 to the number of independent columns (less one if these fit any target), but not
+        beyond 30.
     l2 : float, default=0.0
         Strength of the squared penalty.
     criterion : {"aic", "aicc", "bic", "adjusted_r2", "cp"}, default="bic"
-        Which size predicts, if there are several.
+        Which size predicts, if there are several; sizes with as many parameters as rows do not.
     fit_intercept : bool, default=True
         Whether to fit b; it is 0 otherwise.
     time_limit : float or None, default=60.0
@@ -342,12 +351,11 @@ class BestSubset(_SubsetRegressor):
         self.min_eigenvalue = min_eigenvalue
         self.verbose = verbose
 
-    def _limits(self, problem: Problem) -> tuple[list[int], float]:
-        n, d = problem.design.shape
+    def _limits(self, problem: Problem) -> tuple[int, float]:
+        d = problem.n_features
         if self.k is None:
-            most = min(d, max(1, n - 1 - int(self.fit_intercept)), _MOST_SIZES)
-            return list(range(1, most + 1)), 0.0
-        given = [self.k] if isinstance(self.k, Integral) else list(self.k)
+            return min(d, _MOST_SIZES), 0.0
+        given = self._given()
         if not given:
             raise ValueError("k is empty: give at least one number of columns.")
         for size in given:
@@ -358,21 +366,41 @@ class BestSubset(_SubsetRegressor):
                 )
         if len(set(given)) < len(given):
             raise ValueError(f"k has repeated sizes: {self.k!r}.")
-        return [int(size) for size in given], 0.0
+        return max(int(size) for size in given), 0.0
 
-    def _choose(self, path: SubsetPath) -> int:
+    def _given(self) -> list[Any]:
+        return [self.k] if isinstance(self.k, Integral) else list(self.k)
+
+    def _sizes(self, statement: Statement) -> list[int]:
+        if self.k is not None:
+            return [int(size) for size in self._given()]
+        # Beyond the number of independent columns nothing is gained.
+        task, columns = statement.task, np.flatnonzero(statement.columns)
+        apart = independent(task.gram, columns, task.k, DEPENDENT)
+        count = len(apart)
+        if count < len(columns):
+            left = task.constant - gain_of(task.gram, task.cross, apart)
+            # So many columns fit anything: which of them are taken would mean nothing.
+            count -= int(left <= _NOTHING * task.constant)
+        return list(range(1, max(1, count) + 1))
+
+    def _choose(self, path: SubsetPath, rows: float) -> int:
         values = path.criteria[self.criterion]
         cost = -values if self.criterion == "adjusted_r2" else values
-        if np.isnan(cost).all():  # one size, or nothing to compare by
-            chosen = int(np.argmax(path.k))
+        # A fit with as many parameters as rows says nothing, however well it fits.
+        parameters = np.array([len(support) for support in path.supports]) + self.fit_intercept
+        sensible = ~np.isnan(cost) & (parameters < rows)
+        if sensible.any():
+            chosen = int(np.argmin(np.where(sensible, cost, np.inf)))
         else:
-            chosen = int(np.nanargmin(cost))
+            chosen = int(np.argmin(path.k))
         self.k_ = int(path.k[chosen])
         return chosen
 
-    def _formula(self, sizes: list[int]) -> str:
-        said = str(sizes[0]) if len(sizes) == 1 else f"{min(sizes)}, ..., {max(sizes)}"
-        return f"||w||_0 <= k,  k = {said}"
+    def _formula(self, largest: int) -> str:
+        if self.k is None:
+            return f"||w||_0 <= k,  k = 1, ..., {largest}"
+        return f"||w||_0 <= k,  k = {', '.join(str(size) for size in self._given())}"
 
 
 class L0Regression(_SubsetRegressor):
@@ -457,19 +485,22 @@ class L0Regression(_SubsetRegressor):
         self.min_eigenvalue = min_eigenvalue
         self.verbose = verbose
 
-    def _limits(self, problem: Problem) -> tuple[list[int], float]:
+    def _limits(self, problem: Problem) -> tuple[int, float]:
         alpha, d = float(self.alpha), problem.n_features
         if alpha == 0:
-            return [d], 0.0
+            return d, 0.0
         # More columns than this cost more than the fit without any.
         level = np.average(problem.target, axis=0, weights=problem.weights) * self.fit_intercept
         square = float(problem.weigh((problem.target - level) ** 2).sum())
-        return [int(min(d, np.ceil(0.5 * square / alpha)))], alpha
+        return int(min(d, np.ceil(0.5 * square / alpha))), alpha
 
-    def _choose(self, path: SubsetPath) -> int:
+    def _sizes(self, statement: Statement) -> list[int]:
+        return [statement.task.k]
+
+    def _choose(self, path: SubsetPath, rows: float) -> int:
         return 0
 
-    def _formula(self, sizes: list[int]) -> str:
+    def _formula(self, largest: int) -> str:
         return f"+ alpha ||w||_0,  alpha = {float(self.alpha):g}"
 
 
