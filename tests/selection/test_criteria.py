@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 from statsmodels.tools.eval_measures import aicc as statsmodels_aicc
 
-from trueline import LinearRegression, Ridge, RidgeCV
+from trueline import LinearRegression, LinearRegressor, PolynomialRegression, Ridge, RidgeCV
 from trueline.selection.criteria import CRITERIA, Criterion, adjusted_r2, aicc, mallows_cp
 
 NAMES = ["aic", "aicc", "bic"]
@@ -179,3 +179,40 @@ def test_a_criterion_prefers_fewer_errors_and_fewer_parameters(name):
     assert criterion.cost(10.0, 4) < criterion.cost(11.0, 4)
     assert criterion.cost(10.0, 4) < criterion.cost(10.0, 5)
     assert criterion.table(10.0, 4)[name] == criterion.value(10.0, 4)
+
+
+# --- every estimator of squared loss ------------------------------------------------------------
+
+
+def test_polynomials_have_the_criteria_of_their_powers():
+    X, y = data(d=1)
+    powers = np.hstack([X, X**2, X**3])
+    theirs = sm.OLS(y, sm.add_constant(powers)).fit()
+    ours = PolynomialRegression(degree=3).fit(X, y)
+    assert of_model(ours) == pytest.approx(of_statsmodels(theirs), rel=1e-10)
+
+
+@pytest.mark.parametrize("penalty", [None, "l2"])
+def test_the_general_regressor_has_those_of_squared_loss(penalty):
+    X, y = data()
+    ours = LinearRegressor("squared", penalty, alpha=3.0).fit(X, y)
+    same = LinearRegression().fit(X, y) if penalty is None else Ridge(3.0).fit(X, y)
+    assert of_model(ours) == pytest.approx(of_model(same), rel=1e-10)
+
+
+def test_the_lasso_counts_its_nonzero_coefficients():
+    X, y = data()
+    model = LinearRegressor("squared", "l1", alpha=10.0, tol=1e-10).fit(X, y)
+    used = np.count_nonzero(model.coef_)
+    assert 0 < used < 4
+    residual = y - model.predict(X)
+    surprise = 40 * (np.log(2 * np.pi * (residual @ residual) / 40) + 1)
+    assert model.degrees_of_freedom_ == used + 1
+    assert model.aic() == pytest.approx(surprise + 2 * (used + 1), rel=1e-9)
+
+
+def test_other_losses_have_no_gaussian_criteria():
+    X, y = data()
+    model = LinearRegressor("huber", alpha=1.0).fit(X, y)
+    with pytest.raises(AttributeError, match="fitted with loss='huber'"):
+        model.aic()

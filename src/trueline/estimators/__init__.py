@@ -5,5 +5,13 @@ from trueline.estimators.linear_regressor import LinearRegressor
 from trueline.estimators.polynomial import PolynomialRegression
 from trueline.estimators.ridge import Ridge
 from trueline.estimators.ridge_cv import RidgeCV
+from trueline.estimators.stepwise import StepwiseRegression
 
-__all__ = ["LinearRegression", "LinearRegressor", "PolynomialRegression", "Ridge", "RidgeCV"]
+__all__ = [
+    "LinearRegression",
+    "LinearRegressor",
+    "PolynomialRegression",
+    "Ridge",
+    "RidgeCV",
+    "StepwiseRegression",
+]

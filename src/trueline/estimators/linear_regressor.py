@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from trueline.estimators.base import LinearRegressorBase, build_problem
+from trueline.estimators.base import build_problem
+from trueline.estimators.gaussian import GaussianRegressor
 from trueline.losses import LOSSES, Loss, as_loss
 from trueline.penalties import PENALTIES, NonNegative, Penalty, as_penalty
 from trueline.problem import Problem
@@ -22,7 +23,7 @@ __all__ = ["LinearRegressor"]
 Array = NDArray[np.float64]
 
 
-class LinearRegressor(LinearRegressorBase):
+class LinearRegressor(GaussianRegressor):
     """A linear model for any registered loss and penalty.
 
     Minimises over w and b::

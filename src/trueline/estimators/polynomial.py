@@ -12,8 +12,9 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trueline.estimators.base import LinearRegressorBase, build_problem
+from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
+from trueline.estimators.gaussian import GaussianRegressor
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty
 from trueline.planner import make_plan
@@ -46,7 +47,7 @@ def powers_doubled(X: Array, degree: int) -> tuple[Array, Array]:
     return hi, lo
 
 
-class PolynomialRegression(LinearRegressorBase):
+class PolynomialRegression(GaussianRegressor):
     """Least squares on powers of the features, formed in doubled precision.
 
     Minimises over the coefficients::

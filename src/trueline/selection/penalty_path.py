@@ -55,11 +55,7 @@ class Grid:
 
     def terms(self, total_weight: float) -> list[Terms]:
         """The penalties of all strengths for rows of that total weight."""
-        unit = self.unit
-        return [
-            unit._replace(linear=unit.linear * factor, bend=unit.bend * factor)
-            for factor in self.alphas * total_weight
-        ]
+        return [self.unit.scaled(factor, factor) for factor in self.alphas * total_weight]
 
 
 def source_of(problem: Problem, moments: Moments | None = None) -> Source:
@@ -80,9 +76,8 @@ def alpha_max(source: Source, unit: Terms, total_weight: float) -> float:
     free = (unit.linear == 0) & (unit.bend == 0)
     q = source.at(np.zeros((1, 0))).correlation[0]
     if free.any():
-        nothing = unit._replace(
-            lower=np.where(free, unit.lower, 0.0), upper=np.where(free, unit.upper, 0.0)
-        )
+        lower, upper = np.where(free, unit.lower, 0.0), np.where(free, unit.upper, 0.0)
+        nothing = Terms.of(unit.linear, unit.bend, lower, upper)
         walk = PathWalk(source, [nothing], [1.0], [1e-8])
         while not walk.is_done:
             walk.advance()

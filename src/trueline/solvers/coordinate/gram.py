@@ -48,12 +48,38 @@ _SHARE = 1e-2
 
 
 class Terms(NamedTuple):
-    """The penalty sum_j l_j abs(w_j) + a_j/2 w_j^2 and the bounds, one number per column."""
+    """The penalty sum_j l_j abs(w_j) + a_j/2 w_j^2 and the bounds, one number per column.
+
+    ``level`` is set if l is the same positive number everywhere and nothing is bounded: then the
+    largest correlation says what the general formulas would have to look for column by column.
+    """
 
     linear: Array
     bend: Array
     lower: Array
     upper: Array
+    level: float | None = None
+
+    @classmethod
+    def of(cls, linear: Array, bend: Array, lower: Array, upper: Array) -> Terms:
+        """With the level found out."""
+        same = len(linear) > 0 and linear[0] > 0 and bool((linear == linear[0]).all())
+        is_free = same and bool(np.isneginf(lower).all() and np.isposinf(upper).all())
+        return cls(linear, bend, lower, upper, float(linear[0]) if is_free else None)
+
+    def scaled(self, linear: float, bend: float) -> Terms:
+        """Both parts of the penalty multiplied by a number each."""
+        level = None if self.level is None else self.level * linear
+        return self._replace(linear=self.linear * linear, bend=self.bend * bend, level=level)
+
+    def at(self, columns: Integers) -> tuple[Array, Array, Array, Array]:
+        """The four parts of some columns."""
+        return (
+            self.linear[columns],
+            self.bend[columns],
+            self.lower[columns],
+            self.upper[columns],
+        )
 
 
 class RestrictedGram:
@@ -118,8 +144,7 @@ class RestrictedGram:
 
     def set_terms(self, terms: Terms) -> None:
         """The penalty and the bounds, one number per column of the design."""
-        for row, values in zip((_LINEAR, _BEND, _LOWER, _UPPER), terms, strict=True):
-            self._state[row, : self.size] = values[self.columns]
+        self._state[_LINEAR : _UPPER + 1, : self.size] = terms.at(self.columns)
 
     def gap(self) -> float:
         """The duality gap of the restricted problem at the present point."""

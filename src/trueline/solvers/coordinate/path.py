@@ -100,7 +100,7 @@ class PathWalk:
         self._terms, self._positions, self._tolerances = terms, positions, tolerances
         self._restricted = RestrictedGram(source.scale)
         self._entry = np.full(source.n_features, -1)
-        self._ahead, self._sweeps = 1, 0
+        self._ahead, self._sweeps, self._outside = 1, 0, source.n_features
         self._before: Array | None = None  # correlations at the last but one confirmed point
         self._begin(start)
 
@@ -160,6 +160,7 @@ class PathWalk:
         if not len(new):
             return
         restricted = self._restricted
+        self._outside -= len(new)
         block = self.source.gather(new)
         self._entry[new] = np.arange(restricted.size, restricted.size + len(new))
         order = self._entry[np.concatenate([restricted.columns, new])]
@@ -167,15 +168,17 @@ class PathWalk:
 
     def _predicted(self, terms: Terms, first: int, count: int) -> Integers:
         """The columns that will be needed at the last of the next penalties."""
-        outside = self._entry < 0
-        if not outside.any():
+        if self._outside == 0:
             return np.empty(0, dtype=np.intp)
         q, at = self._last, self._positions
         if self._before is not None and first > 1:
             way = (at[first - 1] - at[first + count - 1]) / (at[first - 2] - at[first - 1])
             q = q + (q - self._before) * way
+        if terms.level is not None:
+            near = np.flatnonzero(np.abs(q) >= _NEAR * terms.level)
+            return self._foremost(near[self._entry[near] < 0], np.abs(q))
         with np.errstate(divide="ignore", invalid="ignore"):
-            nearness = np.where(outside, np.abs(q) / terms.linear, 0.0)
+            nearness = np.where(self._entry < 0, np.abs(q) / terms.linear, 0.0)
         nearness[((q > 0) & (terms.upper <= 0)) | ((q < 0) & (terms.lower >= 0))] = 0.0
         return self._foremost(np.flatnonzero(nearness >= _NEAR), nearness)
 
@@ -198,9 +201,15 @@ class PathWalk:
 
     def _missed(self, terms: Terms, tolerance: float) -> Integers:
         """Columns outside of the restricted problem that would move."""
-        q, found = self.correlation, np.empty(self.source.n_features, dtype=np.intp)
+        q, slack = self.correlation, _TOLERATED * tolerance
+        if self._outside == 0:
+            return np.empty(0, dtype=np.intp)
+        if terms.level is not None:
+            pulled = np.flatnonzero(np.abs(q) > (1 + slack) * terms.level)
+            return self._foremost(pulled[self._entry[pulled] < 0], np.abs(q))
+        found = np.empty(self.source.n_features, dtype=np.intp)
         limits = (terms.linear, terms.lower, terms.upper)
-        count = find_missed(q, self._entry < 0, *limits, _TOLERATED * tolerance, found)
+        count = find_missed(q, self._entry < 0, *limits, slack, found)
         return self._foremost(found[:count], np.abs(q) - terms.linear)
 
     def _point(self, row: Array, q: Array, square: float, terms: Terms) -> PathPoint:
@@ -209,10 +218,14 @@ class PathWalk:
         w = row[self._entry[inside]]
         columns = np.sort(inside[w != 0])
         values = row[self._entry[columns]]
-        t = dual_scale(q, *terms)
+        if terms.level is None:
+            t = dual_scale(q, terms.linear, terms.bend, terms.lower, terms.upper)
+        elif terms.bend[0] == 0.0:
+            t = terms.level / max(terms.level, float(np.abs(q).max(initial=0.0)))
+        else:
+            t = 1.0
         # Columns outside rest at zero and are not pulled: their terms vanish.
-        here = (one[inside] for one in terms)
-        gap = 0.5 * (1 - t) ** 2 * square + fenchel_gap(t, q[inside], w, *here)
+        gap = 0.5 * (1 - t) ** 2 * square + fenchel_gap(t, q[inside], w, *terms.at(inside))
         penalty = terms.linear[columns] @ np.abs(values) + 0.5 * terms.bend[columns] @ values**2
         sweeps, self._sweeps = self._restricted.sweeps - self._sweeps, self._restricted.sweeps
         return PathPoint(columns, values, 0.5 * square + float(penalty), float(gap), square, sweeps)

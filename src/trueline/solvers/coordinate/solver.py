@@ -42,7 +42,7 @@ def penalty_terms(penalty: Penalty, n_features: int, n_targets: int, target: int
     shape = (n_features, n_targets)
     parts = (penalty.linear, penalty.curvature, penalty.lower, penalty.upper)
     columns = (np.broadcast_to(np.asarray(part, float), shape)[:, target] for part in parts)
-    return Terms(*(np.ascontiguousarray(column) for column in columns))
+    return Terms.of(*(np.ascontiguousarray(column) for column in columns))
 
 
 class _Descent(Iteration):
@@ -51,7 +51,7 @@ class _Descent(Iteration):
     def __init__(self, source: Source, terms: Terms, tol: float, start: Array | None) -> None:
         self._source, self._terms = source, terms
         taus = [1.0] if start is not None else _approach(source, terms)
-        steps = [terms._replace(linear=terms.linear * tau) for tau in taus]
+        steps = [terms.scaled(tau, 1.0) for tau in taus]
         tolerances = [max(tol, _ON_THE_WAY)] * (len(taus) - 1) + [tol]
         self._walk = PathWalk(source, steps, taus, tolerances, start)
 
