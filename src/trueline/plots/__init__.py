@@ -1,0 +1,45 @@
+"""Pictures of fits: how a solver got there, which columns matter, how well a model predicts.
+
+Each picture is a display in scikit-learn's manner: made from an estimator or from plain numbers,
+drawn by ``plot(ax=None)``, kept in ``ax_`` and ``figure_``. Matplotlib is imported when something
+is drawn (``pip install 'trueline[plot]'``).
+
+===================  ============================================================================
+module               draws
+===================  ============================================================================
+``trace``            objective and gap along the iterations
+``coefficients``     coefficients as bars
+``fit``              predictions against the truth
+``path``             coefficients against the strength of a penalty
+``cv_curve``         errors on held-out rows against the strength
+``subsets``          a criterion against the number of columns
+``steps``            a criterion along the steps of a selection
+``strength``         (the axis of strengths, with numbers of columns on top)
+``style``            (what they share)
+===================  ============================================================================
+"""
+
+from trueline.plots.coefficients import CoefficientDisplay, plot_coefficients
+from trueline.plots.cv_curve import CVCurveDisplay, plot_cv_curve
+from trueline.plots.fit import FitDisplay, plot_fit
+from trueline.plots.path import PathDisplay, plot_path
+from trueline.plots.steps import StepsDisplay, plot_steps
+from trueline.plots.subsets import SubsetDisplay, plot_subsets
+from trueline.plots.trace import TraceDisplay, plot_trace
+
+__all__ = [
+    "CVCurveDisplay",
+    "CoefficientDisplay",
+    "FitDisplay",
+    "PathDisplay",
+    "StepsDisplay",
+    "SubsetDisplay",
+    "TraceDisplay",
+    "plot_coefficients",
+    "plot_cv_curve",
+    "plot_fit",
+    "plot_path",
+    "plot_steps",
+    "plot_subsets",
+    "plot_trace",
+]

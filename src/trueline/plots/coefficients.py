@@ -1,0 +1,145 @@
+"""Which coefficients matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.plots.style import COLOURS, axes, names_of, tidy
+
+__all__ = ["CoefficientDisplay", "plot_coefficients"]
+
+
+@dataclass
+class CoefficientDisplay:
+    """Coefficients as horizontal bars with names, the largest on top.
+
+    Parameters
+    ----------
+    names : sequence of str
+    coef : array of shape (d,)
+    interval : array of shape (d, 2), optional
+        Lower and upper ends, drawn as whiskers.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    bars_ : matplotlib BarContainer
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from trueline.plots import CoefficientDisplay
+    >>> display = CoefficientDisplay(["age", "height"], [0.5, -2.0]).plot()
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['height', 'age']
+    """
+
+    names: Sequence[str]
+    coef: ArrayLike
+    interval: ArrayLike | None = None
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+    bars_: Any = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        d = len(self.names)
+        if np.shape(self.coef) != (d,):
+            raise ValueError(
+                f"{d} names need coefficients of shape ({d},), got {np.shape(self.coef)}."
+            )
+        if self.interval is not None and np.shape(self.interval) != (d, 2):
+            raise ValueError(
+                f"{d} names need intervals of shape ({d}, 2), got {np.shape(self.interval)}."
+            )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        names: Sequence[str] | None = None,
+        target: int = 0,
+        **arguments: Any,
+    ) -> CoefficientDisplay:
+        """Draw the coefficients of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted linear estimator
+        names : sequence of str, optional
+            By default ``feature_names_in_``, else x0, x1, ...
+        target : int, default=0
+            Which target or class, if there are several.
+        **arguments
+            For :meth:`plot`.
+        """
+        check_is_fitted(estimator)
+        coef = np.atleast_2d(estimator.coef_)
+        if not 0 <= target < len(coef):
+            raise ValueError(f"target={target} is not one of the {len(coef)} targets (from 0).")
+        if names is None:
+            names = getattr(estimator, "feature_names_in_", None)
+        return cls(names_of(names, coef.shape[1]), coef[target]).plot(**arguments)
+
+    def plot(
+        self, ax: Any = None, *, top: int | None = 20, sort: bool = True
+    ) -> CoefficientDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        top : int or None, default=20
+            Only so many coefficients, those of largest magnitude; None for all.
+        sort : bool, default=True
+            By magnitude, or in the order given.
+
+        Returns
+        -------
+        self : CoefficientDisplay
+        """
+        coef = np.asarray(self.coef, dtype=float)
+        order = np.argsort(-np.abs(coef), kind="stable")[:top]
+        order = order if sort else np.sort(order)
+        ax = axes(ax, (6.4, 1.2 + 0.28 * max(3, len(order))))
+        place = np.arange(len(order))
+        shown = coef[order]
+        colours = [COLOURS[0] if value >= 0 else COLOURS[1] for value in shown]
+        whiskers = None
+        if self.interval is not None:
+            ends = np.asarray(self.interval, dtype=float)[order]
+            whiskers = np.abs(ends.T - shown)
+        self.bars_ = ax.barh(
+            place, shown, height=0.7, color=colours, xerr=whiskers, ecolor="#333333", capsize=2.5
+        )
+        ax.axvline(0.0, color="black", linewidth=0.8)
+        ax.set_yticks(place, [str(self.names[j]) for j in order])
+        ax.invert_yaxis()
+        left_out = len(coef) - len(order)
+        ax.set_xlabel("coefficient" + (f" ({left_out} smaller ones not shown)" if left_out else ""))
+        tidy(ax)
+        ax.grid(False, axis="y")
+        ax.tick_params(axis="y", length=0)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def plot_coefficients(
+    names: Sequence[str],
+    coef: ArrayLike,
+    ax: Any = None,
+    *,
+    interval: ArrayLike | None = None,
+    top: int | None = 20,
+    sort: bool = True,
+) -> CoefficientDisplay:
+    """Draw coefficients with names; see :class:`CoefficientDisplay`."""
+    return CoefficientDisplay(names, coef, interval).plot(ax, top=top, sort=sort)

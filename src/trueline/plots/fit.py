@@ -1,0 +1,169 @@
+"""How well a model predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.plots.style import COLOURS, Array, axes, tidy
+
+__all__ = ["FitDisplay", "plot_fit"]
+
+# More points than this only make a picture darker and its file larger.
+_MOST_POINTS = 5000
+
+
+@dataclass
+class FitDisplay:
+    """Predictions against the truth; with a single feature, the data and the fitted line.
+
+    Parameters
+    ----------
+    y_true, y_pred : arrays of shape (n,)
+    feature : array of shape (n,), optional
+        Values of the only feature: data and line are drawn over it.
+    name : str, optional
+        Its name.
+    line : tuple of two arrays, optional
+        Feature values in ascending order, and predictions there. By default the line joins the
+        predictions of the data.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from trueline.plots import FitDisplay
+    >>> FitDisplay([1.0, 2.0, 3.0], [1.1, 1.9, 3.0]).plot().ax_.get_xlabel()
+    'predicted'
+    """
+
+    y_true: ArrayLike
+    y_pred: ArrayLike
+    feature: ArrayLike | None = None
+    name: str = "x"
+    line: tuple[Array, Array] | None = None
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, target: int = 0, **arguments: Any
+    ) -> FitDisplay:
+        """Predict and draw.
+
+        Parameters
+        ----------
+        estimator : fitted regressor
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,) or (n, k)
+        target : int, default=0
+            Which target, if there are several.
+        **arguments
+            For :meth:`plot`.
+        """
+        check_is_fitted(estimator)
+        y_true, y_pred = _column(y, target), _column(estimator.predict(X), target)
+        if np.shape(X)[1] != 1 or not hasattr(X, "__array__"):
+            return cls(y_true, y_pred).plot(**arguments)
+        feature = np.asarray(X, dtype=float)[:, 0]
+        # A curve (polynomial features) shows as one only if it is drawn on a fine grid.
+        grid = np.linspace(feature.min(), feature.max(), 200)
+        frame = grid[:, None]
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is not None:
+            frame = type(X)({names[0]: grid})
+        curve = _column(estimator.predict(frame), target)
+        name = str(names[0]) if names is not None else "x"
+        return cls(y_true, y_pred, feature, name, (grid, curve)).plot(**arguments)
+
+    def plot(self, ax: Any = None) -> FitDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        self : FitDisplay
+        """
+        y_true, y_pred = np.asarray(self.y_true, float), np.asarray(self.y_pred, float)
+        if y_true.shape != y_pred.shape or y_true.ndim != 1:
+            raise ValueError(
+                f"y_true and y_pred must be one-dimensional and equally long, got shapes "
+                f"{y_true.shape} and {y_pred.shape}."
+            )
+        ax = axes(ax)
+        tidy(ax)
+        keep = _sample(len(y_true))
+        if self.feature is None:
+            self._against_truth(ax, y_true, y_pred, keep)
+        else:
+            self._over_feature(ax, y_true, y_pred, keep)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _against_truth(self, ax: Any, y_true: Array, y_pred: Array, keep: Any) -> None:
+        ends = [min(y_true.min(), y_pred.min()), max(y_true.max(), y_pred.max())]
+        ax.plot(ends, ends, color="black", linewidth=0.9, label="predicted = actual")
+        _scatter(ax, y_pred[keep], y_true[keep], len(y_true))
+        ax.set_xlabel("predicted")
+        ax.set_ylabel("actual")
+        ax.legend(frameon=False, title=_quality(y_true, y_pred), title_fontsize="medium")
+
+    def _over_feature(self, ax: Any, y_true: Array, y_pred: Array, keep: Any) -> None:
+        feature = np.asarray(self.feature, float)
+        _scatter(ax, feature[keep], y_true[keep], len(y_true))
+        order = np.argsort(feature, kind="stable")
+        x, y = self.line if self.line is not None else (feature[order], y_pred[order])
+        ax.plot(x, y, color=COLOURS[1], linewidth=2.0, label="fit")
+        ax.set_xlabel(self.name)
+        ax.set_ylabel("target")
+        ax.legend(frameon=False, title=_quality(y_true, y_pred), title_fontsize="medium")
+
+
+def _column(y: Any, target: int) -> Array:
+    y = np.asarray(y, dtype=float)
+    return y if y.ndim == 1 else y[:, target]
+
+
+def _sample(n: int) -> Any:
+    """All rows, or the same few thousand of them each time."""
+    if n <= _MOST_POINTS:
+        return slice(None)
+    return np.sort(np.random.default_rng(0).choice(n, _MOST_POINTS, replace=False))
+
+
+def _scatter(ax: Any, x: Array, y: Array, n: int) -> None:
+    label = "data" if n <= _MOST_POINTS else f"data ({_MOST_POINTS:,} of {n:,} rows)"
+    alpha = 0.7 if len(x) <= 500 else 0.25
+    ax.scatter(x, y, s=16, color=COLOURS[0], alpha=alpha, linewidths=0, label=label)
+
+
+def _quality(y_true: Array, y_pred: Array) -> str:
+    """R^2 over all rows, as text."""
+    spread = float(np.sum((y_true - y_true.mean()) ** 2))
+    if spread == 0:
+        return ""
+    return f"$R^2$ = {1.0 - float(np.sum((y_true - y_pred) ** 2)) / spread:.3f}"
+
+
+def plot_fit(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    ax: Any = None,
+    *,
+    feature: ArrayLike | None = None,
+    name: str = "x",
+) -> FitDisplay:
+    """Draw predictions against the truth, or over a single feature; see :class:`FitDisplay`."""
+    return FitDisplay(y_true, y_pred, feature, name).plot(ax)

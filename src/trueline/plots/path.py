@@ -1,0 +1,302 @@
+"""Coefficients against the strength of a penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.estimators.paths import RegularizationPath, regularization_path
+from trueline.plots.strength import (
+    count_on_top,
+    draw_strengths,
+    mark_strengths,
+    positive_strengths,
+)
+from trueline.plots.style import (
+    COLOURS,
+    PALE,
+    Array,
+    axes,
+    check_choice,
+    legend,
+    names_of,
+    tidy,
+)
+
+__all__ = ["PathDisplay", "chosen_grid", "chosen_strengths", "path_of", "plot_path"]
+
+_DASHES = ("-", "--", ":", "-.")
+_LINE = 0.17  # inches between two names
+
+
+@dataclass
+class PathDisplay:
+    """Coefficients against the strength, with names, and how many are not zero along the top.
+
+    Parameters
+    ----------
+    alphas : array of shape (m,)
+        Strengths.
+    coefs : array or sparse matrix of shape (d, m)
+    names : sequence of str, optional
+        Of the columns; x0, x1, ... by default.
+    marked : mapping of str to float, optional
+        Strengths to be marked, by what they are.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : dict of str to matplotlib Line2D
+        The lines with a name.
+    top_ : matplotlib SecondaryAxis
+        The axis with the numbers of non-zero coefficients.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from trueline.plots import PathDisplay
+    >>> display = PathDisplay([1.0, 0.1], [[0.0, 2.0], [0.0, 0.0]], ["age", "height"]).plot()
+    >>> list(display.lines_)
+    ['age']
+    """
+
+    alphas: ArrayLike
+    coefs: Any
+    names: Sequence[str] | None = None
+    marked: Mapping[str, float] | None = None
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+    lines_: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    top_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, **arguments: Any
+    ) -> PathDisplay:
+        """Follow the path of a fitted Lasso, ElasticNet, LassoCV or ElasticNetCV, and draw it.
+
+        What the estimator has chosen is marked.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        **arguments
+            For :meth:`plot`.
+        """
+        path = path_of(estimator, X, y, sample_weight)
+        names = getattr(estimator, "feature_names_in_", None)
+        marked = chosen_strengths(estimator)
+        return cls(path.alphas, path.coefs, names, marked).plot(**arguments)
+
+    def plot(self, ax: Any = None, *, top: int | None = 10, against: str = "alpha") -> PathDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        top : int or None, default=10
+            So many columns get a colour and a name, those with the largest coefficients at the end
+            of the path; None for all that are not zero.
+        against : {"alpha", "norm"}, default="alpha"
+            The strength on a logarithmic axis, weaker to the right, or the sum of the absolute
+            values of the coefficients.
+
+        Returns
+        -------
+        self : PathDisplay
+        """
+        check_choice("against", against, ("alpha", "norm"))
+        alphas, coefs = self._sorted()
+        names = names_of(self.names, len(coefs))
+        norms = np.abs(coefs).sum(axis=0)
+        x = alphas if against == "alpha" else norms
+        ax = axes(ax, (8.0, 4.8))
+        tidy(ax)
+        ax.axhline(0.0, color="black", linewidth=0.8)
+        if against == "alpha":
+            draw_strengths(ax, alphas)
+            places = dict(self.marked or {})
+        else:
+            ax.set_xlabel("sum of absolute coefficients")
+            ax.set_xlim(norms.min(), norms.max() or 1.0)
+            at = np.log(alphas[::-1]), norms[::-1]
+            places = {
+                name: float(np.interp(np.log(alpha), *at))
+                for name, alpha in (self.marked or {}).items()
+                if alpha > 0
+            }
+        self._draw_lines(ax, x, coefs, names, top)
+        if mark_strengths(ax, places):
+            legend(ax, "upper left")
+        self.top_ = count_on_top(ax, x, np.count_nonzero(coefs, axis=0))
+        ax.set_ylabel("coefficient")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _sorted(self) -> tuple[Array, Array]:
+        """Strengths, decreasing, and coefficients of shape (d, m)."""
+        alphas = np.asarray(self.alphas, dtype=float)
+        coefs = self.coefs.toarray() if sp.issparse(self.coefs) else np.asarray(self.coefs, float)
+        if alphas.ndim != 1 or coefs.ndim != 2 or coefs.shape[1] != len(alphas):
+            raise ValueError(
+                f"{np.size(alphas)} strengths need coefficients of shape (d, {np.size(alphas)}), "
+                f"got {coefs.shape}."
+            )
+        shown = np.flatnonzero(positive_strengths(alphas))
+        order = shown[np.argsort(-alphas[shown], kind="stable")]
+        return alphas[order], coefs[:, order]
+
+    def _draw_lines(
+        self, ax: Any, x: Array, coefs: Array, names: list[str], top: int | None
+    ) -> None:
+        """Pale lines for all, coloured ones with names for the largest."""
+        used = np.flatnonzero(coefs.any(axis=1))
+        size = np.abs(coefs[:, -1]) + 1e-9 * np.abs(coefs).max(axis=1)
+        foremost = used[np.argsort(-size[used], kind="stable")][:top]
+        for j in np.setdiff1d(used, foremost):
+            ax.plot(x, coefs[j], color=PALE, linewidth=0.7, zorder=1.5)
+        self.lines_ = {}
+        for number, j in enumerate(foremost):
+            style = _DASHES[number // len(COLOURS) % len(_DASHES)]
+            colour = COLOURS[number % len(COLOURS)]
+            (line,) = ax.plot(x, coefs[j], style, color=colour, linewidth=1.6, label="_" + names[j])
+            self.lines_[names[j]] = line
+        if len(foremost):
+            _name_lines(ax, float(x[-1]), coefs[foremost, -1], list(self.lines_.items()))
+
+
+def _name_lines(ax: Any, x: float, ends: Array, lines: list[tuple[str, Any]]) -> None:
+    """Names at the right, next to where the lines end, moved apart where they would overlap."""
+    low, high = ax.get_ylim()
+    room = (ax.get_position().height * ax.figure.get_size_inches()[1]) or 1.0
+    gap = min(_LINE / room * (high - low), (high - low) / max(len(ends), 1))
+    for place, end, (name, line) in zip(spread(ends, gap, low, high), ends, lines):
+        ax.annotate(
+            name,
+            xy=(x, end),
+            xytext=(1.03, place),
+            textcoords=ax.get_yaxis_transform(),
+            color=line.get_color(),
+            va="center",
+            fontsize="small",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": line.get_color(),
+                "linewidth": 0.6,
+                "shrinkA": 1.0,
+                "shrinkB": 0.0,
+                "relpos": (0.0, 0.5),
+            },
+        )
+
+
+def spread(places: Array, gap: float, low: float, high: float) -> Array:
+    """The nearest places (in squares) that are at least ``gap`` apart and within the limits.
+
+    With the i-th place in order lowered by i gaps this is isotonic regression, whose solution
+    within limits is the one without, clipped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.plots.path import spread
+    >>> spread(np.array([1.0, 0.0, 1.0]), gap=1.0, low=-5.0, high=5.0).round(3)
+    array([ 0.667, -0.333,  1.667])
+    """
+    order = np.argsort(places, kind="stable")
+    steps = gap * np.arange(len(places))
+    blocks: list[tuple[float, int]] = []  # mean and size
+    for value in places[order] - steps:
+        mean, size = float(value), 1
+        while blocks and blocks[-1][0] > mean:
+            before, count = blocks.pop()
+            mean, size = (before * count + mean * size) / (count + size), count + size
+        blocks.append((mean, size))
+    level = np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])
+    spaced = np.empty(len(places))
+    spaced[order] = np.clip(level, low, max(low, high - steps[-1])) + steps
+    return spaced
+
+
+def chosen_strengths(estimator: Any) -> dict[str, float]:
+    """What a fitted estimator has chosen, by name."""
+    rules = {
+        "smallest error": getattr(estimator, "alpha_min_", getattr(estimator, "alpha_", None)),
+        "one standard error": getattr(estimator, "alpha_1se_", None),
+        "alpha": None if hasattr(estimator, "alpha_") else getattr(estimator, "alpha", None),
+    }
+    return {name: float(alpha) for name, alpha in rules.items() if alpha is not None}
+
+
+def chosen_grid(estimator: Any) -> tuple[Array, Array]:
+    """Of the mixture that was chosen: strengths of shape (m,) and errors of shape (m, folds)."""
+    ratios = np.atleast_1d(getattr(estimator, "l1_ratio", 1.0))
+    alphas, errors = np.asarray(estimator.alphas_), np.asarray(estimator.mse_path_)
+    count = alphas.shape[-1]
+    errors = errors.reshape(len(ratios), count, -1)
+    best = int(np.argmin(np.abs(ratios - getattr(estimator, "l1_ratio_", ratios[0]))))
+    return np.atleast_2d(alphas)[best if alphas.ndim == 2 else 0], errors[best]
+
+
+def path_of(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> RegularizationPath:
+    """The path of a fitted Lasso or ElasticNet, over the grid of its cross-validation if any."""
+    check_is_fitted(estimator)
+    ratio = getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", 1.0))
+    return regularization_path(
+        X,
+        y,
+        l1_ratio=float(np.ravel(ratio)[0]),
+        alphas=chosen_grid(estimator)[0] if hasattr(estimator, "mse_path_") else 100,
+        fit_intercept=estimator.fit_intercept,
+        sample_weight=sample_weight,
+        positive=estimator.positive,
+        feature_weights=getattr(estimator, "feature_weights", None),
+        bounds=getattr(estimator, "bounds", None),
+    )
+
+
+def plot_path(
+    path: RegularizationPath | tuple[Any, ...],
+    ax: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    marked: Mapping[str, float] | None = None,
+    top: int | None = 10,
+    against: str = "alpha",
+) -> PathDisplay:
+    """Draw a path of solutions; see :class:`PathDisplay`.
+
+    Parameters
+    ----------
+    path : RegularizationPath or tuple
+        From :func:`trueline.regularization_path`, or what :func:`trueline.lasso_path` returns.
+    ax : matplotlib Axes, optional
+    names : sequence of str, optional
+        By default those that the path knows.
+    marked : mapping of str to float, optional
+        Strengths to be marked.
+    top, against
+        As in :meth:`PathDisplay.plot`.
+
+    Returns
+    -------
+    display : PathDisplay
+    """
+    if isinstance(path, RegularizationPath):
+        if names is None and path.feature_names is not None:
+            names = path.feature_names.tolist()
+        return PathDisplay(path.alphas, path.coefs, names, marked).plot(
+            ax, top=top, against=against
+        )
+    return PathDisplay(path[0], path[1], names, marked).plot(ax, top=top, against=against)

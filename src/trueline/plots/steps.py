@@ -1,0 +1,191 @@
+"""A criterion along the steps of a selection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.plots.style import COLOURS, CRITERION_WORDS, PALE, axes, legend, tidy
+
+__all__ = ["StepsDisplay", "plot_steps"]
+
+_MOST_NAMES = 40
+_SHOWN_NAMES = 2
+
+
+@dataclass
+class StepsDisplay:
+    """A criterion after each step, with the columns that entered and left.
+
+    Parameters
+    ----------
+    values : sequence of float
+        The criterion: at the start (if there is a record of it) and after each step.
+    entered, left : sequences of sequences of str
+        Names of the columns that came and went in each step.
+    criterion : str, default="criterion"
+        Its name.
+    errors : sequence of float, optional
+        Standard errors of the values.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : dict of str to matplotlib Line2D
+        The markers: "start", "entered" and "left", as far as there are any.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from trueline.plots import StepsDisplay
+    >>> display = StepsDisplay([9.0, 5.0, 4.0], [[], ["age"], ["bmi"]], [[], [], []], "aic").plot()
+    >>> [label.get_text() for label in display.ax_.get_xticklabels()]
+    ['start', '+ age', '+ bmi']
+    """
+
+    values: Sequence[float]
+    entered: Sequence[Sequence[str]]
+    left: Sequence[Sequence[str]]
+    criterion: str = "criterion"
+    errors: Sequence[float] | None = None
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+    lines_: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, **arguments: Any) -> StepsDisplay:
+        """Draw the history of a fitted StepwiseRegression or SequentialFeatureSelector.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        **arguments
+            For :meth:`plot`.
+        """
+        check_is_fitted(estimator)
+        if not getattr(estimator, "history_", None):
+            raise ValueError(f"{type(estimator).__name__} has no history of steps to draw.")
+        names = getattr(estimator, "feature_names_in_", None)
+        history = estimator.history_
+        if "score" in history[0]:
+            forward = estimator.direction == "forward"
+            history = [
+                {
+                    "entered": [step["feature"]] if forward else [],
+                    "left": [] if forward else [step["feature"]],
+                    "criterion": step["score"],
+                }
+                for step in history
+            ]
+            return _display(history, names, "cross-validated score").plot(**arguments)
+        return plot_steps(history, names=names, criterion=estimator.criterion, **arguments)
+
+    def plot(self, ax: Any = None) -> StepsDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        self : StepsDisplay
+        """
+        values = np.asarray(self.values, dtype=float)
+        if not len(values) == len(self.entered) == len(self.left):
+            raise ValueError(
+                f"{len(values)} values need as many lists of columns, got {len(self.entered)} that "
+                f"entered and {len(self.left)} that left."
+            )
+        steps = np.arange(len(values))
+        came = np.array([bool(names) for names in self.entered], dtype=bool)
+        went = np.array([bool(names) for names in self.left], dtype=bool) & ~came
+        ax = axes(ax, (max(6.4, min(0.32 * len(values) + 2.0, 14.0)), 4.8))
+        tidy(ax)
+        ax.plot(steps, values, color=PALE, linewidth=1.0, zorder=1.5)
+        if self.errors is not None and np.isfinite(self.errors).any():
+            ax.errorbar(steps, values, yerr=self.errors, fmt="none", ecolor=PALE, capsize=2.0)
+        self.lines_ = {}
+        for name, which, marker, colour in (
+            ("start", ~(came | went), "o", "black"),
+            ("entered", came, "^", COLOURS[0]),
+            ("left", went, "v", COLOURS[1]),
+        ):
+            if which.any():
+                style = {"color": colour, "markersize": 7, "label": name}
+                (self.lines_[name],) = ax.plot(steps[which], values[which], marker, **style)
+        self._label(ax, steps)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _label(self, ax: Any, steps: Any) -> None:
+        ax.set_ylabel(CRITERION_WORDS.get(self.criterion, self.criterion))
+        if len(steps) <= _MOST_NAMES:
+            changes = [_change(came, went) for came, went in zip(self.entered, self.left)]
+            tilt: dict[str, Any] = {"rotation": 90}
+            if max(map(len, changes)) * len(steps) < 60:
+                tilt = {}
+            ax.set_xticks(steps, changes, fontsize="small", **tilt)
+        else:
+            ax.set_xlabel("step")
+            ax.xaxis.get_major_locator().set_params(integer=True)
+        if len(self.lines_) > 1:
+            legend(ax, "best")
+
+
+def _change(entered: Sequence[str], left: Sequence[str]) -> str:
+    """What a step did, in a few characters."""
+    parts = []
+    for sign, names in (("+", entered), ("−", left)):
+        shown = ", ".join(names[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
+        parts += [f"{sign} {shown}"] if shown else []
+    return "  ".join(parts) or "start"
+
+
+def _display(
+    history: Sequence[Mapping[str, Any]], names: Sequence[str] | None, criterion: str
+) -> StepsDisplay:
+    def called(columns: Sequence[int]) -> list[str]:
+        return [f"x{j}" if names is None else str(names[j]) for j in columns]
+
+    has_errors = all("standard_error" in step for step in history)
+    return StepsDisplay(
+        [step["criterion"] for step in history],
+        [called(step["entered"]) for step in history],
+        [called(step["left"]) for step in history],
+        criterion,
+        [step["standard_error"] for step in history] if has_errors else None,
+    )
+
+
+def plot_steps(
+    history: Sequence[Mapping[str, Any]],
+    ax: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    criterion: str = "criterion",
+) -> StepsDisplay:
+    """Draw the history of a stepwise selection; see :class:`StepsDisplay`.
+
+    Parameters
+    ----------
+    history : list of dict
+        ``history_`` of :class:`trueline.StepwiseRegression`.
+    ax : matplotlib Axes, optional
+    names : sequence of str, optional
+        Of all columns.
+    criterion : str
+        The name of what the search improved.
+
+    Returns
+    -------
+    display : StepsDisplay
+    """
+    start = {**history[0], "entered": [], "left": []}  # of a backward search: all columns
+    return _display([start, *history[1:]], names, criterion).plot(ax)

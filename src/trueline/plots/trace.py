@@ -1,0 +1,164 @@
+"""How a solver got there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.plots.style import COLOURS, GREY, MARKERS, Array, axes, check_choice, tidy
+from trueline.trace import Trace
+
+__all__ = ["TraceDisplay", "plot_trace"]
+
+
+@dataclass
+class TraceDisplay:
+    """How objective and proven gap fell, one colour per solver, on a logarithmic axis.
+
+    Parameters
+    ----------
+    traces : mapping of str to Trace
+        Labels and traces (fits with ``trace=True``).
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of matplotlib Line2D
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from trueline.plots import TraceDisplay
+    >>> from trueline.trace import Trace
+    >>> trace = Trace(enabled=True)
+    >>> for t in range(4):
+    ...     trace.record(iteration=t, objective=1.0 + 0.1**t, gap=0.3**t, seconds=0.01 * t)
+    >>> display = TraceDisplay({"descent": trace}).plot(against="iteration")
+    >>> display.ax_.get_yscale()
+    'log'
+    """
+
+    traces: Mapping[str, Trace]
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+    lines_: list[Any] = field(default_factory=list, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, label: str | None = None, **arguments: Any
+    ) -> TraceDisplay:
+        """Draw the trace of a fitted estimator (or of several, given as a mapping).
+
+        Parameters
+        ----------
+        estimator : estimator or mapping of str to estimator
+            Fitted with ``trace=True``.
+        label : str, optional
+            By default the name of the solver that ran.
+        **arguments
+            For :meth:`plot`.
+        """
+        if isinstance(estimator, Mapping):
+            traces = {name: _trace_of(one) for name, one in estimator.items()}
+        else:
+            trace = _trace_of(estimator)
+            traces = {label or getattr(estimator, "solver_", type(estimator).__name__): trace}
+        return cls(traces).plot(**arguments)
+
+    def plot(
+        self, ax: Any = None, *, against: str = "iteration", show: str = "both"
+    ) -> TraceDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        against : {"iteration", "seconds"}, default="iteration"
+        show : {"both", "gap", "objective"}, default="both"
+            The proven gap (dashed when both are shown), the objective above the lowest value that
+            any of the traces reached (solid), or both.
+
+        Returns
+        -------
+        self : TraceDisplay
+        """
+        check_choice("against", against, ("iteration", "seconds"))
+        check_choice("show", show, ("both", "gap", "objective"))
+        if not any(len(trace) for trace in self.traces.values()):
+            raise ValueError("The traces are empty. Fit with trace=True to record one.")
+        ax = axes(ax, (8.0, 4.4))  # the legend stands beside the lines
+        lowest = min(np.nanmin(trace["objective"]) for trace in self.traces.values() if len(trace))
+        self.lines_ = []
+        for number, (label, trace) in enumerate(self.traces.items()):
+            if not len(trace):
+                continue
+            if show != "gap":
+                above = trace["objective"] - lowest
+                self._line(ax, trace[against], above, "-", number, label)
+            if show != "objective":
+                style = "--" if show == "both" else "-"
+                name = "_" + label if show == "both" else label
+                self._line(ax, trace[against], trace["gap"], style, number, name)
+        self._label(ax, against, show)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _line(self, ax: Any, x: Array, y: Array, style: str, number: int, label: str) -> None:
+        """One line; what a logarithm cannot show is left out."""
+        shown = np.isfinite(y) & (y > 0)
+        # Hollow markers of several shapes keep lines apart that run over each other.
+        every = max(1, np.count_nonzero(shown) // 12)
+        self.lines_ += ax.plot(
+            x[shown],
+            y[shown],
+            style,
+            color=COLOURS[number % len(COLOURS)],
+            label=label,
+            linewidth=1.6,
+            marker=MARKERS[number % len(MARKERS)],
+            markevery=every,
+            markersize=5,
+            markerfacecolor="none",
+        )
+
+    def _label(self, ax: Any, against: str, show: str) -> None:
+        ax.set_yscale("log")
+        ax.set_xlabel(against)
+        names = {"gap": "proven gap", "objective": "objective above the lowest reached"}
+        ax.set_ylabel(names.get(show, "distance to the optimum"))
+        tidy(ax)
+        handles, _ = ax.get_legend_handles_labels()
+        if show == "both":
+            handles += ax.plot([], [], "-", color=GREY, label="objective above the lowest")
+            handles += ax.plot([], [], "--", color=GREY, label="proven gap")
+        if len(handles) > 1:
+            ax.legend(handles=handles, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def _trace_of(estimator: Any) -> Trace:
+    check_is_fitted(estimator)
+    trace = getattr(estimator, "trace_", None)
+    if trace is None or not len(trace):
+        raise ValueError(
+            f"{type(estimator).__name__} recorded no trace. Fit it with trace=True and an "
+            "iterative solver."
+        )
+    return trace
+
+
+def plot_trace(
+    trace: Trace | Mapping[str, Trace],
+    ax: Any = None,
+    *,
+    against: str = "iteration",
+    show: str = "both",
+) -> TraceDisplay:
+    """Draw one trace, or several by name; see :class:`TraceDisplay`."""
+    traces = trace if isinstance(trace, Mapping) else {"fit": trace}
+    return TraceDisplay(traces).plot(ax, against=against, show=show)
