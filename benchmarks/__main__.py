@@ -15,7 +15,7 @@ from benchmarks.report import README, machine_text, place
 from benchmarks.selection import Request
 from benchmarks.store import Store
 
-SUITES = ("speed", "startup", "regret", "digits")
+SUITES = ("speed", "sparse", "startup", "regret", "digits")
 
 
 def suite_of(name: str) -> ModuleType:
@@ -67,6 +67,27 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME=PATH",
         help="another interpreter for a contestant that cannot live beside the others",
     )
+    out.add_argument(
+        "--peer-python",
+        metavar="PATH",
+        help="the interpreter of the libraries of the sparse suite that need one of their own",
+    )
+    out.add_argument(
+        "--scale",
+        type=float,
+        default=1.0,
+        help="size of the problems of the sparse suite (1); others are not stored, see --results",
+    )
+    out.add_argument("--data", type=Path, help="a folder of data files for the sparse suite")
+    out.add_argument(
+        "--minutes",
+        type=float,
+        default=float("inf"),
+        help="start no further row of the sparse suite after so many; run again to go on",
+    )
+    out.add_argument(
+        "--results", type=Path, help="keep results here; tables are printed, README.md stays"
+    )
     return out
 
 
@@ -93,10 +114,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         limit=options.limit,
         patience=options.patience,
         priority=options.priority,
+        folder=options.results,
         python=dict(item.split("=", 1) for item in options.python),
+        peer_python=options.peer_python,
+        scale=options.scale,
+        data=options.data,
+        minutes=options.minutes,
     )
     for name in names:
-        if options.small:
+        if options.results:
+            kept = Store(name, options.results)
+            print(render(name, kept if options.report else suite_of(name).run(request)))
+            continue
+        if options.small or options.scale != 1.0:
             with tempfile.TemporaryDirectory() as folder:
                 trial = Request(**{**vars(request), "folder": Path(folder), "patience": 0.0})
                 print(render(name, suite_of(name).run(trial)))

@@ -37,6 +37,10 @@ class Data:
         Strengths to try (cross-validation), or the one to use.
     folds : int
         Consecutive folds; 0 asks for leave-one-out.
+    choose : int
+        How many columns to choose.
+    known : tuple of int
+        Good columns, for those who can begin with some.
     """
 
     X: Array
@@ -44,6 +48,8 @@ class Data:
     fit_intercept: bool = False
     alphas: tuple[float, ...] = ()
     folds: int = 0
+    choose: int = 0
+    known: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

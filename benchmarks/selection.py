@@ -36,6 +36,14 @@ class Request:
         Where results go; None is the repository's own folder.
     python : dict
         Interpreters for contestants that cannot live beside the others.
+    peer_python : str, optional
+        The interpreter of all guests that have none of their own.
+    scale : float
+        Size of the problems of the sparse suite; 1 is what is published.
+    data : Path, optional
+        A folder of data files for the sparse suite.
+    minutes : float
+        Start no further row of the sparse suite after so many.
     """
 
     only: tuple[str, ...] = ()
@@ -47,6 +55,10 @@ class Request:
     priority: int = 0
     folder: Path | None = None
     python: dict[str, str] = field(default_factory=dict)
+    peer_python: str | None = None
+    scale: float = 1.0
+    data: Path | None = None
+    minutes: float = float("inf")
 
     def wants(self, group: str, name: str, row: dict[str, Any] | None) -> bool:
         """Whether to measure, given what is stored."""

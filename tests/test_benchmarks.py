@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from joblib import parallel_config
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.__main__ import SUITES, main, suite_of
 from benchmarks.contestants import CONTESTANTS
+from benchmarks.contestants.base import Tuned, half_decades
 from benchmarks.contestants.hardware import least_squares, ridge_folds
 from benchmarks.digits import Puzzle, puzzles, read_strd
 from benchmarks.digits import table as digits_table
@@ -24,8 +29,23 @@ from benchmarks.objective import Answer, Data, relative_suboptimality
 from benchmarks.problems import flowers, regression, ridge_grid, sparse_rows, with_condition
 from benchmarks.report import Table, number, place, seconds_text
 from benchmarks.selection import Request
+from benchmarks.sparse import worker as sparse_worker
+from benchmarks.sparse.cases import CASES, all_cases
+from benchmarks.sparse.exchange import good_columns, price_per_column
+from benchmarks.sparse.ladder import loosest
+from benchmarks.sparse.objective import (
+    fold_error,
+    lasso_bounds,
+    lasso_objectives,
+    residual_square,
+    suboptimality,
+)
+from benchmarks.sparse.prepare import load, prepare
+from benchmarks.sparse.problems import correlated, products, text
+from benchmarks.sparse.tables import TARGETS
+from benchmarks.sparse.worker import CRITERION
 from benchmarks.store import Store
-from benchmarks.suites import regret, speed
+from benchmarks.suites import regret, sparse, speed
 
 
 def objective(data: Data, answer: Answer) -> float:
@@ -223,6 +243,401 @@ def test_a_shape_is_solved_by_its_solvers(capsys, tmp_path):
     store = Store("regret", tmp_path)
     store.put("shapes", next(iter(regret.SHAPES)), row)
     assert len(regret.tables(store)) == 3
+
+
+# --- sparse regression ----------------------------------------------------------------------------
+
+
+def sparse_data(task: str, **more) -> Data:
+    X, y = correlated(80, 30, 4, seed=5)
+    top = np.abs(X.T @ y).max() / len(y)
+    if task in ("lasso_path", "lasso_cv"):
+        more["alphas"] = tuple((top * np.geomspace(1, 1e-2, 10)).tolist())
+    elif task == "lasso":
+        more["alphas"] = (0.05 * top,)
+    return Data(X, y, **more)
+
+
+def exact_lasso(data: Data) -> Answer:
+    """By scikit-learn, far beyond the criterion."""
+    from sklearn.linear_model import Lasso
+
+    models = [
+        Lasso(alpha=a, fit_intercept=data.fit_intercept, tol=1e-14, max_iter=10**6).fit(
+            data.X, data.y
+        )
+        for a in data.alphas
+    ]
+    coef = np.column_stack([model.coef_ for model in models])
+    return Answer(coef, np.array([model.intercept_ for model in models]))
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_bounds_of_the_lasso_are_below_the_objective_and_near_it(fit_intercept):
+    data = sparse_data("lasso_path", fit_intercept=fit_intercept)
+    if fit_intercept:
+        data = replace(data, X=data.X + 1.0, y=data.y + 2.0)
+    alphas, exact = np.array(data.alphas), exact_lasso(data)
+    values = lasso_objectives(data, exact, alphas)
+    bounds = lasso_bounds(data, exact, alphas)
+    assert (bounds <= values * (1 + 1e-14)).all()
+    np.testing.assert_allclose(bounds, values, rtol=1e-9)
+    # From a bad solution the bound is worse, never wrong.
+    rough = lasso_bounds(data, Answer(exact.coef * 0.9, exact.intercept), alphas)
+    assert (rough <= values * (1 + 1e-14)).all()
+
+
+def test_lasso_suboptimality_is_the_worst_over_the_path():
+    data = sparse_data("lasso_path")
+    alphas, exact = np.array(data.alphas), exact_lasso(data)
+    bounds = lasso_bounds(data, exact, alphas)
+    assert suboptimality(data, exact, bounds) < 1e-9
+    off = exact.coef.copy()
+    off[:, 3] *= 1.1
+    expected = lasso_objectives(data, Answer(off), alphas)[3] / bounds[3] - 1
+    assert suboptimality(data, Answer(off), bounds) == pytest.approx(expected, rel=1e-6)
+    as_sparse = Answer(sp.csc_array(off))
+    assert suboptimality(data, as_sparse, bounds) == pytest.approx(expected, rel=1e-6)
+    assert suboptimality(data, Answer(off[:, :4]), bounds) == math.inf
+    assert suboptimality(data, Answer(np.full_like(off, np.nan)), bounds) == math.inf
+
+
+def test_a_strength_that_nobody_asked_for_is_not_judged():
+    data = sparse_data("lasso_cv", folds=5)
+    bounds = lasso_bounds(data, exact_lasso(data), np.array(data.alphas))
+    coef = exact_lasso(data).coef[:, 2]
+    assert suboptimality(data, Answer(coef, 0.0, data.alphas[2]), bounds) < 1e-9
+    assert suboptimality(data, Answer(coef, 0.0, 1.01 * data.alphas[2]), bounds) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        (task, name)
+        for task in ("lasso_path", "lasso")
+        for name in (
+            "trueline",
+            "trueline regularization_path",
+            "scikit-learn",
+            "scikit-learn Gram",
+        )
+        if task in CONTESTANTS[name].tuned
+    ],
+)
+def test_contestants_reach_the_criterion_of_the_lasso(task, name):
+    data, tuned = sparse_data(task), CONTESTANTS[name].tuned[task]
+    bounds = lasso_bounds(data, exact_lasso(data), np.array(data.alphas))
+    assert suboptimality(data, tuned.fit(data, tuned.ladder[-1]), bounds) <= CRITERION
+
+
+def test_contestants_choose_the_same_strength_of_the_lasso():
+    data = sparse_data("lasso_cv", folds=5, fit_intercept=True)
+    bounds = lasso_bounds(data, exact_lasso(data), np.array(data.alphas))
+    ours, theirs = (
+        CONTESTANTS[name].tuned["lasso_cv"].fit(data, 1e-8) for name in ("trueline", "scikit-learn")
+    )
+    assert ours.alpha == pytest.approx(theirs.alpha)
+    assert max(suboptimality(data, answer, bounds) for answer in (ours, theirs)) <= CRITERION
+
+
+def test_forward_selections_find_the_same_columns():
+    data = sparse_data("forward", choose=4, fit_intercept=True)
+    plain = set(CONTESTANTS["trueline"].tuned["forward"].fit(data, None).columns)
+    booked = CONTESTANTS["trueline StepwiseRegression"].tuned["forward"].fit(data, None)
+    assert plain == set(booked.columns)
+    folded = replace(data, choose=2, folds=5)
+    with parallel_config("threading"):  # a pool of processes takes seconds to start
+        ours, theirs = (
+            CONTESTANTS[name].tuned["forward_folds"].fit(folded, None)
+            for name in ("trueline", "scikit-learn")
+        )
+    assert set(ours.columns) == set(theirs.columns)
+
+
+def test_the_error_over_folds_is_that_of_scikit_learn():
+    from sklearn.linear_model import LinearRegression
+    from sklearn.model_selection import cross_val_score
+
+    data = sparse_data("forward", choose=3, folds=5)
+    data = replace(data, X=data.X[:78], y=data.y[:78])  # folds of unequal sizes
+    scores = cross_val_score(LinearRegression(), data.X[:, [1, 4, 7]], data.y, cv=5)
+    assert fold_error(data, [1, 4, 7]) == pytest.approx(1 - scores.mean(), rel=1e-10)
+    assert fold_error(data, [1, 4, 7, 8]) == math.inf
+
+
+def test_residual_squares_are_those_of_least_squares():
+    data = sparse_data("forward", choose=2, fit_intercept=True)
+    A = np.column_stack([np.ones(len(data.y)), data.X[:, [3, 5]]])
+    rest = data.y - A @ np.linalg.lstsq(A, data.y, rcond=None)[0]
+    assert residual_square(data, [3, 5]) == pytest.approx(rest @ rest)
+    assert residual_square(data, [3, 5, 6]) == math.inf
+
+
+def test_exchanges_find_the_best_columns_and_a_price_that_keeps_them():
+    X, y = correlated(60, 9, 3, rho=0.3, snr=20.0, are_equal=True, seed=8)
+    data = Data(X, y, choose=9)
+    squares = {
+        columns: residual_square(data, columns)
+        for size in (2, 3, 4)
+        for columns in combinations(range(9), size)
+    }
+    triples = {columns: value for columns, value in squares.items() if len(columns) == 3}
+    found = good_columns(X, y, 3)
+    assert tuple(found) == min(triples, key=triples.get)
+    price = price_per_column(X, y, found)
+    priced = {columns: value / 2 + price * len(columns) for columns, value in squares.items()}
+    assert min(priced, key=priced.get) == tuple(found)
+
+
+def test_best_subsets_come_with_a_gap():
+    X, y = correlated(60, 9, 3, rho=0.3, snr=2.0, are_equal=True, seed=8)
+    data = Data(X, y, choose=3, known=tuple(good_columns(X, y, 3).tolist()))
+    found = CONTESTANTS["trueline"].tuned["best_subset"].fit(data, 10.0)
+    assert (tuple(found.columns), found.is_proven) == (data.known, True)
+    assert found.gap < 1e-6
+    greedy = CONTESTANTS["scikit-learn OMP"].tuned["best_subset"].fit(data, None)
+    assert residual_square(data, greedy.columns) >= residual_square(data, found.columns)
+
+
+@pytest.mark.parametrize("start", range(7))
+@pytest.mark.parametrize("first_good", range(8))
+def test_the_loosest_good_rung_is_found_from_any_start(start, first_good):
+    tried = []
+
+    def reaches(rung):
+        tried.append(rung)
+        return rung >= first_good
+
+    assert loosest(7, start, reaches) == (first_good if first_good < 7 else None)
+    assert len(tried) == len(set(tried))
+
+
+def test_a_search_for_a_rung_keeps_what_it_has_when_time_is_up():
+    answers = iter([False, True, None])
+    assert loosest(9, 3, lambda rung: next(answers)) == 4
+    assert loosest(9, 3, lambda rung: None) is None
+
+
+def test_ladders_go_from_loose_to_tight_and_begin_on_a_rung():
+    assert half_decades(2, 4) == pytest.approx((1e-2, 3e-3, 1e-3, 3e-4, 1e-4))
+    for contestant in CONTESTANTS.values():
+        for task, tuned in contestant.tuned.items():
+            if task.startswith("lasso"):
+                assert list(tuned.ladder) == sorted(tuned.ladder, reverse=True)
+                assert tuned.start in tuned.ladder
+
+
+def test_sparse_problems_have_the_properties_they_promise():
+    X, y = correlated(4000, 6, 3, rho=0.7, seed=1)
+    correlations = np.corrcoef(X.T)
+    np.testing.assert_allclose(np.diag(correlations, 1), 0.7, atol=0.05)
+    np.testing.assert_allclose(np.diag(correlations, 2), 0.49, atol=0.06)
+    assert abs(y.mean()) < 1e-12
+    T, _ = text(300, 2000, 0.01, 10)
+    assert T.nnz / np.prod(T.shape) == pytest.approx(0.01, rel=0.15)
+    np.testing.assert_allclose(T.multiply(T).sum(axis=1), 1.0)
+    counts = np.sort(np.diff(T.indptr))[::-1]
+    assert counts[:20].sum() > 20 * counts[200:220].sum() / 5
+
+
+@pytest.mark.parametrize("name", ["diabetes", "star98"])
+def test_shipped_sets_are_standardised(name):
+    X, y = products(name)
+    assert X.shape[1] > 60
+    np.testing.assert_allclose(X.mean(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(X.std(axis=0), 1.0)
+    assert abs(y.mean()) < 1e-9
+
+
+def test_files_of_a_folder_are_cases(tmp_path):
+    random = np.random.default_rng(0)
+    A, b = random.standard_normal((12, 3)), random.standard_normal(12)
+    np.savez(tmp_path / "one.npz", X=A, y=b)
+    np.savetxt(
+        tmp_path / "two.csv", np.column_stack([A, b]), delimiter=",", header="a,b,c,y", comments=""
+    )
+    (tmp_path / "three.svm").write_text("1.5 1:2.0 3:1.0\n-0.5 2:1.0\n")
+    (tmp_path / "readme.txt").write_text("not data")
+    cases, problems = all_cases(tmp_path)
+    assert {"file_one_1e-3", "file_two_1e-3", "file_three_1e-3"} == cases.keys() - CASES.keys()
+    first, second = (problems[f"file_{name}"].make(1.0) for name in ("one", "two"))
+    np.testing.assert_allclose(first[0], second[0])
+    X, y = problems["file_three"].make(1.0)
+    assert X.shape == (2, 3)
+    np.testing.assert_allclose(y, [1.0, -1.0])
+
+
+def test_a_case_is_prepared_once_and_loaded_as_it_was_made(tmp_path):
+    facts = prepare(tmp_path, "path_wide_1e-2", 0.002)
+    assert facts["bounds_gap"] < 2e-7
+    assert len(facts["bounds"]) == len(facts["alphas"]) == 100
+    data, again = load(tmp_path, "path_wide_1e-2", CASES["path_wide_1e-2"], 0.002)
+    assert again == json.loads(json.dumps(facts))
+    assert data.X.flags.f_contiguous
+    assert facts["alphas"][0] == pytest.approx(np.abs(data.X.T @ data.y).max() / len(data.y))
+    with pytest.raises(FileNotFoundError, match="not prepared"):
+        load(tmp_path, "path_wide_1e-2", CASES["path_wide_1e-2"], 0.003)
+
+
+def lines_of(capsys) -> list[dict]:
+    marked = capsys.readouterr().out.splitlines()
+    return [json.loads(line.split(" ", 1)[1]) for line in marked]
+
+
+def test_a_worker_reports_the_loosest_tolerance_that_is_good(capsys, monkeypatch):
+    monkeypatch.setattr(sparse_worker, "_SECONDS", 0.0)
+    data = sparse_data("lasso")
+    exact = exact_lasso(data)
+    facts = {"bounds": lasso_bounds(data, exact, np.array(data.alphas)).tolist()}
+    # An answer whose suboptimality is the square of the tolerance, as exact as asked for.
+    tuned = Tuned(lambda given, tol: Answer(exact.coef * (1 + tol)), half_decades(1, 6), 1e-2)
+    sparse_worker.measure(CASES["single_wide"], tuned, data, facts, 1.0)
+    lines = lines_of(capsys)
+    judged = {line["rung"]: line["quality"] for line in lines if "quality" in line}
+    row = sparse.summarise(Outcome(lines, False, ""), 60.0)
+    assert row["quality"] <= CRITERION
+    looser = tuned.ladder[tuned.ladder.index(row["tolerance"]) - 1]
+    assert judged[looser] > CRITERION
+
+
+@pytest.mark.parametrize("case", ["path_wide_1e-2", "single_text", "cv_tall", "subset_d100_snr0.5"])
+def test_the_first_call_is_on_a_small_part_of_the_same_kind(case, tmp_path):
+    prepare(tmp_path, case, 0.002)
+    data, _ = load(tmp_path, case, CASES[case], 0.002)
+    part = sparse_worker._small_part(CASES[case], data)
+    assert type(part.X) is type(data.X)
+    assert part.X.shape <= (200, 40)
+    assert len(part.alphas) == len(data.alphas)
+    assert len(part.known) == part.choose == min(2, data.choose)
+    assert sparse_worker.warm_up(CASES[case], CONTESTANTS["trueline"].tuned[CASES[case].task], data)
+
+
+def test_the_certificate_is_timed_apart_from_the_fit(capsys):
+    data = sparse_data("lasso")
+    facts = {"bounds": lasso_bounds(data, exact_lasso(data), np.array(data.alphas)).tolist()}
+    tuned = CONTESTANTS["trueline"].tuned["certificate"]
+    sparse_worker.measure_certificate(tuned, data, facts)
+    row = sparse.summarise(Outcome(lines_of(capsys), False, ""), 60.0)
+    assert row["share"] == pytest.approx(row["proof"] / row["seconds"])
+    assert row["quality"] <= CRITERION
+
+
+def test_searches_take_the_seconds_of_the_case():
+    tuned = CONTESTANTS["trueline"].tuned["best_subset"]
+    assert sparse_worker.rungs(tuned, CASES["subset_d1000_snr5"], 1.0) == [25.0, 60.0]
+    assert sparse_worker.rungs(tuned, CASES["subset_d100_snr0.1"], 1.0) == [25.0]
+    assert sparse_worker.rungs(tuned, CASES["subset_d100_snr0.1"], 0.1) == [2.0]
+
+
+def call(rung, seconds, quality=None, **more):
+    line = {"kind": "call", "rung": rung, "seconds": seconds, "other": 0.0, **more}
+    return line if quality is None else line | {"quality": quality}
+
+
+def test_rows_of_ladders():
+    lines = [
+        {"kind": "ready", "first": 9.0, "version": "1.2", "numpy": "2.0"},
+        call(1e-4, 4.0, 1e-5),
+        call(1e-6, 3.0, 1e-9),
+        call(1e-5, 2.0, 1e-7),
+        call(1e-5, 1.0),
+    ]
+    row = sparse.summarise(Outcome(lines, False, ""), 20.0)
+    assert (row["seconds"], row["tolerance"], row["quality"], row["first"]) == (1, 1e-5, 1e-7, 9)
+    assert (row["calls"], row["version"]) == (2, "1.2")
+    late = sparse.summarise(Outcome(lines[:2], True, ""), 20.0)
+    assert (late["over"], late["quality"]) == (20.0, 1e-5)
+    assert "seconds" not in late
+    kept = sparse.summarise(Outcome(lines[:3], True, ""), 20.0)
+    assert (kept["seconds"], "over" in kept) == (3.0, False)
+    missed = sparse.summarise(Outcome(lines[:2], False, ""), 20.0)
+    assert missed["quality"] > CRITERION
+
+
+def test_rows_of_searches_keep_the_gap_after_each_time():
+    found = {"objective": 2.0, "proven": False, "columns": [1]}
+    lines = [
+        call(25.0, 25.0, gap=0.2, own_gap=0.1, **found),
+        call(60.0, 40.0, gap=0.0, own_gap=0.0, **(found | {"proven": True})),
+    ]
+    row = sparse.summarise(Outcome(lines, False, ""), 90.0)
+    assert row["gaps"] == {"25": 0.2, "60": 0.0}
+    assert (row["seconds"], row["proven"]) == (40.0, True)
+
+
+def sparse_store(tmp_path) -> Store:
+    store = Store("sparse", tmp_path)
+    good = {"first": 2.0, "calls": 3, "other": 0.0, "tolerance": 1e-5, "quality": 1e-8}
+    store.put("path_wide_1e-2", "trueline", {"seconds": 2.0, **good})
+    store.put("path_wide_1e-2", "adelie", {"seconds": 5.0, **good})
+    store.put("path_wide_1e-2", "glmnet", {"seconds": 1.0, **good, "quality": 1e-3})
+    store.put("path_wide_1e-2", "celer", {"over": 20.0})
+    store.put("single_wide", "trueline", {"seconds": 2.0, **good})
+    store.put("single_wide", "adelie", {"seconds": 1.0, **good})
+    timed = {"first": 1.0, "calls": 1, "other": 0.0, "objective": 0.25, "tolerance": None}
+    store.put("forward_folds_02", "trueline", {"seconds": 0.1, **timed})
+    store.put("forward_folds_02", "scikit-learn", {"seconds": 10.0, **timed})
+    store.put("forward_folds_20", "trueline", {"seconds": 0.1, **timed})
+    search = {**timed, "own_gap": 0.1, "proven": False}
+    store.put(
+        "subset_d1000_snr5",
+        "trueline",
+        {
+            "seconds": 30.0,
+            **search,
+            "gap": 0.0,
+            "own_gap": 0.0,
+            "proven": True,
+            "gaps": {"25": 0.04, "60": 0.0},
+        },
+    )
+    store.put("subset_d1000_snr5", "l0bnb", {"seconds": 25.0, **search, "gap": 0.3})
+    store.put("certificate_tall", "trueline", {"seconds": 1.0, "proof": 0.1, "share": 0.1, **good})
+    return store
+
+
+def test_sparse_targets_say_reached_or_not(tmp_path):
+    lines = str(sparse.tables(sparse_store(tmp_path))[0]).splitlines()
+
+    def line(case, *words):
+        (found,) = [
+            text for text in lines if CASES[case].title in text and all(w in text for w in words)
+        ]
+        return [cell.strip() for cell in found.strip("|").split("|")]
+
+    assert line("path_wide_1e-2")[1:] == ["adelie", "its time / ours at least 1.5", "2.50", "yes"]
+    assert line("single_wide")[-2:] == ["0.50", "no"]
+    assert line("forward_folds_02")[-2:] == ["100", "no"]
+    # 20 steps have 9,810 candidates, two have 999.
+    assert line("forward_folds_20")[-2:] == [f"> {10 * 9810 / 999 / 0.1:.3g}", "yes"]
+    assert line("subset_d1000_snr5", "proven within")[-2:] == ["30 s", "yes"]
+    assert line("subset_d1000_snr5", "gap at most")[-2:] == ["0.04 / 0.1", "yes"]
+    assert line("certificate_tall")[-2:] == ["10.0%", "no"]
+
+
+def test_sparse_tables_mark_what_was_not_reached_and_what_was_estimated(tmp_path):
+    text = "\n".join(str(table) for table in sparse.tables(sparse_store(tmp_path)))
+    assert "| celer | over 20 s | > 10 |" in text
+    assert "1.0e-03 (not reached)" in text
+    assert "| scikit-learn (estimated) | > 98.2 s |" in text
+    assert text.index("| adelie | 5 s") < text.index("| glmnet | 1 s")
+
+
+def test_every_case_has_a_target_and_contestants():
+    assert {target.case for target in TARGETS} == CASES.keys()
+    taking_part = {name for name, _, _ in sparse.rows_of()}
+    assert taking_part == CASES.keys()
+    ours = {name for name, _, contestant in sparse.rows_of() if contestant.name == "trueline"}
+    assert ours == CASES.keys()
+
+
+def test_guests_run_in_the_interpreter_of_the_peers():
+    request = Request(peer_python="peers", python={"celer": "own"})
+    used = {
+        name: sparse._interpreter(request, CONTESTANTS[name])
+        for name in ("trueline", "scikit-learn", "adelie", "celer")
+    }
+    assert used == {"trueline": None, "scikit-learn": None, "adelie": "peers", "celer": "own"}
 
 
 # --- digits -------------------------------------------------------------------------------------

@@ -1,16 +1,23 @@
 """Who takes part: one small file per library.
 
-A file defines CONTESTANTS. Each contestant maps tasks to functions from Data to Answer; it imports
-its library inside the function, so that nobody pays for the others and the first call shows the
-import. To add a library, add its file here.
+A file defines CONTESTANTS. Each contestant maps tasks to functions from Data to Answer (in the
+sparse suite from Data and a tolerance); it imports its library inside the function, so that nobody
+pays for the others and the first call shows the import. To add a library, add its file here.
 """
 
 from __future__ import annotations
 
 from benchmarks.contestants import (
+    abess,
+    adelie,
+    celer,
+    fastcan,
+    glmnet,
     hardware,
     himalaya,
+    l0bnb,
     scipy_numpy,
+    skglm,
     sklearn,
     sklearnex,
     statsmodels,
@@ -31,6 +38,13 @@ CONTESTANTS: dict[str, Contestant] = {
         scipy_numpy,
         statsmodels,
         himalaya,
+        celer,
+        skglm,
+        adelie,
+        glmnet,
+        fastcan,
+        abess,
+        l0bnb,
         zero,
     )
     for contestant in module.CONTESTANTS

@@ -3,13 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from benchmarks.objective import Answer, Data
 
-__all__ = ["Contestant", "Fit"]
+__all__ = ["Contestant", "Fit", "Tuned", "half_decades"]
 
 Fit = Callable[[Data], Answer]
+
+
+def half_decades(loosest: int, tightest: int) -> tuple[float, ...]:
+    """Tolerances 10^-loosest, 3 10^-(loosest + 1), ..., 10^-tightest: a fine ladder."""
+    rungs = [1.0 * 10.0**-loosest]
+    for power in range(loosest + 1, tightest + 1):
+        rungs += [3.0 * 10.0**-power, 1.0 * 10.0**-power]
+    return tuple(rungs)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A fit with a knob that decides how exact it is.
+
+    Attributes
+    ----------
+    fit : function
+        From Data and a rung of the ladder to an answer.
+    ladder : tuple
+        From loose to tight; the loosest rung that reaches the criterion is the one timed.
+    start : float, optional
+        The rung tried first: it saves calls, the answer does not depend on it.
+    cases : tuple of str
+        Beginnings of the names of the cases it is for; all if empty.
+    """
+
+    fit: Callable[[Data, Any], Any]
+    ladder: tuple[Any, ...] = (None,)
+    start: Any = None
+    cases: tuple[str, ...] = ()
+
+    def takes(self, case: str) -> bool:
+        """Whether it takes part in a case."""
+        return not self.cases or case.startswith(self.cases)
 
 
 @dataclass(frozen=True)
@@ -22,7 +57,17 @@ class Contestant:
         As the tables print it.
     fits : mapping from task to function
         Tasks: "least_squares", "ridge", "ridge_cv" (leave-one-out), "ridge_folds".
+    tuned : mapping from task to Tuned
+        Tasks of the sparse suite: "lasso_path", "lasso", "lasso_cv", "forward", "forward_folds",
+        "best_subset", "certificate".
+    package : str
+        Its distribution, whose version is reported.
+    is_guest : bool
+        It may need an interpreter of its own (``--peer-python``).
     """
 
     name: str
-    fits: Mapping[str, Fit]
+    fits: Mapping[str, Fit] = field(default_factory=dict)
+    tuned: Mapping[str, Tuned] = field(default_factory=dict)
+    package: str = ""
+    is_guest: bool = False

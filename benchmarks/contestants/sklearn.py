@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.contestants.base import Contestant
+import numpy as np
+
+from benchmarks.contestants.base import Contestant, Tuned, half_decades
 from benchmarks.objective import Answer, Data
+from benchmarks.sparse.objective import Chosen
 
 
 def least_squares(data: Data) -> Answer:
@@ -40,6 +43,79 @@ def grid_search(data: Data) -> Answer:
     return Answer(model.coef_, model.intercept_, model.alpha)
 
 
+# Sweeps: enough never to be what stops it.
+_SWEEPS = 1_000_000
+
+
+def lasso_path(data: Data, tol: float) -> Answer:
+    """On the rows."""
+    from sklearn.linear_model import lasso_path
+
+    alphas = np.array(data.alphas)
+    return Answer(
+        lasso_path(data.X, data.y, alphas=alphas, tol=tol, max_iter=_SWEEPS, precompute=False)[1]
+    )
+
+
+def lasso_path_gram(data: Data, tol: float) -> Answer:
+    """On the Gram matrix."""
+    from sklearn.linear_model import lasso_path
+
+    alphas = np.array(data.alphas)
+    return Answer(
+        lasso_path(data.X, data.y, alphas=alphas, tol=tol, max_iter=_SWEEPS, precompute=True)[1]
+    )
+
+
+def lasso(data: Data, tol: float) -> Answer:
+    """Lasso on the rows."""
+    from sklearn.linear_model import Lasso
+
+    model = Lasso(alpha=data.alphas[0], fit_intercept=False, tol=tol, max_iter=_SWEEPS)
+    return Answer(model.fit(data.X, data.y).coef_)
+
+
+def lasso_gram(data: Data, tol: float) -> Answer:
+    """Lasso on the Gram matrix."""
+    from sklearn.linear_model import Lasso
+
+    model = Lasso(
+        alpha=data.alphas[0], fit_intercept=False, tol=tol, max_iter=_SWEEPS, precompute=True
+    )
+    return Answer(model.fit(data.X, data.y).coef_)
+
+
+def lasso_cv(data: Data, tol: float) -> Answer:
+    """LassoCV on all cores."""
+    from sklearn.linear_model import LassoCV
+
+    model = LassoCV(
+        alphas=np.array(data.alphas), cv=data.folds, tol=tol, max_iter=_SWEEPS, n_jobs=-1
+    ).fit(data.X, data.y)
+    return Answer(model.coef_, model.intercept_, model.alpha_)
+
+
+def forward_folds(data: Data, _: None) -> Chosen:
+    """SequentialFeatureSelector on all cores."""
+    from sklearn.feature_selection import SequentialFeatureSelector
+    from sklearn.linear_model import LinearRegression
+
+    selector = SequentialFeatureSelector(
+        LinearRegression(), n_features_to_select=data.choose, cv=data.folds, n_jobs=-1
+    )
+    return Chosen(selector.fit(data.X, data.y).get_support(indices=True))
+
+
+def pursuit(data: Data, _: None) -> Chosen:
+    """OrthogonalMatchingPursuit: a greedy start without proof."""
+    from sklearn.linear_model import OrthogonalMatchingPursuit
+
+    model = OrthogonalMatchingPursuit(n_nonzero_coefs=data.choose, fit_intercept=data.fit_intercept)
+    return Chosen(np.flatnonzero(model.fit(data.X, data.y).coef_))
+
+
+_LADDER = half_decades(2, 10)
+
 CONTESTANTS = (
     Contestant(
         "scikit-learn",
@@ -49,6 +125,26 @@ CONTESTANTS = (
             "ridge_cv": ridge_cv,
             "ridge_folds": ridge_cv,
         },
+        {
+            "lasso_path": Tuned(lasso_path, _LADDER, 1e-4),
+            "lasso": Tuned(lasso, _LADDER, 1e-4),
+            "lasso_cv": Tuned(lasso_cv, _LADDER, 1e-4),
+            "forward_folds": Tuned(forward_folds, cases=("forward_folds_02",)),
+        },
+        package="scikit-learn",
+    ),
+    Contestant(
+        "scikit-learn Gram",
+        tuned={
+            "lasso_path": Tuned(lasso_path_gram, _LADDER, 1e-4, ("path_tall", "real_", "file_")),
+            "lasso": Tuned(lasso_gram, _LADDER, 1e-4, ("single_tall",)),
+        },
+        package="scikit-learn",
+    ),
+    Contestant(
+        "scikit-learn OMP",
+        tuned={"forward": Tuned(pursuit), "best_subset": Tuned(pursuit)},
+        package="scikit-learn",
     ),
     Contestant("scikit-learn GridSearchCV(Ridge)", {"ridge_folds": grid_search}),
 )

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from benchmarks.contestants.base import Contestant
+import warnings
+from typing import Any
+
+import numpy as np
+
+from benchmarks.contestants.base import Contestant, Tuned, half_decades
 from benchmarks.objective import Answer, Data
+from benchmarks.sparse.cases import PROOF_SECONDS, SEARCH_SECONDS
+from benchmarks.sparse.objective import Chosen
 
 
 def least_squares(data: Data) -> Answer:
@@ -30,6 +37,86 @@ def ridge_cv(data: Data) -> Answer:
     return Answer(model.coef_, model.intercept_, model.alpha_)
 
 
+def lasso_path(data: Data, tol: float) -> Answer:
+    """scikit-learn's function."""
+    from trueline import lasso_path
+
+    return Answer(lasso_path(data.X, data.y, alphas=np.array(data.alphas), tol=tol)[1])
+
+
+def regularization_path(data: Data, tol: float) -> Answer:
+    """The path as an object, with gaps."""
+    from trueline import regularization_path
+
+    path = regularization_path(
+        data.X, data.y, alphas=np.array(data.alphas), fit_intercept=False, tol=tol
+    )
+    return Answer(path.coefs)
+
+
+def _lasso(data: Data, tol: float) -> Any:
+    from trueline import Lasso
+
+    return Lasso(alpha=data.alphas[0], fit_intercept=False, tol=tol).fit(data.X, data.y)
+
+
+def lasso(data: Data, tol: float) -> Answer:
+    """One strength."""
+    return Answer(_lasso(data, tol).coef_)
+
+
+def lasso_with_certificate(data: Data, tol: float) -> Any:
+    """The fitted model: what its certificate costs is measured apart."""
+    return _lasso(data, tol)
+
+
+def lasso_cv(data: Data, tol: float) -> Answer:
+    """LassoCV on given strengths."""
+    from trueline import LassoCV
+
+    model = LassoCV(alphas=np.array(data.alphas), cv=data.folds, tol=tol).fit(data.X, data.y)
+    return Answer(model.coef_, model.intercept_, model.alpha_)
+
+
+def forward(data: Data, _: None) -> Chosen:
+    """The columns in the order of their entry."""
+    from trueline.selection.stepwise import forward_selection
+
+    return Chosen(forward_selection(data.X, data.y, data.choose).columns)
+
+
+def stepwise(data: Data, _: None) -> Chosen:
+    """The same with books, a model and its certificate."""
+    from trueline import StepwiseRegression
+
+    model = StepwiseRegression(direction="forward", n_features_to_select=data.choose)
+    return Chosen(np.flatnonzero(model.fit(data.X, data.y).support_))
+
+
+def forward_folds(data: Data, _: None) -> Chosen:
+    """Scored by folds."""
+    from trueline import LinearRegression, SequentialFeatureSelector
+
+    selector = SequentialFeatureSelector(
+        LinearRegression(), n_features_to_select=data.choose, cv=data.folds
+    )
+    return Chosen(selector.fit(data.X, data.y).get_support(indices=True))
+
+
+def best_subset(data: Data, seconds: float) -> Chosen:
+    """BestSubset with a limit on its time; it looks for its own start."""
+    from trueline import BestSubset
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BestSubset(data.choose, fit_intercept=False, time_limit=seconds)
+        model.fit(data.X, data.y)
+    gap = float(model.certificate_.relative_gap)
+    return Chosen(model.support_, gap, gap, bool(model.proven_))
+
+
+_LADDER = half_decades(2, 12)
+
 CONTESTANTS = (
     Contestant(
         "trueline",
@@ -39,5 +126,23 @@ CONTESTANTS = (
             "ridge_cv": ridge_cv,
             "ridge_folds": ridge_cv,
         },
+        {
+            "lasso_path": Tuned(lasso_path, _LADDER, 1e-6),
+            "lasso": Tuned(lasso, _LADDER, 1e-4),
+            "lasso_cv": Tuned(lasso_cv, _LADDER, 1e-4),
+            "forward": Tuned(forward),
+            "forward_folds": Tuned(forward_folds),
+            "best_subset": Tuned(best_subset, (SEARCH_SECONDS, PROOF_SECONDS)),
+            "certificate": Tuned(lasso_with_certificate, (1e-4,)),
+        },
+        package="trueline",
+    ),
+    Contestant(
+        "trueline regularization_path",
+        tuned={"lasso_path": Tuned(regularization_path, _LADDER, 1e-6)},
+        package="trueline",
+    ),
+    Contestant(
+        "trueline StepwiseRegression", tuned={"forward": Tuned(stepwise)}, package="trueline"
     ),
 )

@@ -1,0 +1,111 @@
+"""adelie: paths in C++, on the rows or on the covariance."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.contestants.base import Contestant, Tuned, half_decades
+from benchmarks.objective import Answer, Data
+
+# Go down to the last strength whatever has been explained, and stop at the tolerance alone.
+_TO_THE_END: dict[str, Any] = {
+    "progress_bar": False,
+    "early_exit": False,
+    "max_iters": 100_000_000,
+}
+
+
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def _matrix(X: Any) -> Any:
+    import adelie as ad
+
+    kind = ad.matrix.sparse if sp.issparse(X) else ad.matrix.dense
+    return kind(X, n_threads=_threads())
+
+
+def path(data: Data, tol: float) -> Answer:
+    """grpnet on the rows."""
+    import adelie as ad
+
+    state = ad.grpnet(
+        _matrix(data.X),
+        ad.glm.gaussian(data.y),
+        lmda_path=np.array(data.alphas),
+        intercept=False,
+        tol=tol,
+        adev_tol=1.0,
+        ddev_tol=0.0,
+        n_threads=_threads(),
+        **_TO_THE_END,
+    )
+    return Answer(sp.csc_matrix(state.betas.T))
+
+
+def covariance(data: Data, tol: float) -> Answer:
+    """gaussian_cov, with the products computed here."""
+    import adelie as ad
+
+    n = len(data.y)
+    state = ad.gaussian_cov(
+        data.X.T @ data.X / n,
+        data.X.T @ data.y / n,
+        lmda_path=np.array(data.alphas),
+        tol=tol,
+        rdev_tol=0.0,
+        n_threads=_threads(),
+        **_TO_THE_END,
+    )
+    return Answer(sp.csc_matrix(state.betas.T))
+
+
+def folds(data: Data, tol: float) -> Answer:
+    """cv_grpnet (folds of its own, the same strengths), then a path to the best one."""
+    import adelie as ad
+
+    X, family = _matrix(data.X), ad.glm.gaussian(data.y)
+    options = {**_TO_THE_END, "tol": tol, "adev_tol": 1.0, "n_threads": _threads()}
+    search = ad.cv_grpnet(
+        X,
+        family,
+        n_folds=data.folds,
+        min_ratio=data.alphas[-1] / data.alphas[0],
+        lmda_path_size=len(data.alphas),
+        seed=0,
+        **options,
+    )
+    down = np.asarray(search.lmdas)[: search.best_idx + 1]
+    state = ad.grpnet(X, family, lmda_path=down, ddev_tol=0.0, **options)
+    coef = state.betas[-1].toarray().ravel()
+    return Answer(coef, float(state.intercepts[-1]), float(state.lmdas[-1]))
+
+
+_LADDER = half_decades(5, 15)
+
+CONTESTANTS = (
+    Contestant(
+        "adelie",
+        tuned={
+            "lasso_path": Tuned(path, _LADDER, 1e-10),
+            "lasso": Tuned(path, _LADDER, 1e-9),
+            "lasso_cv": Tuned(folds, _LADDER, 1e-7),
+        },
+        package="adelie",
+        is_guest=True,
+    ),
+    Contestant(
+        "adelie covariance",
+        tuned={
+            "lasso_path": Tuned(covariance, _LADDER, 1e-8, ("path_tall", "real_", "file_")),
+            "lasso": Tuned(covariance, _LADDER, 1e-8, ("single_tall",)),
+        },
+        package="adelie",
+        is_guest=True,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Sparse regression beside other libraries: what ``python -m benchmarks sparse`` measures."""
