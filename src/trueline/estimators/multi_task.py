@@ -137,12 +137,13 @@ class MultiTaskElasticNet(CoupledTargets, ElasticNet):
     --------
     >>> import numpy as np
     >>> from trueline import MultiTaskElasticNet
-    >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
-    >>> model = MultiTaskElasticNet(alpha=0.1).fit(X, X)
-    >>> model.coef_.round(4)
-    array([[0.4566, 0.4566],
-           [0.4566, 0.4566]])
-    >>> bool(model.verify(X, X))
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((40, 5))
+    >>> Y = X[:, [0, 3]] @ np.array([[2.0, 1.0], [-1.0, 3.0]])
+    >>> model = MultiTaskElasticNet(alpha=0.5, l1_ratio=0.8).fit(X, Y)
+    >>> model.coef_.any(axis=0)
+    array([ True, False, False,  True, False])
+    >>> bool(model.verify(X, Y))
     True
     """
 

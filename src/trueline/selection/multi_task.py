@@ -75,7 +75,7 @@ def follow_mixture(
     d = walk.source.shape[1]
     for strength in mixture.alphas * total_weight:
         linear = np.full(d, strength * mixture.l1_ratio)
-        walk.set_terms(linear, float(strength * (1.0 - mixture.l1_ratio)))
+        walk.approach(linear, float(strength * (1.0 - mixture.l1_ratio)))
         walk.step(target)  # also if the point before would do: the last digits are cheap
         steps = 1
         while walk.gap > target and not walk.is_stuck and steps < _MAX_STEPS:

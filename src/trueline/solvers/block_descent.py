@@ -10,10 +10,13 @@ rows where these are many. Targets that are not coupled are fitted one by one.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
+from trueline.certificates.evaluation import Rounding
 from trueline.moments import Moments
 from trueline.penalties.group import BlockNorms
 from trueline.problem import Problem
@@ -25,6 +28,7 @@ from trueline.solvers.blocks.walk import BlockWalk
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.threads import single_threaded_blas
 
 __all__ = ["BlockDescent", "prefers_moments", "walks_for"]
 
@@ -46,10 +50,13 @@ def prefers_moments(n: int, d: int, k: int, is_sparse: bool) -> bool:
     return n >= 2 * d and d <= limit
 
 
-def walks_for(problem: Problem, moments: Moments | None) -> list[BlockWalk]:
+def walks_for(
+    problem: Problem, moments: Moments | None, mean: Array | None = None
+) -> list[BlockWalk]:
     """One walk for all targets if they are coupled, else one for each.
 
-    ``moments`` are centred if there is an intercept; None means that the rows are read.
+    ``moments`` are centred if there is an intercept; None means that the rows are read. ``mean``
+    are the means of the columns, if they are known.
     """
     penalty = problem.penalty
     assert isinstance(penalty, BlockNorms)
@@ -60,7 +67,7 @@ def walks_for(problem: Problem, moments: Moments | None) -> list[BlockWalk]:
 
     def source(targets: slice) -> TargetsSource:
         if moments is None:
-            return RowsTargets(problem, targets)
+            return RowsTargets(problem, targets, mean)
         return MomentsTargets(moments, targets)
 
     return [BlockWalk(source(targets), labels) for targets in parts]
@@ -96,10 +103,10 @@ class BlockDescent(Solver):
             moments = Moments.from_rows(problem.design, problem.target, problem.weights)
             moments = moments if problem.fit_intercept else moments.about_zero()
         target = target_gap(problem, options.tol)
-        iteration = _Iteration(problem, moments, target, options.start)
-        status, n_iter, _ = run(
-            iteration, monitor, max_iter=options.max_iter or _MAX_ITER, target_gap=target
-        )
+        limit = options.max_iter or _MAX_ITER
+        with single_threaded_blas():  # small factors, many of them: threads would only wait
+            iteration = _Iteration(problem, moments, target, options.start)
+            status, n_iter, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
         columns = sum(walk.restricted.size for walk in iteration.walks)
         sweeps = sum(walk.restricted.sweeps for walk in iteration.walks)
         return Solution(
@@ -123,8 +130,8 @@ class _Iteration(Iteration):
     def __init__(
         self, problem: Problem, moments: Moments | None, target: float, start: Array | None
     ) -> None:
-        self.problem = problem
-        self.walks = walks_for(problem, moments)
+        self.problem, self._rounding = problem, Rounding.of(problem)
+        self.walks = walks_for(problem, moments, self._rounding.mean)
         penalty = problem.penalty
         assert isinstance(penalty, BlockNorms)
         strengths = penalty.strengths(problem.n_features, problem.n_targets)
@@ -132,10 +139,11 @@ class _Iteration(Iteration):
         for t, walk in enumerate(self.walks):
             if start is not None:
                 walk.start_at(np.ascontiguousarray(start[:, t * k : (t + 1) * k].T))
-            walk.set_terms(strengths[:, t], penalty.curvature)
+            walk.approach(np.ascontiguousarray(strengths[:, t]), penalty.curvature)
         self._target, self._aim = target, target
         self._proof: Certificate | None = None
         self._failures = 0
+        self._has_begun = False
         self._place()
 
     def _place(self) -> None:
@@ -151,15 +159,18 @@ class _Iteration(Iteration):
     def step(self) -> None:
         share = self._aim / len(self.walks)
         for walk in self.walks:
-            if walk.gap > share and not walk.is_stuck:
+            if not self._has_begun or (walk.gap > share and not walk.is_stuck):
                 walk.step(share)
-        self._proof = None
+        self._proof, self._has_begun = None, True
         self._place()
 
     def progress(self) -> Progress:
         objective = sum(walk.objective for walk in self.walks)
         gap = sum(walk.gap for walk in self.walks)
         self.is_stalled = all(walk.is_stuck for walk in self.walks)
+        if not self._has_begun:
+            # The start may be near enough; one look at the data gives the answer itself.
+            return Progress(objective, math.inf)
         if gap > self._target and not self.is_stalled:
             return Progress(objective, gap)
         # Near enough: now with all rounding, which may ask for a little more.
@@ -173,5 +184,5 @@ class _Iteration(Iteration):
     def certificate(self) -> Certificate:
         """What is proven about the present point."""
         if self._proof is None:
-            self._proof = certify_blocks(self.problem, self.coef, self.intercept)
+            self._proof = certify_blocks(self.problem, self.coef, self.intercept, self._rounding)
         return self._proof

@@ -24,7 +24,9 @@ __all__ = ["newton_step"]
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
-_MAX_PRODUCTS = 30
+# So few unknowns are solved for directly.
+_FEW_UNKNOWNS = 400
+_MAX_PRODUCTS = 60
 # How far the residual of the system is reduced: the step then wins three digits.
 _REDUCTION = 1e-3
 _STEPS = (1.0, 0.5, 0.25, 0.125, 0.03125)
@@ -66,10 +68,10 @@ def newton_step(G: Array, start: Integers, linear: Array, bend: float, W: Array,
     stiffness = np.repeat(linear, widths) / norm
     smooth = _Smooth(G, start, W, norm, stiffness, bend)
     pull = Q - (bend + stiffness) * W
-    factor = _factor(smooth)
-    if factor is None:
+    system = _direct(smooth, pull) if W.size <= _FEW_UNKNOWNS else _iterate(smooth, pull)
+    if system is None:
         return False
-    D, image = _solve(smooth, factor, pull)
+    D, image = system
     slope = float(np.vdot(pull, D))
     if slope <= 0:
         return False
@@ -84,6 +86,34 @@ def newton_step(G: Array, start: Integers, linear: Array, bend: float, W: Array,
             Q -= moved
             return t == 1.0 and not passes.any()
     return False
+
+
+def _direct(smooth: _Smooth, pull: Array) -> tuple[Array, Array] | None:
+    """D with H D = pull and D G, by a factor of H itself: k m unknowns, target by target."""
+    k, m = smooth.W.shape
+    H = np.zeros((k, m, k, m))
+    for t in range(k):
+        H[t, :, t, :] = smooth.G
+    unit = smooth.W / smooth.norm
+    for first, last in zip(smooth.start[:-1], smooth.start[1:], strict=True):
+        inside = slice(first, last)
+        part = unit[:, inside]
+        H[:, inside, :, inside] -= smooth.stiffness[first] * np.multiply.outer(part, part)
+    M = H.reshape(k * m, k * m)
+    diagonal = np.einsum("ii->i", M)
+    diagonal += np.tile(smooth.bend + smooth.stiffness, k)
+    diagonal += _RIDGE * float(diagonal.max(initial=0.0))
+    factor, info = dpotrf(M.T, lower=1, clean=0, overwrite_a=1)
+    if info:
+        return None
+    D = dpotrs(factor, pull.ravel(), lower=1)[0].reshape(k, m)
+    return D, D @ smooth.G
+
+
+def _iterate(smooth: _Smooth, pull: Array) -> tuple[Array, Array] | None:
+    """D with H D = pull, nearly, and D G, by conjugate gradients."""
+    factor = _factor(smooth)
+    return None if factor is None else _solve(smooth, factor, pull)
 
 
 def _factor(smooth: _Smooth) -> Array | None:

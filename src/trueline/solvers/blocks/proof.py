@@ -11,14 +11,20 @@ abs(V_j) R_j for abs(w_j) <= R_j.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.duality import DualPoint, dual_value, intercept_radius
-from trueline.certificates.evaluation import Rounding, evaluate, sum_rows
+from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, sum_rows
+from trueline.design import as_design
+from trueline.design.dense import DenseDesign
+from trueline.penalties import NoPenalty
 from trueline.penalties.group import BlockNorms
 from trueline.problem import Problem
+from trueline.solvers.blocks.source import correlate
 
 __all__ = ["certify_blocks"]
 
@@ -29,18 +35,21 @@ _EPS = float(np.finfo(np.float64).eps)
 _RADIUS = 1000.0
 
 
-def certify_blocks(problem: Problem, W: Array, b: Array) -> Certificate:
-    """The certificate of a point, for squared loss."""
+def certify_blocks(
+    problem: Problem, W: Array, b: Array, rounding: Rounding | None = None
+) -> Certificate:
+    """The certificate of a point, for squared loss; the data's constants if they are known."""
     penalty = problem.penalty
     assert isinstance(penalty, BlockNorms)
-    rounding = Rounding.of(problem).confirmable()
-    at = evaluate(problem, rounding, W, b)
+    rounding = (rounding or Rounding.of(problem)).confirmable()
+    at = _evaluate(problem, rounding, W, b)
     u = at.u
     if problem.fit_intercept:
         for _ in range(2):  # the second round removes the rounding of the first
             u = u - sum_rows(problem.weigh(u)) / problem.total_weight
     size = np.sqrt(sum_rows(problem.weigh(u**2))) * (1 + 1e-6)
-    outer = np.abs(problem.design.rmatvec(problem.weigh(u))) + rounding.products(3 * size)
+    V = correlate(problem.design, np.ascontiguousarray(problem.weigh(u).T)).T
+    outer = np.abs(V) + rounding.products(3 * size)
     free = penalty.unpenalised(W.shape)
     t = penalty.dual_scale(np.where(free, 0.0, outer)) * (1 - 8 * _EPS)
     point = DualPoint(u * t, outer * t, outer * t)
@@ -61,6 +70,23 @@ def certify_blocks(problem: Problem, W: Array, b: Array) -> Certificate:
         coef=W,
         intercept=b,
         witness=witness,
+    )
+
+
+def _evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evaluation:
+    """The problem at a point; columns whose coefficients are zero need not be read for it."""
+    used = np.flatnonzero(W.any(axis=1))
+    design = problem.design
+    if not isinstance(design, DenseDesign) or 2 * len(used) > len(W):
+        return evaluate(problem, rounding, W, b)
+    accuracy = rounding.accuracy._replace(magnitude=rounding.accuracy.magnitude[used])
+    part = replace(rounding, accuracy=accuracy, mean=rounding.mean[used])
+    smaller = replace(problem, design=as_design(design.X[:, used]), penalty=NoPenalty())
+    at = evaluate(smaller, part, W[used], b)
+    value = problem.penalty.value_per_target(W)
+    return at._replace(
+        objective=at.objective + value,
+        objective_rounding=at.objective_rounding + (len(W) + 8) * _EPS * np.abs(value),
     )
 
 

@@ -189,8 +189,11 @@ class RestrictedBlocks:
         excess = np.maximum(t * norms - self._linear, 0.0)
         if self._bend > 0:
             terms += 0.5 * excess**2 / self._bend
-        else:  # only blocks without a penalty: as far as the coefficients reach
-            terms += np.where(self._linear == 0, 2 * excess * sizes, 0.0)
+        elif not self._linear.all():
+            # Only blocks without a penalty: as far as their coefficients reach, or would go.
+            own = np.maximum.reduceat(self._G.diagonal()[: self.size], self.start[:-1])
+            away = np.divide(excess, own, out=np.zeros_like(excess), where=own > 0)
+            terms += np.where(self._linear == 0, excess * (2 * sizes + away), 0.0)
         return 0.5 * (1 - t) ** 2 * square + float(np.maximum(terms, 0.0).sum())
 
     def objective(self) -> float:

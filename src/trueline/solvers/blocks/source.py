@@ -8,18 +8,51 @@ in :mod:`trueline.design.columns`: W has shape (k, columns).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.design import Design
 from trueline.design.columns import columns_of
+from trueline.design.dense import DenseDesign
 from trueline.moments import Moments
 from trueline.problem import Problem
+from trueline.threads import run_strands
 
-__all__ = ["MomentsTargets", "RowsTargets", "TargetsSource"]
+__all__ = ["MomentsTargets", "RowsTargets", "TargetsSource", "correlate"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
+
+
+# Rows per product: bounds on rounding count on sums of no more terms at once.
+_ROWS = 2048
+_STRANDS = 8
+_SMALL_WORK = 2_000_000
+
+
+def correlate(design: Design, R: Array) -> Array:
+    """X^T r for each row r of R, of shape (k, d).
+
+    Several residuals at once are a matrix product, which reads dense columns of either memory order
+    at full speed.
+    """
+    if not isinstance(design, DenseDesign):
+        return design.rmatvec(np.ascontiguousarray(R.T)).T
+    X, (n, d) = design.X, design.shape
+    out = np.zeros((len(R), d))
+
+    def work(columns: slice) -> None:
+        for first in range(0, n, _ROWS):
+            rows = slice(first, first + _ROWS)
+            out[:, columns] += R[:, rows] @ X[rows, columns].astype(np.float64, copy=False)
+
+    # The cuts depend on the sizes alone, so that the answer does not depend on the threads.
+    parts = 1 if X.size * len(R) < _SMALL_WORK else _STRANDS
+    cuts = np.linspace(0, d, parts + 1).astype(int)
+    run_strands(work, [slice(a, b) for a, b in pairwise(cuts) if b > a])
+    return out
 
 
 class TargetsSource(ABC):
@@ -57,16 +90,16 @@ class RowsTargets(TargetsSource):
 
     gathers_all = False
 
-    def __init__(self, problem: Problem, targets: slice) -> None:
+    def __init__(self, problem: Problem, targets: slice, mean: Array | None = None) -> None:
         design, weights = problem.design, problem.weights
         Y = np.ascontiguousarray(problem.target[:, targets].T)
         self.shape = len(Y), design.shape[1]
         if problem.fit_intercept:
-            self.x_mean = design.column_means(weights)
+            self.x_mean = design.column_means(weights) if mean is None else mean
             self.y_mean = np.average(Y, axis=1, weights=weights)
         else:
             self.x_mean, self.y_mean = np.zeros(design.shape[1]), np.zeros(len(Y))
-        self._columns = columns_of(design, weights, self.x_mean)
+        self._design, self._columns = design, columns_of(design, weights, self.x_mean)
         centred = Y - self.y_mean[:, None]
         self._Y = centred if weights is None else centred * np.sqrt(weights)
         self.square = float(np.vdot(self._Y, self._Y))
@@ -76,7 +109,12 @@ class RowsTargets(TargetsSource):
 
     def at(self, W: Array) -> tuple[Array, float]:
         R = self._Y - self._columns.combine(W) if W.shape[1] else self._Y
-        return self._columns.correlations(R), float(np.vdot(R, R))
+        if len(R) == 1 or not isinstance(self._design, DenseDesign):
+            return self._columns.correlations(R), float(np.vdot(R, R))
+        rooted = R if self._columns.root is None else R * self._columns.root
+        out = correlate(self._design, rooted)
+        out -= np.outer(rooted.sum(axis=1), self.x_mean)
+        return out, float(np.vdot(R, R))
 
 
 class MomentsTargets(TargetsSource):

@@ -36,6 +36,8 @@ _TOLERATED = 0.01
 _SHARE, _FINE = 0.1, 1e-12
 _FINEST = 1e-15
 _LARGE, _WORTH = 256, 0.03
+# Penalties this many times weaker than the pull of a block are approached in strides.
+_FAR, _STRIDE, _ON_THE_WAY = 50.0, 5.0, 0.01
 
 
 class BlockWalk:
@@ -111,6 +113,21 @@ class BlockWalk:
         self.restricted.set_terms(self._linear, bend)
         self._judge()
 
+    def approach(self, linear: Array, bend: float) -> None:
+        """Go on with another penalty, by way of stronger ones if it is far from the present point.
+
+        Near interpolation Newton's method finds its way from near a solution only: blocks would
+        have to pass through zero.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            far = float(np.max(np.where(linear > 0, self._norms / linear, 0.0), initial=0.0))
+        factor = far / _STRIDE
+        while far > _FAR and factor > 1.0:
+            self.set_terms(factor * linear, factor * bend)
+            self.step(_ON_THE_WAY * self.scale * factor / far)
+            factor /= _STRIDE
+        self.set_terms(linear, bend)
+
     def _foremost(self, wanted: NDArray[np.bool_]) -> Integers:
         """The wanted blocks, or those of them that are pulled most if there are many."""
         blocks = np.flatnonzero(wanted)
@@ -137,27 +154,29 @@ class BlockWalk:
     def step(self, target: float) -> None:
         """Solve the restricted problem, look at all columns, let in what was missed.
 
-        ``target`` is the gap that is asked for.
+        ``target`` is the gap that is asked for. Where it is reached while blocks are still missing
+        these are let in at once: the answer is then better than was asked for, at little cost.
         """
         before = self.gap
         tolerance = target / (self.scale or 1.0)
-        fine = min(self._share * tolerance, _FINE * self._share / _SHARE)
-        aim = max(fine, _FINEST) * self.scale
-        if self.restricted.size > _LARGE and not self._is_complete:
-            aim = max(aim, _WORTH * self.gap)
-        self.restricted.solve(aim)
-        self._look()
-        self._judge()
-        if self.gap <= target:
-            return
         slack = min(_TOLERATED * tolerance, 1e-6)
-        missed = self._outside & (self._norms > (1 + slack) * self._linear)
-        was_complete, self._is_complete = self._is_complete, not missed.any()
-        if missed.any():
-            self._let_in(self._foremost(missed))
-            self.restricted.set_terms(self._linear, self._bend)
-        elif was_complete or self.restricted.size <= _LARGE:
-            # What is left to gain is in the last digits.
+        fine = min(self._share * tolerance, _FINE * self._share / _SHARE)
+        missing = True
+        while missing:
+            aim = max(fine, _FINEST) * self.scale
+            if self.restricted.size > _LARGE and not self._is_complete:
+                aim = max(aim, _WORTH * min(self.gap, before))
+            self.restricted.solve(aim)
+            self._look()
+            self._judge()
+            missed = self._outside & (self._norms > (1 + slack) * self._linear)
+            was_complete, self._is_complete = self._is_complete, not missed.any()
+            if missed.any():
+                self._let_in(self._foremost(missed))
+                self.restricted.set_terms(self._linear, self._bend)
+            missing = bool(missed.any()) and self.gap <= target
+        settled = self._is_complete and (was_complete or self.restricted.size <= _LARGE)
+        if settled and self.gap > target:  # what is left to gain is in the last digits
             self.is_stuck = self._share < 1e-4 and self.gap > 0.5 * before
             self._share *= 0.1
 
