@@ -99,7 +99,9 @@ def test_demo_without_matplotlib_draws_text(tmp_path, monkeypatch):
 def test_fit_verify_and_predict(houses, family):
     if family != "auto" and FAMILIES[family].task != "regression":
         pytest.skip("the target is a number")
-    text = run("fit", "houses.csv", "--target", "price", "--model", family, "--out", "m.trueline")
+    weak = ["--alpha", 0.01] if family != "auto" and "alpha" in FAMILIES[family].options else []
+    asked = ("--target", "price", "--model", family, *weak)
+    text = run("fit", "houses.csv", *asked, "--out", "m.trueline")
     assert "identifier" in text
     assert "always same" in text
     assert "1 of 120 rows left out: values are missing (size 1)" in text
@@ -130,6 +132,54 @@ def test_auto_says_why(houses):
     text = run("fit", "houses.csv", "-t", "price", "--alpha", "3")
     assert "ridge: --alpha was given" in text
     assert load("model.trueline").alpha == 3.0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_explains_itself_before_and_after(houses, family):
+    run("explain", "houses.csv", "--target", "price", "--model", family)
+    run("fit", "houses.csv", "--target", "price", "--model", family)
+    text = run("explain", "model.trueline")
+    assert FAMILIES[family].estimator in text
+    assert "city=Paris" in text
+    assert "Proof" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "family", "parameters"),
+    [
+        ("--k 2", "best-subset", {"k": 2}),
+        ("--l1-ratio 0.3", "elastic-net", {"l1_ratio": 0.3}),
+        ("--alpha 0.1 --l1-ratio 0.3", "elastic-net", {"alpha": 0.1, "l1_ratio": 0.3}),
+        ("--rule 1se", "lasso-cv", {"rule": "1se"}),
+        ("--criterion aic --model stepwise", "stepwise", {"criterion": "aic"}),
+        ("--criterion aic", "best-subset", {"criterion": "aic"}),
+    ],
+)
+def test_options_ask_for_a_model_that_has_them(houses, options, family, parameters):
+    text = run("fit", "houses.csv", "-t", "price", *options.split())
+    assert f"{family}: " in text
+    model = load("model.trueline")
+    assert type(model).__name__ == FAMILIES[family].estimator
+    assert parameters.items() <= model.get_params().items()
+
+
+def test_columns_of_a_category_enter_a_stepwise_model_together(houses):
+    text = run("fit", "houses.csv", "-t", "price", "--model", "stepwise")
+    assert "about the chosen columns" in text
+    model = load("model.trueline")
+    assert model.groups == ["city", "city", "garden", "size"]
+    assert any(step["entered"] == [0, 1] for step in model.history_)
+    assert "+ city=Paris, city=Rome" in run("explain", "model.trueline")
+    run("fit", "houses.csv", "-t", "price", "--model", "stepwise", "--drop", "city")
+    assert load("model.trueline").groups is None
+
+
+def test_a_sparse_model_says_how_many_columns_it_uses(houses):
+    text = run("fit", "houses.csv", "-t", "price", "--k", 1)
+    assert "1 of 4 columns" in text
+    assert np.count_nonzero(load("model.trueline").coef_) == 1
+    text = run("fit", "houses.csv", "-t", "price", "--k", 9, code=2)
+    assert "error: k must be between 0 and the number of columns, 4; got 9." in text
 
 
 def test_columns_can_be_chosen(houses):
@@ -210,6 +260,12 @@ def test_models_saved_in_python_work_too(houses):
             "fit houses.csv -t price -m linear --alpha 1",
             "--alpha has no meaning for --model linear",
         ),
+        (
+            "fit houses.csv -t price -m ridge --l1-ratio 1",
+            "--l1-ratio has no meaning for --model ridge; it belongs to --model elastic-net or",
+        ),
+        ("fit houses.csv -t price --k 1 --alpha 2", "No model has --alpha and --k together"),
+        ("fit houses.csv -t price --criterion r2", "'criterion' parameter of BestSubset must be"),
         ("fit houses.csv -t price --features flat", "no column to predict 'price' from"),
         ("fit houses.csv -t price -o nowhere/m", "There is no folder nowhere"),
         ("fit houses.csv -t city -m ridge", "'city' is not numeric: 'Oslo' in line 2"),

@@ -35,7 +35,27 @@ Data = Annotated[
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by 'trueline fit'.")]
 Target = Annotated[str | None, typer.Option("--target", "-t", help="The column to predict.")]
 Family = Annotated[str, typer.Option("--model", "-m", help=f"One of: {_MODELS}.")]
-Alpha = Annotated[float | None, typer.Option(help="Strength of the penalty (ridge).", min=0.0)]
+Alpha = Annotated[
+    float | None,
+    typer.Option(help="Strength of the penalty (ridge, lasso, elastic-net).", min=0.0),
+]
+Mixture = Annotated[
+    float | None,
+    typer.Option(
+        "--l1-ratio", help="Share of the lasso (elastic-net, elastic-net-cv).", min=0.0, max=1.0
+    ),
+]
+Rule = Annotated[
+    str | None,
+    typer.Option(
+        help="Strength of smallest error, min, or 1se: sparser (lasso-cv, elastic-net-cv)."
+    ),
+]
+Size = Annotated[int | None, typer.Option("--k", help="Number of columns (best-subset).", min=0)]
+Criterion = Annotated[
+    str | None,
+    typer.Option(help="aic, aicc, bic, adjusted_r2 or cp (best-subset, stepwise); cv (stepwise)."),
+]
 Features = Annotated[
     str | None, typer.Option(help="Columns to use, as a,b,c; all that can be if not given.")
 ]
@@ -68,6 +88,11 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 def _split(names: str | None) -> list[str] | None:
     return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _options(**options: Any) -> dict[str, Any]:
+    """The options of the model that were given."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _show_version(wanted: bool) -> None:
@@ -109,6 +134,10 @@ def fit(
     target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
     model: Family = "auto",
     alpha: Alpha = None,
+    l1_ratio: Mixture = None,
+    rule: Rule = None,
+    k: Size = None,
+    criterion: Criterion = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the model.")] = Path(
         "model.trueline"
     ),
@@ -120,8 +149,9 @@ def fit(
     """Fit a model to a CSV file, prove it, and save it."""
     from trueline.cli.commands import Request, run_fit
 
-    wanted = Request(data, target, model, alpha, _split(features), _split(drop), _split(category))
-    run_fit(wanted, out)
+    options = _options(alpha=alpha, l1_ratio=l1_ratio, rule=rule, k=k, criterion=criterion)
+    columns = (_split(features), _split(drop), _split(category))
+    run_fit(Request(data, target, model, options, *columns), out)
 
 
 @app.command()
@@ -133,6 +163,10 @@ def explain(
     target: Target = None,
     model: Family = "auto",
     alpha: Alpha = None,
+    l1_ratio: Mixture = None,
+    rule: Rule = None,
+    k: Size = None,
+    criterion: Criterion = None,
     features: Features = None,
     drop: Drop = None,
     category: Category = None,
@@ -141,8 +175,9 @@ def explain(
     """Show the plan for a table before fitting, or what happened in a saved model."""
     from trueline.cli.commands import Request, run_explain
 
-    wanted = Request(path, target, model, alpha, _split(features), _split(drop), _split(category))
-    run_explain(wanted)
+    options = _options(alpha=alpha, l1_ratio=l1_ratio, rule=rule, k=k, criterion=criterion)
+    columns = (_split(features), _split(drop), _split(category))
+    run_explain(Request(path, target, model, options, *columns))
 
 
 @app.command()

@@ -6,9 +6,9 @@ import csv
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from trueline.cli import show
-from trueline.cli.families import Family, choose_family, find_family
+from trueline.cli.families import Family, choose_family, family_with, find_family
 from trueline.errors import TableError
 from trueline.persistence import ModelFile, read, save
 from trueline.table import Encoded, Encoding, Source, Table, encode, guess_task, read_table
@@ -30,12 +30,12 @@ _ZIP = b"PK\x03\x04"
 
 @dataclass(frozen=True)
 class Request:
-    """What a person asks for: a table, a target, a model."""
+    """What a person asks for: a table, a target, a model and its options."""
 
     data: Path
     target: str | None
     model: str = "auto"
-    alpha: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     features: list[str] | None = None
     drop: list[str] | None = None
     categories: list[str] | None = None
@@ -78,13 +78,17 @@ def prepare(request: Request) -> Prepared:
         family, reason = asked, "asked for"
         if guess.kind != asked.task:
             notes.insert(0, f"{request.target} looks like {guess.kind} ({guess.reason})")
-    return Prepared(table, encoded, family, reason, family.make(alpha=request.alpha), notes)
+    sources = [source.name for source in encoded.encoding.sources for _ in source.names]
+    estimator = family.make(sources, **request.options)
+    estimator._validate_params()  # before the table is shown
+    return Prepared(table, encoded, family, reason, estimator, notes)
 
 
 def _choose(request: Request, guess: Any, encoded: Encoded) -> tuple[Family, str]:
-    """The family for ``--model auto``; ``--alpha`` asks for one that has it."""
-    if request.alpha is not None and guess.kind == "regression":
-        return find_family("ridge"), "--alpha was given"
+    """The family for ``--model auto``; options such as ``--alpha`` ask for one that has them."""
+    given = [name for name, value in request.options.items() if value is not None]
+    if given and guess.kind == "regression":
+        return family_with(guess.kind, given)
     try:
         return choose_family(guess.kind, *encoded.X.shape)
     except TableError as error:
@@ -118,8 +122,7 @@ def run_fit(request: Request, out_path: Path) -> None:
     _show_model(out, ready, model, seconds)
     for warning in caught:
         show.note(out, f"warning: {warning.message}", "yellow")
-    show.heading(out, "Proof")
-    show_certificate(out, model.certificate_)
+    show_proof(out, model)
     extra = {
         "family": ready.family.name,
         "encoding": encoded.encoding.to_dict(),
@@ -162,6 +165,9 @@ def _show_model(out: Console, ready: Prepared, model: Any, seconds: float) -> No
         facts["alpha"] = f"{np.max(alpha):.4g}"
     facts["solver"] = f"{model.solver_}, {show.quantity(seconds, 's')}"
     facts["fitted"] = f"{X.shape[0]:,} rows, {X.shape[1]} columns"
+    used = int(np.count_nonzero(model.coef_))
+    if used < X.shape[1]:
+        facts["used"] = f"{used} of {X.shape[1]} columns"
     facts["R2"] = f"{score:.4f} on these rows"
     show.show_facts(out, facts)
     show.heading(out, "Coefficients")
@@ -172,6 +178,15 @@ def show_model_coefficients(out: Console, model: Any, names: list[str]) -> None:
     """The coefficients of a model with one target."""
     coef = np.ravel(model.coef_)
     show.show_coefficients(out, names, coef.tolist(), float(np.ravel(model.intercept_)[0]))
+
+
+def show_proof(out: Console, model: Any) -> None:
+    """What is proven about a model, and what is not."""
+    show.heading(out, "Proof")
+    show_certificate(out, model.certificate_)
+    if hasattr(model, "history_"):
+        text = "This is about the chosen columns: that no other choice is better is not claimed."
+        show.note(out, text, "yellow")
 
 
 def show_certificate(out: Console, certificate: Any) -> None:
@@ -217,12 +232,16 @@ def _explain_model(out: Console, file: ModelFile, path: str) -> None:
         names = getattr(model, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(len(model.coef_))] if names is None else list(names)
         show_model_coefficients(out, model, labels)
-    show.heading(out, "Proof")
-    show_certificate(out, model.certificate_)
+    show_proof(out, model)
 
 
 def show_explanation(out: Console, explanation: Any) -> None:
     """What is minimised and by which solver; after a fit, also what happened."""
+    from trueline.selection.stepwise import StepwiseExplanation
+
+    if isinstance(explanation, StepwiseExplanation):
+        show_search(out, explanation)
+        return
     plan, happened = explanation.plan, explanation.facts
     facts = {"minimise": plan.objective, "solver": f"{plan.chosen}: {plan.reason}"}
     if happened is not None:
@@ -234,6 +253,15 @@ def show_explanation(out: Console, explanation: Any) -> None:
     show.show_facts(out, facts)
     show.heading(out, "Plan", "estimates before anything is computed")
     show.show_plan(out, plan)
+
+
+def show_search(out: Console, explanation: Any) -> None:
+    """What a stepwise search looks for; after a fit, also its steps."""
+    lines = (line.split(maxsplit=1) for line in explanation.title)
+    show.show_facts(out, dict(lines))
+    if explanation.history:
+        show.heading(out, "Steps")
+        show.show_steps(out, explanation.table(), explanation.criterion)
 
 
 def _encoding_of(file: ModelFile, target: str | None) -> Encoding:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from trueline.errors import TableError
 
-__all__ = ["FAMILIES", "Family", "choose_family", "find_family"]
+__all__ = ["FAMILIES", "Family", "choose_family", "family_with", "find_family", "flag"]
 
 # With this many rows per column, least squares needs no help from a penalty.
 _PLENTY = 20
@@ -25,13 +25,15 @@ class Family:
         For ``--model``.
     task : {"regression", "classification"}
     estimator : str
-        Name of the class in :mod:`trueline.estimators`; imported only when it is used.
+        Name of the class in :mod:`trueline`; imported only when it is used.
     title : str
         One line for the help.
     options : tuple of str
         Parameters of the estimator that the command line may set, such as ``alpha``.
     defaults : mapping
         Parameters that differ from the estimator's own defaults.
+    takes_factors : bool
+        Whether the columns of a category enter and leave together, as the estimator's ``groups``.
     suits : callable
         ``suits(rows, columns)`` is the reason why ``--model auto`` takes this family for data of
         such a size, or None. The first family of the task with a reason is taken.
@@ -43,21 +45,43 @@ class Family:
     title: str
     options: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    takes_factors: bool = False
     suits: Callable[[int, int], str | None] = lambda rows, columns: None
 
-    def make(self, **given: Any) -> Any:
-        """The estimator; options that are None keep their defaults."""
-        from trueline import estimators
+    def make(self, sources: Sequence[str] = (), **given: Any) -> Any:
+        """The estimator; options that are None keep their defaults.
+
+        ``sources`` names, for each column of the design, the column of the table it comes from.
+        """
+        import trueline
 
         given = {name: value for name, value in given.items() if value is not None}
         for name in given:
             if name not in self.options:
-                able = [family.name for family in FAMILIES.values() if name in family.options]
                 raise TableError(
-                    f"--{name} has no meaning for --model {self.name}; it belongs to "
-                    f"--model {' or '.join(able)}."
+                    f"{flag(name)} has no meaning for --model {self.name}; it belongs to "
+                    f"--model {' or '.join(_with_option(name))}."
                 )
-        return getattr(estimators, self.estimator)(**{**self.defaults, **given})
+        factors = {}
+        if self.takes_factors and len(set(sources)) < len(sources):
+            factors = {"groups": list(sources)}
+        return getattr(trueline, self.estimator)(**{**self.defaults, **factors, **given})
+
+
+def flag(option: str) -> str:
+    """How an option is written on the command line.
+
+    Examples
+    --------
+    >>> from trueline.cli.families import flag
+    >>> flag("l1_ratio")
+    '--l1-ratio'
+    """
+    return f"--{option.replace('_', '-')}"
+
+
+def _with_option(name: str) -> list[str]:
+    return [family.name for family in FAMILIES.values() if name in family.options]
 
 
 def _plenty_of_rows(rows: int, columns: int) -> str | None:
@@ -75,6 +99,9 @@ def _few_rows(rows: int, columns: int) -> str | None:
 
 # From hardly any penalty to hardly any coefficient, four strengths per factor of ten.
 _STRENGTHS = tuple(10.0 ** (quarter / 4) for quarter in range(-16, 25))
+# Columns of a table have all kinds of units, so that some need a strength that is far below the
+# one at which the first column enters.
+_GRID = {"alphas": 120, "eps": 1e-6}
 
 FAMILIES: dict[str, Family] = {
     family.name: family
@@ -101,6 +128,51 @@ FAMILIES: dict[str, Family] = {
             defaults={"alphas": _STRENGTHS},
             suits=_few_rows,
         ),
+        Family(
+            "lasso",
+            "regression",
+            "Lasso",
+            "least squares with an absolute penalty of strength --alpha",
+            options=("alpha",),
+        ),
+        Family(
+            "lasso-cv",
+            "regression",
+            "LassoCV",
+            "lasso whose strength is chosen by five folds",
+            options=("rule",),
+            defaults=_GRID,
+        ),
+        Family(
+            "elastic-net",
+            "regression",
+            "ElasticNet",
+            "a mixture of lasso (--l1-ratio 1) and ridge (--l1-ratio 0) of strength --alpha",
+            options=("alpha", "l1_ratio"),
+        ),
+        Family(
+            "elastic-net-cv",
+            "regression",
+            "ElasticNetCV",
+            "elastic net whose strength is chosen by five folds",
+            options=("l1_ratio", "rule"),
+            defaults=_GRID,
+        ),
+        Family(
+            "best-subset",
+            "regression",
+            "BestSubset",
+            "least squares on the best columns of all choices, proven",
+            options=("k", "criterion"),
+        ),
+        Family(
+            "stepwise",
+            "regression",
+            "StepwiseRegression",
+            "least squares on columns chosen step by step",
+            options=("criterion",),
+            takes_factors=True,
+        ),
     )
 }
 
@@ -112,6 +184,22 @@ def find_family(name: str) -> Family:
     close = difflib.get_close_matches(name.lower(), FAMILIES, n=1, cutoff=0.4)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise TableError(f"--model {name} is not known: take one of auto, {', '.join(FAMILIES)}.{hint}")
+
+
+def family_with(task: str, options: Sequence[str]) -> tuple[Family, str]:
+    """The first family of a task that has all of these options, and the reason.
+
+    Examples
+    --------
+    >>> from trueline.cli.families import family_with
+    >>> family_with("regression", ["k"])[0].name
+    'best-subset'
+    """
+    names = " and ".join(flag(name) for name in options)
+    for family in FAMILIES.values():
+        if family.task == task and set(options) <= set(family.options):
+            return family, f"{names} {'was' if len(options) == 1 else 'were'} given"
+    raise TableError(f"No model has {names} together; say which one is meant with --model.")
 
 
 def choose_family(task: str, rows: int, columns: int) -> tuple[Family, str]:

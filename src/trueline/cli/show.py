@@ -27,6 +27,7 @@ __all__ = [
     "show_facts",
     "show_plan",
     "show_scatter",
+    "show_steps",
 ]
 
 _BAR = 12  # characters on each side of zero
@@ -162,6 +163,21 @@ def show_plan(out: Console, plan: Any) -> None:
             verdict,
         ]
         grid.add_row(*(Text(cell) for cell in cells), style=style)
+    _put(out, grid)
+
+
+def show_steps(out: Console, steps: Sequence[dict[str, Any]], criterion: str) -> None:
+    """What came and went in each step of a search, and the criterion then."""
+    grid = _grid("step", "change", "columns", criterion, right=["step", "columns", criterion])
+    for number, step in enumerate(steps):
+        changes = [
+            f"{sign} {', '.join(names)}"
+            for sign, names in (("+", step["entered"]), ("-", step["left"]))
+            if names
+        ]
+        change = "start" if number == 0 else "  ".join(changes)
+        value = f"{step['criterion']:.6g}"
+        grid.add_row(str(number), Text(change), str(step["n_features"]), value)
     _put(out, grid)
 
 
