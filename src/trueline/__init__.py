@@ -12,6 +12,7 @@ __version__ = "0.1.0.dev0"
 
 #: Public name -> module that defines it.
 _HOMES = {
+    "AdaptiveLasso": "trueline.estimators.adaptive_lasso",
     "BestSubset": "trueline.estimators.best_subset",
     "Certificate": "trueline.certificates",
     "ElasticNet": "trueline.estimators.elastic_net",
@@ -40,6 +41,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AdaptiveLasso",
     "BestSubset",
     "Certificate",
     "ElasticNet",
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
         Ridge,
         RidgeCV,
     )
+    from trueline.estimators.adaptive_lasso import AdaptiveLasso
     from trueline.estimators.best_subset import BestSubset, L0Regression
     from trueline.estimators.elastic_net import ElasticNet, Lasso
     from trueline.estimators.elastic_net_cv import ElasticNetCV, LassoCV

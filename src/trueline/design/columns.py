@@ -81,7 +81,8 @@ def _correlate_rows(X: Array, R: Array, out: Array, first: int, last: int) -> No
                     out[t, j] += R[t, i] * X[i, j]
 
 
-@kernel  # sums in the order written: reordered ones would be gathered lane by lane, at half the speed
+# Sums in the order written: reordered ones would be gathered lane by lane, at half the speed.
+@kernel
 def _correlate_sparse(
     data: Array,
     indices: NDArray[np.int32],
@@ -172,6 +173,19 @@ class Columns(ABC):
         """Gather further columns; their products (len(new), gathered) with all, old and new."""
 
     @abstractmethod
+    def take_in(self, new: Integers) -> Array:
+        """Gather further columns; only their squares."""
+
+    @abstractmethod
+    def compressed(self) -> sp.csc_array:
+        """sqrt(s) x_j of the gathered columns; centred already if ``gathered_mean`` vanishes."""
+
+    @property
+    @abstractmethod
+    def gathered_mean(self) -> Array:
+        """The means that :meth:`compressed` has not subtracted."""
+
+    @abstractmethod
     def combine(self, W: Array) -> Array:
         """(V w)^T for each row w of W, of shape (m, gathered)."""
 
@@ -197,7 +211,25 @@ class DenseColumns(Columns):
         run_strands(lambda strand: correlate(source, R, out, *strand), strands)
         return out
 
+    def take_in(self, new: Integers) -> Array:
+        rows = self._append(new)
+        return np.einsum("ij,ij->i", rows, rows)
+
+    def compressed(self) -> sp.csc_array:
+        m = self.gathered
+        indices = np.tile(np.arange(self.n, dtype=np.int32), m)
+        indptr = np.arange(0, self.n * m + 1, self.n)
+        return sp.csc_array((self._V[:m].ravel(), indices, indptr), shape=(self.n, m))
+
+    @property
+    def gathered_mean(self) -> Array:
+        return np.zeros(self.gathered)
+
     def gather(self, new: Integers) -> Array:
+        rows = self._append(new)
+        return rows @ self._V[: self.gathered].T
+
+    def _append(self, new: Integers) -> Array:
         start, stop = self.gathered, self.gathered + len(new)
         if stop > len(self._V):
             larger = np.empty((max(stop, min(2 * start, start + 1024), 64), self.n))
@@ -210,7 +242,7 @@ class DenseColumns(Columns):
         if self.root is not None:
             rows *= self.root
         self.gathered = stop
-        return rows @ self._V[:stop].T
+        return rows
 
     def combine(self, W: Array) -> Array:
         return W @ self._V[: self.gathered]
@@ -243,14 +275,30 @@ class SparseColumns(Columns):
         run_strands(work, _cut(self.d, X.nnz * m))
         return out[:m]
 
-    def gather(self, new: Integers) -> Array:
+    def _append(self, new: Integers) -> sp.csc_array:
         fresh = self.X[:, new]
         if self.root is not None:
             fresh = sp.csc_array(fresh.multiply(self.root[:, None]))
-        V = sp.hstack([self._V, fresh], format="csc") if self.gathered else fresh
-        self._V, rows = V, fresh.tocsr()
+        self._V = sp.hstack([self._V, fresh], format="csc") if self.gathered else fresh
         self._chosen = np.append(self._chosen, new)
-        self.gathered = V.shape[1]
+        self.gathered = self._V.shape[1]
+        return fresh
+
+    def take_in(self, new: Integers) -> Array:
+        fresh = self._append(new)
+        squares = np.asarray(fresh.multiply(fresh).sum(axis=0)).ravel()
+        return np.maximum(squares - self.total * self.mean[new] ** 2, 0.0)
+
+    def compressed(self) -> sp.csc_array:
+        return self._V
+
+    @property
+    def gathered_mean(self) -> Array:
+        return self.mean[self._chosen]
+
+    def gather(self, new: Integers) -> Array:
+        rows = self._append(new).tocsr()
+        V = self._V
         out = np.zeros((self.gathered, len(new)))
 
         def work(strand: tuple[int, int]) -> None:

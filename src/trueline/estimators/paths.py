@@ -251,7 +251,7 @@ def regularization_path(
     X, y = check_X_y(X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
     weights = None
     if sample_weight is not None:
-        weights = _check_sample_weight(sample_weight, X, np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("Sample weights are all zero: no row is left to fit.")
     if not 0 < l1_ratio <= 1:

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from trueline.solvers.coordinate.gram import RestrictedGram, Terms
 from trueline.solvers.coordinate.kernels import dual_scale, fenchel_gap, find_missed
-from trueline.solvers.coordinate.source import Source
+from trueline.solvers.coordinate.residual import RestrictedColumns
+from trueline.solvers.coordinate.source import RowsSource, Source
 
 __all__ = ["PathPoint", "PathWalk", "follow_path"]
 
@@ -36,6 +37,8 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 _MOST_AHEAD = 8
+# Beyond so many columns the Gram matrix of the restricted problem is given up.
+_MOST_GRAM = 2500
 # A column is let in when its predicted correlation comes this close to its threshold.
 _NEAR = 0.95
 _FEW_COLUMNS = 256
@@ -98,7 +101,7 @@ class PathWalk:
     ) -> None:
         self.source, self.points = source.fresh(), list[PathPoint]()
         self._terms, self._positions, self._tolerances = terms, positions, tolerances
-        self._restricted = RestrictedGram(source.scale)
+        self._restricted: RestrictedGram | RestrictedColumns = RestrictedGram(source.scale)
         self._entry = np.full(source.n_features, -1)
         self._ahead, self._sweeps, self._outside = 1, 0, source.n_features
         self._before: Array | None = None  # correlations at the last but one confirmed point
@@ -159,12 +162,32 @@ class PathWalk:
         """Let columns into the restricted problem."""
         if not len(new):
             return
-        restricted = self._restricted
         self._outside -= len(new)
-        block = self.source.gather(new)
+        if isinstance(self.source, RowsSource) and self._restricted.size + len(new) > _MOST_GRAM:
+            self._leave_gram()
+        restricted = self._restricted
         self._entry[new] = np.arange(restricted.size, restricted.size + len(new))
-        order = self._entry[np.concatenate([restricted.columns, new])]
-        restricted.extend(new, block[:, order], np.zeros(len(new)), self.correlation[new])
+        w, q = np.zeros(len(new)), self.correlation[new]
+        if isinstance(restricted, RestrictedColumns):
+            restricted.extend(new, self.source.take_in(new), w, q)  # type: ignore[attr-defined]
+        else:
+            block = self.source.gather(new)
+            order = self._entry[np.concatenate([restricted.columns, new])]
+            restricted.extend(new, block[:, order], w, q)
+
+    def _leave_gram(self) -> None:
+        """So many columns are in that their Gram matrix costs more than it saves."""
+        old = self._restricted
+        if isinstance(old, RestrictedColumns):
+            return
+        assert isinstance(self.source, RowsSource)
+        self.source = self.source.fresh()
+        self._restricted = RestrictedColumns(self.source, old.sweeps)
+        columns = old.columns.copy()
+        self._entry[columns] = np.arange(len(columns))
+        squares = self.source.take_in(columns)
+        self._restricted.extend(columns, squares, old.coef.copy(), self.correlation[columns])
+        self._restricted.active = old.active
 
     def _predicted(self, terms: Terms, first: int, count: int) -> Integers:
         """The columns that will be needed at the last of the next penalties."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import Design
-from trueline.design.columns import columns_of
+from trueline.design.columns import Columns, columns_of
 from trueline.moments import Moments
 
 __all__ = ["At", "MomentsSource", "RowsSource", "Source"]
@@ -99,6 +99,25 @@ class RowsSource(Source):
         if not (np.isfinite(block).all() and (squares < _LARGE).all()):
             raise FloatingPointError("the sums of squares of the data are not finite")
         return block
+
+    def take_in(self, new: Integers) -> Array:
+        """Let columns in; only their squares."""
+        return self._columns.take_in(new)
+
+    @property
+    def gathered(self) -> Columns:
+        """The columns that are in."""
+        return self._columns
+
+    @property
+    def rooted_target(self) -> Array:
+        """sqrt(s) (y - y_mean)."""
+        return self._y
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return self._columns.total
 
     def at(self, W: Array) -> At:
         R = self._y - self._columns.combine(W) if W.shape[1] else np.tile(self._y, (len(W), 1))
