@@ -13,6 +13,7 @@ Squares of small numbers: unlike a difference of two objectives, it resolves far
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ class Data:
     Attributes
     ----------
     X : array of shape (n, d)
+        Sparse in some cases of the sparse suite.
     y : array of shape (n,)
     fit_intercept : bool
     alphas : array
@@ -43,7 +45,7 @@ class Data:
         Good columns, for those who can begin with some.
     """
 
-    X: Array
+    X: Any
     y: Array
     fit_intercept: bool = False
     alphas: tuple[float, ...] = ()
@@ -54,10 +56,20 @@ class Data:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a contestant gives back."""
+    """What a contestant gives back.
 
-    coef: Array
-    intercept: float = 0.0
+    Attributes
+    ----------
+    coef : array of shape (d,)
+        For a path (d, number of strengths), dense or sparse.
+    intercept : float
+        For a path one per strength.
+    alpha : float
+        The strength that was chosen.
+    """
+
+    coef: Any
+    intercept: Any = 0.0
     alpha: float = 0.0
 
 

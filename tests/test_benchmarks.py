@@ -340,6 +340,21 @@ def test_contestants_choose_the_same_strength_of_the_lasso():
     assert max(suboptimality(data, answer, bounds) for answer in (ours, theirs)) <= CRITERION
 
 
+def test_a_choice_that_the_common_folds_do_not_make_is_not_good():
+    data = sparse_data("lasso_cv", folds=5)
+    exact = exact_lasso(data)
+    facts = {"bounds": lasso_bounds(data, exact, np.array(data.alphas)), "chosen": data.alphas[3]}
+
+    def quality(index, **options):
+        answer = Answer(exact.coef[:, index], 0.0, data.alphas[index])
+        tuned = Tuned(lambda given, tol: answer, **options)
+        return sparse_worker.judge(CASES["cv_wide"], tuned, data, facts, answer)["quality"]
+
+    assert quality(3) <= CRITERION
+    assert quality(4) == 1.0
+    assert quality(4, has_own_folds=True) <= CRITERION
+
+
 def test_forward_selections_find_the_same_columns():
     data = sparse_data("forward", choose=4, fit_intercept=True)
     plain = set(CONTESTANTS["trueline"].tuned["forward"].fit(data, None).columns)

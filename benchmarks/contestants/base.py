@@ -35,12 +35,15 @@ class Tuned:
         The rung tried first: it saves calls, the answer does not depend on it.
     cases : tuple of str
         Beginnings of the names of the cases it is for; all if empty.
+    has_own_folds : bool
+        It draws folds of its own, and may choose another strength for that.
     """
 
     fit: Callable[[Data, Any], Any]
     ladder: tuple[Any, ...] = (None,)
     start: Any = None
     cases: tuple[str, ...] = ()
+    has_own_folds: bool = False
 
     def takes(self, case: str) -> bool:
         """Whether it takes part in a case."""

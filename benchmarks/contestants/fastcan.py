@@ -12,7 +12,7 @@ from benchmarks.sparse.objective import Chosen
 def _allow_first_numpy() -> None:
     """It calls ``numpy.astype``, which NumPy 1 has as a method of arrays only."""
     if not hasattr(np, "astype"):
-        np.astype = lambda array, dtype, copy=True: array.astype(dtype, copy=copy)
+        vars(np)["astype"] = lambda array, dtype, copy=True: array.astype(dtype, copy=copy)
 
 
 def forward(data: Data, use_products: bool) -> Chosen:

@@ -47,7 +47,7 @@ def _correlated(n: int, d: int, true: int, row_scaled: bool, seed: int) -> Probl
 
     def make(scale: float) -> Rows:
         side = np.sqrt(scale)
-        rows = _size(n, scale if row_scaled else side, 60)
+        rows = _size(n, scale if row_scaled else side, 300 if row_scaled else 60)
         columns = _size(d, side if row_scaled else scale, 60)
         return correlated(rows, columns, max(5, round(true * columns / d)), seed=seed)
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from benchmarks.objective import Answer, Data
 
 __all__ = [
+    "SAME",
     "Chosen",
     "fold_error",
     "lasso_bounds",
@@ -37,8 +38,8 @@ Array = NDArray[np.float64]
 
 # Strengths computed at once: the coefficients of many columns are densified in such parts.
 _AT_ONCE = 20
-# Strengths as near as this are the same one, computed by another formula.
-_SAME = 1e-8
+#: Strengths as near as this are the same one, computed by another formula.
+SAME = 1e-8
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def suboptimality(data: Data, answer: Answer, bounds: Array) -> float:
     alphas, bounds = np.asarray(data.alphas, dtype=float), np.asarray(bounds, dtype=float)
     if data.folds:
         nearest = int(np.argmin(np.abs(alphas - answer.alpha)))
-        if abs(alphas[nearest] - answer.alpha) > _SAME * answer.alpha:
+        if abs(alphas[nearest] - answer.alpha) > SAME * answer.alpha:
             return float("inf")
         alphas, bounds = alphas[[nearest]], bounds[[nearest]]
     shape = answer.coef.shape if answer.coef.ndim == 2 else (len(answer.coef), 1)

@@ -52,7 +52,8 @@ def _rows(cache: Path, name: str, scale: float, make: Any = None) -> tuple[Any, 
 
 
 def _facts_path(cache: Path, name: str, scale: float) -> Path:
-    return cache / f"{_key(name, scale)}.case.json"
+    recipe = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:6]
+    return cache / f"{_key(name, scale)}-{recipe}.json"
 
 
 def load(cache: Path, name: str, case: Case, scale: float) -> tuple[Data, dict[str, Any]]:
@@ -91,6 +92,8 @@ def prepare(cache: Path, name: str, scale: float, folder: Path | None = None) ->
         facts |= _bounds(X, y, case)
     if case.task == "best_subset":
         facts["known"] = exchange.good_columns(X, y, case.choose).tolist()
+    if case.task == "lasso_cv":
+        facts["chosen"] = _chosen(X, y, facts["alphas"])
     path.write_text(json.dumps(facts))
     return facts
 
@@ -115,6 +118,20 @@ def _bounds(X: Any, y: Any, case: Case) -> dict[str, Any]:
     if not gap <= _WORTH:
         raise ValueError(f"The bounds are {gap:.1e} from the objectives: too far to judge by.")
     return {"alphas": data.alphas, "bounds": bounds.tolist(), "bounds_gap": gap}
+
+
+def _chosen(X: Any, y: Any, alphas: Any) -> float:
+    """The strength with the least error over consecutive folds, from solutions of high accuracy."""
+    from sklearn.model_selection import KFold
+
+    from trueline import regularization_path
+
+    by_rows, errors = sp.csr_matrix(X) if sp.issparse(X) else X, np.zeros(len(alphas))
+    for train, test in KFold(FOLDS).split(by_rows):
+        path = regularization_path(by_rows[train], y[train], alphas=alphas, tol=_EXACT)
+        rest = y[test][:, None] - by_rows[test] @ path.coefs.toarray() - path.intercepts
+        errors += np.mean(rest**2, axis=0)
+    return float(alphas[int(np.argmin(errors))])
 
 
 def main(name: str, scale: str, cache: str, folder: str = "") -> None:
