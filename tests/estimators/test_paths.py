@@ -110,9 +110,10 @@ def test_without_a_gram_matrix_the_path_is_the_same(form, weighted, monkeypatch)
     X = sp.random_array((120, 2500), density=0.05, rng=rng).toarray()
     y = X[:, :20].sum(axis=1) + 0.05 * rng.standard_normal(120) + 1.0
     s = rng.random(120) if weighted else None
-    known = regularization_path(form(X), y, alphas=25, sample_weight=s, tol=1e-10)
+    settings = {"alphas": 15, "eps": 0.05, "sample_weight": s, "tol": 1e-10}
+    known = regularization_path(form(X), y, **settings)
     monkeypatch.setattr(engine, "_MOST_GRAM", 30)
-    path = regularization_path(form(X), y, alphas=25, sample_weight=s, tol=1e-10)
+    path = regularization_path(form(X), y, **settings)
     np.testing.assert_allclose(path.objectives, known.objectives, rtol=1e-9)
     np.testing.assert_allclose(path.coefs.toarray(), known.coefs.toarray(), atol=1e-5)
     assert (path.gaps <= 1e-9 * path.objectives[0]).all()
