@@ -210,7 +210,7 @@ def test_a_strength_out_of_range_is_refused(wrong):
 
 
 @pytest.mark.parametrize(
-    "parameters, message",
+    ("parameters", "message"),
     [
         ({"bounds": (1.0, 0.0)}, "no room"),
         ({"bounds": (np.nan, 1.0)}, "NaN"),

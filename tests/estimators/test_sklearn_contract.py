@@ -4,7 +4,17 @@ import pytest
 from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from trueline import LinearRegression, LinearRegressor, PolynomialRegression, Ridge, RidgeCV
+from trueline import (
+    ElasticNet,
+    ElasticNetCV,
+    Lasso,
+    LassoCV,
+    LinearRegression,
+    LinearRegressor,
+    PolynomialRegression,
+    Ridge,
+    RidgeCV,
+)
 
 ESTIMATORS = [
     LinearRegression(),
@@ -13,6 +23,10 @@ ESTIMATORS = [
     Ridge(positive=True),
     RidgeCV(),
     RidgeCV(cv=KFold(3, shuffle=True, random_state=0), scoring="neg_mean_absolute_error"),
+    Lasso(),
+    ElasticNet(),
+    LassoCV(cv=3),
+    ElasticNetCV(alphas=10, cv=3),
     LinearRegressor(),
     LinearRegressor(loss="huber", alpha=1.0),
     PolynomialRegression(),
@@ -31,6 +45,12 @@ MORE_SETTINGS = [
     Ridge(solver="lsqr"),
     RidgeCV(cv=2),
     RidgeCV(alphas=[1e-3, 1.0], fit_intercept=False),
+    Lasso(alpha=0.01, positive=True),
+    Lasso(alpha=0.1, bounds=(-0.5, 2.0), fit_intercept=False),
+    ElasticNet(alpha=0.1, l1_ratio=0.0),
+    ElasticNet(alpha=0.1, warm_start=True),
+    LassoCV(alphas=[1e-3, 0.1, 1.0], rule="1se"),
+    ElasticNetCV(l1_ratio=[0.2, 1.0], alphas=10, positive=True),
     LinearRegressor(penalty="l1", alpha=0.01),
     LinearRegressor(penalty="elastic_net", alpha=0.1, positive=True),
     PolynomialRegression(degree=1, fit_intercept=False),

@@ -6,7 +6,7 @@ Any u with sum_i s_i u_i = 0 (only if there is an intercept) gives the lower bou
 
 The natural dual point is u = l'(z) at the current scores. It is moved into the domain of l*,
 balanced so that the intercept's condition holds, and scaled until V = -X^T (s u) is in the domain
-of p*: V is known up to its rounding e, and p*, being convex, is largest at V - e or at V + e.
+of p*: V is known up to its rounding e, and the worst ends of its interval are taken.
 
 What imbalance rounding leaves, sum_i s_i u_i = e, would cost e b for an intercept b: the bound is
 stated for intercepts up to a radius, abs(b) <= B, at the price of abs(e) B. Coefficients that are
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, sum_rows
+from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem
 
 __all__ = [
@@ -80,14 +81,17 @@ def dual_point(
         moved = rounding.weight * shift
         correlation = (correlation - rounding.mean[:, None] * moved) * room
         error = error + rounding.mean_error[:, None] * np.abs(moved)
-    penalised = ~unpenalised(problem)
     low, high = -correlation - error, -correlation + error
-    scale = np.minimum(
-        *(problem.penalty.dual_scale(np.where(penalised, V, 0.0)) for V in (low, high))
-    )
+    scale = _least_scale(problem.penalty, low, high, unpenalised(problem))
     # The product could round just outside of the domain: step inside by a few units.
     scale = np.where(scale < 1.0, scale * (1.0 - 8 * _EPS), 1.0)
     return DualPoint(inside * scale, low * scale, high * scale)
+
+
+def _least_scale(penalty: Penalty, low: Array, high: Array, free: NDArray[np.bool_]) -> Array:
+    """Per target, the largest t <= 1 with t V in the domain of p* wherever V lies."""
+    ends = (np.where(free, 0.0, V) for V in penalty.worst_ends(low, high))
+    return np.min([penalty.dual_scale(V) for V in ends], axis=0)
 
 
 def unpenalised(problem: Problem | MomentsProblem) -> NDArray[np.bool_]:
@@ -113,8 +117,8 @@ def coefficient_radius(problem: Problem, rounding: Rounding, W: Array) -> Array:
 def _penalty_conjugate(problem: Problem, point: DualPoint, reach: Array) -> Array:
     """p* at the worse end of the interval of V, with unpenalised coefficients within reach."""
     free = np.isfinite(reach)
-    ends = (np.where(free, 0.0, V) for V in (point.low, point.high))
-    value = np.maximum(*(problem.penalty.conjugate_per_target(V) for V in ends))
+    ends = (np.where(free, 0.0, V) for V in problem.penalty.worst_ends(point.low, point.high))
+    value = np.sum([problem.penalty.conjugate_per_target(V) for V in ends], axis=0)
     if free.any():
         most = np.maximum(np.abs(point.low), np.abs(point.high))
         value = value + np.sum(np.where(free, most * np.where(free, reach, 0.0), 0.0), axis=0)
@@ -149,7 +153,8 @@ def dual_value(
     penalty = _penalty_conjugate(problem, point, reach)
     # The term u y of a conjugate may cancel against the rest of it.
     size = sum_rows(np.abs(conjugates) + 2 * np.abs(problem.weigh(u * y))) + np.abs(penalty)
-    value = -sum_rows(conjugates) - penalty - rounding.sums * size
+    value = -sum_rows(conjugates) - penalty
+    value = value - rounding.sums * (size + np.abs(value))
     if problem.fit_intercept:
         weighted = problem.weigh(u)
         imbalance = np.abs(sum_rows(weighted)) + rounding.sums * sum_rows(np.abs(weighted))
@@ -178,7 +183,8 @@ def certify_duality(problem: Problem, W: Array, b: Array, u: Array | None = None
         given = dual_point(problem, rounding, u)
         lower = dual_value(problem, rounding, given, radius, reach)
         other = at.objective + at.objective_rounding - lower
-        gap, dual = np.minimum(gap, other), np.where(other < gap, given.u, point.u)
+        if other.sum() < gap.sum():  # as a whole: penalties may couple the targets
+            gap, dual = other, given.u
     witness = {"dual": dual, "radius": radius}
     if np.isfinite(reach).any():
         witness["coefficient_radius"] = reach

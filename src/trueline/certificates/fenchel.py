@@ -9,8 +9,8 @@ such that t q is in the domain of p*, the dual point t r~ proves
 
 in which nothing cancels: every term vanishes at the optimum (the duality gap, with the primal
 objective and the dual one subtracted by hand; O. Fercoq, A. Gramfort, J. Salmon, "Mind the duality
-gap", ICML 2015, eq. 6). Rounding of q, abs(error) <= d_j, is covered by the ends of its interval:
-p_j* has its minimum at zero and grows away from it.
+gap", ICML 2015, eq. 6). Rounding of q, abs(error) <= d_j, is covered by the worst ends of its
+interval.
 
 Without an intercept e is left out. A coefficient without any penalty contributes
 abs(t q_j) (R_j + abs(w_j)), and the proof is about abs(w_j) <= R_j.
@@ -73,12 +73,10 @@ def fenchel_gap(
         R_j, infinite where the penalty bounds the coefficient by itself.
     """
     free = np.isfinite(reach)
-    outer = np.where(free, 0.0, np.where(q >= 0, q + error, q - error))
-    straddles = (np.abs(q) < error) & ~free
-    other = np.where(straddles, np.where(q >= 0, q - error, q + error), 0.0)
-    t = np.minimum(penalty.dual_scale(outer), penalty.dual_scale(other)) * (1 - 8 * _EPS)
+    ends = [np.where(free, 0.0, end) for end in penalty.worst_ends(q - error, q + error)]
+    t = np.min([penalty.dual_scale(end) for end in ends], axis=0) * (1 - 8 * _EPS)
     value = penalty.value_per_target(W)
-    conjugate = penalty.conjugate_per_target(t * outer) + penalty.conjugate_per_target(t * other)
+    conjugate = np.sum([penalty.conjugate_per_target(t * end) for end in ends], axis=0)
     product = np.where(free, 0.0, q * W)
     size = value + conjugate + np.sum(np.abs(product) + error * np.abs(W), axis=0)
     rest = np.where(free, (np.abs(q) + error) * (np.where(free, reach, 0.0) + np.abs(W)), 0.0)

@@ -498,13 +498,9 @@ def _check_fenchel(certificate: Certificate, rows: _Rows) -> list[Check]:
         g, error, slope, slope_error = gradient(certificate, rows, np.zeros_like(W))
         off = np.abs(slope) + slope_error if certificate.fit_intercept else np.zeros(W.shape[1])
         found = float(np.sum(off**2)) / (2 * rows.weight)
-        # p* grows away from zero on both sides: its largest value is at an end of the interval,
-        # or no more than those of both ends together if zero lies between them.
-        far = np.where(g <= 0, error - g, -error - g)
-        near = np.where(np.abs(g) < error, np.where(g <= 0, -error - g, error - g), 0.0)
-        ends = [np.where(free, 0.0, end) for end in (far, near)]
-        t = np.minimum(*(penalty.dual_scale(end) for end in ends)) * (1 - 8 * _EPS)
-        conjugate = sum(penalty.conjugate_per_target(t * end) for end in ends)
+        ends = [np.where(free, 0.0, end) for end in penalty.worst_ends(-g - error, error - g)]
+        t = np.min([penalty.dual_scale(end) for end in ends], axis=0) * (1 - 8 * _EPS)
+        conjugate = np.sum([penalty.conjugate_per_target(t * end) for end in ends], axis=0)
         product = np.where(free, 0.0, -g * W)
         spread = np.sum(error * np.abs(W), axis=0)
         beyond = np.where(free, np.abs(g) + error, 0.0) * (np.where(free, reach, 0.0) + np.abs(W))
@@ -545,12 +541,11 @@ def _check_duality(certificate: Certificate, rows: _Rows) -> list[Check]:
     if reach.shape != V.shape or not (reach >= 0).all():
         return [Check("coefficient radius", f"shape {V.shape}", f"shape {reach.shape}", False)]
     free = np.isfinite(reach)
-    # Shrink until even the worst rounding of V is inside the domain of p*, which is convex: the
-    # worst is at one of the ends.
-    ends = [np.where(free, 0.0, end) for end in (V - error, V + error)]
-    shrink = np.minimum(*(penalty.dual_scale(end) for end in ends)) * (1 - 8 * _EPS)
+    # Shrink until even the worst rounding of V is inside the domain of p*.
+    ends = [np.where(free, 0.0, end) for end in penalty.worst_ends(V - error, V + error)]
+    shrink = np.min([penalty.dual_scale(end) for end in ends], axis=0) * (1 - 8 * _EPS)
     conjugate = rows.s[:, None] * loss.conjugate(rows.y, u * shrink)
-    beyond = np.maximum(*(penalty.conjugate_per_target(end * shrink) for end in ends))
+    beyond = np.sum([penalty.conjugate_per_target(end * shrink) for end in ends], axis=0)
     worst = np.where(free, np.abs(V) + error, 0.0) * np.where(free, reach, 0.0)
     beyond = beyond + np.sum(worst * shrink, axis=0)
     lower = -_sums(conjugate) - beyond

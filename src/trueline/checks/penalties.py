@@ -413,6 +413,21 @@ def strength_may_differ_by_target(penalty: Penalty, points: PenaltyPoints) -> No
             assert_close(together, single, 4 * EPS * size)
 
 
+@PENALTY_LAWS.law("conjugate")
+def worst_ends_bound_the_conjugate(penalty: Penalty, points: PenaltyPoints) -> None:
+    """p*(V) <= p*(A) + p*(B) for every V between two ends, of which A and B are the worst."""
+    rng = np.random.default_rng(1)
+    for V in points.anywhere:
+        low, high = V - rng.random(V.shape), V + rng.random(V.shape)
+        bound = sum(penalty.conjugate_per_target(end) for end in penalty.worst_ends(low, high))
+        for share in (0.0, 1.0, rng.random(V.shape), rng.integers(0, 2, V.shape)):
+            inside = low + share * (high - low)
+            value = penalty.conjugate_per_target(inside)
+            slack = 64 * EPS * np.sum(np.abs(inside) ** 2 + np.abs(inside), axis=0)
+            kept = np.isfinite(bound)
+            assert_at_most(value[kept], np.asarray(bound)[kept], slack[kept] + 64 * EPS)
+
+
 @PENALTY_LAWS.law()
 def strength_zero_means_no_penalty(penalty: Penalty, points: PenaltyPoints) -> None:
     """alpha = 0: p = 0 on its domain, prox is the nearest point, p*(V) = sup <V, W> over it."""

@@ -282,7 +282,7 @@ def _penalised_problems(loss: type[Loss]) -> list[KnownProblem]:
         known("nonnegative L2", NonNegative(L2(4.0)), up, 4 * up + bound),
         known("nonnegative L1", NonNegative(L1(2.0)), up, 2 * np.sign(up) + bound),
         known("nonnegative elastic net", NonNegative(mixed), up, np.sign(up) + up + bound),
-        *(_block_problems(known) if loss is Squared else _block_problems(known)[:1]),
+        *_block_problems(known),
     ]
 
 

@@ -100,6 +100,20 @@ class Penalty(ABC):
         """The largest coefficient in the domain."""
         return np.inf
 
+    def worst_ends(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Points A and B with p*(V) <= p*(A) + p*(B) for every V between low and high.
+
+        A coefficient that may not be negative makes p* grow with V, one that may not be positive
+        lets it fall. Otherwise p* is least at zero and grows away from it: the worst is the end
+        farther out, or, if zero lies between the ends and p* is not even, no more than both
+        together. Blocks of norms grow with the magnitude of each entry, as even penalties do.
+        """
+        farther = np.where(np.abs(high) >= np.abs(low), high, low)
+        nearer = np.where((low < 0) & (high > 0), low + high - farther, 0.0)
+        rises, falls = np.asarray(self.lower) >= 0, np.asarray(self.upper) <= 0
+        first = np.where(rises, high, np.where(falls, low, farther))
+        return first, np.where(rises | falls, 0.0, nearer)
+
     @abstractmethod
     def value(self, W: Array) -> float:
         """p(W), one number; ``inf`` outside the domain."""
