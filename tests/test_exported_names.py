@@ -12,6 +12,7 @@ import trueline
 
 DOCS = Path(__file__).parents[1] / "docs"
 ESTIMATORS = [
+    "AdaptiveLasso",
     "BestSubset",
     "ElasticNet",
     "ElasticNetCV",

@@ -5,6 +5,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trueline import (
+    AdaptiveLasso,
     ElasticNet,
     ElasticNetCV,
     Lasso,
@@ -27,6 +28,7 @@ ESTIMATORS = [
     ElasticNet(),
     LassoCV(cv=3),
     ElasticNetCV(alphas=10, cv=3),
+    AdaptiveLasso(),
     LinearRegressor(),
     LinearRegressor(loss="huber", alpha=1.0),
     PolynomialRegression(),
