@@ -527,6 +527,27 @@ def test_the_first_call_is_on_a_small_part_of_the_same_kind(case, tmp_path):
     assert sparse_worker.warm_up(CASES[case], CONTESTANTS["trueline"].tuned[CASES[case].task], data)
 
 
+def test_looser_tolerances_are_tried_when_one_took_too_long(capsys, monkeypatch):
+    tuned = Tuned(lambda given, tol: None, half_decades(1, 6), 1e-4)
+    start = {"kind": "start", "rung": 1e-4}
+    assert sparse.too_tight(Outcome([start], True, ""), tuned) == 1e-4
+    assert sparse.too_tight(Outcome([start], False, ""), tuned) is None
+    # The next looser one is known not to do: nothing is left to try.
+    lines = [call(3e-4, 1.0, 1e-3), start]
+    assert sparse.too_tight(Outcome(lines, True, ""), tuned) is None
+    assert sparse.too_tight(Outcome([call(1e-3, 1.0, 1e-3), start], True, ""), tuned) == 1e-4
+
+    monkeypatch.setattr(sparse_worker, "_SECONDS", 0.0)
+    data = sparse_data("lasso")
+    exact = exact_lasso(data)
+    facts = {"bounds": lasso_bounds(data, exact, np.array(data.alphas)).tolist()}
+    tuned = replace(tuned, fit=lambda given, tol: exact)
+    sparse_worker.measure(CASES["single_wide"], tuned, data, facts, 1.0, below=1e-4)
+    tried = [line["rung"] for line in lines_of(capsys) if line["kind"] == "start"]
+    assert tried[0] == 1e-3
+    assert min(tried) > 1e-4
+
+
 def test_the_certificate_is_timed_apart_from_the_fit(capsys):
     data = sparse_data("lasso")
     facts = {"bounds": lasso_bounds(data, exact_lasso(data), np.array(data.alphas)).tolist()}

@@ -15,10 +15,10 @@ Fit = Callable[[Data], Answer]
 
 def half_decades(loosest: int, tightest: int) -> tuple[float, ...]:
     """Tolerances 10^-loosest, 3 10^-(loosest + 1), ..., 10^-tightest: a fine ladder."""
-    rungs = [1.0 * 10.0**-loosest]
+    rungs = [f"1e-{loosest}"]
     for power in range(loosest + 1, tightest + 1):
-        rungs += [3.0 * 10.0**-power, 1.0 * 10.0**-power]
-    return tuple(rungs)
+        rungs += [f"3e-{power}", f"1e-{power}"]
+    return tuple(float(rung) for rung in rungs)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ def best_subset(data: Data, seconds: float) -> Chosen:
     price = price_per_column(data.X, data.y, columns)
     start = np.zeros(data.X.shape[1])
     start[columns] = np.linalg.lstsq(data.X[:, columns], data.y, rcond=None)[0]
-    found = BNBTree(np.ascontiguousarray(data.X), data.y).solve(
+    tree = BNBTree(np.ascontiguousarray(data.X), data.y)
+    found = tree.solve(
         l0=price,
         l2=0.0,
         m=1.5 * float(np.abs(start).max()),
@@ -36,13 +37,16 @@ def best_subset(data: Data, seconds: float) -> Chosen:
         time_limit=seconds,
     )
     support = np.flatnonzero(np.abs(found.beta) > 1e-8)
-    own = max(0.0, float(found.gap))
+    # Above 1 stands for no bound yet; a tree without open nodes is a proof whatever gap it says.
+    own = float(np.clip(found.gap, 0.0, 1.0))
+    if tree.bfs_queue.empty() and tree.dfs_queue.empty() and found.sol_time < seconds:
+        own = 0.0
     # Its optimum at this price may have another number of columns: the start then stands.
     is_asked = len(support) == data.choose
     taken = support if is_asked else np.array(columns)
-    least = 2 * (float(found.lower_bound) - price * data.choose)
-    gap = max(0.0, 1 - least / residual_square(data, taken))
-    return Chosen(taken, min(1.0, gap), own, is_asked and own <= _PROVEN)
+    least = 2 * (float(found.cost) * (1 - own) - price * data.choose)
+    gap = float(np.clip(1 - least / residual_square(data, taken), 0.0, 1.0))
+    return Chosen(taken, gap, own, is_asked and own <= _PROVEN)
 
 
 CONTESTANTS = (

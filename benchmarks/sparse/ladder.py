@@ -11,8 +11,8 @@ def loosest(count: int, start: int, reaches: Callable[[int], bool | None]) -> in
     """The first rung of a ladder that reaches the criterion.
 
     Rungs 0, ..., count - 1 go from loose to tight, and what a rung reaches all tighter ones are
-    taken to reach. From ``start`` the steps double until the boundary lies between two rungs, then
-    halve: a good start costs two or three calls, a bad one a few more.
+    taken to reach. From ``start`` the search goes by one rung, then by two (tight rungs are slow:
+    not far beyond) until the boundary lies between two rungs, then by halves.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def loosest(count: int, start: int, reaches: Callable[[int], bool | None]) -> in
         if low >= 0 and high < count:
             rung = (low + high) // 2
         elif answer:
-            rung, step = max(low + 1, rung - step), 2 * step
+            rung, step = max(low + 1, rung - step), 2
         else:
-            rung, step = min(high - 1, rung + step), 2 * step
+            rung, step = min(high - 1, rung + step), 2
     return high if high < count else None

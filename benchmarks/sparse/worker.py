@@ -1,8 +1,8 @@
 """One contestant on one case of the sparse suite, in a process of its own.
 
-``python -m benchmarks.sparse.worker CASE NAME SCALE CACHE [FOLDER]``. A first call (imports,
-compilation) on a small part of the data is apart. Then the loosest tolerance that reaches the
-criterion is looked for, and calls with it are repeated.
+``python -m benchmarks.sparse.worker CASE NAME SCALE CACHE [FOLDER [BELOW]]``. A first call
+(imports, compilation) on a small part of the data is apart. Then the loosest tolerance that reaches
+the criterion is looked for, and calls with it are repeated.
 """
 
 from __future__ import annotations
@@ -125,20 +125,35 @@ def _small_part(case: Case, data: Data) -> Data:
     return part
 
 
-def measure(case: Case, tuned: Tuned, data: Data, facts: dict[str, Any], scale: float) -> None:
-    """Find the rung, then repeat calls with it."""
+def measure(
+    case: Case,
+    tuned: Tuned,
+    data: Data,
+    facts: dict[str, Any],
+    scale: float,
+    below: float | None = None,
+) -> None:
+    """Find the rung, then repeat calls with it.
+
+    If a process was ended because the tolerance ``below`` took too long, only looser ones are
+    tried, from a decade away, and for half the time.
+    """
     ladder = rungs(tuned, case, scale)
+    start = ladder.index(tuned.start) if tuned.start in ladder else 0
+    patience = _LADDER * case.limit
+    if below is not None:
+        ladder = [rung for rung in ladder if rung > below]
+        start, patience = max(0, len(ladder) - 2), patience / 2
     calls = _Calls(case, tuned, data, facts)
 
     def reaches(index: int) -> bool | None:
-        if calls.spent > _LADDER * case.limit:
+        if calls.spent > patience:
             return None
         line = calls(ladder[index], True)
         if "quality" in line:
             return bool(line["quality"] <= CRITERION)
         return bool(line["proven"]) or len(ladder) == 1
 
-    start = ladder.index(tuned.start) if tuned.start in ladder else 0
     found = loosest(len(ladder), start, reaches)
     if found is None:
         return
@@ -180,7 +195,9 @@ def _version(package: str) -> str:
         return ""
 
 
-def main(name: str, contestant: str, scale: str, cache: str, folder: str = "") -> None:
+def main(
+    name: str, contestant: str, scale: str, cache: str, folder: str = "", below: str = ""
+) -> None:
     """Load the data and measure."""
     warnings.simplefilter("ignore")
     case = all_cases(Path(folder) if folder else None)[0][name]
@@ -192,7 +209,7 @@ def main(name: str, contestant: str, scale: str, cache: str, folder: str = "") -
     if case.task == "certificate":
         measure_certificate(tuned, data, facts)
     else:
-        measure(case, tuned, data, facts, float(scale))
+        measure(case, tuned, data, facts, float(scale), float(below) if below else None)
 
 
 if __name__ == "__main__":
