@@ -333,7 +333,7 @@ def multi_task_path(
         if coef_init is not None:
             walk.start_at(np.array(coef_init, dtype=np.float64))
         grid = strengths(alphas, top, eps)
-        points = list(follow_mixture(walk, Mixture(grid, float(l1_ratio), tol), total))
+        points = list(follow_mixture(walk, Mixture(grid, float(l1_ratio), tol / 100), total))
     coefs = np.stack([point.coef for point in points], axis=-1).astype(X.dtype, copy=False)
     gaps = np.array([point.gap for point in points]) / total
     answer = (grid, coefs, gaps)
