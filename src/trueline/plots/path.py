@@ -79,7 +79,14 @@ class PathDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, **arguments: Any
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        names: Sequence[str] | None = None,
+        sample_weight: Any = None,
+        **arguments: Any,
     ) -> PathDisplay:
         """Follow the path of a fitted Lasso, ElasticNet, LassoCV or ElasticNetCV, and draw it.
 
@@ -90,12 +97,15 @@ class PathDisplay:
         estimator : fitted estimator
         X : array-like or sparse matrix of shape (n, d)
         y : array-like of shape (n,)
+        names : sequence of str, optional
+            By default ``feature_names_in_``, else x0, x1, ...
         sample_weight : array-like of shape (n,), optional
         **arguments
             For :meth:`plot`.
         """
         path = path_of(estimator, X, y, sample_weight)
-        names = getattr(estimator, "feature_names_in_", None)
+        if names is None:
+            names = getattr(estimator, "feature_names_in_", None)
         marked = chosen_strengths(estimator)
         return cls(path.alphas, path.coefs, names, marked).plot(**arguments)
 
@@ -138,7 +148,7 @@ class PathDisplay:
             }
         self._draw_lines(ax, x, coefs, names, top)
         if mark_strengths(ax, places):
-            legend(ax, "upper left")
+            legend(ax, _empty_corner(ax, x, coefs))
         self.top_ = count_on_top(ax, x, np.count_nonzero(coefs, axis=0))
         ax.set_ylabel("coefficient")
         self.ax_, self.figure_ = ax, ax.figure
@@ -174,6 +184,16 @@ class PathDisplay:
             self.lines_[names[j]] = line
         if len(foremost):
             _name_lines(ax, float(x[-1]), coefs[foremost, -1], list(self.lines_.items()))
+
+
+def _empty_corner(ax: Any, x: Array, coefs: Array) -> str:
+    """The left corner with more room: few columns have entered there."""
+    scale = np.log if ax.get_xscale() == "log" else np.asarray
+    left, right = scale(ax.get_xlim())
+    early = coefs[:, np.abs(scale(x) - left) < 0.35 * abs(right - left)]
+    low, high = ax.get_ylim()
+    above, below = high - early.max(initial=0.0), early.min(initial=0.0) - low
+    return "upper left" if above >= below else "lower left"
 
 
 def _name_lines(ax: Any, x: float, ends: Array, lines: list[tuple[str, Any]]) -> None:
