@@ -53,7 +53,9 @@ def parser() -> argparse.ArgumentParser:
     )
     out.add_argument("--report", action="store_true", help="write README.md from what is stored")
     out.add_argument("--small", action="store_true", help="small sizes; results are thrown away")
-    out.add_argument("--limit", type=float, default=60.0, help="seconds for one call (60)")
+    out.add_argument(
+        "--limit", type=float, help="seconds for one call (60; sparse: as its cases say)"
+    )
     out.add_argument(
         "--patience", type=float, default=30.0, help="seconds to wait for a quiet machine (30)"
     )
@@ -111,7 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         redo=options.redo,
         redo_disturbed=options.redo_disturbed,
         small=options.small,
-        limit=options.limit,
+        limit=options.limit or 60.0,
+        own_limit=options.limit,
         patience=options.patience,
         priority=options.priority,
         folder=options.results,

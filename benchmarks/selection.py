@@ -28,6 +28,8 @@ class Request:
         Sizes for trying things out.
     limit : float
         Seconds for one call.
+    own_limit : float, optional
+        The limit if it was asked for: it then replaces those of the cases of the sparse suite.
     patience : float
         Seconds to wait for a quiet machine before each row.
     priority : int
@@ -51,6 +53,7 @@ class Request:
     redo_disturbed: bool = False
     small: bool = False
     limit: float = 60.0
+    own_limit: float | None = None
     patience: float = 30.0
     priority: int = 0
     folder: Path | None = None

@@ -439,7 +439,8 @@ def test_ladders_go_from_loose_to_tight_and_begin_on_a_rung():
         for task, tuned in contestant.tuned.items():
             if task.startswith("lasso"):
                 assert list(tuned.ladder) == sorted(tuned.ladder, reverse=True)
-                assert tuned.start in tuned.ladder
+                assert {tuned.start, *tuned.starts.values()} <= set(tuned.ladder)
+                assert all(any(c.startswith(begin) for c in CASES) for begin in tuned.starts)
 
 
 def test_sparse_problems_have_the_properties_they_promise():
@@ -506,7 +507,7 @@ def test_a_worker_reports_the_loosest_tolerance_that_is_good(capsys, monkeypatch
     facts = {"bounds": lasso_bounds(data, exact, np.array(data.alphas)).tolist()}
     # An answer whose suboptimality is the square of the tolerance, as exact as asked for.
     tuned = Tuned(lambda given, tol: Answer(exact.coef * (1 + tol)), half_decades(1, 6), 1e-2)
-    sparse_worker.measure(CASES["single_wide"], tuned, data, facts, 1.0)
+    sparse_worker.measure("single_wide", CASES["single_wide"], tuned, data, facts, 1.0)
     lines = lines_of(capsys)
     judged = {line["rung"]: line["quality"] for line in lines if "quality" in line}
     row = sparse.summarise(Outcome(lines, False, ""), 60.0)
@@ -542,7 +543,7 @@ def test_looser_tolerances_are_tried_when_one_took_too_long(capsys, monkeypatch)
     exact = exact_lasso(data)
     facts = {"bounds": lasso_bounds(data, exact, np.array(data.alphas)).tolist()}
     tuned = replace(tuned, fit=lambda given, tol: exact)
-    sparse_worker.measure(CASES["single_wide"], tuned, data, facts, 1.0, below=1e-4)
+    sparse_worker.measure("single_wide", CASES["single_wide"], tuned, data, facts, 1.0, below=1e-4)
     tried = [line["rung"] for line in lines_of(capsys) if line["kind"] == "start"]
     assert tried[0] == 1e-3
     assert min(tried) > 1e-4
@@ -586,8 +587,11 @@ def test_rows_of_ladders():
     assert "seconds" not in late
     kept = sparse.summarise(Outcome(lines[:3], True, ""), 20.0)
     assert (kept["seconds"], "over" in kept) == (3.0, False)
+    # The ladder ended: it cannot. The time ended: it would take longer than it did.
     missed = sparse.summarise(Outcome(lines[:2], False, ""), 20.0)
-    assert missed["quality"] > CRITERION
+    assert (missed["quality"], missed["seconds"]) == (1e-5, 4.0)
+    stopped = sparse.summarise(Outcome([*lines[:2], {"kind": "stopped"}], False, ""), 20.0)
+    assert (stopped["over"], "seconds" in stopped) == (4.0, False)
 
 
 def test_rows_of_searches_keep_the_gap_after_each_time():
@@ -610,6 +614,9 @@ def sparse_store(tmp_path) -> Store:
     store.put("path_wide_1e-2", "celer", {"over": 20.0})
     store.put("single_wide", "trueline", {"seconds": 2.0, **good})
     store.put("single_wide", "adelie", {"seconds": 1.0, **good})
+    store.put("single_tall", "trueline", {"seconds": 2.0, **good})
+    store.put("single_tall", "adelie", {"seconds": 4.0, **good})
+    store.put("single_tall", "celer", {"over": 1.0, "quality": 1e-4})
     timed = {"first": 1.0, "calls": 1, "other": 0.0, "objective": 0.25, "tolerance": None}
     store.put("forward_folds_02", "trueline", {"seconds": 0.1, **timed})
     store.put("forward_folds_02", "scikit-learn", {"seconds": 10.0, **timed})
@@ -643,6 +650,7 @@ def test_sparse_targets_say_reached_or_not(tmp_path):
 
     assert line("path_wide_1e-2")[1:] == ["adelie", "its time / ours at least 1.5", "2.50", "yes"]
     assert line("single_wide")[-2:] == ["0.50", "no"]
+    assert line("single_tall")[-2:] == ["> 0.50", "not known: celer was ended early"]
     assert line("forward_folds_02")[-2:] == ["100", "no"]
     # 20 steps have 9,810 candidates, two have 999.
     assert line("forward_folds_20")[-2:] == [f"> {10 * 9810 / 999 / 0.1:.3g}", "yes"]

@@ -9,27 +9,25 @@ from benchmarks.objective import Data
 from benchmarks.sparse.objective import Chosen
 
 
-def best_subset(data: Data, is_thorough: bool) -> Chosen:
-    """Splicing at one size: as it comes, or exchanging all columns among all."""
+def best_subset(data: Data, _: None) -> Chosen:
+    """Splicing at one size, where any of the columns may be exchanged for any other."""
     from abess import LinearRegression
 
-    options = {}
-    if is_thorough:
-        options = {"exchange_num": data.choose, "important_search": 0, "max_iter": 100}
-    model = LinearRegression(support_size=[data.choose], fit_intercept=False, thread=0, **options)
+    model = LinearRegression(
+        support_size=[data.choose],
+        fit_intercept=False,
+        thread=0,
+        exchange_num=data.choose,
+        important_search=0,
+        max_iter=100,
+    )
     return Chosen(np.flatnonzero(model.fit(data.X, data.y).coef_))
 
 
 CONTESTANTS = (
     Contestant(
         "abess",
-        tuned={"best_subset": Tuned(best_subset, (False,))},
-        package="abess",
-        is_guest=True,
-    ),
-    Contestant(
-        "abess (all exchanges)",
-        tuned={"best_subset": Tuned(best_subset, (True,))},
+        tuned={"best_subset": Tuned(best_subset)},
         package="abess",
         is_guest=True,
     ),

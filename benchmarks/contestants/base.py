@@ -33,6 +33,8 @@ class Tuned:
         From loose to tight; the loosest rung that reaches the criterion is the one timed.
     start : float, optional
         The rung tried first: it saves calls, the answer does not depend on it.
+    starts : mapping
+        Other first rungs, for cases whose names begin so.
     cases : tuple of str
         Beginnings of the names of the cases it is for; all if empty.
     has_own_folds : bool
@@ -42,8 +44,13 @@ class Tuned:
     fit: Callable[[Data, Any], Any]
     ladder: tuple[Any, ...] = (None,)
     start: Any = None
+    starts: Mapping[str, Any] = field(default_factory=dict)
     cases: tuple[str, ...] = ()
     has_own_folds: bool = False
+
+    def first_rung(self, case: str) -> Any:
+        """The rung tried first in a case."""
+        return next((r for begin, r in self.starts.items() if case.startswith(begin)), self.start)
 
     def takes(self, case: str) -> bool:
         """Whether it takes part in a case."""

@@ -68,7 +68,7 @@ CONTESTANTS = (
         tuned={
             "lasso_path": Tuned(path, _LADDER, 1e-5),
             "lasso": Tuned(path, _LADDER, 1e-4),
-            "lasso_cv": Tuned(folds, _LADDER, 1e-4, ("cv_wide", "cv_tall")),
+            "lasso_cv": Tuned(folds, _LADDER, 1e-4, cases=("cv_wide", "cv_tall")),
         },
         package="celer",
         is_guest=True,

@@ -43,7 +43,7 @@ CONTESTANTS = (
     ),
     Contestant(
         "skglm GramCD",
-        tuned={"lasso": Tuned(gram, _LADDER, 1e-4, ("single_tall",))},
+        tuned={"lasso": Tuned(gram, _LADDER, 1e-4, cases=("single_tall",))},
         package="skglm",
         is_guest=True,
     ),

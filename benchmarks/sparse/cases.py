@@ -89,7 +89,6 @@ PROBLEMS = {
     },
     "diabetes": _shipped("diabetes", "diabetes with products of two, 442 rows"),
     "star98": _shipped("star98", "star98 with products of two, 303 rows"),
-    "fair": _shipped("fair", "fair with products of three, 6,366 rows"),
     "randhie": _shipped("randhie", "randhie with products of three, 20,190 rows"),
 }
 
@@ -142,14 +141,14 @@ def _path(problem: str, ratio: float, title: str, limit: float) -> Case:
 
 def _cases() -> dict[str, Case]:
     out = {}
-    for problem, limits in (("wide", (20.0, 25.0)), ("tall", (15.0, 15.0)), ("text", (15.0, 15.0))):
+    for problem, limits in (("wide", (15.0, 15.0)), ("tall", (6.0, 6.0)), ("text", (8.0, 8.0))):
         title = PROBLEMS[problem].title
         for (ratio, name), limit in zip(((1e-2, "1e-2"), (1e-3, "1e-3")), limits, strict=True):
             out[f"path_{problem}_{name}"] = _path(problem, ratio, title, limit)
     for problem in ("wide", "tall", "text"):
         title = f"Lasso at {SINGLE:g} of the largest strength, {PROBLEMS[problem].title}"
-        out[f"single_{problem}"] = Case(title, "lasso", problem, SINGLE, limit=15.0)
-    for problem, limit in (("wide", 30.0), ("tall", 30.0), ("text_small", 15.0)):
+        out[f"single_{problem}"] = Case(title, "lasso", problem, SINGLE, limit=6.0)
+    for problem, limit in (("wide", 15.0), ("tall", 12.0), ("text_small", 8.0)):
         title = f"Lasso, {STRENGTHS} strengths to 0.01 by {FOLDS} folds, {PROBLEMS[problem].title}"
         out[f"cv_{problem}"] = Case(title, "lasso_cv", problem, 1e-2, limit=limit)
     out["forward_20"] = Case(
@@ -172,7 +171,7 @@ def _cases() -> dict[str, Case]:
     for problem in ("wide", "tall"):
         title = f"Cost of the certificate, one lasso, {PROBLEMS[problem].title}"
         out[f"certificate_{problem}"] = Case(title, "certificate", problem, SINGLE)
-    for problem in ("diabetes", "star98", "fair", "randhie"):
+    for problem in ("diabetes", "star98", "randhie"):
         out[f"real_{problem}"] = _path(problem, 1e-3, PROBLEMS[problem].title, 5.0)
     return out
 

@@ -100,9 +100,8 @@ def text(n: int, d: int, density: float, true: int, *, seed: int = 1) -> Rows:
 def products(name: str) -> Rows:
     """A data set that a library ships, with products of its columns, standardised.
 
-    "diabetes" (442 rows, products of two: scikit-learn), "star98" (303 rows, products of two),
-    "fair" (6,366 rows, products of three) and "randhie" (20,190 rows, products of three:
-    statsmodels).
+    "diabetes" (442 rows, products of two: scikit-learn), "star98" (303 rows, products of two) and
+    "randhie" (20,190 rows, products of three: statsmodels).
     """
     from sklearn.preprocessing import PolynomialFeatures
 

@@ -1,8 +1,8 @@
 """One contestant on one case of the sparse suite, in a process of its own.
 
-``python -m benchmarks.sparse.worker CASE NAME SCALE CACHE [FOLDER [BELOW]]``. A first call
-(imports, compilation) on a small part of the data is apart. Then the loosest tolerance that reaches
-the criterion is looked for, and calls with it are repeated.
+``python -m benchmarks.sparse.worker CASE NAME SCALE CACHE LIMIT [FOLDER [BELOW]]``. A first
+call (imports, compilation) on a small part of the data is apart. Then the loosest tolerance that
+reaches the criterion is looked for, and calls with it are repeated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CRITERION = 1e-6
 #: What a strength that the common folds do not choose counts as.
 WRONG_CHOICE = 1.0
 # Warm calls end when there are so many, or when they took so long together.
-_CALLS, _SECONDS = 5, 5.0
+_CALLS, _SECONDS = 5, 4.0
 # The search for a tolerance ends after so many times the limit of a call.
 _LADDER = 2.0
 # Rows and columns of the problem of the first call.
@@ -126,6 +126,7 @@ def _small_part(case: Case, data: Data) -> Data:
 
 
 def measure(
+    name: str,
     case: Case,
     tuned: Tuned,
     data: Data,
@@ -139,7 +140,8 @@ def measure(
     tried, from a decade away, and for half the time.
     """
     ladder = rungs(tuned, case, scale)
-    start = ladder.index(tuned.start) if tuned.start in ladder else 0
+    first = tuned.first_rung(name)
+    start = ladder.index(first) if first in ladder else 0
     patience = _LADDER * case.limit
     if below is not None:
         ladder = [rung for rung in ladder if rung > below]
@@ -148,6 +150,7 @@ def measure(
 
     def reaches(index: int) -> bool | None:
         if calls.spent > patience:
+            emit(kind="stopped")
             return None
         line = calls(ladder[index], True)
         if "quality" in line:
@@ -196,11 +199,17 @@ def _version(package: str) -> str:
 
 
 def main(
-    name: str, contestant: str, scale: str, cache: str, folder: str = "", below: str = ""
+    name: str,
+    contestant: str,
+    scale: str,
+    cache: str,
+    limit: str,
+    folder: str = "",
+    below: str = "",
 ) -> None:
     """Load the data and measure."""
     warnings.simplefilter("ignore")
-    case = all_cases(Path(folder) if folder else None)[0][name]
+    case = replace(all_cases(Path(folder) if folder else None)[0][name], limit=float(limit))
     peer = CONTESTANTS[contestant]
     data, facts = load(Path(cache), name, case, float(scale))
     tuned = peer.tuned[case.task]
@@ -209,7 +218,7 @@ def main(
     if case.task == "certificate":
         measure_certificate(tuned, data, facts)
     else:
-        measure(case, tuned, data, facts, float(scale), float(below) if below else None)
+        measure(name, case, tuned, data, facts, float(scale), float(below) if below else None)
 
 
 if __name__ == "__main__":

@@ -64,8 +64,10 @@ def run(request: Request) -> Store:
         if name in broken:
             continue
         wait_until_quiet(request.patience)
-        limit = min(request.limit, case.limit) if case.task != "best_subset" else case.limit
-        arguments = [name, contestant.name, str(scale), str(_CACHE), folder]
+        limit = case.limit
+        if request.own_limit and case.task != "best_subset":
+            limit = request.own_limit
+        arguments = [name, contestant.name, str(scale), str(_CACHE), str(limit), folder]
         python = _interpreter(request, contestant)
         outcome = run_module(_WORKER, arguments, limit, python, request.priority)
         below = too_tight(outcome, contestant.tuned[case.task])
@@ -124,8 +126,12 @@ def summarise(outcome: Outcome, limit: float) -> dict[str, Any]:
     if not judged:
         return row
     good = [line for line in judged if line.get("quality", 0.0) <= CRITERION]
-    if outcome.is_late and not good:
-        return row | {"quality": judged[-1].get("quality"), "tolerance": judged[-1]["rung"]}
+    is_stopped = any(line["kind"] == "stopped" for line in outcome.lines)
+    if not good and (outcome.is_late or is_stopped):
+        # Tighter tolerances take longer: what it took without reaching the criterion is too little.
+        last = min(judged, key=lambda line: line["rung"])
+        row.setdefault("over", last["seconds"])
+        return row | {"quality": last["quality"], "tolerance": last["rung"]}
     # Of searches the longest one is the answer; of tolerances the loosest that is good.
     is_search = "objective" in judged[-1]
     chosen = judged[-1] if is_search or not good else max(good, key=lambda line: line["rung"])
