@@ -291,6 +291,11 @@ BROKEN_PENALTIES = [
         {"conjugate_per_target": lambda s, V: 0.51 * np.sum(V**2, axis=0)},
     ),
     (
+        "worst ends bound the conjugate",
+        L2,
+        {"worst_ends": lambda s, low, high: (low, np.zeros_like(low))},
+    ),
+    (
         "prox and conjugate agree",
         ElasticNet(1.0, 0.5),
         {"conjugate_per_target": lambda s, V: np.sum(V**2, axis=0)},
