@@ -292,7 +292,7 @@ BROKEN_PENALTIES = [
     ),
     (
         "worst ends bound the conjugate",
-        L2,
+        L2(1.0),
         {"worst_ends": lambda s, low, high: (low, np.zeros_like(low))},
     ),
     (
