@@ -13,12 +13,13 @@ from docutils.utils.math.latex2mathml import tex2mathml
 
 
 def _spelled_out(tex: str) -> str:
-    r"""``\tfrac12`` with braces, ``\big(`` without its size, ``\dots`` as ``\ldots``.
+    r"""``\tfrac12`` with braces, ``\big(`` without its size, ``\dots`` as ``\ldots``, no starred names.
 
     What carries an index or an exponent is put in braces, lest only its last sign carry it.
     """
     tex = re.sub(r"\\([td]?frac)\s*(\w)\s*(\w)", r"\\\1{\2}{\3}", tex)
     tex = re.sub(r"\\[bB]igg?(?![a-zA-Z])", "", tex)
+    tex = tex.replace(r"\operatorname*", r"\operatorname")
     tex = re.sub(r"(\\lVert.*?\\rVert)(?=[\^_])", r"{\1}", tex)
     tex = re.sub(r"\\hat\s*\{?(\\?\w+)\}?(?=[\^_])", r"\\hat{\1}{}", tex)
     return re.sub(r"\\dots(?![a-zA-Z])", r"\\ldots", tex)

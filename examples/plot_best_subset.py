@@ -66,9 +66,9 @@ for size, point in zip(sizes[1:], first[1:]):
     found["lasso"].append((int(size), square))
 
 fig, ax = plt.subplots(figsize=(8.0, 4.4), layout="constrained")
-for (name, points), marker in zip(found.items(), "^vo"):
-    points = sorted(points)
-    ax.plot([k for k, _ in points], [excess(r, k) for k, r in points], marker=marker, label=name)
+for (name, points), style in zip(found.items(), ("^-", "v--", "o-")):
+    sizes, squares = zip(*sorted(points))
+    ax.plot(sizes, list(map(excess, squares, sizes)), style, label=name)
 ax.set(xlabel="number of columns", ylabel="residual square above the best (%)")
 ax.grid(True, color="#DDDDDD")
 ax.legend(frameon=False)
