@@ -13,9 +13,10 @@ from docutils.utils.math.latex2mathml import tex2mathml
 
 
 def _spelled_out(tex: str) -> str:
-    r"""``\tfrac12`` with braces, ``\big(`` without its size, ``\dots`` as ``\ldots``, no starred names.
+    r"""``\tfrac12`` with braces, ``\big(`` without its size, ``\dots`` as ``\ldots``.
 
-    What carries an index or an exponent is put in braces, lest only its last sign carry it.
+    Names of operators lose their star: limits stand beside them. What carries an index or an
+    exponent is put in braces, lest only its last sign carry it.
     """
     tex = re.sub(r"\\([td]?frac)\s*(\w)\s*(\w)", r"\\\1{\2}{\3}", tex)
     tex = re.sub(r"\\[bB]igg?(?![a-zA-Z])", "", tex)
