@@ -333,7 +333,7 @@ class Lasso(ElasticNet):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = Lasso(alpha=1.0).fit(X, y)
     >>> (model.coef_ != 0).nonzero()[0]
-    array([2, 8])
+    array([2, 3, 8])
     >>> bool(model.verify(X, y))
     True
     """

@@ -351,7 +351,7 @@ class LassoCV(ElasticNetCV):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = LassoCV(cv=5).fit(X, y)
     >>> round(model.alpha_, 5), model.alpha_1se_ > model.alpha_
-    (0.00472, True)
+    (0.00375, True)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -80,11 +80,11 @@ class RegularizationPath:
     >>> X, y = load_diabetes(return_X_y=True)
     >>> path = regularization_path(X, y, alphas=50)
     >>> path.n_nonzero[[0, 10, 49]]
-    array([ 0,  2, 10])
+    array([ 0,  4, 10])
     >>> path.best("bic")
     27
     >>> path.predict(X[:2], alpha=0.5).round(1)
-    array([197.6,  80.9])
+    array([194.8,  92.1])
     """
 
     alphas: Array
