@@ -98,12 +98,13 @@ def folds(data: Data, tol: float) -> Answer:
 
 
 _LADDER = half_decades(5, 15)
+_STARTS = {"path_wide_1e-2": 3e-12, "path_wide_1e-3": 1e-12, "path_text": 1e-9, "path_tall": 3e-7}
 
 CONTESTANTS = (
     Contestant(
         "adelie",
         tuned={
-            "lasso_path": Tuned(path, _LADDER, 1e-10),
+            "lasso_path": Tuned(path, _LADDER, 1e-9, _STARTS),
             "lasso": Tuned(rows, _LADDER, 1e-8),
             "lasso_cv": Tuned(folds, _LADDER, 1e-7, has_own_folds=True),
         },

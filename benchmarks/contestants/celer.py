@@ -61,12 +61,13 @@ def folds(data: Data, tol: float) -> Answer:
 
 
 _LADDER = half_decades(2, 11)
+_STARTS = {"path_wide": 3e-6, "path_tall": 1e-4, "path_text": 1e-4}
 
 CONTESTANTS = (
     Contestant(
         "celer",
         tuned={
-            "lasso_path": Tuned(path, _LADDER, 1e-5),
+            "lasso_path": Tuned(path, _LADDER, 1e-6, _STARTS),
             "lasso": Tuned(path, _LADDER, 1e-4),
             "lasso_cv": Tuned(folds, _LADDER, 1e-4, cases=("cv_wide", "cv_tall")),
         },

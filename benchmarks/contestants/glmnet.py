@@ -42,12 +42,13 @@ def folds(data: Data, tol: float) -> Answer:
 
 
 _LADDER = half_decades(5, 15)
+_STARTS = {"path_wide_1e-2": 1e-11, "path_wide_1e-3": 1e-12, "path_text": 1e-8, "path_tall": 1e-8}
 
 CONTESTANTS = (
     Contestant(
         "glmnet",
         tuned={
-            "lasso_path": Tuned(path, _LADDER, 1e-9),
+            "lasso_path": Tuned(path, _LADDER, 1e-9, _STARTS),
             "lasso": Tuned(path, _LADDER, 1e-9),
             "lasso_cv": Tuned(folds, _LADDER, 1e-7, has_own_folds=True),
         },

@@ -141,7 +141,7 @@ def _path(problem: str, ratio: float, title: str, limit: float) -> Case:
 
 def _cases() -> dict[str, Case]:
     out = {}
-    for problem, limits in (("wide", (15.0, 15.0)), ("tall", (6.0, 6.0)), ("text", (8.0, 8.0))):
+    for problem, limits in (("wide", (15.0, 15.0)), ("tall", (6.0, 6.0)), ("text", (12.0, 12.0))):
         title = PROBLEMS[problem].title
         for (ratio, name), limit in zip(((1e-2, "1e-2"), (1e-3, "1e-3")), limits, strict=True):
             out[f"path_{problem}_{name}"] = _path(problem, ratio, title, limit)

@@ -68,7 +68,7 @@ def run(request: Request) -> Store:
         if request.own_limit and case.task != "best_subset":
             limit = request.own_limit
         arguments = [name, contestant.name, str(scale), str(_CACHE), str(limit), folder]
-        python = _interpreter(request, contestant)
+        python, began = _interpreter(request, contestant), time.monotonic()
         outcome = run_module(_WORKER, arguments, limit, python, request.priority)
         below = too_tight(outcome, contestant.tuned[case.task])
         if below is not None:
@@ -79,8 +79,9 @@ def run(request: Request) -> Store:
             print(f"{name} / {contestant.name}: not installed, left out", flush=True)
             continue
         row = summarise(outcome, limit) | ({"scale": scale} if scale != 1 else {})
+        row["wall"] = round(time.monotonic() - began, 1)
         store.put(name, contestant.name, row)
-        print(f"{name} / {contestant.name}: {_brief(row)}", flush=True)
+        print(f"{name} / {contestant.name}: {_brief(row)}, took {row['wall']:g} s", flush=True)
     return store
 
 
