@@ -41,7 +41,7 @@ _MOST_AHEAD = 8
 _MOST_GRAM = 2500
 # A column is let in when its predicted correlation comes this close to its threshold.
 _NEAR = 0.95
-_FEW_COLUMNS = 256
+_FEW_COLUMNS = 128
 # A violation by less than this share of the tolerance is left alone: the gap tells.
 _TOLERATED = 0.01
 # The restricted problem is solved to this share of the gap that is asked for.
@@ -207,7 +207,7 @@ class PathWalk:
 
     def _foremost(self, columns: Integers, size: Array) -> Integers:
         """No more columns than make sense at once: the largest by ``size``."""
-        most = max(_FEW_COLUMNS, 2 * self._restricted.active)
+        most = max(_FEW_COLUMNS, self._restricted.active)
         if len(columns) <= most:
             return columns
         return np.sort(columns[np.argpartition(size[columns], -most)[-most:]])

@@ -32,7 +32,7 @@ __all__ = ["CoordinateDescent", "GramDescent", "penalty_terms", "solve_from_sour
 Array = NDArray[np.float64]
 
 # How the penalty is approached: the factor between two points, and the accuracy asked of them.
-_FACTOR = 0.6
+_FACTOR = 0.9
 _ON_THE_WAY = 1e-3
 _MOST_COLUMNS = 5000
 
