@@ -141,14 +141,14 @@ def _path(problem: str, ratio: float, title: str, limit: float) -> Case:
 
 def _cases() -> dict[str, Case]:
     out = {}
-    for problem, limits in (("wide", (15.0, 15.0)), ("tall", (6.0, 6.0)), ("text", (12.0, 12.0))):
+    for problem, limits in (("wide", (15.0, 12.0)), ("tall", (5.0, 5.0)), ("text", (12.0, 12.0))):
         title = PROBLEMS[problem].title
         for (ratio, name), limit in zip(((1e-2, "1e-2"), (1e-3, "1e-3")), limits, strict=True):
             out[f"path_{problem}_{name}"] = _path(problem, ratio, title, limit)
     for problem in ("wide", "tall", "text"):
         title = f"Lasso at {SINGLE:g} of the largest strength, {PROBLEMS[problem].title}"
         out[f"single_{problem}"] = Case(title, "lasso", problem, SINGLE, limit=6.0)
-    for problem, limit in (("wide", 15.0), ("tall", 12.0), ("text_small", 8.0)):
+    for problem, limit in (("wide", 12.0), ("tall", 10.0), ("text_small", 6.0)):
         title = f"Lasso, {STRENGTHS} strengths to 0.01 by {FOLDS} folds, {PROBLEMS[problem].title}"
         out[f"cv_{problem}"] = Case(title, "lasso_cv", problem, 1e-2, limit=limit)
     out["forward_20"] = Case(

@@ -38,7 +38,7 @@ WRONG_CHOICE = 1.0
 # Warm calls end when there are so many, or when they took so long together.
 _CALLS, _SECONDS = 5, 4.0
 # The search for a tolerance ends after so many times the limit of a call.
-_LADDER = 2.0
+_LADDER = 1.5
 # Rows and columns of the problem of the first call.
 _PART = (200, 40)
 # Searches of small problems, as tests have them, are given less time.
