@@ -21,6 +21,7 @@ _HOMES = {
     "L0Regression": "trueline.estimators.best_subset",
     "Lasso": "trueline.estimators.elastic_net",
     "LassoCV": "trueline.estimators.elastic_net_cv",
+    "LeastAbsoluteDeviations": "trueline.estimators.quantile",
     "LinearRegression": "trueline.estimators",
     "LinearRegressor": "trueline.estimators",
     "MultiTaskElasticNet": "trueline.estimators.multi_task",
@@ -28,6 +29,7 @@ _HOMES = {
     "MultiTaskLasso": "trueline.estimators.multi_task",
     "MultiTaskLassoCV": "trueline.estimators.multi_task_cv",
     "PolynomialRegression": "trueline.estimators",
+    "QuantileRegressor": "trueline.estimators.quantile",
     "RegularizationPath": "trueline.estimators.paths",
     "Ridge": "trueline.estimators",
     "RidgeCV": "trueline.estimators",
@@ -50,6 +52,7 @@ __all__ = [
     "L0Regression",
     "Lasso",
     "LassoCV",
+    "LeastAbsoluteDeviations",
     "LinearRegression",
     "LinearRegressor",
     "MultiTaskElasticNet",
@@ -57,6 +60,7 @@ __all__ = [
     "MultiTaskLasso",
     "MultiTaskLassoCV",
     "PolynomialRegression",
+    "QuantileRegressor",
     "RegularizationPath",
     "Ridge",
     "RidgeCV",
@@ -92,6 +96,7 @@ if TYPE_CHECKING:
         lasso_path,
         regularization_path,
     )
+    from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
     from trueline.estimators.sequential import SequentialFeatureSelector
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.persistence import load, save

@@ -11,6 +11,8 @@ of p*: V is known up to its rounding e, and the worst ends of its interval are t
 What imbalance rounding leaves, sum_i s_i u_i = e, would cost e b for an intercept b: the bound is
 stated for intercepts up to a radius, abs(b) <= B, at the price of abs(e) B. Coefficients that are
 not penalised at all are treated alike: V_j should vanish, and abs(w_j) <= R_j costs abs(V_j) R_j.
+Scores may be written about any centre m of the columns, (b + m.w) + (x - m).w: columns far from
+zero then cost no more than others, and the radius is that of b + m.w.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from trueline.problem import MomentsProblem, Problem
 
 __all__ = [
     "DualPoint",
+    "certify_dual",
     "certify_duality",
     "dual_point",
     "duality_gap",
@@ -39,6 +42,7 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 # Intercepts this many times larger than the fitted one are still covered.
 _RADIUS = 1000.0
+_BLOCK_ROWS = 2048
 
 
 class DualPoint(NamedTuple):
@@ -200,3 +204,78 @@ def certify_duality(problem: Problem, W: Array, b: Array, u: Array | None = None
         intercept=b,
         witness=witness,
     )
+
+
+def certify_dual(
+    problem: Problem,
+    W: Array,
+    b: Array,
+    u: Array,
+    centre: Array | None = None,
+    scale: Array | None = None,
+) -> Certificate:
+    """A certificate from a dual point that a solver brings, about a centre of the columns.
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose penalty is made of absolute values and squares of single coefficients, or none.
+    W, b : arrays of shape (d, k) and (k,)
+    u : array of shape (n, k)
+        Inside the domain of the loss's conjugate.
+    centre : array of shape (d,), optional
+        Zero without an intercept; by default the means of the columns.
+    scale : array of shape (d,), optional
+        At least sqrt(sum_i s_i (x_ij - centre_j)^2), if it is known.
+    """
+    rounding = Rounding.of(problem).confirmable()
+    centre = rounding.mean if centre is None else centre
+    if scale is None:
+        shift = centre if problem.fit_intercept else None
+        scale = np.sqrt(problem.design.column_squares(problem.weights, shift)) * (1 + 1e-6)
+    at = evaluate(problem, rounding, W, b)
+    u = problem.loss.project_dual(problem.target, u)
+    weighted = problem.weigh(u)
+    V = np.zeros_like(W)
+    for rows, block in problem.design.blocks(_BLOCK_ROWS):
+        V -= (block - centre).T @ weighted[rows]
+    size = np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
+    # Once for these sums, once for those of whoever checks them.
+    error = 3 * (rounding.accuracy.column_terms + 8) * _EPS * scale[:, None] * size
+    point = DualPoint(u, V - error, V + error)
+    level = b + centre @ W
+    radius = intercept_radius(problem, level)
+    free = _strengths(problem) == 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alone = np.where(scale[:, None] > 0, rounding.target_size / scale[:, None], 0.0)
+    reach = np.where(free, _RADIUS * (np.abs(W) + alone), np.inf)
+    shrink = _least_scale(problem.penalty, point.low, point.high, free)
+    if (shrink < 1).any():
+        shrink = np.where(shrink < 1, shrink * (1 - 16 * _EPS), 1.0)
+        point = DualPoint(u * shrink, point.low * shrink, point.high * shrink)
+    lower = dual_value(problem, rounding, point, radius, reach)
+    gap = at.objective + 2 * at.objective_rounding - lower
+    witness = {"dual": point.u, "radius": radius}
+    if problem.fit_intercept:
+        witness["centre"] = centre
+    if free.any():
+        witness["coefficient_radius"] = reach
+    return Certificate(
+        kind="duality",
+        objective=float(at.objective.sum()),
+        objective_rounding=float(2 * at.objective_rounding.sum()),
+        gap=float(gap.sum()),
+        loss=problem.loss,
+        penalty=problem.penalty,
+        fit_intercept=problem.fit_intercept,
+        coef=W,
+        intercept=b,
+        witness=witness,
+    )
+
+
+def _strengths(problem: Problem) -> Array:
+    """What the penalty weighs a coefficient with, absolute value and square together."""
+    penalty = problem.penalty
+    total = np.asarray(penalty.linear) + np.asarray(penalty.curvature)
+    return np.broadcast_to(total, (problem.n_features, problem.n_targets))

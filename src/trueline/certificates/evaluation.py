@@ -8,6 +8,8 @@ handle (:class:`~trueline.design.Accuracy`), writing ||v||_s for sqrt(sum_i s_i 
                                   = (row_terms + 4) eps (sum_j c_j |w_j| + sqrt(S) |b| + ||y||_s)
     ||error of u||_s          <=  L rho                      L the loss's curvature bound
     |error of sum_i s_i l_i|  <=  ||u||_s rho + L/2 rho^2 + (log2 n + 40) eps sum_i s_i |l_i|
+                                  (at most sqrt(S) K rho in place of the first two terms, K the
+                                  bound on the loss's slope; then also ||error of u||_s <= 2 K sqrt(S))
     |error of (X^T S u)_j|    <=  c_j (L rho + (column_terms + 4) eps ||u||_s)
     |error of sum_i s_i u_i|  <=  sqrt(S) (L rho + (log2 n + 40) eps ||u||_s)
 
@@ -24,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import Accuracy
+from trueline.losses import Loss
 from trueline.problem import Problem
 
 __all__ = ["Evaluation", "Rounding", "evaluate", "sum_rows"]
@@ -138,11 +141,9 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
     size = np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
     loss, penalty = sum_rows(losses), problem.penalty.value_per_target(W)
     score_error = rounding.scores(W, b)
-    bend = problem.loss.curvature_bound
-    row_error = bend * score_error
+    passed_on, row_error = _through_the_loss(problem.loss, rounding.weight, size, score_error)
     objective_rounding = (
-        size * score_error
-        + 0.5 * bend * score_error**2
+        passed_on
         + rounding.sums * sum_rows(np.abs(losses))
         + (len(W) + 8) * _EPS * np.abs(penalty)
         + _UNDERFLOW
@@ -158,3 +159,14 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
         slope=sum_rows(weighted),
         slope_rounding=np.sqrt(rounding.weight) * (row_error + rounding.sums * size),
     )
+
+
+def _through_the_loss(
+    loss: Loss, weight: float, size: Array, score_error: Array
+) -> tuple[Array, Array]:
+    """What an error of the scores does to the sum of the losses, and to the derivatives."""
+    steepest = loss.slope_bound * np.sqrt(weight)
+    if not np.isfinite(loss.curvature_bound):
+        return steepest * score_error, np.full_like(score_error, 2 * steepest)
+    bend = loss.curvature_bound
+    return size * score_error + 0.5 * bend * score_error**2, bend * score_error

@@ -258,6 +258,7 @@ def _objective(certificate: Certificate, rows: _Rows) -> tuple[float, float]:
         # that on.
         reach = (rows.row_terms + 2) * _EPS * (np.abs(block) @ np.abs(W) + np.abs(b))
         slope = np.abs(loss.gradient(y, z)) + reach * min(loss.curvature_bound, 1e300)
+        slope = np.minimum(slope, loss.slope_bound)
         rounding += float((s * slope * reach).sum())
         rounding += (_ROWS + 8) * _EPS * float(np.abs(value).sum())
     rounding += (rows.n / _ROWS + 8) * _EPS * abs(total)
@@ -529,9 +530,15 @@ def _check_duality(certificate: Certificate, rows: _Rows) -> list[Check]:
     u = u[rows.keep] if u.ndim == 2 and len(u) == rows.given else u
     if u.shape != rows.y.shape or radius.shape != (k,) or not (radius >= 0).all():
         return [Check("dual point", f"shape {rows.y.shape}", f"shape {u.shape}", False)]
+    # With an intercept, b + x.w = (b + centre.w) + (x - centre).w for any centre: the radius is
+    # that of the first term.
+    centre = np.asarray(certificate.witness.get("centre", np.zeros(rows.d)), dtype=np.float64)
+    if centre.shape != (rows.d,) or not (certificate.fit_intercept or not centre.any()):
+        return [Check("centre", f"shape ({rows.d},)", f"shape {centre.shape}", False)]
     weighted = rows.s[:, None] * u
     V, size = np.zeros_like(certificate.coef), np.zeros_like(certificate.coef)
     for where, block in rows:
+        block = block - centre if centre.any() else block
         V -= block.T @ weighted[where]
         size += np.abs(block).T @ np.abs(weighted[where])
     error = (min(rows.n, _ROWS) + rows.n / _ROWS + 4) * _EPS * size

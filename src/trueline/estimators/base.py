@@ -199,11 +199,16 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             True in a boolean context if every claim holds.
         """
         check_is_fitted(self)
-        return self.certificate_.verify(self._verified_design(X), y, sample_weight)
+        design, target = self._verified_design(X), self._verified_target(y)
+        return self.certificate_.verify(design, target, sample_weight)
 
     def _verified_design(self, X: Any) -> Any:
         """The design that the certificate is about."""
         return X
+
+    def _verified_target(self, y: Any) -> Any:
+        """The target that the certificate is about."""
+        return y
 
     def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.
@@ -361,6 +366,7 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
     ) -> Certificate:
         """The certificate of coefficients rounded to single precision."""
         from trueline.certificates.choose import certify
+        from trueline.certificates.duality import certify_dual
         from trueline.certificates.quadratic import certify_quadratic
 
         W, b = W.astype(np.float64), b.astype(np.float64)
@@ -369,6 +375,8 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         witness = certificate.witness
         if "column_exponent" in witness:
             return certificate
+        if "centre" in witness or ("dual" in witness and "smooth" not in problem.loss.capabilities):
+            return certify_dual(problem, W, b, witness["dual"])
         if "basis" not in witness:
             return certify(problem, W, b)
         basis, coercivity = witness["basis"], float(witness["coercivity"])

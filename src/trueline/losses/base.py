@@ -12,7 +12,7 @@ else. What solvers may rely on is declared as data (``capabilities``), never dis
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,9 @@ class Loss(ABC):
         - ``"smooth"``: differentiable everywhere with a bounded second derivative;
         - ``"curvature"``: :meth:`curvature` is the second derivative (where it exists);
         - ``"quadratic"``: exactly 1/2 (z - y)^2, so that the sufficient statistics decide;
-        - ``"conjugate"``: :meth:`conjugate` and :meth:`project_dual` give lower bounds.
+        - ``"conjugate"``: :meth:`conjugate` and :meth:`project_dual` give lower bounds;
+        - ``"piecewise_linear"``: straight lines that meet at the kinks, so that
+          :attr:`first_slope` and :attr:`jumps` say everything up to a constant.
     kinks : tuple of float
         Values of ``z - y`` where the loss is not twice differentiable.
     """
@@ -49,6 +51,25 @@ class Loss(ABC):
     @property
     def kinks(self) -> tuple[float, ...]:
         return ()
+
+    def of_target(self, number: int) -> Loss:
+        """The loss of one target, for losses that differ between targets."""
+        return self
+
+    @property
+    def first_slope(self) -> Any:
+        """The slope left of all kinks, for piecewise linear losses."""
+        raise NotImplementedError(f"the {self.name} loss is not piecewise linear.")
+
+    @property
+    def jumps(self) -> tuple[float, ...]:
+        """By how much the slope rises at each kink, for piecewise linear losses."""
+        raise NotImplementedError(f"the {self.name} loss is not piecewise linear.")
+
+    @property
+    def slope_bound(self) -> float:
+        """The smallest L with abs(l') <= L everywhere (``inf`` if there is none)."""
+        return np.inf
 
     @property
     @abstractmethod

@@ -56,6 +56,10 @@ class Huber(Loss):
     def curvature_bound(self) -> float:
         return 1.0
 
+    @property
+    def slope_bound(self) -> float:
+        return self.delta
+
     def check_target(self, y: Array) -> None:
         """Every finite target is allowed."""
 

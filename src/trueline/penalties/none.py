@@ -32,7 +32,7 @@ class NoPenalty(Penalty):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return frozenset({"smooth", "prox", "conjugate", "quadratic"})
+        return frozenset({"smooth", "prox", "conjugate", "quadratic", "elastic", "polyhedral"})
 
     @property
     def curvature(self) -> float:

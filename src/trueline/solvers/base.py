@@ -133,7 +133,7 @@ class Solver(ABC):
     proof : str
         The kind of certificate its answers carry.
     is_textbook : bool
-        Whether it is here to be learned from: never chosen automatically, always by name.
+        Whether it is here to be learned from or to compare with: chosen by name only.
     """
 
     name: ClassVar[str]

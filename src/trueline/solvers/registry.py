@@ -12,6 +12,8 @@ from trueline.solvers.cholesky import Cholesky
 from trueline.solvers.conjugate_gradient import ConjugateGradient
 from trueline.solvers.coordinate.solver import CoordinateDescent, GramDescent
 from trueline.solvers.gradient_descent import GradientDescent
+from trueline.solvers.highs import HiGHS
+from trueline.solvers.interior_point import InteriorPoint
 from trueline.solvers.kernel import Kernel
 from trueline.solvers.lsmr import LSMR
 from trueline.solvers.proximal_gradient import ProximalGradient
@@ -33,6 +35,8 @@ SOLVERS: dict[str, Solver] = {
         GramDescent(),
         CoordinateDescent(),
         BlockDescent(),
+        InteriorPoint(),
+        HiGHS(),
         ProximalGradient(),
         GradientDescent(),
         StochasticGradient(),
@@ -59,6 +63,7 @@ _LOSS_WORDS = {
     "smooth": "a smooth loss",
     "curvature": "a loss with second derivatives",
     "conjugate": "a loss with a conjugate",
+    "piecewise_linear": "a loss made of straight lines",
 }
 _PENALTY_WORDS = {
     "quadratic": "a quadratic penalty or none",
@@ -68,6 +73,8 @@ _PENALTY_WORDS = {
     "coordinates": "a penalty made of absolute values, squares and bounds",
     "nonnegative": "nonnegative coefficients (positive=True)",
     "blocks": "a penalty made of norms of blocks",
+    "polyhedral": "a penalty made of absolute values, or none",
+    "elastic": "a penalty made of absolute values and squares, or none",
 }
 
 

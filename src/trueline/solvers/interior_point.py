@@ -1,0 +1,90 @@
+r"""Absolute, quantile and epsilon-insensitive losses, exactly.
+
+An interior-point method on the rows that matter, then the vertex: see
+:mod:`trueline.solvers.piecewise`. The multipliers of the kinks are the dual point: a row off its
+kinks has the slope of its straight piece, u_i = l'(z_i), and a row on a kink a slope in between.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.duality import certify_dual
+from trueline.problem import Problem
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.costs import CALL, GRAM_RATE
+from trueline.solvers.loop import Monitor
+from trueline.solvers.piecewise.exact import Answer, solve_target, worked_rows
+from trueline.solvers.piecewise.source import Source
+from trueline.wording import counted
+
+__all__ = ["InteriorPoint"]
+
+Array = NDArray[np.float64]
+
+# Gram matrices of more columns than this are too many numbers.
+_MOST_COLUMNS = 4000
+_STEPS = 20
+# An answer that is no vertex counts as one if this much of its objective is proven at most.
+_CLOSE = 1e-9
+
+
+class InteriorPoint(Solver):
+    """Interior point and vertex, for losses made of straight lines."""
+
+    name = "interior_point"
+    title = "interior point, one weighted Gram matrix a step, then the exact vertex"
+    needs_loss = frozenset({"piecewise_linear"})
+    needs_penalty = frozenset({"elastic"})
+    is_direct = True
+    proof = "duality"
+
+    def refuses(self, facts: Facts) -> str | None:
+        if facts.d > _MOST_COLUMNS:
+            return f"forms Gram matrices, too large for {facts.d} columns"
+        return None
+
+    def cost(self, facts: Facts) -> Cost:
+        n, p = facts.n, facts.d + facts.fit_intercept
+        rows = worked_rows(n, p)
+        flops = _STEPS * (2.0 * rows * p * p + p**3 / 3) * facts.k
+        passes = 8.0 + 4.0 * facts.k
+        seconds = CALL + 2 * flops / GRAM_RATE + passes * 1.5e-9 * facts.nonzeros
+        seconds += facts.k * _STEPS * (2e-3 + 1e-7 * rows)
+        return Cost(flops, passes, 8.0 * rows * (p + 12), seconds)
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        answers = [solve_target(Source.of(problem, j)) for j in range(problem.n_targets)]
+        return _solution(problem, answers, monitor, self.name)
+
+
+def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: str) -> Solution:
+    found = [answer.source.coefficients(answer.v) for answer in answers]
+    W = np.stack([w for w, _ in found], axis=1)
+    b = np.array([level for _, level in found])
+    u = np.stack([answer.u for answer in answers], axis=1)
+    source = answers[0].source
+    scale = source.scale * np.sqrt(problem.total_weight) * (1 + 1e-6)
+    certificate = certify_dual(problem, W, b, u, source.mean, scale)
+    exact = all(answer.is_exact for answer in answers)
+    close = certificate.gap <= _CLOSE * abs(certificate.objective) + certificate.objective_rounding
+    steps = sum(answer.steps for answer in answers)
+    exchanges = sum(answer.exchanges for answer in answers)
+    rows = max(answer.rows for answer in answers)
+    notes = [
+        f"{counted(steps, 'interior-point step')}, {counted(exchanges, 'exchange')} of rows",
+        f"{counted(rows, 'row')} of {problem.n_samples} treated one by one",
+    ]
+    return Solution(
+        W,
+        b,
+        Status.SOLVED if exact or close else Status.STALLED,
+        name,
+        n_iter=max(1, steps),
+        proof=certificate,
+        trace=monitor.trace,
+        notes=notes,
+        extra={"interpolated": [answer.on_kinks for answer in answers]},
+    )

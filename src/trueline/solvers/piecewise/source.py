@@ -1,0 +1,163 @@
+r"""Between the data and the rows that a program is made of.
+
+Columns are brought to mean 0 (if there is an intercept) and spread 1, so that neither milliseconds
+since 1970 nor micrograms disturb anything:
+
+    x_i.w + b = a_i.v,    a_ij = (x_ij - mean_j) / scale_j,    w_j = v_j / scale_j,
+                          the last of a_i is 1 and the last of v is b + mean.w.
+
+Only columns that vary are kept, and without a penalty only as many as are independent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack, qr
+
+from trueline.losses import Loss
+from trueline.problem import Problem
+from trueline.solvers.piecewise.program import Program
+
+__all__ = ["Source"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_EPS = float(np.finfo(np.float64).eps)
+# Pivots of a Gram matrix below this may be rounding: an orthogonal factorisation decides.
+_DOUBTFUL, _DEPENDENT = 1e-7, 1e-11
+
+
+@dataclass(frozen=True)
+class Source:
+    """One target of a problem with a piecewise linear loss, column by column standardised."""
+
+    problem: Problem
+    loss: Loss
+    target: Array
+    mean: Array
+    scale: Array
+    kept: Indices
+
+    @classmethod
+    def of(cls, problem: Problem, number: int) -> Source:
+        """The source for one target: two passes over the data."""
+        design, weights, d = problem.design, problem.weights, problem.n_features
+        mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
+        squares = design.column_squares(weights, mean if problem.fit_intercept else None)
+        scale = np.sqrt(squares / problem.total_weight)
+        kept = np.flatnonzero(scale > 64 * _EPS * np.abs(mean))
+        loss, target = problem.loss.of_target(number), problem.target[:, number]
+        return cls(problem, loss, np.ascontiguousarray(target), mean, scale, kept)
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients v."""
+        return len(self.kept) + self.problem.fit_intercept
+
+    @property
+    def row_weights(self) -> Array:
+        weights = self.problem.weights
+        return np.ones(self.problem.n_samples) if weights is None else weights
+
+    def coefficients(self, v: Array) -> tuple[Array, float]:
+        """w and b."""
+        w = np.zeros(len(self.mean))
+        w[self.kept] = v[: len(self.kept)] / self.scale[self.kept]
+        if not self.problem.fit_intercept:
+            return w, 0.0
+        return w, float(v[-1] - self.mean @ w)
+
+    def standard(self, w: Array, b: float) -> Array:
+        """v, from coefficients."""
+        v = np.zeros(self.size)
+        v[: len(self.kept)] = w[self.kept] * self.scale[self.kept]
+        if self.problem.fit_intercept:
+            v[-1] = b + self.mean @ w
+        return v
+
+    def scores(self, v: Array) -> Array:
+        """a_i.v for all rows."""
+        w, b = self.coefficients(v)
+        return self.problem.design.matvec(w) + b
+
+    def gather(self, rows: Indices | slice) -> Array:
+        """Some of the rows a_i, dense."""
+        X = self.problem.design.take(rows).toarray()
+        A = np.empty((len(X), self.size))
+        count = len(self.kept)
+        if count < X.shape[1]:
+            X = X[:, self.kept]
+        np.subtract(X, self.mean[self.kept], out=A[:, :count])
+        A[:, :count] /= self.scale[self.kept]
+        A[:, count:] = 1.0
+        return A
+
+    def total(self, weights: Array) -> Array:
+        """sum_i weights_i a_i over all rows."""
+        out = np.empty(self.size)
+        overall = float(weights.sum())
+        sums = self.problem.design.rmatvec(weights)[self.kept]
+        count = len(self.kept)
+        out[:count] = (sums - overall * self.mean[self.kept]) / self.scale[self.kept]
+        out[count:] = overall
+        return out
+
+    def restricted(self, A: Array) -> Source:
+        """Without columns that depend on others in these rows (if no penalty tells them apart)."""
+        penalty = self.problem.penalty
+        tells = np.asarray(penalty.linear) + np.asarray(penalty.curvature)
+        if np.all(tells > 0) or not A.shape[1]:
+            return self
+        own = _independent(A)
+        own = own[own < len(self.kept)]
+        return self if len(own) == len(self.kept) else replace(self, kept=self.kept[np.sort(own)])
+
+    def program(self, A: Array, rows: Indices | slice, beside: Array | None = None) -> Program:
+        """The function of rows A, and of the slopes that all other rows have."""
+        loss, penalty = self.loss, self.problem.penalty
+        s, y = self.row_weights[rows], self.target[rows]
+        jumps, kinks = np.array(loss.jumps), np.array(loss.kinks)
+        shape = (len(self.mean), self.problem.n_targets)
+        inverse = 1.0 / self.scale[self.kept]
+        count = len(self.kept)
+
+        def of_kept(strength: float | Array) -> Array:
+            whole = np.broadcast_to(strength, shape)[:, 0]
+            out = np.zeros(self.size)
+            out[:count] = whole[self.kept]
+            return out
+
+        linear, quad = of_kept(penalty.linear), of_kept(penalty.curvature)
+        linear[:count] *= inverse
+        quad[:count] *= inverse**2
+        lasso = np.flatnonzero(linear)
+        ell = A.T @ (loss.first_slope * s) - linear
+        if beside is not None:
+            ell += beside
+        c = np.concatenate([np.multiply.outer(jumps, s).ravel(), 2 * linear[lasso]])
+        share = -loss.first_slope / jumps.sum()
+        return Program(
+            A=A,
+            ell=ell,
+            quad=quad,
+            lasso=lasso,
+            t=np.concatenate([np.add.outer(kinks, y).ravel(), np.zeros(len(lasso))]),
+            c=c,
+            start=c * np.concatenate([np.full(len(jumps) * len(s), share), np.full(len(lasso), 0.5)]),
+        )
+
+
+def _independent(A: Array) -> Indices:
+    """Columns that are independent, as many as there are."""
+    gram = A.T @ A
+    _, pivots, rank, _ = lapack.dpstrf(gram, tol=_DOUBTFUL**2 * float(gram.diagonal().max()))
+    if rank == A.shape[1]:
+        return np.arange(rank)
+    R, order = qr(A, mode="r", pivoting=True, check_finite=False)
+    size = np.abs(R.diagonal())
+    rank = int(np.count_nonzero(size > _DEPENDENT * size.max(initial=0.0)))
+    return order[:rank]
