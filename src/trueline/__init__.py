@@ -15,15 +15,18 @@ _HOMES = {
     "AdaptiveLasso": "trueline.estimators.adaptive_lasso",
     "BestSubset": "trueline.estimators.best_subset",
     "Certificate": "trueline.certificates",
+    "ChebyshevRegressor": "trueline.estimators.chebyshev",
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
     "GroupLasso": "trueline.estimators.group_lasso",
+    "HuberRegressor": "trueline.estimators.huber",
     "L0Regression": "trueline.estimators.best_subset",
     "Lasso": "trueline.estimators.elastic_net",
     "LassoCV": "trueline.estimators.elastic_net_cv",
     "LeastAbsoluteDeviations": "trueline.estimators.quantile",
     "LinearRegression": "trueline.estimators",
     "LinearRegressor": "trueline.estimators",
+    "LinearSVR": "trueline.estimators.linear_svr",
     "MultiTaskElasticNet": "trueline.estimators.multi_task",
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
     "MultiTaskLasso": "trueline.estimators.multi_task",
@@ -46,15 +49,18 @@ __all__ = [
     "AdaptiveLasso",
     "BestSubset",
     "Certificate",
+    "ChebyshevRegressor",
     "ElasticNet",
     "ElasticNetCV",
     "GroupLasso",
+    "HuberRegressor",
     "L0Regression",
     "Lasso",
     "LassoCV",
     "LeastAbsoluteDeviations",
     "LinearRegression",
     "LinearRegressor",
+    "LinearSVR",
     "MultiTaskElasticNet",
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
@@ -85,9 +91,12 @@ if TYPE_CHECKING:
     )
     from trueline.estimators.adaptive_lasso import AdaptiveLasso
     from trueline.estimators.best_subset import BestSubset, L0Regression
+    from trueline.estimators.chebyshev import ChebyshevRegressor
     from trueline.estimators.elastic_net import ElasticNet, Lasso
     from trueline.estimators.elastic_net_cv import ElasticNetCV, LassoCV
     from trueline.estimators.group_lasso import GroupLasso
+    from trueline.estimators.huber import HuberRegressor
+    from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
     from trueline.estimators.paths import (
