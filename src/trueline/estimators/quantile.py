@@ -6,13 +6,12 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.base import LinearRegressorBase, build_problem
+from trueline.estimators.base import build_problem
+from trueline.estimators.single_target import SingleTargetRegressor
 from trueline.losses import Absolute, Quantile
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.planner import Plan
@@ -33,28 +32,8 @@ _SOLVERS = {
 }
 
 
-class _PiecewiseLinear(LinearRegressorBase):
+class _PiecewiseLinear(SingleTargetRegressor):
     """What estimators with losses made of straight lines share."""
-
-    _keeps_single_target = False
-
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
-        if np.ndim(y) == 2:
-            y = column_or_1d(y, warn=True)
-        return super()._validated_problem(X, y, sample_weight, reset)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags
-
-    def _without_idle_rows(self, X: Any, Y: Array, weights: Array) -> tuple[Any, Array, Array]:
-        """Only the rows that count: a dual point has an entry for every row."""
-        present = np.flatnonzero(weights)
-        X = X.tocsr() if sp.issparse(X) else X
-        return X[present], Y[present], weights[present]
 
     def _store(
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int

@@ -39,7 +39,8 @@ class Loss(ABC):
         - ``"quadratic"``: exactly 1/2 (z - y)^2, so that the sufficient statistics decide;
         - ``"conjugate"``: :meth:`conjugate` and :meth:`project_dual` give lower bounds;
         - ``"piecewise_linear"``: straight lines that meet at the kinks, so that
-          :attr:`first_slope` and :attr:`jumps` say everything up to a constant.
+          :attr:`first_slope` and :attr:`jumps` say everything up to a constant;
+        - ``"dual_box"``: l*(u) = u y + e abs(u) + h/2 u^2 on an interval, see :attr:`dual_box`.
     kinks : tuple of float
         Values of ``z - y`` where the loss is not twice differentiable.
     """
@@ -65,6 +66,11 @@ class Loss(ABC):
     def jumps(self) -> tuple[float, ...]:
         """By how much the slope rises at each kink, for piecewise linear losses."""
         raise NotImplementedError(f"the {self.name} loss is not piecewise linear.")
+
+    @property
+    def dual_box(self) -> tuple[float, float, float, float]:
+        """e, h and the ends of the interval, for losses with such a conjugate."""
+        raise NotImplementedError(f"the conjugate of the {self.name} loss has another form.")
 
     @property
     def slope_bound(self) -> float:

@@ -62,7 +62,9 @@ class EpsilonInsensitive(_Insensitive):
 
     name: ClassVar[str] = "epsilon_insensitive"
     formula: ClassVar[str] = "max(0, |z - y| - epsilon)"
-    capabilities: ClassVar[frozenset[str]] = frozenset({"conjugate", "piecewise_linear"})
+    capabilities: ClassVar[frozenset[str]] = frozenset(
+        {"conjugate", "piecewise_linear", "dual_box"}
+    )
 
     @property
     def first_slope(self) -> float:
@@ -79,6 +81,10 @@ class EpsilonInsensitive(_Insensitive):
     @property
     def slope_bound(self) -> float:
         return 1.0
+
+    @property
+    def dual_box(self) -> tuple[float, float, float, float]:
+        return self.epsilon, 0.0, -1.0, 1.0
 
     def value(self, y: Array, z: Array) -> Array:
         return np.abs(self._excess(y, z))
@@ -115,11 +121,17 @@ class SquaredEpsilonInsensitive(_Insensitive):
 
     name: ClassVar[str] = "squared_epsilon_insensitive"
     formula: ClassVar[str] = "max(0, |z - y| - epsilon)^2"
-    capabilities: ClassVar[frozenset[str]] = frozenset({"smooth", "curvature", "conjugate"})
+    capabilities: ClassVar[frozenset[str]] = frozenset(
+        {"smooth", "curvature", "conjugate", "dual_box"}
+    )
 
     @property
     def curvature_bound(self) -> float:
         return 2.0
+
+    @property
+    def dual_box(self) -> tuple[float, float, float, float]:
+        return self.epsilon, 0.5, -np.inf, np.inf
 
     def value(self, y: Array, z: Array) -> Array:
         return self._excess(y, z) ** 2

@@ -42,7 +42,9 @@ class Huber(Loss):
 
     name: ClassVar[str] = "huber"
     formula: ClassVar[str] = "1/2 r^2 if |r| <= delta else delta (|r| - delta/2), r = z - y"
-    capabilities: ClassVar[frozenset[str]] = frozenset({"smooth", "curvature", "conjugate"})
+    capabilities: ClassVar[frozenset[str]] = frozenset(
+        {"smooth", "curvature", "conjugate", "dual_box"}
+    )
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.delta) and self.delta > 0):
@@ -59,6 +61,10 @@ class Huber(Loss):
     @property
     def slope_bound(self) -> float:
         return self.delta
+
+    @property
+    def dual_box(self) -> tuple[float, float, float, float]:
+        return 0.0, 1.0, -self.delta, self.delta
 
     def check_target(self, y: Array) -> None:
         """Every finite target is allowed."""

@@ -25,7 +25,9 @@ __all__ = ["Absolute", "Quantile"]
 class _OneKink(Loss):
     """Two straight lines that meet at z = y, written once in terms of their slopes."""
 
-    capabilities: ClassVar[frozenset[str]] = frozenset({"conjugate", "piecewise_linear"})
+    capabilities: ClassVar[frozenset[str]] = frozenset(
+        {"conjugate", "piecewise_linear", "dual_box"}
+    )
 
     @property
     def slopes(self) -> tuple[Any, Any]:
@@ -43,6 +45,10 @@ class _OneKink(Loss):
     @property
     def slope_bound(self) -> float:
         return float(np.max([-self.slopes[0], self.slopes[1]]))
+
+    @property
+    def dual_box(self) -> tuple[float, float, float, float]:
+        return 0.0, 0.0, *self.slopes
 
     def check_target(self, y: Array) -> None:
         """Every finite target is allowed."""

@@ -11,6 +11,7 @@ from trueline.solvers.block_descent import BlockDescent
 from trueline.solvers.cholesky import Cholesky
 from trueline.solvers.conjugate_gradient import ConjugateGradient
 from trueline.solvers.coordinate.solver import CoordinateDescent, GramDescent
+from trueline.solvers.dual.solver import DualCoordinateDescent
 from trueline.solvers.gradient_descent import GradientDescent
 from trueline.solvers.highs import HiGHS
 from trueline.solvers.interior_point import InteriorPoint
@@ -37,6 +38,7 @@ SOLVERS: dict[str, Solver] = {
         BlockDescent(),
         InteriorPoint(),
         HiGHS(),
+        DualCoordinateDescent(),
         ProximalGradient(),
         GradientDescent(),
         StochasticGradient(),
@@ -63,6 +65,7 @@ _LOSS_WORDS = {
     "smooth": "a smooth loss",
     "curvature": "a loss with second derivatives",
     "conjugate": "a loss with a conjugate",
+    "dual_box": "a loss whose conjugate is a parabola on an interval",
     "piecewise_linear": "a loss made of straight lines",
 }
 _PENALTY_WORDS = {

@@ -147,7 +147,8 @@ class Source:
             lasso=lasso,
             t=np.concatenate([np.add.outer(kinks, y).ravel(), np.zeros(len(lasso))]),
             c=c,
-            start=c * np.concatenate([np.full(len(jumps) * len(s), share), np.full(len(lasso), 0.5)]),
+            start=c
+            * np.concatenate([np.full(len(jumps) * len(s), share), np.full(len(lasso), 0.5)]),
         )
 
 
