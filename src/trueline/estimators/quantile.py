@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.estimators.standard_errors import QuantileInference
 from trueline.losses import Absolute, Quantile
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.planner import Plan
@@ -51,7 +52,7 @@ class _PiecewiseLinear(SingleTargetRegressor):
         return L2(strength) if l1_ratio == 0 else ElasticNet(strength, l1_ratio)
 
 
-class QuantileRegressor(_PiecewiseLinear):
+class QuantileRegressor(QuantileInference, _PiecewiseLinear):
     r"""Linear regression that predicts conditional quantiles, exactly.
 
     Minimises over w and b, with q the quantile and s the sample weights (their sum S)::
@@ -192,7 +193,7 @@ class QuantileRegressor(_PiecewiseLinear):
         return predicted[:, [int(np.argmin(quantiles)), int(np.argmax(quantiles))]]
 
 
-class LeastAbsoluteDeviations(_PiecewiseLinear):
+class LeastAbsoluteDeviations(QuantileInference, _PiecewiseLinear):
     r"""Linear regression by least absolute deviations: the conditional median, exactly.
 
     Minimises over w and b, with s the sample weights::
@@ -249,6 +250,11 @@ class LeastAbsoluteDeviations(_PiecewiseLinear):
         self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.solver = solver
+
+    _is_several: ClassVar[bool] = False
+
+    def _quantiles(self) -> tuple[float, ...]:
+        return (0.5,)
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         penalty = self._elastic(float(self.alpha), self.l1_ratio)
