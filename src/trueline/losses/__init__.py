@@ -3,6 +3,7 @@
 from trueline.losses.base import Loss
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
 from trueline.losses.huber import Huber
+from trueline.losses.maximum_error import MaximumError
 from trueline.losses.quantile import Absolute, Quantile
 from trueline.losses.registry import LOSSES, as_loss
 from trueline.losses.squared import Squared
@@ -13,6 +14,7 @@ __all__ = [
     "EpsilonInsensitive",
     "Huber",
     "Loss",
+    "MaximumError",
     "Quantile",
     "Squared",
     "SquaredEpsilonInsensitive",

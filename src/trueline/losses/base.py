@@ -40,7 +40,8 @@ class Loss(ABC):
         - ``"conjugate"``: :meth:`conjugate` and :meth:`project_dual` give lower bounds;
         - ``"piecewise_linear"``: straight lines that meet at the kinks, so that
           :attr:`first_slope` and :attr:`jumps` say everything up to a constant;
-        - ``"dual_box"``: l*(u) = u y + e abs(u) + h/2 u^2 on an interval, see :attr:`dual_box`.
+        - ``"dual_box"``: l*(u) = u y + e abs(u) + h/2 u^2 on an interval, see :attr:`dual_box`;
+        - ``"maximum"``: what is minimised is the largest of the rows, not their sum.
     kinks : tuple of float
         Values of ``z - y`` where the loss is not twice differentiable.
     """
@@ -76,6 +77,26 @@ class Loss(ABC):
     def slope_bound(self) -> float:
         """The smallest L with abs(l') <= L everywhere (``inf`` if there is none)."""
         return np.inf
+
+    def total(self, values: Array, weights: Array | None) -> Array:
+        """What is minimised of the losses of all rows, per target: their weighted sum.
+
+        Parameters
+        ----------
+        values : array of shape (n, k)
+            As from :meth:`value`.
+        weights : array of shape (n,), optional
+            Weight zero leaves nothing, not even of infinity.
+        """
+        if weights is None:
+            return values.sum(axis=0)
+        factor = weights[:, None]
+        weighted = np.multiply(values, factor, where=factor != 0, out=np.zeros_like(values))
+        return np.asarray(weighted.sum(axis=0))
+
+    def total_formula(self, is_weighted: bool) -> str:
+        """:meth:`total` in plain text."""
+        return f"sum_i {'s_i ' if is_weighted else ''}[{self.formula}]"
 
     @property
     @abstractmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from trueline.losses.base import Loss
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
 from trueline.losses.huber import Huber
+from trueline.losses.maximum_error import MaximumError
 from trueline.losses.quantile import Absolute, Quantile
 from trueline.losses.squared import Squared
 
@@ -19,6 +20,7 @@ LOSSES: dict[str, type[Loss]] = {
         Huber,
         EpsilonInsensitive,
         SquaredEpsilonInsensitive,
+        MaximumError,
     )
 }
 

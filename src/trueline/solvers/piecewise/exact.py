@@ -145,14 +145,24 @@ class Answer:
 def solve_target(source: Source) -> Answer:
     """The exact answer for one target."""
     n, p = source.problem.n_samples, source.size
-    sample, near = _sizes(n, p)
+    if p == 0:
+        return _no_coefficients(source)
     if worked_rows(n, p) == n:
         return _solve_whole(source)
-    return _solve_reduced(source, sample, near)
+    return _solve_reduced(source, *_sizes(n, p))
+
+
+def _no_coefficients(source: Source) -> Answer:
+    """Columns of zeros and no intercept: nothing to choose."""
+    y = source.target
+    none = np.empty(0, dtype=np.intp)
+    return Answer(source, np.empty(0), source.loss.gradient(y, 0 * y), none, True, 0, 0, 0)
 
 
 def worked_rows(n: int, p: int) -> int:
     """How many rows the interior-point method will see."""
+    if p == 0:
+        return n
     sample, near = _sizes(n, p)
     return n if _WORTH * (sample + near) >= n else sample + near
 

@@ -104,8 +104,8 @@ class InteriorPoint:
             return dv, dpi, low / pi - at.below - toward * dpi, high / room - at.above + back * dpi
 
         dv, dpi, dbelow, dabove = newton(0.0, 0.0)
-        dual = min(_longest(pi, dpi), _longest(room, -dpi))
-        primal = min(_longest(at.below, dbelow), _longest(at.above, dabove))
+        dual = min(1.0, _longest(pi, dpi), _longest(room, -dpi))
+        primal = min(1.0, _longest(at.below, dbelow), _longest(at.above, dabove))
         if not program.is_linear:
             primal = dual = min(primal, dual)
         now = self.complementarity

@@ -155,7 +155,7 @@ class Source:
 def _independent(A: Array) -> Indices:
     """Columns that are independent, as many as there are."""
     gram = A.T @ A
-    _, pivots, rank, _ = lapack.dpstrf(gram, tol=_DOUBTFUL**2 * float(gram.diagonal().max()))
+    _, _, rank, _ = lapack.dpstrf(gram, tol=_DOUBTFUL**2 * float(gram.diagonal().max()))
     if rank == A.shape[1]:
         return np.arange(rank)
     R, order = qr(A, mode="r", pivoting=True, check_finite=False)
