@@ -4,7 +4,8 @@ r"""Problem: the one place where an objective is written down.
 
 Sums, not means; weights s_i (weight 2 = row twice, weight 0 = row absent); the strength alpha is
 inside the penalty; the intercept b is never penalised. Every solver, certificate and test uses
-:meth:`Problem.objective` or quantities derived here.
+:meth:`Problem.objective` or quantities derived here. One loss, the maximum error, takes the largest
+of the rows in place of their sum (:meth:`~trueline.losses.Loss.total`).
 """
 
 from __future__ import annotations
@@ -80,8 +81,7 @@ class Problem:
     def formula(self) -> str:
         """The objective in plain text."""
         score = "z_i = x_i.w + b" if self.fit_intercept else "z_i = x_i.w"
-        weight = "" if self.weights is None else "s_i "
-        terms = f"sum_i {weight}[{self.loss.formula}]"
+        terms = self.loss.total_formula(self.weights is not None)
         penalty, comma, restriction = self.penalty.formula.partition(", ")
         terms += ("" if penalty == "0" else f" + {penalty}") + comma + restriction
         return ",  ".join([terms, score, *_numbers(self.loss), *_numbers(self.penalty)])
@@ -104,7 +104,7 @@ class Problem:
     def objective_per_target(self, W: Array, b: Array) -> Array:
         """The objective split by target; the targets do not interact."""
         values = self.loss.value(self.target, self.scores(W, b))
-        return self.weigh(values).sum(axis=0) + self.penalty.value_per_target(W)
+        return self.loss.total(values, self.weights) + self.penalty.value_per_target(W)
 
     def loss_gradient(self, W: Array, b: Array) -> tuple[Array, Array, Array]:
         """Gradient of the loss part: with respect to W, to b, and the per-row derivatives u."""
