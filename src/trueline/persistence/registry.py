@@ -17,17 +17,6 @@ _Class = TypeVar("_Class", bound=type)
 
 _registered: dict[str, type] = {}
 
-# Estimators that model files do not hold yet.
-_NOT_YET = frozenset(
-    {
-        "MultiTaskElasticNet",
-        "MultiTaskElasticNetCV",
-        "MultiTaskLasso",
-        "MultiTaskLassoCV",
-        "SequentialFeatureSelector",
-    }
-)
-
 
 def is_estimator(cls: type) -> bool:
     """Whether a class keeps scikit-learn's contract: parameters by name, ``get_params``."""
@@ -105,7 +94,7 @@ def _own_classes() -> dict[str, type]:
     from trueline.solvers.base import Cost, Facts
     from trueline.trace import Trace
 
-    exported = (getattr(trueline, name) for name in trueline.__all__ if name not in _NOT_YET)
+    exported = (getattr(trueline, name) for name in trueline.__all__)
     models = (item for item in exported if isinstance(item, type) and is_estimator(item))
     parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
     classes = (*LOSSES.values(), *PENALTIES.values(), *parts, *models)
