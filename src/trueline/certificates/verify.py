@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.certificates import search
+from trueline.certificates import maximum_check, search
 from trueline.certificates.base import Certificate
 from trueline.certificates.doubled import (
     Doubled,
@@ -49,9 +49,11 @@ _WITNESS = {
     "row space": ("basis", "coercivity"),
     "fenchel": (),
     "duality": ("dual", "radius"),
+    "ordered duality": ("dual", "radius", "order", "slack"),
     "bounded": ("radius", "intercept_radius"),
     "search": search.WITNESS,
     "conditioned search": search.WITNESS,
+    "maximum error": maximum_check.WITNESS,
 }
 
 
@@ -214,6 +216,9 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     if lacks:
         return Verification((shape, Check("witness", "complete", f"lacks {lacks}", False)))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        # All other proofs are about sums over the rows.
+        if certificate.kind == "maximum error" or "maximum" in certificate.loss.capabilities:
+            return Verification((shape, *maximum_check.check_maximum(certificate, rows)))
         if "search" in certificate.kind:
             return Verification((shape, *search.check_search(certificate, rows)))
         checks = [shape, _check_objective(certificate, rows)]
@@ -223,6 +228,8 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
             checks += _check_fenchel(certificate, rows)
         elif certificate.kind == "duality":
             checks += _check_duality(certificate, rows)
+        elif certificate.kind == "ordered duality":
+            checks += _check_ordered(certificate, rows)
         elif certificate.kind == "bounded":
             checks += _check_bounded(certificate, rows)
         else:
@@ -522,8 +529,14 @@ def _check_fenchel(certificate: Certificate, rows: _Rows) -> list[Check]:
 # --- any convex loss ----------------------------------------------------------------------------
 
 
-def _check_duality(certificate: Certificate, rows: _Rows) -> list[Check]:
-    """Gap <= P - D(u), for the dual point u of the witness."""
+def _check_duality(
+    certificate: Certificate, rows: _Rows, push: Array | None = None, push_size: Array | float = 0.0
+) -> list[Check]:
+    """Gap <= P - D(u), for the dual point u of the witness.
+
+    ``push`` is what multipliers of constraints add to s u, and ``push_size`` the sum of their
+    magnitudes.
+    """
     loss, penalty = certificate.loss, certificate.penalty
     u = np.asarray(certificate.witness["dual"], dtype=np.float64)
     radius = np.asarray(certificate.witness["radius"], dtype=np.float64)
@@ -536,7 +549,9 @@ def _check_duality(certificate: Certificate, rows: _Rows) -> list[Check]:
     centre = np.asarray(certificate.witness.get("centre", np.zeros(rows.d)), dtype=np.float64)
     if centre.shape != (rows.d,) or not (certificate.fit_intercept or not centre.any()):
         return [Check("centre", f"shape ({rows.d},)", f"shape {centre.shape}", False)]
-    weighted = rows.s[:, None] * u
+    own = rows.s[:, None] * u
+    weighted = own if push is None else own + push
+    magnitude = np.abs(own) + push_size
     parts, size = [], np.zeros_like(certificate.coef)
     for where, block in rows:
         block = block - centre if centre.any() else block
@@ -544,7 +559,7 @@ def _check_duality(certificate: Certificate, rows: _Rows) -> list[Check]:
         for start in range(0, len(block), _FEW_ROWS):
             few = slice(start, start + _FEW_ROWS)
             parts.append(block[few].T @ weighted[where][few])
-        size += np.abs(block).T @ np.abs(weighted[where])
+        size += np.abs(block).T @ magnitude[where]
     V = -np.ascontiguousarray(np.moveaxis(np.stack(parts), 0, -1)).sum(axis=-1)
     error = (min(rows.n, _FEW_ROWS) + np.log2(rows.n / _FEW_ROWS + 2) + 12) * _EPS * size
     # Coefficients within a stated reach need no penalty: abs(w_j) <= R_j costs abs(V_j) R_j,
@@ -556,6 +571,8 @@ def _check_duality(certificate: Certificate, rows: _Rows) -> list[Check]:
     # Shrink until even the worst rounding of V is inside the domain of p*.
     ends = [np.where(free, 0.0, end) for end in penalty.worst_ends(V - error, V + error)]
     shrink = np.min([penalty.dual_scale(end) for end in ends], axis=0) * (1 - 8 * _EPS)
+    if push is not None:  # multipliers that targets share allow for one factor only
+        shrink = np.full_like(shrink, shrink.min())
     conjugate = rows.s[:, None] * loss.conjugate(rows.y, u * shrink)
     beyond = np.sum([penalty.conjugate_per_target(end * shrink) for end in ends], axis=0)
     worst = np.where(free, np.abs(V) + error, 0.0) * np.where(free, reach, 0.0)
@@ -563,10 +580,10 @@ def _check_duality(certificate: Certificate, rows: _Rows) -> list[Check]:
     lower = -_sums(conjugate) - beyond
     units = (np.log2(rows.n + 2) + 32) * _EPS
     # The term u y of a conjugate may cancel against the rest of it.
-    size = _sums(np.abs(conjugate) + 2 * np.abs(weighted * rows.y))
+    size = _sums(np.abs(conjugate) + 2 * np.abs(own * rows.y))
     rounding = units * (size + np.abs(beyond) + np.abs(lower))
     if certificate.fit_intercept:
-        imbalance = np.abs(_sums(weighted)) + units * _sums(np.abs(weighted))
+        imbalance = np.abs(_sums(weighted)) + units * _sums(magnitude)
         rounding = rounding + imbalance * radius
     bound = float((lower - rounding).sum())
     gap = certificate.objective + certificate.objective_rounding - bound + _UNDERFLOW * rows.n
@@ -575,6 +592,39 @@ def _check_duality(certificate: Certificate, rows: _Rows) -> list[Check]:
         Check("dual point is feasible", "yes", "yes" if inside else "no", inside),
         Check("gap", f"<= {certificate.gap:.4g}", f"{gap:.4g}", gap <= certificate.gap),
     ]
+
+
+def _check_ordered(certificate: Certificate, rows: _Rows) -> list[Check]:
+    """The scores are in the order of the quantiles, and multipliers of that order prove the gap.
+
+    With m >= 0 the multipliers of z_j <= z_next, sum m (z_j - z_next) <= 0 for all that is allowed:
+    it may be added to the objective before the minimum is bounded from below.
+    """
+    W, b = certificate.coef, certificate.intercept
+    n, k = rows.y.shape
+    quantiles = np.atleast_1d(np.asarray(getattr(certificate.loss, "q", np.nan), dtype=float))
+    if quantiles.shape != (k,) or not np.isfinite(quantiles).all():
+        return [Check("quantiles", f"{k}", f"shape {quantiles.shape}", False)]
+    ranks = np.argsort(quantiles, kind="stable")
+    order = np.asarray(certificate.witness["order"], dtype=np.float64)
+    order = order[rows.keep] if order.ndim == 2 and len(order) == rows.given else order
+    if order.shape != (n, k - 1) or not (np.isfinite(order).all() and (order >= 0).all()):
+        found = f"shape {order.shape}" if order.shape != (n, k - 1) else "negative or not finite"
+        return [Check("multipliers of the order", f"shape {(n, k - 1)}, >= 0", found, False)]
+    slack = float(certificate.witness["slack"])
+    crossing = 0.0
+    for _, block in rows:
+        z = (block @ W + b)[:, ranks]
+        reach = ((rows.row_terms + 2) * _EPS * (np.abs(block) @ np.abs(W) + np.abs(b)))[:, ranks]
+        apart = z[:, :-1] - z[:, 1:] + reach[:, :-1] + reach[:, 1:]
+        crossing = max(crossing, float(apart.max(initial=0.0)))
+    push, push_size = np.zeros((n, k)), np.zeros((n, k))
+    push[:, ranks[:-1]] += order
+    push[:, ranks[1:]] -= order
+    push_size[:, ranks[:-1]] += order
+    push_size[:, ranks[1:]] += order
+    kept = Check("order", f"kept up to {slack:.3g}", f"{crossing:.3g}", crossing <= slack)
+    return [kept, *_check_duality(certificate, rows, push, push_size)]
 
 
 def _sums(values: Array) -> Array:

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from trueline.certificates.base import Certificate
+from trueline.certificates.ordered import certify_ordered
 from trueline.estimators.base import build_problem
 from trueline.estimators.single_target import SingleTargetRegressor
 from trueline.estimators.standard_errors import QuantileInference
-from trueline.losses import Absolute, Quantile
+from trueline.losses import Absolute, OrderedQuantiles, Quantile
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.planner import Plan
 from trueline.problem import Problem
@@ -78,6 +80,10 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
         Accepted for compatibility; without effect here.
     l1_ratio : float, default=1.0
         1 is the lasso's penalty, 0 that of ridge regression.
+    non_crossing : bool, default=False
+        Whether several quantiles must keep their order at every row that is fitted: the sum of all
+        their objectives is minimised subject to that (Bondell, Reich and Wang, Biometrika 97 (2010)
+        825-838). Without it, quantiles that are close may cross where rows are few.
 
     Attributes
     ----------
@@ -113,6 +119,7 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
         "solver": [StrOptions(set(_SOLVERS))],
         "solver_options": [dict, None],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "non_crossing": ["boolean"],
     }
 
     def __init__(
@@ -124,6 +131,7 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
         solver: str = "auto",
         solver_options: dict[str, Any] | None = None,
         l1_ratio: float = 1.0,
+        non_crossing: bool = False,
     ) -> None:
         self.quantile = quantile
         self.alpha = alpha
@@ -131,6 +139,7 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
         self.solver = solver
         self.solver_options = solver_options
         self.l1_ratio = l1_ratio
+        self.non_crossing = non_crossing
 
     def _quantiles(self) -> tuple[float, ...]:
         """The quantiles, checked."""
@@ -150,13 +159,35 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
         quantiles = self._quantiles()
         total = float(len(Y)) if weights is None else float(weights.sum())
         penalty = self._elastic(total * self.alpha, self.l1_ratio)
-        loss = Quantile(quantiles if self._is_several else quantiles[0])
+        kind = OrderedQuantiles if self._is_ordered else Quantile
+        loss = kind(quantiles if self._is_several else quantiles[0])
         return build_problem(
             X, np.repeat(Y, len(quantiles), axis=1), weights, loss, penalty, self.fit_intercept
         )
 
+    @property
+    def _is_ordered(self) -> bool:
+        return self.non_crossing and self._is_several and len(self._quantiles()) > 1
+
     def _solver_name(self) -> str:
-        return _SOLVERS[self.solver]
+        if not self._is_ordered:
+            return _SOLVERS[self.solver]
+        if self.solver not in ("auto", "interior_point"):
+            raise ValueError(
+                f"non_crossing=True is solved by solver='auto', not by {self.solver!r}."
+            )
+        return "non_crossing"
+
+    def _certify_rounded(
+        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
+    ) -> Certificate:
+        certificate = solution.certificate
+        assert certificate is not None
+        if certificate.kind != "ordered duality" or "column_exponent" in certificate.witness:
+            return super()._certify_rounded(problem, solution, W, b)
+        W, b = W.astype(np.float64), b.astype(np.float64)
+        witness = certificate.witness
+        return certify_ordered(problem, W, b, witness["dual"], witness["order"])
 
     def _fitted_attributes(
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool

@@ -4,7 +4,7 @@ from trueline.losses.base import Loss
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
 from trueline.losses.huber import Huber
 from trueline.losses.maximum_error import MaximumError
-from trueline.losses.quantile import Absolute, Quantile
+from trueline.losses.quantile import Absolute, OrderedQuantiles, Quantile
 from trueline.losses.registry import LOSSES, as_loss
 from trueline.losses.squared import Squared
 
@@ -14,6 +14,7 @@ __all__ = [
     "EpsilonInsensitive",
     "Huber",
     "Loss",
+    "OrderedQuantiles",
     "MaximumError",
     "Quantile",
     "Squared",

@@ -41,7 +41,8 @@ class Loss(ABC):
         - ``"piecewise_linear"``: straight lines that meet at the kinks, so that
           :attr:`first_slope` and :attr:`jumps` say everything up to a constant;
         - ``"dual_box"``: l*(u) = u y + e abs(u) + h/2 u^2 on an interval, see :attr:`dual_box`;
-        - ``"maximum"``: what is minimised is the largest of the rows, not their sum.
+        - ``"maximum"``: what is minimised is the largest of the rows, not their sum;
+        - ``"ordered"``: straight lines, and the scores of a row must be in a stated order.
     kinks : tuple of float
         Values of ``z - y`` where the loss is not twice differentiable.
     """
@@ -118,6 +119,10 @@ class Loss(ABC):
     @abstractmethod
     def curvature(self, y: Array, z: Array) -> Array:
         """l''(z), elementwise; at a kink, one of the two limits."""
+
+    def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
+        """A lower bound on l'' between z - reach and z + reach, elementwise; zero if none is known."""
+        return np.zeros_like(z - y)
 
     @abstractmethod
     def conjugate(self, y: Array, u: Array) -> Array:

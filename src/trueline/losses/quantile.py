@@ -19,7 +19,7 @@ import numpy as np
 
 from trueline.losses.base import Array, Loss
 
-__all__ = ["Absolute", "Quantile"]
+__all__ = ["Absolute", "OrderedQuantiles", "Quantile"]
 
 
 class _OneKink(Loss):
@@ -111,6 +111,30 @@ class Quantile(_OneKink):
     @property
     def jumps(self) -> tuple[float, ...]:
         return (1.0,)
+
+
+@dataclass(frozen=True)
+class OrderedQuantiles(Quantile):
+    """The pinball losses of several quantiles whose predictions must not cross.
+
+    The value is that of :class:`Quantile`. The order, z of a lower quantile at most z of a higher
+    one at every row that is fitted, couples the targets: solvers must ask for ``"ordered"``.
+
+    Examples
+    --------
+    >>> from trueline.losses import OrderedQuantiles
+    >>> OrderedQuantiles((0.9, 0.1, 0.5)).ranks
+    array([1, 2, 0])
+    """
+
+    name: ClassVar[str] = "ordered_quantiles"
+    formula: ClassVar[str] = "q max(0, y - z) + (1 - q) max(0, z - y), z in the order of q"
+    capabilities: ClassVar[frozenset[str]] = frozenset({"conjugate", "ordered"})
+
+    @property
+    def ranks(self) -> Any:
+        """Numbers of the targets in ascending order of their quantiles."""
+        return np.argsort(np.atleast_1d(self.q), kind="stable")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from trueline.solvers.highs import HiGHS
 from trueline.solvers.interior_point import InteriorPoint
 from trueline.solvers.kernel import Kernel
 from trueline.solvers.lsmr import LSMR
+from trueline.solvers.non_crossing import NonCrossing
 from trueline.solvers.proximal_gradient import ProximalGradient
 from trueline.solvers.qr import QR, SVD
 from trueline.solvers.stochastic_gradient import MiniBatch, StochasticGradient
@@ -38,6 +39,7 @@ SOLVERS: dict[str, Solver] = {
         BlockDescent(),
         InteriorPoint(),
         HiGHS(),
+        NonCrossing(),
         DualCoordinateDescent(),
         ProximalGradient(),
         GradientDescent(),
@@ -67,6 +69,7 @@ _LOSS_WORDS = {
     "conjugate": "a loss with a conjugate",
     "dual_box": "a loss whose conjugate is a parabola on an interval",
     "piecewise_linear": "a loss made of straight lines",
+    "ordered": "quantiles that must not cross",
 }
 _PENALTY_WORDS = {
     "quadratic": "a quadratic penalty or none",

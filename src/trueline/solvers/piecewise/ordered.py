@@ -12,7 +12,7 @@ one; of the others the sum of the slopes is all that counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,12 +68,10 @@ class _Ordered:
 
     def __init__(self, problem: Problem, ranks: Indices) -> None:
         self.problem, self.ranks = problem, ranks
-        answers = [solve_target(Source.of(problem, int(t))) for t in ranks]
+        sources = Source.of(problem)
+        answers = [solve_target(sources[t]) for t in ranks]
         kept = answers[0].source
-        self.sources = [
-            Source(problem, one.source.loss, one.source.target, kept.mean, kept.scale, kept.kept)
-            for one in answers
-        ]
+        self.sources = [replace(one.source, kept=kept.kept) for one in answers]
         found = [one.source.coefficients(one.v) for one in answers]
         self.v = np.stack([kept.standard(w, b) for w, b in found])
         self.u = np.stack([one.u for one in answers], axis=1)
