@@ -142,6 +142,9 @@ class SquaredEpsilonInsensitive(_Insensitive):
     def curvature(self, y: Array, z: Array) -> Array:
         return np.where(np.abs(z - y) > self.epsilon, 2.0, 0.0).astype(np.result_type(y, z))
 
+    def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
+        return np.where(np.abs(z - y) - reach > self.epsilon, 2.0, 0.0)
+
     def conjugate(self, y: Array, u: Array) -> Array:
         return u * y + np.abs(u) * (self.epsilon + 0.25 * np.abs(u))
 

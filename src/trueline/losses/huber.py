@@ -81,6 +81,9 @@ class Huber(Loss):
     def curvature(self, y: Array, z: Array) -> Array:
         return (np.abs(z - y) <= self.delta).astype(np.result_type(y, z))
 
+    def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
+        return np.where(np.abs(z - y) + reach <= self.delta, 1.0, 0.0)
+
     def conjugate(self, y: Array, u: Array) -> Array:
         return np.where(np.abs(u) <= self.delta, u * (0.5 * u + y), np.inf)
 
