@@ -34,6 +34,7 @@ __all__ = [
     "dual_point",
     "duality_gap",
     "intercept_radius",
+    "pull_rows",
     "unpenalised",
 ]
 
@@ -45,7 +46,7 @@ _RADIUS = 1000.0
 # Squares below the range of doubles vanish without a trace: claims stay above them.
 _UNDERFLOW = 1e-290
 # Rows that are added one after the other, and that are read at once.
-_STRETCH, _BLOCK_ROWS = 64, 2048
+STRETCH, _BLOCK_ROWS = 64, 2048
 
 
 class DualPoint(NamedTuple):
@@ -239,10 +240,10 @@ def certify_dual(
     at = evaluate(problem, rounding, W, b)
     u = problem.loss.project_dual(problem.target, u)
     weighted = problem.weigh(u)
-    V = -_pull(problem, centre, weighted)
+    V = -pull_rows(problem, centre, weighted)
     size = np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
     # Once for these sums, once for those of whoever checks them.
-    terms = _STRETCH + np.log2(rounding.rows / _STRETCH + 2) + 16
+    terms = STRETCH + np.log2(rounding.rows / STRETCH + 2) + 16
     error = 3 * terms * _EPS * scale[:, None] * size
     point = DualPoint(u, V - error, V + error)
     level = b + centre @ W
@@ -276,7 +277,7 @@ def certify_dual(
     )
 
 
-def _pull(problem: Problem, centre: Array, weighted: Array) -> Array:
+def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:
     """(X - centre)^T weighted, in short stretches of rows that are then added pairwise.
 
     A sum over n rows one after the other may lose n units in the last place, this one about as many
@@ -285,9 +286,9 @@ def _pull(problem: Problem, centre: Array, weighted: Array) -> Array:
     parts = []
     for rows, block in problem.design.blocks(_BLOCK_ROWS):
         centred = block - centre if centre.any() else block
-        own, whole = weighted[rows], len(block) - len(block) % _STRETCH
-        stretches = centred[:whole].reshape(-1, _STRETCH, centred.shape[1]).transpose(0, 2, 1)
-        sums = stretches @ own[:whole].reshape(-1, _STRETCH, own.shape[1])
+        own, whole = weighted[rows], len(block) - len(block) % STRETCH
+        stretches = centred[:whole].reshape(-1, STRETCH, centred.shape[1]).transpose(0, 2, 1)
+        sums = stretches @ own[:whole].reshape(-1, STRETCH, own.shape[1])
         parts += [*sums, centred[whole:].T @ own[whole:]]
     stacked = np.ascontiguousarray(np.moveaxis(np.stack(parts), 0, -1))
     return stacked.sum(axis=-1)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.duality import intercept_radius
+from trueline.certificates.duality import STRETCH, intercept_radius, pull_rows
 from trueline.certificates.evaluation import Rounding, evaluate, sum_rows
 from trueline.problem import Problem
 
@@ -58,14 +58,12 @@ def certify_ordered(
     weighted[:, higher_ones] -= order
     magnitude[:, lower_ones] += order
     magnitude[:, higher_ones] += order
-    V, size = np.zeros_like(W), np.zeros_like(W)
+    V, size = -pull_rows(problem, centre, weighted), np.zeros_like(W)
     for rows, block in problem.design.blocks(_BLOCK_ROWS):
-        about = block - centre
-        V -= about.T @ weighted[rows]
-        size += np.abs(about).T @ magnitude[rows]
-    n = problem.n_samples
+        size += np.abs(block - centre).T @ magnitude[rows]
     # Once for these sums, once for those of whoever checks them.
-    error = 2 * (min(n, _BLOCK_ROWS) + n / _BLOCK_ROWS + 16) * _EPS * size
+    terms = STRETCH + np.log2(problem.n_samples / STRETCH + 2) + 16
+    error = 2 * terms * _EPS * size
     penalty = problem.penalty
     strength = np.asarray(penalty.linear) + np.asarray(penalty.curvature)
     free = np.broadcast_to(strength, W.shape) == 0
