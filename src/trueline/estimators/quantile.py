@@ -20,6 +20,7 @@ from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
+from trueline.solvers.base import Options
 
 __all__ = ["LeastAbsoluteDeviations", "QuantileRegressor"]
 
@@ -32,6 +33,7 @@ _SOLVERS = {
     "highs": "highs",
     "highs-ds": "highs",
     "highs-ipm": "highs",
+    "smoothed": "smoothed",
 }
 
 
@@ -43,6 +45,9 @@ class _PiecewiseLinear(SingleTargetRegressor):
     ) -> None:
         super()._store(problem, plan, solution, dtype, y_ndim)
         self._interpolated = solution.extra.get("interpolated")
+
+    def _options(self) -> Options:
+        return Options(smoothing=getattr(self, "smoothing", None))
 
     @staticmethod
     def _elastic(strength: float, l1_ratio: float) -> Penalty:
@@ -73,9 +78,10 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
     alpha : float, default=1.0
         Strength of the penalty.
     fit_intercept : bool, default=True
-    solver : {"auto", "interior_point", "highs", "highs-ds", "highs-ipm"}, default="auto"
+    solver : {"auto", "interior_point", "highs", "highs-ds", "highs-ipm", "smoothed"}, default="auto"
         "auto" plans; the names that begin with "highs" give the linear program to HiGHS instead,
-        as an independent check.
+        as an independent check. "smoothed" is the textbook's gradient descent on a loss whose kink
+        is rounded off less and less (not for penalties with absolute values).
     solver_options : dict, optional
         Accepted for compatibility; without effect here.
     l1_ratio : float, default=1.0
@@ -84,6 +90,11 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
         Whether several quantiles must keep their order at every row that is fitted: the sum of all
         their objectives is minimised subject to that (Bondell, Reich and Wang, Biometrika 97 (2010)
         825-838). Without it, quantiles that are close may cross where rows are few.
+    smoothing : float, optional
+        For "smoothed": width of the rounded kink at the end, in units of y; by default a thousandth
+        of the mean absolute deviation.
+    trace : bool, default=False
+        For "smoothed": keep objective and gap of every iteration in ``trace_``.
 
     Attributes
     ----------
@@ -120,6 +131,8 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
         "solver_options": [dict, None],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "non_crossing": ["boolean"],
+        "smoothing": [Interval(Real, 0, None, closed="neither"), None],
+        "trace": ["boolean"],
     }
 
     def __init__(
@@ -132,6 +145,8 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
         solver_options: dict[str, Any] | None = None,
         l1_ratio: float = 1.0,
         non_crossing: bool = False,
+        smoothing: float | None = None,
+        trace: bool = False,
     ) -> None:
         self.quantile = quantile
         self.alpha = alpha
@@ -140,6 +155,8 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
         self.solver_options = solver_options
         self.l1_ratio = l1_ratio
         self.non_crossing = non_crossing
+        self.smoothing = smoothing
+        self.trace = trace
 
     def _quantiles(self) -> tuple[float, ...]:
         """The quantiles, checked."""
@@ -238,7 +255,14 @@ class LeastAbsoluteDeviations(QuantileInference, _PiecewiseLinear):
     l1_ratio : float, default=1.0
         1 is the lasso's penalty, 0 that of ridge regression.
     fit_intercept : bool, default=True
-    solver : {"auto", "interior_point", "highs"}, default="auto"
+    solver : {"auto", "interior_point", "highs", "smoothed"}, default="auto"
+        "auto" plans. "smoothed" is the textbook's gradient descent on Huber's loss with a threshold
+        that shrinks (not for penalties with absolute values).
+    smoothing : float, optional
+        For "smoothed": Huber's threshold at the end, in units of y; by default a thousandth of the
+        mean absolute deviation.
+    trace : bool, default=False
+        For "smoothed": keep objective and gap of every iteration in ``trace_``.
 
     Attributes
     ----------
@@ -266,7 +290,9 @@ class LeastAbsoluteDeviations(QuantileInference, _PiecewiseLinear):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "fit_intercept": ["boolean"],
-        "solver": [StrOptions({"auto", "interior_point", "highs"})],
+        "solver": [StrOptions({"auto", "interior_point", "highs", "smoothed"})],
+        "smoothing": [Interval(Real, 0, None, closed="neither"), None],
+        "trace": ["boolean"],
     }
 
     def __init__(
@@ -276,11 +302,15 @@ class LeastAbsoluteDeviations(QuantileInference, _PiecewiseLinear):
         l1_ratio: float = 1.0,
         fit_intercept: bool = True,
         solver: str = "auto",
+        smoothing: float | None = None,
+        trace: bool = False,
     ) -> None:
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.smoothing = smoothing
+        self.trace = trace
 
     _is_several: ClassVar[bool] = False
 

@@ -39,7 +39,9 @@ class CoefficientTable:
     --------
     >>> import numpy as np
     >>> from trueline.inference import CoefficientTable
-    >>> table = CoefficientTable(("x",), (), np.array([3.0]), np.array([[4.0]]), 10.0, "by hand", {})
+    >>> table = CoefficientTable(
+    ...     ("x",), (), np.array([3.0]), np.array([[4.0]]), 10.0, "by hand", {}
+    ... )
     >>> table.standard_errors, table.t_values
     (array([2.]), array([1.5]))
     >>> table.confidence_intervals(0.95).round(2)

@@ -12,14 +12,17 @@ from trueline.solvers.cholesky import Cholesky
 from trueline.solvers.conjugate_gradient import ConjugateGradient
 from trueline.solvers.coordinate.solver import CoordinateDescent, GramDescent
 from trueline.solvers.dual.solver import DualCoordinateDescent
+from trueline.solvers.exchange.solver import Exchange
 from trueline.solvers.gradient_descent import GradientDescent
 from trueline.solvers.highs import HiGHS
 from trueline.solvers.interior_point import InteriorPoint
 from trueline.solvers.kernel import Kernel
 from trueline.solvers.lsmr import LSMR
+from trueline.solvers.newton import Newton
 from trueline.solvers.non_crossing import NonCrossing
 from trueline.solvers.proximal_gradient import ProximalGradient
 from trueline.solvers.qr import QR, SVD
+from trueline.solvers.smoothed import Smoothed
 from trueline.solvers.stochastic_gradient import MiniBatch, StochasticGradient
 
 __all__ = ["SOLVERS", "as_solver", "missing", "pairing_table", "solvers_for"]
@@ -40,7 +43,10 @@ SOLVERS: dict[str, Solver] = {
         InteriorPoint(),
         HiGHS(),
         NonCrossing(),
+        Smoothed(),
         DualCoordinateDescent(),
+        Exchange(),
+        Newton(),
         ProximalGradient(),
         GradientDescent(),
         StochasticGradient(),
@@ -69,6 +75,7 @@ _LOSS_WORDS = {
     "conjugate": "a loss with a conjugate",
     "dual_box": "a loss whose conjugate is a parabola on an interval",
     "piecewise_linear": "a loss made of straight lines",
+    "maximum": "the maximum error",
     "ordered": "quantiles that must not cross",
 }
 _PENALTY_WORDS = {
@@ -81,6 +88,7 @@ _PENALTY_WORDS = {
     "blocks": "a penalty made of norms of blocks",
     "polyhedral": "a penalty made of absolute values, or none",
     "elastic": "a penalty made of absolute values and squares, or none",
+    "none": "no penalty",
 }
 
 

@@ -222,7 +222,9 @@ class _Ordered:
         """Where neighbours touch, rounding may let them cross: lift the upper ones by so little."""
         noise = self._noise() / 8
         crossing = (z[:, :-1] - z[:, 1:]).max(axis=0)
-        return np.concatenate([[0.0], np.cumsum(np.where(crossing > -noise, crossing + noise, 0.0))])
+        return np.concatenate(
+            [[0.0], np.cumsum(np.where(crossing > -noise, crossing + noise, 0.0))]
+        )
 
 
 def _with(rows: Indices | None, more: Indices) -> Indices | None:
