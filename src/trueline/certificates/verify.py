@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.certificates import maximum_check, search
+from trueline.certificates import concomitant_check, curvature_check, maximum_check, search
 from trueline.certificates.base import Certificate
 from trueline.certificates.doubled import (
     Doubled,
@@ -51,6 +51,8 @@ _WITNESS = {
     "duality": ("dual", "radius"),
     "ordered duality": ("dual", "radius", "order", "slack"),
     "bounded": ("radius", "intercept_radius"),
+    "curvature": curvature_check.WITNESS,
+    "concomitant": concomitant_check.WITNESS,
     "search": search.WITNESS,
     "conditioned search": search.WITNESS,
     "maximum error": maximum_check.WITNESS,
@@ -221,6 +223,8 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
             return Verification((shape, *maximum_check.check_maximum(certificate, rows)))
         if "search" in certificate.kind:
             return Verification((shape, *search.check_search(certificate, rows)))
+        if certificate.kind == "concomitant":
+            return Verification((shape, *concomitant_check.check_concomitant(certificate, rows)))
         checks = [shape, _check_objective(certificate, rows)]
         if certificate.kind in ("quadratic", "row space"):
             checks += _check_quadratic(certificate, rows)
@@ -230,6 +234,8 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
             checks += _check_duality(certificate, rows)
         elif certificate.kind == "ordered duality":
             checks += _check_ordered(certificate, rows)
+        elif certificate.kind == "curvature":
+            checks += curvature_check.check_curvature(certificate, rows)
         elif certificate.kind == "bounded":
             checks += _check_bounded(certificate, rows)
         else:

@@ -375,6 +375,11 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         witness = certificate.witness
         if "column_exponent" in witness:
             return certificate
+        if certificate.kind == "maximum error":
+            from trueline.certificates.maximum import certify_maximum
+
+            rows, dual = solution.extra["rows"], solution.extra["dual"]
+            return certify_maximum(problem, W, b, rows, dual)
         if "centre" in witness or ("dual" in witness and "smooth" not in problem.loss.capabilities):
             return certify_dual(problem, W, b, witness["dual"])
         if "basis" not in witness:

@@ -51,7 +51,8 @@ class Penalty(ABC):
         - ``"coordinates"``: exactly ``sum_j linear_j abs(w_j) + curvature_j / 2 w_j^2`` on
           ``lower <= w <= upper``;
         - ``"elastic"``: exactly ``sum_j linear_j abs(w_j) + curvature_j / 2 w_j^2``, everywhere;
-        - ``"polyhedral"``: made of straight lines, so that linear programs can hold it.
+        - ``"polyhedral"``: made of straight lines, so that linear programs can hold it;
+        - ``"none"``: zero everywhere.
     """
 
     name: ClassVar[str]

@@ -1,0 +1,159 @@
+r"""A reference of p + 1 rows, and the exchange of one row for another.
+
+Rows q_i of p coordinates, targets r_i. A reference is p + 1 rows of rank p; up to a factor there is
+one lambda with sum_i lambda_i q_i = 0 over them. With sigma_i = sign(lambda_i) and
+sum_i abs(lambda_i) = 1 the system
+
+    sigma_i q_i.v + h = sigma_i r_i            for the rows of the reference
+
+has one solution: errors of equal magnitude h, which no v can bring below h on all of these rows,
+for sum_i lambda_i (r_i - q_i.v) = h whatever v is. If no other row errs by more than h, v is
+optimal. Otherwise the row that errs most enters, and the ratio test decides which row leaves so
+that the multipliers keep their signs; h rises by the share of the new row in what it errs too much
+(E. Stiefel, "Ueber diskrete und lineare Tschebyscheff-Approximationen", Numer. Math. 1 (1959)
+1-28). This is the simplex method on the dual linear program, whose basis matrix B has the columns
+(sigma_i q_i, 1) and whose solution is B lambda = (0, ..., 0, 1) with lambda >= 0.
+
+Where multipliers vanish h may stay as it is. A right hand side (0, ..., 0, 1) + e B delta with
+random delta > 0 and infinitely small e has no such steps, so that nothing can cycle (A. Charnes,
+"Optimality and degeneracy in linear programming", Econometrica 20 (1952) 160-170): ties of the
+ratio test are broken by the same test on delta.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Reference"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_EPS = float(np.finfo(np.float64).eps)
+# Multipliers sum to one: below this they are rounding.
+_ZERO = 1e-13
+# Entries of a column of the tableau below this, relative to the largest, are no pivots.
+_PIVOT = 1e-9
+# Exchanges after which the inverse is computed afresh.
+_REFACTOR = 64
+
+
+class Reference:
+    """A reference among working rows, exchanged until none of them errs more.
+
+    Parameters
+    ----------
+    Q : array of shape (m, p)
+    r : array of shape (m,)
+    rows : array of int of shape (p + 1,)
+        Which of the working rows, of rank p.
+
+    Attributes
+    ----------
+    Q, r : arrays
+        May be extended by more rows at the end.
+    rows : array of int
+    signs : array of shape (p + 1,)
+    multipliers : array of shape (p + 1,)
+        lambda >= 0; with their signs they are ``signs * multipliers``.
+    v : array of shape (p,)
+    level : float
+        h.
+    exchanges : int
+    """
+
+    def __init__(self, Q: Array, r: Array, rows: Indices) -> None:
+        self.Q, self.r, self.rows = Q, r, rows.copy()
+        self.exchanges = 0
+        self._delta = np.random.default_rng(0).uniform(1.0, 2.0, len(rows))
+        self._right: Array | None = None
+        self._factor()
+
+    def _factor(self) -> None:
+        """Signs, multipliers and inverse of the reference, from its rows alone."""
+        Q = self.Q[self.rows]
+        null = _null_vector(Q)
+        null[np.abs(null) <= _ZERO] = 0.0
+        is_first = self._right is None
+        if null @ (self.r[self.rows] if is_first else self.signs) < 0:
+            null = -null
+        # A vanishing multiplier keeps the sign it came with.
+        kept = np.ones(len(Q)) if is_first else self.signs
+        self.signs = np.where(null == 0, kept, np.sign(null))
+        basis = np.vstack([(self.signs[:, None] * Q).T, np.ones(len(Q))])
+        if self._right is None:
+            self._right = basis @ self._delta
+        self._inverse = np.linalg.inv(basis)
+        self.multipliers = np.abs(null)
+        self._delta = self._inverse @ self._right
+        self._solve()
+
+    def _solve(self) -> None:
+        solution = (self.signs * self.r[self.rows]) @ self._inverse
+        self.v, self.level = solution[:-1], float(solution[-1])
+
+    def polish(self) -> None:
+        """The exact level and coordinates of the reference, to rounding."""
+        self._factor()
+        Q, r = self.Q[self.rows], self.r[self.rows]
+        for _ in range(2):
+            missed = self.signs * (r - Q @ self.v) - self.level
+            step = missed @ self._inverse
+            self.v, self.level = self.v + step[:-1], self.level + float(step[-1])
+
+    def optimise(self, noise: float, most: int) -> bool:
+        """Exchange until no working row errs by more than the level and the noise.
+
+        Returns False if that took more than ``most`` exchanges.
+        """
+        fresh = 0
+        for _ in range(most):
+            error = self.r - self.Q @ self.v
+            enters = int(np.abs(error).argmax())
+            if abs(error[enters]) <= self.level + noise or enters in self.rows:
+                if fresh == 0:
+                    return True
+                self._factor()  # look again with an inverse without a history
+                fresh = 0
+                continue
+            self._exchange(enters, 1.0 if error[enters] > 0 else -1.0)
+            self.exchanges += 1
+            fresh += 1
+            if fresh == _REFACTOR:
+                self._factor()
+                fresh = 0
+            else:
+                self._solve()
+        return False
+
+    def _exchange(self, enters: int, sign: float) -> None:
+        column = self._inverse @ np.append(sign * self.Q[enters], 1.0)
+        leaves = self._leaves(column)
+        share = self.multipliers[leaves] / column[leaves]
+        self.multipliers -= share * column
+        self.multipliers[self.multipliers <= _ZERO] = 0.0
+        self.multipliers[leaves] = share
+        tiny = self._delta[leaves] / column[leaves]
+        self._delta -= tiny * column
+        self._delta[leaves] = tiny
+        row = self._inverse[leaves] / column[leaves]
+        column[leaves] -= 1.0
+        self._inverse -= column[:, None] * row
+        self.rows[leaves], self.signs[leaves] = enters, sign
+
+    def _leaves(self, column: Array) -> int:
+        """The ratio test: multipliers - share column >= 0, ties by delta."""
+        pivots = np.flatnonzero(column > _PIVOT * np.abs(column).max())
+        d, own = column[pivots], self.multipliers[pivots]
+        share = float((own / d).min())
+        tied = np.flatnonzero(own - share * d <= _ZERO)
+        if len(tied) > 1:
+            tied = tied[[int((self._delta[pivots[tied]] / d[tied]).argmin())]]
+        return int(pivots[tied[0]])
+
+
+def _null_vector(Q: Array) -> Array:
+    """lambda with Q^T lambda = 0 and magnitudes that sum to one."""
+    full = np.linalg.qr(Q, mode="complete")[0][:, -1]
+    return full / np.abs(full).sum()
