@@ -38,8 +38,8 @@ KINDS: dict[str, str] = {
     ),
     "ordered duality": (
         "no coefficients whose predictions for the fitted rows are in the order of the quantiles, "
-        "with an intercept up to the stated radius, give an objective lower than the one reached by "
-        "more than the gap; these are in that order up to the stated slack"
+        "with an intercept up to the stated radius, give an objective lower than the one reached "
+        "by more than the gap; these are in that order up to the stated slack"
     ),
     "curvature": (
         "no coefficients give an objective lower than the one reached by more than the gap, by the "

@@ -1,8 +1,8 @@
 r"""Proof for quantiles that must not cross: a dual point and multipliers of the order.
 
 For targets 1, ..., k in ascending order of their quantiles, u in the domain of the conjugates and
-multipliers m_ij >= 0 of z_ij <= z_i,j+1, let p_ij = m_ij - m_i,j-1 (m_i0 = m_ik = 0). Every W, b whose
-scores are in order at all rows fulfils sum_ij p_ij z_ij <= 0, so that
+multipliers m_ij >= 0 of z_ij <= z_i,j+1, let p_ij = m_ij - m_i,j-1 (m_i0 = m_ik = 0). Every W, b
+whose scores are in order at all rows fulfils sum_ij p_ij z_ij <= 0, so that
 
     P(W, b) >= P + sum_ij p_ij z_ij >= - sum_ij s_i l_j*(u_ij) - penalty*(-X^T (s u + p))
 

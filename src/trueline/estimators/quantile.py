@@ -67,8 +67,8 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
         1/S sum_i s_i [q max(0, y_i - z_i) + (1 - q) max(0, z_i - y_i)]
             + alpha (l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2),      z_i = x_i.w + b
 
-    An interior-point method whose every step is one weighted Gram matrix finds the rows that matter,
-    then the exact vertex of the linear program is read off them.
+    An interior-point method whose every step is one weighted Gram matrix finds the rows that
+    matter, then the exact vertex of the linear program is read off them.
 
     Parameters
     ----------
@@ -78,7 +78,8 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
     alpha : float, default=1.0
         Strength of the penalty.
     fit_intercept : bool, default=True
-    solver : {"auto", "interior_point", "highs", "highs-ds", "highs-ipm", "smoothed"}, default="auto"
+    solver : {"auto", "interior_point", "highs", "highs-ds", "highs-ipm", "smoothed"}, \
+default="auto"
         "auto" plans; the names that begin with "highs" give the linear program to HiGHS instead,
         as an independent check. "smoothed" is the textbook's gradient descent on a loss whose kink
         is rounded off less and less (not for penalties with absolute values).
@@ -163,8 +164,8 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
         given = np.asarray(self.quantile, dtype=np.float64)
         if given.ndim > 1 or not given.size or not ((given > 0) & (given < 1)).all():
             raise ValueError(
-                "quantile must be a number strictly between 0 and 1, or a sequence of such numbers, "
-                f"got {self.quantile!r}."
+                "quantile must be a number strictly between 0 and 1, or a sequence of such "
+                f"numbers, got {self.quantile!r}."
             )
         return tuple(float(q) for q in np.atleast_1d(given))
 

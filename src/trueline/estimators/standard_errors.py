@@ -39,10 +39,10 @@ class QuantileInference:
             The rows that were fitted.
         y : array-like of shape (n,)
         kind : {"robust", "iid", "kernel"}, default="robust"
-            "iid" takes the errors of all rows for equally distributed. "robust" weighs the rows above
-            and below the fit apart, with one density for all (statsmodels' ``vcov="robust"``).
-            "kernel" lets the density differ from row to row (Powell's sandwich): the one to take when
-            the spread of y depends on x.
+            "iid" takes the errors of all rows for equally distributed. "robust" weighs the rows
+            above and below the fit apart, with one density for all (statsmodels'
+            ``vcov="robust"``). "kernel" lets the density differ from row to row (Powell's
+            sandwich): the one to take when the spread of y depends on x.
         kernel : {"epanechnikov", "cosine", "gaussian", "parzen", "biweight"}, \
 default="epanechnikov"
             For the density of the errors at zero.
@@ -53,8 +53,9 @@ default="epanechnikov"
         Returns
         -------
         table : CoefficientTable
-            With ``standard_errors``, ``t_values``, ``p_values`` and ``confidence_intervals(level)``;
-            the intercept comes first. Several quantiles give one row each.
+            With ``standard_errors``, ``t_values``, ``p_values`` and
+            ``confidence_intervals(level)``; the intercept comes first. Several quantiles give one
+            row each.
 
         Examples
         --------

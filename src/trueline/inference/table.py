@@ -69,7 +69,7 @@ class CoefficientTable:
 
     @property
     def p_values(self) -> Array:
-        """Probability of a t value this far from zero, either side, if the coefficient were zero."""
+        """Probability of a t value as far from zero, on either side, for a coefficient of zero."""
         return 2.0 * stdtr(self.degrees_of_freedom, -np.abs(self.t_values))
 
     def confidence_intervals(self, level: float = 0.95) -> Array:

@@ -7,9 +7,9 @@ Every kink is rounded off over a zone of width proportional to delta:
 (Y. Nesterov, "Smooth minimization of non-smooth functions", Math. Program. 103 (2005) 127-152). For
 the absolute loss this is Huber's with threshold delta, divided by delta; its derivative is
 clip((z - y) / delta, -1, 1), and for a quantile clip((z - y) / delta, -q, 1 - q). Gradient descent
-with Nesterov's momentum (restarted when it points uphill: B. O'Donoghue and E. Candes, Found. Comput.
-Math. 15 (2015) 715-732) minimises it, delta shrinks, and so on: the coefficients approach those of
-the exact solution, which lies on the kinks.
+with Nesterov's momentum (restarted when it points uphill: B. O'Donoghue and E. Candes, Found.
+Comput. Math. 15 (2015) 715-732) minimises it, delta shrinks, and so on: the coefficients approach
+those of the exact solution, which lies on the kinks.
 
 The derivatives u of the smooth loss are a dual point. They are projected so that X^T (s u) vanishes
 for columns without a penalty, and shrunken into the domain of l* where that left it.

@@ -7,7 +7,7 @@ one is a kink of a slope so steep that it never pays to pass it:
     sum_j program_j(v_j) + sum_e c_e max(0, a_e.(v_j(e) - v_j(e)+1)).
 
 With c_e above the multiplier of the constraint the minimum is that of the constrained problem
-(exact penalties: D. P. Bertsekas, "Constrained Optimization and Lagrange Multiplier Methods" (1982),
+(exact penalties: D. P. Bertsekas, "Constrained Optimization and Lagrange Multiplier Methods", 1982,
 proposition 4.1).
 """
 

@@ -4,10 +4,10 @@ r"""Quantiles that do not cross at any row of the data, by constraint generation
     such that x_i.w_j + b_j <= x_i.w_{j+1} + b_{j+1}   for all rows i and neighbouring quantiles
 
 (H. D. Bondell, B. J. Reich, H. Wang, "Noncrossing quantile regression curve estimation", Biometrika
-97 (2010) 825-838). First every quantile by itself; most constraints then hold already. The rows where
-neighbours cross worst get a constraint, all quantiles are solved together, and so on until nothing
-crosses. As in :mod:`trueline.solvers.piecewise.exact`, only rows near their kinks are treated one by
-one; of the others the sum of the slopes is all that counts.
+97 (2010) 825-838). First every quantile by itself; most constraints then hold already. The rows
+where neighbours cross worst get a constraint, all quantiles are solved together, and so on until
+nothing crosses. As in :mod:`trueline.solvers.piecewise.exact`, only rows near their kinks are
+treated one by one; of the others the sum of the slopes is all that counts.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _STEEPER = 16.0
 class OrderedAnswer:
     """Coefficients in order of the targets, the dual point, and the multipliers of the order.
 
-    ``order`` has the shape (n, k - 1): entry (i, j) belongs to row i and the j-th pair of neighbours
-    in ascending order of the quantiles.
+    ``order`` has the shape (n, k - 1): entry (i, j) belongs to row i and the j-th pair of
+    neighbours in ascending order of the quantiles.
     """
 
     W: Array
@@ -59,7 +59,7 @@ class OrderedAnswer:
 
 
 def solve_ordered(problem: Problem, ranks: Indices) -> OrderedAnswer:
-    """The answer for all targets; ``ranks`` are their numbers in ascending order of the quantiles."""
+    """The answer for all targets, whose numbers in ascending order of quantiles are ``ranks``."""
     return _Ordered(problem, ranks).solve()
 
 
@@ -80,7 +80,7 @@ class _Ordered:
         self.steps = sum(one.steps for one in answers)
         self.exchanges = sum(one.exchanges for one in answers)
         self.most_rows = max(one.rows for one in answers)
-        # Rows and pairs whose order is asked for; where the order holds by itself, nothing is asked.
+        # Rows and pairs whose order is asked for; where it holds by itself, nothing is asked.
         self.chosen = np.empty((0, 2), dtype=np.intp)
         self.rounds = 0
 
@@ -129,7 +129,7 @@ class _Ordered:
     def _solve_constrained(
         self, near: list[Indices | None], steepness: float, z: Array
     ) -> tuple[list[Indices | None], float, Array]:
-        """All quantiles with the chosen constraints: steep enough, and with all rows that matter."""
+        """All quantiles with the chosen constraints, steep enough, and all rows that matter."""
         if 2 * self.near_count < self.problem.n_samples:
             near = [self._near(j, z, rows) for j, rows in enumerate(near)]
         while True:
