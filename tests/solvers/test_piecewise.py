@@ -98,9 +98,9 @@ def test_few_rows_at_a_time_and_all_at_once_agree(
 ) -> None:
     X, y = noisy(4000, 4, seed=7)
     problem = Problem(as_design(X), y[:, None], loss, penalty)
-    reduced = exact.solve_target(Source.of(problem, 0))
+    reduced = exact.solve_target(Source.of(problem)[0])
     monkeypatch.setattr(exact, "_WORTH", np.inf)
-    whole = exact.solve_target(Source.of(problem, 0))
+    whole = exact.solve_target(Source.of(problem)[0])
     assert reduced.rows < 2000 < whole.rows == 4000
     np.testing.assert_allclose(reduced.v, whole.v, rtol=0, atol=1e-9)
 

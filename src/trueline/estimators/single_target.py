@@ -25,7 +25,7 @@ class SingleTargetRegressor(LinearRegressorBase):
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        if np.ndim(y) == 2:
+        if (np.ndim(y) if isinstance(y, list | tuple) else getattr(y, "ndim", 1)) == 2:
             y = column_or_1d(y, warn=True)
         return super()._validated_problem(X, y, sample_weight, reset)
 

@@ -16,8 +16,9 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, GRAM_RATE
 from trueline.solvers.loop import Monitor
-from trueline.solvers.piecewise.exact import Answer, solve_target, worked_rows
+from trueline.solvers.piecewise.exact import Answer, sample_size, solve_target, worked_rows
 from trueline.solvers.piecewise.source import Source
+from trueline.threads import run_strands
 from trueline.wording import counted
 
 __all__ = ["InteriorPoint"]
@@ -52,11 +53,15 @@ class InteriorPoint(Solver):
         flops = _STEPS * (2.0 * rows * p * p + p**3 / 3) * facts.k
         passes = 8.0 + 4.0 * facts.k
         seconds = CALL + 2 * flops / GRAM_RATE + passes * 1.5e-9 * facts.nonzeros
-        seconds += facts.k * _STEPS * (2e-3 + 1e-7 * rows)
+        seconds += facts.k * _STEPS * (3e-4 + 1e-7 * rows)
         return Cost(flops, passes, 8.0 * rows * (p + 12), seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        answers = [solve_target(Source.of(problem, j)) for j in range(problem.n_targets)]
+        sources = Source.of(problem)
+        n, p = problem.n_samples, sources[0].size
+        if len(sources) > 1 and p and worked_rows(n, p) < n:
+            sources[0].sample(sample_size(n, p))  # once for all, before they part
+        answers = run_strands(solve_target, sources)
         return _solution(problem, answers, monitor, self.name)
 
 

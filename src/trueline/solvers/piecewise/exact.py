@@ -24,7 +24,7 @@ from trueline.solvers.piecewise.program import Program
 from trueline.solvers.piecewise.source import Source
 from trueline.solvers.piecewise.vertex import Vertex, independent_kinks
 
-__all__ = ["Answer", "Minimum", "minimise", "solve_target", "worked_rows"]
+__all__ = ["Answer", "Minimum", "minimise", "sample_size", "solve_target", "worked_rows"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -167,9 +167,14 @@ def worked_rows(n: int, p: int) -> int:
     return n if _WORTH * (sample + near) >= n else sample + near
 
 
+def sample_size(n: int, p: int) -> int:
+    """Rows of the sample."""
+    return max(int((0.5 * _REACH * n * np.sqrt(p)) ** (2 / 3)), 8 * p)
+
+
 def _sizes(n: int, p: int) -> tuple[int, int]:
     """Rows of the sample, and of those near their kinks."""
-    sample = max(int((0.5 * _REACH * n * np.sqrt(p)) ** (2 / 3)), 8 * p)
+    sample = sample_size(n, p)
     return sample, int(_REACH * n * np.sqrt(p / sample))
 
 
@@ -194,8 +199,7 @@ def _solve_whole(source: Source) -> Answer:
 def _solve_reduced(source: Source, sample: int, near: int) -> Answer:
     n = source.problem.n_samples
     loss, s = source.loss, source.row_weights
-    chosen = np.sort(np.random.default_rng(0).choice(n, sample, replace=False))
-    A = source.gather(chosen)
+    chosen, A = source.sample(sample)
     if source.restricted(A) is not source:
         return _solve_whole(source)  # the sample may miss what tells columns apart
     scaled = source.program(A, chosen)

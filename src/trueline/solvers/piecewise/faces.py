@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 
 _ROUNDS = 12
 _SLACK = 1e-9
+# Held kinks beyond the number of coefficients, as repeated rows bring them.
+_MOST_REPEATED = 500
 
 
 def minimum_on_face(program: Program, near: Interior) -> tuple[Array, Array] | None:
@@ -33,27 +35,22 @@ def minimum_on_face(program: Program, near: Interior) -> tuple[Array, Array] | N
     size = max(float(np.abs(offset).mean()), 1e-300)
     on = np.minimum(share, 1 - share) > np.abs(offset) / size
     is_above = offset > 0
+    noise = 1e-11 * (size + np.abs(program.t))
     for _ in range(_ROUNDS):
         held = np.flatnonzero(on)
-        if len(held) > p:
+        if len(held) > p + _MOST_REPEATED:
             return None
         pi = np.where(is_above, c, 0.0)
         pi[held] = 0.0
-        rows = program.rows(held)
-        K = np.zeros((p + len(held),) * 2)
-        K[:p, :p] = np.diag(program.quad)
-        K[:p, p:], K[p:, :p] = rows.T, rows
-        right = np.concatenate([-(program.ell + program.pull(pi)), program.t[held]])
-        try:
-            solved = np.linalg.solve(K, right)
-            solved += np.linalg.solve(K, right - K @ solved)
-        except np.linalg.LinAlgError:
+        found = _solve(program, held, pi, near.multipliers[held])
+        if found is None:
             return None
-        v, own = solved[:p], solved[p:]
+        v, own = found
+        offset = program.offsets(v)
+        if (np.abs(offset[held]) > noise[held]).any():
+            return None  # no point lies on all of them
         slack = _SLACK * c[held]
         below, beyond = own < -slack, own > c[held] + slack
-        offset = program.offsets(v)
-        noise = 1e-11 * (size + np.abs(program.t))
         changed = ~on & (np.where(is_above, -offset, offset) > noise)
         if not (below.any() or beyond.any() or changed.any()):
             pi[held] = np.clip(own, 0.0, c[held])
@@ -62,3 +59,32 @@ def minimum_on_face(program: Program, near: Interior) -> tuple[Array, Array] | N
         is_above[held[below]], is_above[held[beyond]] = False, True
         on |= changed
     return None
+
+
+def _solve(
+    program: Program, held: NDArray[np.intp], beside: Array, near: Array
+) -> tuple[Array, Array] | None:
+    """The minimum on the face, and multipliers of its kinks as near as can be to given ones.
+
+    Where more kinks meet than there are coefficients many multipliers will do; those of the
+    interior point are inside of their bounds, and so is what is closest to them.
+    """
+    p = len(program.ell)
+    rows = program.rows(held)
+    K = np.zeros((p + len(held),) * 2)
+    K[:p, :p] = np.diag(program.quad)
+    K[:p, p:], K[p:, :p] = rows.T, rows
+    rest = program.ell + program.pull(beside)
+    right = np.concatenate([-rest, program.t[held]])
+    try:
+        v = _least_squares(K, right)[:p]
+        pull = -(rest + program.quad * v)
+        return v, near + _least_squares(rows.T, pull - rows.T @ near)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _least_squares(M: Array, right: Array) -> Array:
+    """The shortest solution, refined once."""
+    solved = np.linalg.lstsq(M, right, rcond=1e-12)[0]
+    return solved + np.linalg.lstsq(M, right - M @ solved, rcond=1e-12)[0]

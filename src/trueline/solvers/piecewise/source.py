@@ -41,17 +41,22 @@ class Source:
     mean: Array
     scale: Array
     kept: Indices
+    samples: dict[int, tuple[Indices, Array]]
+    number: int
 
     @classmethod
-    def of(cls, problem: Problem, number: int) -> Source:
-        """The source for one target: two passes over the data."""
+    def of(cls, problem: Problem) -> list[Source]:
+        """One source for each target; they share two passes over the data."""
         design, weights, d = problem.design, problem.weights, problem.n_features
         mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
         squares = design.column_squares(weights, mean if problem.fit_intercept else None)
         scale = np.sqrt(squares / problem.total_weight)
         kept = np.flatnonzero(scale > 64 * _EPS * np.abs(mean))
-        loss, target = problem.loss.of_target(number), problem.target[:, number]
-        return cls(problem, loss, np.ascontiguousarray(target), mean, scale, kept)
+        samples: dict[int, tuple[Indices, Array]] = {}
+        return [
+            cls(problem, problem.loss.of_target(j), y, mean, scale, kept, samples, j)
+            for j, y in enumerate(np.ascontiguousarray(problem.target.T))
+        ]
 
     @property
     def size(self) -> int:
@@ -96,6 +101,14 @@ class Source:
         A[:, count:] = 1.0
         return A
 
+    def sample(self, count: int) -> tuple[Indices, Array]:
+        """Rows at random, the same ones for every target."""
+        if count not in self.samples:
+            n = self.problem.n_samples
+            chosen = np.sort(np.random.default_rng(0).choice(n, count, replace=False))
+            self.samples[count] = chosen, self.gather(chosen)
+        return self.samples[count]
+
     def total(self, weights: Array) -> Array:
         """sum_i weights_i a_i over all rows."""
         out = np.empty(self.size)
@@ -126,7 +139,7 @@ class Source:
         count = len(self.kept)
 
         def of_kept(strength: float | Array) -> Array:
-            whole = np.broadcast_to(strength, shape)[:, 0]
+            whole = np.broadcast_to(strength, shape)[:, self.number]
             out = np.zeros(self.size)
             out[:count] = whole[self.kept]
             return out
