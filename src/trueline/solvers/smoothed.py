@@ -208,7 +208,7 @@ class _Iteration(Iteration):
             A = np.ones((len(block), p))
             A[:, : len(self.free)] = ((block - self.mean) / self.scale)[:, self.free]
             gram += (A * s[rows, None]).T @ A
-        return np.linalg.pinv(gram, hermitian=True)
+        return np.asarray(np.linalg.pinv(gram, hermitian=True), dtype=np.float64)
 
     def _dual_point(self) -> Array:
         """u - A (A^T S A)^+ A^T S u, and as much of it as is inside of the domain."""
