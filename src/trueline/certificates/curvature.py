@@ -33,6 +33,8 @@ _BLOCK_ROWS = 2048
 _UNDERFLOW = 1e-290
 # Rows that may leave their piece of the loss within rho: more of them are not looked at singly.
 _FEW = 0.02
+# Columns whose means are so many spreads away from zero are centred before they are summed.
+_FAR = 10.0
 
 
 def certify_curvature(
@@ -42,6 +44,7 @@ def certify_curvature(
     centre: Array,
     basis: Array,
     coercivity: Array,
+    spread: Array,
     rounding: Rounding | None = None,
 ) -> Certificate | None:
     """The certificate of a point; None where the curvature does not suffice.
@@ -53,14 +56,20 @@ def certify_curvature(
     W, b : arrays of shape (d, k) and (k,)
     centre : array of shape (d,)
         Zero without an intercept.
-    basis : array of shape (p,)
-        The diagonal of M, the intercept's entry last; M_j^2 is at most 1 / sum_i s_i a_ij^2.
+    basis : array of shape (p, k)
+        The diagonal of M for each target, the intercept's entry last.
     coercivity : array of shape (k,)
         Per target, a lower bound on the smallest eigenvalue of M (sum_i s_i l_i'' a_i a_i^T + A) M.
+    spread : array of shape (d,)
+        At least sqrt(sum_i s_i (x_ij - centre_j)^2).
+    rounding : Rounding, optional
+        The data's constants, if they are already known.
     """
     rounding = (rounding or Rounding.of(problem)).confirmable()
     at = evaluate(problem, rounding, W, b)
-    steep = _steepness(problem, at, W, centre, basis)
+    is_far = bool((rounding.accuracy.magnitude > _FAR * spread).any()) and problem.fit_intercept
+    about = _centred(problem, rounding, at, centre, spread) if is_far else _shifted(at, centre)
+    steep = _steepness(problem, at, W, about, basis)
     if not ((coercivity > 0) & np.isfinite(coercivity)).all():
         return None
     s = np.ones(problem.n_samples) if problem.weights is None else problem.weights
@@ -68,12 +77,15 @@ def certify_curvature(
     reach = np.zeros_like(nu)
     scores = problem.scores(W, b)
     # Error of one score: the sum over its row is at most the norm over all of them.
-    spread = 1.0 / np.sqrt(s.min())
-    error = 2 * rounding.scores(W, b) * spread
+    heavy = 1.0 / np.sqrt(s.min())
+    error = 2 * rounding.scores(W, b) * heavy
+    wide = np.append(spread, np.sqrt(rounding.weight)) if problem.fit_intercept else spread
     for t in range(len(nu)):
         # Half of the curvature is left for the rows on the edge and for rounding.
         reach[t] = 2.001 * steep[t] / (0.5 * nu[t])
-        room = reach[t] * len(basis) * spread * (1 + 1e-9) + error[t]
+        # |a_ij| sqrt(s_i) is at most the norm of the whole column.
+        row = float(wide @ basis[:, t]) * heavy
+        room = reach[t] * row * (1 + 1e-9) + error[t]
         y, z = problem.target[:, t], scores[:, t]
         loss = problem.loss.of_target(t)
         lost = loss.curvature(y, z) - loss.least_curvature(y, z, np.full_like(z, room))
@@ -82,11 +94,12 @@ def certify_curvature(
             return None
         if len(edge):
             rows = problem.design.take(edge).toarray() - centre
-            square = ((rows * basis[: rows.shape[1]]) ** 2).sum(axis=1)
-            square += basis[-1] ** 2 if problem.fit_intercept else 0.0
+            square = ((rows * basis[: rows.shape[1], t]) ** 2).sum(axis=1)
+            square += basis[-1, t] ** 2 if problem.fit_intercept else 0.0
             nu[t] -= float((s[edge] * lost[edge]) @ square)
     terms = min(problem.n_samples, _BLOCK_ROWS) + problem.n_samples / _BLOCK_ROWS
-    unsure = 8 * (terms + 4 * len(basis) + 16) * _EPS * len(basis) * problem.loss.curvature_bound
+    # Of a matrix whose diagonal is one: M is made so.
+    unsure = 8 * (terms + 4 * len(basis) + 16) * _EPS * len(basis)
     if (nu - unsure < 0.5 * coercivity).any():
         return None
     nu = 0.5 * coercivity
@@ -105,15 +118,35 @@ def certify_curvature(
     )
 
 
-def _steepness(problem: Problem, at: Evaluation, W: Array, centre: Array, basis: Array) -> Array:
-    """|M g| per target, at its worst."""
+def _shifted(at: Evaluation, centre: Array) -> tuple[Array, Array]:
+    """X_c^T S u from finished sums, and a bound on its error."""
     m = centre[:, None]
+    error = at.correlation_rounding + np.abs(m) * at.slope_rounding
+    return at.correlation - m * at.slope, error + 4 * _EPS * (
+        np.abs(at.correlation) + np.abs(m * at.slope)
+    )
+
+
+def _centred(
+    problem: Problem, rounding: Rounding, at: Evaluation, centre: Array, spread: Array
+) -> tuple[Array, Array]:
+    """The same from centred rows: columns far from zero cost no digits."""
+    weighted = problem.weigh(at.u)
+    total = np.zeros_like(at.correlation)
+    for where, block in problem.design.blocks(_BLOCK_ROWS):
+        total += (block - centre).T @ weighted[where]
+    each = at.row_error + (rounding.accuracy.column_terms + 8) * _EPS * at.size
+    return total, spread[:, None] * each
+
+
+def _steepness(
+    problem: Problem, at: Evaluation, W: Array, about: tuple[Array, Array], basis: Array
+) -> Array:
+    """|M g| per target, at its worst."""
     bend = problem.penalty.curvature * W
-    g = at.correlation - m * at.slope + bend
     # Once for these sums, once for those of whoever checks them, and once for what they differ by.
-    error = 3 * (at.correlation_rounding + np.abs(m) * at.slope_rounding)
-    error = error + 16 * _EPS * (np.abs(at.correlation) + np.abs(m * at.slope) + np.abs(bend))
-    square = ((basis[: len(W), None] * (np.abs(g) + error)) ** 2).sum(axis=0)
+    size = np.abs(about[0] + bend) + 3 * about[1] + 16 * _EPS * np.abs(bend)
+    square = ((basis[: len(W)] * size) ** 2).sum(axis=0)
     if problem.fit_intercept:
         square = square + (basis[-1] * (np.abs(at.slope) + 3 * at.slope_rounding)) ** 2
     return np.asarray(np.sqrt(square) * (1 + 1e-9))

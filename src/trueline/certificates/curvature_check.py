@@ -42,14 +42,14 @@ def check_curvature(certificate: Certificate, rows: Any) -> list[Check]:
         np.asarray(certificate.witness[name], dtype=np.float64) for name in WITNESS
     )
     (d, k), offset = certificate.coef.shape, int(certificate.fit_intercept)
-    fitting = (centre.shape, basis.shape) == ((d,), (d + offset,)) and nu.shape == (k,) == reach.shape
+    fitting = (centre.shape, basis.shape) == ((d,), (d + offset, k)) and nu.shape == (k,) == reach.shape
     sound = fitting and all(np.isfinite(part).all() for part in (centre, basis, nu, reach))
     sound = sound and bool((basis > 0).all() and (nu > 0).all() and (reach >= 0).all())
     sound = sound and (bool(offset) or not centre.any())
     suited = "quadratic" in certificate.penalty.capabilities
     suited = suited and "nonnegative" not in certificate.penalty.capabilities
     checks = [
-        Check("witness of curvature", f"{d + offset} numbers", "yes" if sound else "no", sound),
+        Check("witness of curvature", f"{d + offset} numbers a target", "yes" if sound else "no", sound),
         Check("quadratic penalty, or none", "yes", "yes" if suited else "no", suited),
     ]
     if not (sound and suited):
@@ -65,9 +65,9 @@ def check_curvature(certificate: Certificate, rows: Any) -> list[Check]:
 
     bends = np.broadcast_to(certificate.penalty.curvature, (d, k))
     for t in range(k):
-        weights = _least_curvatures(certificate, rows, centre, basis, float(reach[t]), t)
+        weights = _least_curvatures(certificate, rows, centre, basis[:, t], float(reach[t]), t)
         bend = np.append(bends[:, t], np.zeros(offset))
-        found = coercivity(augmented(), weights, basis, bend, None)
+        found = coercivity(augmented(), weights, basis[:, t], bend, None)
         checks.append(Check("curvature", f">= {nu[t]:.4g}", f"{found:.4g}", bool(found >= nu[t])))
     checks.append(Check("gap", f"<= {certificate.gap:.4g}", f"{gap:.4g}", gap <= certificate.gap))
     return checks
@@ -92,10 +92,10 @@ def _steepness(certificate: Certificate, rows: Any, centre: Array, basis: Array)
         u = s * loss.gradient(y, block @ W + b)
         error = s * bound * _score_error(rows, block, W, b, y) + terms * _EPS * np.abs(u)
         g = g + centred.T @ u
-        size = size + np.abs(centred).T @ error + 2 * _EPS * np.abs(block).T @ np.abs(u)
+        size = size + np.abs(centred).T @ error
         slope += u.sum(axis=0)
         slope_size += error.sum(axis=0)
-    along = basis[: len(W), None] * (np.abs(g) + size)
+    along = basis[: len(W)] * (np.abs(g) + size)
     square = (along**2).sum(axis=0)
     if certificate.fit_intercept:
         square = square + (basis[-1] * (np.abs(slope) + slope_size)) ** 2

@@ -81,6 +81,9 @@ class Huber(Loss):
     def curvature(self, y: Array, z: Array) -> Array:
         return (np.abs(z - y) <= self.delta).astype(np.result_type(y, z))
 
+    def eased(self, size: float) -> Huber:
+        return Huber(max(self.delta, size))
+
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
         return np.where(np.abs(z - y) + reach <= self.delta, 1.0, 0.0)
 
