@@ -90,7 +90,8 @@ def minimise(program: Program, start: Array, rough: bool = False) -> Minimum:
 def _size(program: Program, start: Array) -> float:
     """What a gap is compared with: the start, or a small part of zero if the start is perfect."""
     here = float(program.c @ np.abs(program.offsets(start)))
-    return max(here, 1e-9 * float(program.c @ np.abs(program.t)), 1e-290)
+    spread = float(program.c @ np.abs(program.t - program.t.mean()))
+    return max(here, 1e-4 * spread, 1e-290)
 
 
 def _finish(program: Program, method: InteriorPoint) -> Minimum | None:

@@ -86,6 +86,7 @@ class InteriorPoint:
         slope = self.program.slopes(at.multipliers, at.v)
         return self.complementarity + float(np.abs(slope) @ np.abs(at.v))
 
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def step(self) -> None:
         """One predictor and corrector step."""
         program, at = self.program, self.at
