@@ -29,9 +29,9 @@ Support = NDArray[np.int64]
 _BATCH = 8
 # Roundings of relaxations that are improved by exchanges; later ones seldom lead anywhere new.
 _DESCENTS = 500
-# Bounds are lowered by this part of the value without columns before they are claimed: far more
-# than the rounding of the sums behind them.
-_SAFETY = 1e-9
+# A node is closed when no support in it is better by more than this part of the value without
+# columns: what is closer than that to the best one counts as equal.
+_SLACK = 1e-9
 
 
 @dataclass
@@ -43,7 +43,8 @@ class Found:
     support : array of int
     value : float
     lower_bound : float
-        No support within the limits has a smaller value.
+        No support within the limits has a smaller value, as far as the numbers of the task go;
+        what their rounding means is worked out in :mod:`trueline.subset.rounding`.
     is_proven : bool
         Whether the search was finished.
     nodes : int
@@ -91,7 +92,7 @@ def search(
     found : Found
     """
     state = _State(task, allowed, support)
-    slack = _SAFETY * task.constant
+    slack = _SLACK * task.constant
     free = np.flatnonzero(allowed).astype(np.int64)
     heap = [Node(floor, 0, np.empty(0, dtype=np.int64), free)]
     batch: list[Node] = []
@@ -130,7 +131,7 @@ def search(
     return Found(
         support=state.support,
         value=state.value,
-        lower_bound=lower - 2 * slack,
+        lower_bound=lower - slack,
         is_proven=is_proven,
         nodes=nodes,
         reason="proven" if is_proven else reason,
