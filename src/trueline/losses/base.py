@@ -120,6 +120,10 @@ class Loss(ABC):
     def curvature(self, y: Array, z: Array) -> Array:
         """l''(z), elementwise; at a kink, one of the two limits."""
 
+    def eased(self, size: float) -> Loss:
+        """A loss that bends wherever abs(z - y) <= size, and this one for small sizes."""
+        return self
+
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
         """A lower bound on l'' between z - reach and z + reach, elementwise; zero if none is known."""
         return np.zeros_like(z - y)
