@@ -10,25 +10,33 @@ c of the columns (t = b + c.w is the level there):
 The multipliers of an optimal reference make V and e vanish and sum_i u_i r_i the largest error
 itself. What rounding leaves of V and e costs abs(V_j) R_j and abs(e) B for coefficients within R_j
 and levels within B of the fitted ones: these radii are stated, a thousand times what the targets
-could ask for. Residuals and sums of the few rows that matter are formed in doubled precision
-(:mod:`trueline.precision`), so that no digits cancel.
+could ask for. So that this is next to nothing whatever the columns are, multipliers are doubled
+numbers, ``dual + dual_low``, and residuals and sums of the rows that matter are formed in doubled
+precision (:mod:`trueline.precision`).
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.precision import residual_doubled, transposed_product_doubled, two_product
+from trueline.precision import (
+    residual_doubled,
+    transposed_product_doubled,
+    two_product,
+    two_sum,
+)
 from trueline.problem import Problem
 
-__all__ = ["certify_maximum", "lower_bound", "mean_and_spread"]
+__all__ = ["certify_maximum", "mean_and_spread"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Pair = tuple[Array, Array]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Coefficients this many times further away than the targets could ask for are still covered.
@@ -63,36 +71,27 @@ def certify_maximum(
     rows : array of int of shape (m,), optional
         Rows with multipliers; none prove no more than that an error is not negative.
     u : array of shape (m, k), optional
-        Their multipliers; those of a target are divided by the sum of their magnitudes if it
-        exceeds one.
+        Their multipliers, of any size.
     spread : tuple of two arrays of shape (d,), optional
         Centres of the columns (zero without an intercept) and their standard deviations, if they
         are known.
     """
     k = problem.n_targets
-    rows = np.empty(0, dtype=np.intp) if rows is None else np.asarray(rows, dtype=np.intp)
-    u = np.zeros((len(rows), k)) if u is None else _inside(u)
+    if rows is None or u is None:
+        rows, u = np.empty(0, dtype=np.intp), np.zeros((0, k))
     centre, scale = mean_and_spread(problem) if spread is None else spread
     reached = [_largest_error(problem, W[:, t], float(b[t]), t) for t in range(k)]
     top = sum(one.value + one.rounding for one in reached)
-    level = b + centre @ W
-    reach, radius = _radii(problem, W, level, centre, scale)
+    reach, radius = _radii(problem, W, b + centre @ W, centre, scale)
     X = problem.design.take(rows).toarray() if len(rows) else np.zeros((0, len(W)))
-    lower = [
-        lower_bound(
-            X,
-            problem.target[rows, t],
-            W[:, t],
-            float(b[t]),
-            u[:, t],
-            centre,
-            reach[:, t],
-            radius[t],
+    pairs = [_doubled(X, u[:, t], centre, scale, problem.fit_intercept) for t in range(k)]
+    proven, size = 0.0, top
+    for t, pair in enumerate(pairs):
+        y, w = problem.target[rows, t], W[:, t]
+        lower, magnitude = _lower_bound(
+            X, y, w, float(b[t]), pair, centre, reach[:, t], float(radius[t])
         )
-        for t in range(k)
-    ]
-    proven = sum(max(value, 0.0) for value, _ in lower)
-    size = top + sum(magnitude for _, magnitude in lower)
+        proven, size = proven + max(lower, 0.0), size + magnitude
     return Certificate(
         kind="maximum error",
         objective=float(sum(one.value for one in reached)),
@@ -105,7 +104,8 @@ def certify_maximum(
         intercept=b,
         witness={
             "rows": _among_counted(problem, rows),
-            "dual": u,
+            "dual": np.stack([high for high, _ in pairs], axis=1),
+            "dual_low": np.stack([low for _, low in pairs], axis=1),
             "centre": centre,
             "radius": radius,
             "coefficient_radius": reach,
@@ -121,13 +121,6 @@ def mean_and_spread(problem: Problem) -> tuple[Array, Array]:
     else:
         centre = shift = design.column_means(weights)
     return centre, np.sqrt(design.column_squares(weights, shift) / problem.total_weight)
-
-
-def _inside(u: Array) -> Array:
-    """Multipliers whose magnitudes sum to one at most, also after rounding."""
-    norm = np.abs(u).sum(axis=0)
-    room = 1.0 - (len(u) + 4) * _EPS
-    return np.where(norm > room, u * (room / np.where(norm > 0, norm, 1.0)), u)
 
 
 def _among_counted(problem: Problem, rows: Indices) -> Array:
@@ -171,39 +164,68 @@ def _radii(
     return _RADIUS * (np.abs(W) + alone), radius
 
 
-def lower_bound(
+def _doubled(X: Array, u: Array, centre: Array, scale: Array, with_ones: bool) -> Pair:
+    """Multipliers near u as doubled numbers, with V = e = 0 as far as the rows allow it.
+
+    Their magnitudes sum to one at most, and if u is not zero nearly so.
+    """
+    m, d = X.shape
+    size = float(np.abs(u).sum())
+    if size == 0:
+        return u, np.zeros(m)
+    if m * (d + 2) <= _DOUBLED:
+        unit = np.where(scale > 0, scale, 1.0)
+        columns = [(X - centre) / unit, np.ones((m, int(with_ones)))]
+        inverse = np.linalg.pinv(np.concatenate(columns, axis=1).T)
+        high, low = u, np.zeros(m)
+        for _ in range(3):
+            norm = math.fsum([*(np.sign(high) * high), *(np.sign(high) * low)])
+            high, low = high * ((1.0 - 4 * _EPS) / norm), np.zeros(m)
+            for _ in range(2):  # the second round removes the rounding of the first
+                V, e = _totals(X, (high, low), centre)
+                low = low - inverse @ np.append(V / unit, [e] * with_ones)
+            high, low = two_sum(high, low)
+            if math.fsum([*np.abs(high), *np.abs(low)]) <= 1.0:
+                return high, low
+    return u * ((1.0 - (m + 4) * _EPS) / size), np.zeros(m)
+
+
+def _totals(X: Array, pair: Pair, centre: Array) -> tuple[Array, float]:
+    """V and e of the module's text, from sums in doubled precision."""
+    high, low = transposed_product_doubled(X, *pair)
+    e_high, e_low = float(high[-1]), float(low[-1])
+    shift, rest = two_product(centre, np.full(len(centre), e_high))
+    # The two high parts cancel: they come first.
+    return (high[:-1] - shift) + (low[:-1] - rest - centre * e_low), e_high + e_low
+
+
+def _lower_bound(
     X: Array,
     y: Array,
     w: Array,
     b: float,
-    u: Array,
+    pair: Pair,
     centre: Array,
     reach: Array,
     radius: float,
 ) -> tuple[float, float]:
-    """The bound of the module's text for rows X with multipliers u, and the size of its terms."""
+    """The bound of the module's text for rows X with multipliers, and the size of its terms."""
     m, d = X.shape
+    u, low = pair
     if not m or not u.any():
         return 0.0, 0.0
     if m * (d + 2) <= _DOUBLED:
-        high, low = residual_doubled(X, w, b, y)
-        pair = np.column_stack([high, low])
-        levelled = np.array(transposed_product_doubled(pair, u, np.zeros(m)))[:, :2].sum()
-        total = transposed_product_doubled(X, u, np.zeros(m))
-        # The doubled V - c e: its parts cancel, so high parts first.
-        e_high, e_low = total[0][-1], total[1][-1]
-        shift = two_product(centre, np.full(d, e_high))
-        V = (total[0][:-1] - shift[0]) + (total[1][:-1] - shift[1] - centre * e_low)
-        e = e_high + e_low
+        residuals = np.column_stack(residual_doubled(X, w, b, y))
+        levelled = float(np.sum(transposed_product_doubled(residuals, u, low), axis=0)[:2].sum())
+        V, e = _totals(X, pair, centre)
         units = (m + 64) * (np.log2(m + 2) + 4) * _EPS**2
     else:
-        centred = X - centre
         levelled = float(u @ (y - (X @ w + b)))
-        V, e = centred.T @ u, float(u.sum())
+        V, e = (X - centre).T @ u, float(u.sum())
         units = (m + d + 16) * _EPS
-    size = np.abs(X - centre).T @ np.abs(u)
+    size = np.abs(X - centre).T @ np.abs(u) + np.abs(centre)
     beside = np.abs(X) @ np.abs(w) + abs(b) + np.abs(y)
-    V_error = units * (size + np.abs(centre)) + 4 * _EPS * np.abs(V)
-    missed = float((np.abs(V) + V_error) @ reach) + (abs(e) + units) * radius
+    V_error = units * size + 4 * _EPS * np.abs(V)
+    missed = float((np.abs(V) + V_error) @ reach) + (abs(e) * (1 + 4 * _EPS) + units) * radius
     rounding = (units + (d + 8) ** 2 * _EPS**2) * float(np.abs(u) @ beside) + 4 * _EPS * missed
-    return float(levelled - missed - 2 * rounding), abs(float(levelled)) + missed
+    return levelled - missed - 2 * rounding, abs(levelled) + missed

@@ -4,7 +4,8 @@ Everything is recomputed from the rows: the largest error of the coefficients, a
 
     sum_i u_i r_i - sum_j abs(V_j) R_j - abs(e) B,    V = sum_i u_i (x_i - c),   e = sum_i u_i,
 
-for the rows and multipliers of the witness, whose magnitudes must sum to one at most (see
+for the rows of the witness and their multipliers u (``dual + dual_low``, doubled numbers), whose
+magnitudes must sum to one at most (see
 :mod:`trueline.certificates.maximum` for why it holds). Nothing is shared with what made the claim.
 """
 
@@ -34,7 +35,7 @@ __all__ = ["WITNESS", "check_maximum"]
 Array = NDArray[np.float64]
 
 #: What such a proof must bring.
-WITNESS = ("rows", "dual", "centre", "radius", "coefficient_radius")
+WITNESS = ("rows", "dual", "dual_low", "centre", "radius", "coefficient_radius")
 _EPS = float(np.finfo(np.float64).eps)
 _SMALLEST = 1e-300
 # More numbers than this are not worth twice the digits.
@@ -46,6 +47,7 @@ class _Witness(NamedTuple):
 
     places: NDArray[np.intp]
     u: Array
+    low: Array
     centre: Array
     radius: Array
     reach: Array
@@ -79,7 +81,8 @@ def check_maximum(certificate: Certificate, rows: Any) -> list[Check]:
             bool(holds),
         )
     )
-    norm = max((math.fsum(np.abs(u).tolist()) for u in witness.u.T), default=0.0)
+    parts = np.abs(np.concatenate([witness.u, witness.low]))
+    norm = max(math.fsum(column.tolist()) for column in parts.T)
     checks.append(Check("sum of multipliers", "<= 1", f"{norm:.17g}", norm <= 1))
     bound = _bound(certificate, rows, witness)
     gap = claimed + allowed - bound
@@ -95,7 +98,8 @@ def _read(certificate: Certificate, rows: Any) -> _Witness | str:
     given = {name: np.asarray(certificate.witness[name], dtype=np.float64) for name in WITNESS}
     d, k = certificate.coef.shape
     m = len(given["rows"]) if given["rows"].ndim == 1 else -1
-    shapes = {"dual": (m, k), "centre": (d,), "radius": (k,), "coefficient_radius": (d, k)}
+    shapes = {"dual": (m, k), "dual_low": (m, k), "centre": (d,)}
+    shapes |= {"radius": (k,), "coefficient_radius": (d, k)}
     for name, shape in shapes.items():
         if given[name].shape != shape:
             return f"{name} of shape {given[name].shape}"
@@ -109,9 +113,7 @@ def _read(certificate: Certificate, rows: Any) -> _Witness | str:
         return "rows that are not there"
     if not certificate.fit_intercept and given["centre"].any():
         return "a centre without an intercept"
-    return _Witness(
-        places, given["dual"], given["centre"], given["radius"], given["coefficient_radius"]
-    )
+    return _Witness(places, *(given[name] for name in WITNESS[1:]))
 
 
 def _largest_error(certificate: Certificate, rows: Any, t: int) -> tuple[float, float]:
@@ -148,10 +150,10 @@ def _bound(certificate: Certificate, rows: Any, witness: _Witness) -> float:
     total = 0.0
     for t in range(certificate.coef.shape[1]):
         w, b = certificate.coef[:, t], float(certificate.intercept[t])
-        y, u = rows.y[witness.places, t], witness.u[:, t]
-        levelled, own = _weighted_errors(X, y, w, b, u)
-        V, V_error = _sums(X, u, witness.centre)
-        e, e_error = _sums(np.ones((len(X), 1)), u, np.zeros(1))
+        u, low = witness.u[:, t], witness.low[:, t]
+        levelled, own = _weighted_errors(X, rows.y[witness.places, t], w, b, u, low)
+        V, V_error = _sums(X, u, low, witness.centre)
+        e, e_error = _sums(np.ones((len(X), 1)), u, low, np.zeros(1))
         missed = float((np.abs(V) + V_error) @ witness.reach[:, t])
         if certificate.fit_intercept:
             missed += float(abs(e[0]) + e_error[0]) * float(witness.radius[t])
@@ -169,30 +171,37 @@ def _rows_at(rows: Any, places: NDArray[np.intp]) -> Array:
     return X
 
 
-def _weighted_errors(X: Array, y: Array, w: Array, b: float, u: Array) -> tuple[float, float]:
+def _weighted_errors(
+    X: Array, y: Array, w: Array, b: float, u: Array, low: Array
+) -> tuple[float, float]:
     """sum_i u_i r_i with r = y - X w - b, and a bound on its error."""
     size = np.abs(X) @ np.abs(w) + abs(b) + np.abs(y)
     if X.size > _DOUBLED:
         residual = y - (X @ w + b)
         units = (X.shape[1] + len(X) + 8) * _EPS
-        return float(u @ residual), units * float(np.abs(u) @ size)
-    high, low = residual_doubled(X, w, b, y)
+        total = float(np.abs(u) @ size + np.abs(low) @ size)
+        return float(u @ residual + low @ residual), units * total
+    high, rest = residual_doubled(X, w, b, y)  # of X w + b - y
     products, errors = exact_product(-u, high)
-    value = math.fsum([*products.tolist(), *errors.tolist(), *(-u * low).tolist()])
-    units = sum_units(len(w) + 2) + 4 * _EPS**2
-    return value, units * float(np.abs(u) @ size) + 2 * _EPS * abs(value) + len(u) * _SMALLEST
+    small = -(u * rest + low * high)
+    value = math.fsum([*products.tolist(), *errors.tolist(), *small.tolist()])
+    units = sum_units(len(w) + 2) + 8 * _EPS**2
+    off = units * float(np.abs(u) @ size) + 8 * _EPS * float(np.abs(low) @ size)
+    return value, off + 2 * _EPS * abs(value) + len(u) * _SMALLEST
 
 
-def _sums(X: Array, u: Array, centre: Array) -> tuple[Array, Array]:
+def _sums(X: Array, u: Array, low: Array, centre: Array) -> tuple[Array, Array]:
     """sum_i u_i (x_i - c) and a bound on its error."""
     m = len(X)
     if X.size > _DOUBLED:
         centred = X - centre
-        return centred.T @ u, (m + 4) * _EPS * (np.abs(centred).T @ np.abs(u))
+        size = np.abs(centred).T @ (np.abs(u) + np.abs(low))
+        return centred.T @ u + centred.T @ low, (m + 8) * _EPS * size
     centred, below = two_sum(X, -centre)
     products, errors = exact_product(centred, u[:, None])
-    high, low = tree_sum(products)
-    value = high + (low + errors.sum(axis=0) + u @ below)
-    size = (np.abs(centred) + np.abs(below)).T @ np.abs(u)
+    high, rest = tree_sum(products)
+    value = high + (rest + (errors.sum(axis=0) + u @ below + low @ centred))
+    size = np.abs(centred) + np.abs(below)
     units = sum_units(m) + (2 * m + 16) * _EPS**2
-    return value, units * size + 2 * _EPS * np.abs(value) + m * _SMALLEST
+    off = units * (size.T @ np.abs(u)) + (m + 8) * _EPS * (size.T @ np.abs(low))
+    return value, off + 4 * _EPS * np.abs(value) + m * _SMALLEST

@@ -12,6 +12,8 @@ from trueline.solvers.cholesky import Cholesky
 from trueline.solvers.conjugate_gradient import ConjugateGradient
 from trueline.solvers.coordinate.solver import CoordinateDescent, GramDescent
 from trueline.solvers.dual.solver import DualCoordinateDescent
+from trueline.solvers.exchange.program import MaximumProgram
+from trueline.solvers.exchange.smoothed import SmoothedMaximum
 from trueline.solvers.exchange.solver import Exchange
 from trueline.solvers.gradient_descent import GradientDescent
 from trueline.solvers.highs import HiGHS
@@ -46,6 +48,8 @@ SOLVERS: dict[str, Solver] = {
         Smoothed(),
         DualCoordinateDescent(),
         Exchange(),
+        MaximumProgram(),
+        SmoothedMaximum(),
         Newton(),
         ProximalGradient(),
         GradientDescent(),
