@@ -22,7 +22,7 @@ _HOMES = {
     "HuberRegressor": "trueline.estimators.huber",
     "L0Regression": "trueline.estimators.best_subset",
     "Lasso": "trueline.estimators.elastic_net",
-    "LassoCV": "trueline.estimators.elastic_net_cv",
+    "LassoCV": "trueline.estimators.lasso_cv",
     "LeastAbsoluteDeviations": "trueline.estimators.quantile",
     "LinearRegression": "trueline.estimators",
     "LinearRegressor": "trueline.estimators",
@@ -93,9 +93,10 @@ if TYPE_CHECKING:
     from trueline.estimators.best_subset import BestSubset, L0Regression
     from trueline.estimators.chebyshev import ChebyshevRegressor
     from trueline.estimators.elastic_net import ElasticNet, Lasso
-    from trueline.estimators.elastic_net_cv import ElasticNetCV, LassoCV
+    from trueline.estimators.elastic_net_cv import ElasticNetCV
     from trueline.estimators.group_lasso import GroupLasso
     from trueline.estimators.huber import HuberRegressor
+    from trueline.estimators.lasso_cv import LassoCV
     from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
