@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from trueline.design import as_design
-from trueline.losses import Huber, Loss, Squared
+from trueline.losses import Huber, Loss, MaximumError, Squared
 from trueline.penalties import (
     L1,
     L2,
@@ -143,7 +143,7 @@ def plant(
         The answer.
     subgradient : array of shape (d, k)
         Of the penalty, at the answer.
-    loss : {Squared, Huber}
+    loss : {Squared, Huber, MaximumError}
     intercept : float or None
         None for a problem without one.
     noise : float
@@ -166,6 +166,10 @@ def plant(
         chosen = Huber(delta=delta)
         # Beyond delta the derivative does not grow: these residuals may be as large as we like.
         residual = np.where(np.abs(u) == delta, 4 * u, u)
+    elif loss is MaximumError:
+        # One direction of residuals: all rows err alike, and share the multiplier.
+        chosen, residual = MaximumError(), weighted
+        u = np.sign(weighted) / len(X) / (1.0 if weights is None else weights[:, None])
     else:
         chosen, residual = Squared(), u
     b = np.zeros(k) if intercept is None else np.full(k, intercept)
@@ -310,6 +314,25 @@ def _block_problems(known: Callable[..., KnownProblem]) -> list[KnownProblem]:
     ]
 
 
+def _largest_errors() -> list[KnownProblem]:
+    """The maximum error, where all rows are on the edges of the band."""
+    X, rest = _H[:, 1:4] @ _MIX, _H[:, 8:9]
+    W = np.array([[1.5], [-2.0], [0.25]])
+
+    def known(name: str, W: Array = W, **options: Any) -> KnownProblem:
+        return plant(name, X, rest, NoPenalty(), W, 0 * W, MaximumError, **options)
+
+    return [
+        known("largest error"),
+        known("largest error, no intercept", intercept=None),
+        known("largest error, weighted", weights=_WEIGHTS),
+        known("largest error, two targets", np.hstack([W, -2 * W])),
+        known("largest error, exact fit", noise=0.0),
+        known("largest error, sparse", wrap=sp.csr_array),
+        known("largest error, single precision", wrap=_single),
+    ]
+
+
 def known_problems() -> list[KnownProblem]:
     """The table of problems with exactly known answers.
 
@@ -328,4 +351,5 @@ def known_problems() -> list[KnownProblem]:
         *_penalised_problems(Squared),
         robust,
         *_penalised_problems(Huber),
+        *_largest_errors(),
     ]
