@@ -20,7 +20,7 @@ from trueline.losses import Loss, Squared
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 
-__all__ = ["MomentsProblem", "Problem"]
+__all__ = ["ConcomitantProblem", "MomentsProblem", "Problem"]
 
 Array = NDArray[np.float64]
 
@@ -150,3 +150,55 @@ class MomentsProblem:
     @property
     def total_weight(self) -> float:
         return self.moments.weight
+
+
+@dataclass(frozen=True)
+class ConcomitantProblem:
+    """Huber's regression together with the scale of its residuals.
+
+    Minimised over w, b and sigma >= 0, with r_i = x_i.w + b - y_i, is::
+
+        sum_i s_i (sigma + sigma H(r_i / sigma)) + alpha ||w||^2,
+        H(t) = t^2 where |t| <= epsilon, 2 epsilon |t| - epsilon^2 beyond,
+
+    which is convex in all of them together; for sigma = 0 its limit 2 epsilon |r_i| is taken.
+
+    Parameters
+    ----------
+    parts : Problem
+        The data with ``Huber(epsilon)`` and ``L2(2 alpha)``, which hold the two numbers.
+    """
+
+    parts: Problem
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.parts.loss.slope_bound)
+
+    @property
+    def alpha(self) -> float:
+        return 0.5 * float(np.asarray(self.parts.penalty.curvature))
+
+    @property
+    def formula(self) -> str:
+        """The objective in plain text."""
+        weight = "" if self.parts.weights is None else "s_i "
+        score = "x_i.w + b" if self.parts.fit_intercept else "x_i.w"
+        return (
+            f"sum_i {weight}[sigma + sigma H(r_i / sigma)] + alpha ||w||^2,  r_i = {score} - y_i,  "
+            "H(t) = t^2 if |t| <= epsilon else 2 epsilon |t| - epsilon^2,  "
+            f"epsilon = {self.epsilon:g},  alpha = {self.alpha:g}"
+        )
+
+    def row_values(self, residual: Array, scale: float) -> Array:
+        """sigma H(r / sigma), elementwise."""
+        size = np.abs(residual)
+        slope = np.minimum(size, self.epsilon * scale) / scale if scale > 0 else self.epsilon
+        return slope * (2 * size - slope * scale)
+
+    def objective(self, w: Array, b: float, scale: float) -> float:
+        """What is minimised, at coefficients of shape (d,), an intercept and a scale."""
+        parts = self.parts
+        residual = parts.design.matvec(w) + b - parts.target[:, 0]
+        values = parts.weigh(self.row_values(residual, scale)[:, None])
+        return float(parts.total_weight * scale + values.sum() + self.alpha * w @ w)

@@ -18,6 +18,7 @@ u_i, and of X^T (s u) where there is no penalty, is paid for within the radii of
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,5 +144,7 @@ def _lower_bound(
     units = (np.log2(rows.n + 2) + 32) * _EPS
     value = -_sum(products) - outside - units * _sum(np.abs(products))
     if certificate.fit_intercept:
-        value -= (abs(_sum(weighted)) + units * _sum(np.abs(weighted))) * radius
+        # Correctly rounded, whatever cancels; products with weights other than one are rounded too.
+        off = 0.0 if (rows.s == 1).all() else _EPS * _sum(np.abs(weighted))
+        value -= (abs(math.fsum(weighted)) * (1 + 4 * _EPS) + off) * radius
     return value - 4 * _EPS * abs(value)

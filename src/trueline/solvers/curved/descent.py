@@ -62,6 +62,8 @@ class Factor:
 
     def solve(self, right: Array) -> Array:
         """The matrix's inverse times a vector."""
+        if not len(right):
+            return right
         solved, _ = lapack.dpotrs(self._L, right / self.root, lower=1)
         return solved / self.root
 
