@@ -56,8 +56,8 @@ _SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
 _SAMPLE_STEPS, _SAMPLE_DECREASE = 30, 1e-6
 # A scale below this share of the target's spread is taken for zero, until proven otherwise.
 _COLLAPSED = 1e-11
-# Residuals below this share of it are those of rows that are fitted exactly.
-_FITTED = 1e-9
+# Residuals below such a share of it are those of rows to be fitted exactly.
+_FITTED = (1e-9, 1e-5)
 _STIFF, _MULTIPLIER_STEPS = 1e4, 8
 _PROVEN = 1e-8
 
@@ -280,25 +280,42 @@ class _Iteration(Iteration):
 def solve_absolute(prover: _Prover, profile: _Profile) -> Certificate:
     """The problem with a scale of zero, and its proof.
 
-    The rows that the profile came to fit exactly usually are those of the answer.
+    The rows that the profile came to fit (almost) exactly usually are those of the answer; if not,
+    those of the exact solution for absolute errors are.
     """
-    v, u = fit_exactly(profile)
-    found = prover.certify(*prover.coefficients(v), 0.0, u)
-    if found.gap <= _PROVEN * found.objective + 2 * found.objective_rounding:
-        return found
+    best = _refitted(prover, profile, profile.v)
+    if best.gap <= _PROVEN * best.objective + 2 * best.objective_rounding:
+        return best
     problem = prover.problem
     strength = problem.alpha / problem.epsilon
     penalty = L2(strength) if strength > 0 else NoPenalty()
     absolute = replace(problem.parts, loss=Absolute(), penalty=penalty)
     solution = InteriorPoint().solve(absolute, Options(), Monitor(Trace()))
     assert solution.certificate is not None
+    w, b = solution.coef[:, 0], float(solution.intercept[0])
     u = 2 * problem.epsilon * solution.certificate.witness["dual"][:, 0]
-    other = prover.certify(solution.coef[:, 0], float(solution.intercept[0]), 0.0, u)
-    return other if other.gap < found.gap else found
+    v = profile.rows.standard(w, b - prover.level)
+    found = [best, prover.certify(w, b, 0.0, u), _refitted(prover, profile, v)]
+    return min(found, key=lambda certificate: certificate.gap)
 
 
-def fit_exactly(profile: _Profile) -> tuple[Array, Array]:
-    """v and u with no residual in the rows Z that are fitted already, by multipliers.
+def _refitted(prover: _Prover, profile: _Profile, v: Array) -> Certificate:
+    """The best certificate after fitting exactly those rows that are close to it."""
+    residual = profile.rows.scores(v) - profile.y
+    found = []
+    for near in _FITTED:
+        fitted = np.abs(residual) <= near * profile.size
+        exact, u = fit_exactly(profile, v, residual, fitted)
+        # Of a perfect fit without a penalty, zero is the best dual point.
+        for dual in (u, np.zeros_like(u)):
+            found.append(prover.certify(*prover.coefficients(exact), 0.0, dual))
+    return min(found, key=lambda certificate: certificate.gap)
+
+
+def fit_exactly(
+    profile: _Profile, v: Array, residual: Array, fitted: NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    """v and u with no residual in the rows Z that are to be fitted, by multipliers.
 
     Minimised is 2 epsilon sum_{not Z} s_i |r_i| + v^T Q v / 2 where r_Z = 0, by the augmented
     Lagrangian: with H = kappa A_Z^T S A_Z + Q,
@@ -308,20 +325,17 @@ def fit_exactly(profile: _Profile) -> tuple[Array, Array]:
     Multipliers found so lie in the range of A_Z: of all that serve they have the least norm.
     """
     rows, s, quad = profile.rows, profile.rows.weights, profile.quad
-    residual, v = profile.residual, profile.v
-    u = 2 * profile.epsilon * np.sign(residual)
-    fitted = np.abs(residual) <= _FITTED * profile.size
+    u = np.where(fitted, 0.0, 2 * profile.epsilon * np.sign(residual))
     if not fitted.any() or not len(v):
-        return v, np.where(fitted, 0.0, u)
+        return v, u
     Z = np.flatnonzero(fitted)
-    others = rows.total(np.where(fitted, 0.0, s * u))
+    others = rows.total(s * u)
     gram = rows.gram_of(s[Z], Z)
     kappa = max(_STIFF * float(quad.max()), 1e3 / (profile.size or 1.0)) / float(s[Z].mean())
     bend = np.maximum(quad, 16 * _EPS * kappa * gram.diagonal())
     factor = Factor(kappa * gram + np.diag(bend + (gram.diagonal() == 0)))
     A, y, weighted = rows.gather(Z), profile.y[Z], s[Z]
-    own = np.zeros(len(Z))
-    gap = A @ v - y
+    own, gap = np.zeros(len(Z)), A @ v - profile.y[Z]
     for _ in range(_MULTIPLIER_STEPS):
         slope = A.T @ (weighted * (own + kappa * gap)) + others + quad * v
         v = v - factor.solve(slope)
