@@ -34,6 +34,7 @@ __all__ = [
     "dual_point",
     "duality_gap",
     "intercept_radius",
+    "is_free",
     "pull_rows",
     "unpenalised",
 ]
@@ -248,7 +249,7 @@ def certify_dual(
     point = DualPoint(u, V - error, V + error)
     level = b + centre @ W
     radius = intercept_radius(problem, level)
-    free = _strengths(problem) == 0
+    free = is_free(problem, error)
     with np.errstate(divide="ignore", invalid="ignore"):
         alone = np.where(scale[:, None] > 0, rounding.target_size / scale[:, None], 0.0)
     reach = np.where(free, _RADIUS * (np.abs(W) + alone), np.inf)
@@ -294,8 +295,13 @@ def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:
     return stacked.sum(axis=-1)
 
 
-def _strengths(problem: Problem) -> Array:
-    """What the penalty weighs a coefficient with, absolute value and square together."""
-    penalty = problem.penalty
-    total = np.asarray(penalty.linear) + np.asarray(penalty.curvature)
-    return np.broadcast_to(total, (problem.n_features, problem.n_targets))
+def is_free(problem: Problem, error: Array) -> NDArray[np.bool_]:
+    """Coefficients whose bound rests on a radius: no penalty holds them, or one lost in rounding.
+
+    An absolute value of strength l keeps V within [-l, l]; where V itself is known no better than
+    that, the radius is what is left to state.
+    """
+    shape = (problem.n_features, problem.n_targets)
+    linear = np.broadcast_to(problem.penalty.linear, shape)
+    curvature = np.broadcast_to(problem.penalty.curvature, shape)
+    return (curvature == 0) & (linear <= 2 * error)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.duality import STRETCH, intercept_radius, pull_rows
+from trueline.certificates.duality import STRETCH, intercept_radius, is_free, pull_rows
 from trueline.certificates.evaluation import Rounding, evaluate, sum_rows
 from trueline.problem import Problem
 
@@ -65,8 +65,7 @@ def certify_ordered(
     terms = STRETCH + np.log2(problem.n_samples / STRETCH + 2) + 16
     error = 2 * terms * _EPS * size
     penalty = problem.penalty
-    strength = np.asarray(penalty.linear) + np.asarray(penalty.curvature)
-    free = np.broadcast_to(strength, W.shape) == 0
+    free = is_free(problem, error)
     scale = np.sqrt(problem.design.column_squares(problem.weights, centre)) * (1 + 1e-6)
     with np.errstate(divide="ignore", invalid="ignore"):
         alone = np.where(scale[:, None] > 0, rounding.target_size / scale[:, None], 0.0)
@@ -101,7 +100,7 @@ def certify_ordered(
         kind="ordered duality",
         objective=float(at.objective.sum()),
         objective_rounding=float(2 * at.objective_rounding.sum()),
-        gap=float(gap.sum()) + 1e-290,
+        gap=float(gap.sum()) * (1 + 1e-10) + 1e-290,  # sums in another order round otherwise
         loss=problem.loss,
         penalty=penalty,
         fit_intercept=problem.fit_intercept,
