@@ -21,7 +21,7 @@ _HOMES = {
     "GroupLasso": "trueline.estimators.group_lasso",
     "HuberRegressor": "trueline.estimators.huber",
     "L0Regression": "trueline.estimators.best_subset",
-    "Lasso": "trueline.estimators.elastic_net",
+    "Lasso": "trueline.estimators.lasso",
     "LassoCV": "trueline.estimators.lasso_cv",
     "LeastAbsoluteDeviations": "trueline.estimators.quantile",
     "LinearRegression": "trueline.estimators",
@@ -92,10 +92,11 @@ if TYPE_CHECKING:
     from trueline.estimators.adaptive_lasso import AdaptiveLasso
     from trueline.estimators.best_subset import BestSubset, L0Regression
     from trueline.estimators.chebyshev import ChebyshevRegressor
-    from trueline.estimators.elastic_net import ElasticNet, Lasso
+    from trueline.estimators.elastic_net import ElasticNet
     from trueline.estimators.elastic_net_cv import ElasticNetCV
     from trueline.estimators.group_lasso import GroupLasso
     from trueline.estimators.huber import HuberRegressor
+    from trueline.estimators.lasso import Lasso
     from trueline.estimators.lasso_cv import LassoCV
     from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso

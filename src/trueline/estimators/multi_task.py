@@ -8,11 +8,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.design import as_design
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net import ElasticNet
+from trueline.estimators.freedom import ActiveColumns, coupled_freedom
 from trueline.estimators.paths import strengths
 from trueline.losses import Squared
 from trueline.penalties import MultiTask, Penalty
@@ -36,6 +38,8 @@ class CoupledTargets:
     positive = False
     precompute = False
     feature_weights = bounds = None
+    _active: ActiveColumns | None = None
+    _freedom: Array | None = None
 
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
@@ -56,6 +60,7 @@ class CoupledTargets:
         super(ElasticNet, self)._store(  # type: ignore[misc]
             problem, plan, solution, dtype, y_ndim
         )
+        self._keep_active(problem)  # type: ignore[attr-defined]
 
     def _options(self) -> Options:
         return replace(super()._options(), tol=self.tol)  # type: ignore[misc,attr-defined]
@@ -71,13 +76,28 @@ class CoupledTargets:
         return self._resolved_certificate().gap / self._total_weight  # type: ignore[attr-defined]
 
     @property
-    def degrees_of_freedom_(self) -> Any:
-        """Not known: shrinking rows of coefficients together is no projection."""
-        raise AttributeError(
-            f"{type(self).__name__} has no degrees of freedom in closed form, and with them no "
-            "information criteria; choose the strength by cross-validation (MultiTaskLassoCV, "
-            "MultiTaskElasticNetCV)."
-        )
+    def degrees_of_freedom_(self) -> Array:
+        """Divergence of the fitted values, each target's part of it; their sum is the whole.
+
+        Exact: the targets move each other's coefficients, through the norms of the rows
+        (:mod:`trueline.estimators.freedom`). Information criteria add up over the targets.
+        """
+        check_is_fitted(self)
+        self._settle()
+        assert self._freedom is not None
+        return self._freedom + float(self.fit_intercept)  # type: ignore[attr-defined]
+
+    def _settle(self) -> None:
+        if self._freedom is not None:
+            return
+        W, _ = self._coefficients()  # type: ignore[attr-defined]
+        used = W.any(axis=1)
+        if self._active is not None:
+            gram = self._active.gram()
+        else:
+            gram = self._about().gram[np.ix_(used, used)]  # type: ignore[attr-defined]
+        penalty = self._minimised[1]  # type: ignore[attr-defined]
+        self._freedom, self._active = coupled_freedom(gram, W[used], penalty), None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
