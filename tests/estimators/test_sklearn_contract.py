@@ -6,13 +6,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trueline import (
     AdaptiveLasso,
+    ChebyshevRegressor,
     ElasticNet,
     ElasticNetCV,
     Lasso,
     LassoCV,
+    LeastAbsoluteDeviations,
     LinearRegression,
     LinearRegressor,
     PolynomialRegression,
+    QuantileRegressor,
     Ridge,
     RidgeCV,
 )
@@ -32,6 +35,9 @@ ESTIMATORS = [
     LinearRegressor(),
     LinearRegressor(loss="huber", alpha=1.0),
     PolynomialRegression(),
+    QuantileRegressor(),
+    LeastAbsoluteDeviations(),
+    ChebyshevRegressor(),
 ]
 
 MORE_SETTINGS = [
@@ -56,6 +62,10 @@ MORE_SETTINGS = [
     LinearRegressor(penalty="l1", alpha=0.01),
     LinearRegressor(penalty="elastic_net", alpha=0.1, positive=True),
     PolynomialRegression(degree=1, fit_intercept=False),
+    QuantileRegressor(alpha=0.0, solver="highs"),
+    LeastAbsoluteDeviations(l1_ratio=0.0, solver="smoothed"),
+    ChebyshevRegressor(fit_intercept=False),
+    ChebyshevRegressor(solver="highs"),
 ]
 
 

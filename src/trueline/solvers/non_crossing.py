@@ -5,6 +5,8 @@ See :mod:`trueline.solvers.piecewise.ordered`.
 
 from __future__ import annotations
 
+import numpy as np
+
 from trueline.certificates.ordered import certify_ordered
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
@@ -41,8 +43,9 @@ class NonCrossing(Solver):
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         answer = solve_ordered(problem, problem.loss.ranks)  # type: ignore[attr-defined]
         certificate = certify_ordered(problem, answer.W, answer.b, answer.u, answer.order)
-        allowed = _CLOSE * abs(certificate.objective) + certificate.objective_rounding
-        close = certificate.gap <= allowed
+        # A perfect fit leaves nothing to compare with but the targets.
+        size = abs(certificate.objective) + float(np.abs(problem.weigh(problem.target)).sum())
+        close = certificate.gap <= _CLOSE * size + certificate.objective_rounding
         notes = [
             f"{counted(answer.steps, 'interior-point step')}, "
             f"{counted(answer.exchanges, 'exchange')} of rows",

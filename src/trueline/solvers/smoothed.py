@@ -67,7 +67,8 @@ class Smoothed(Solver):
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         start = best_constant(problem)
-        spread = float(np.abs(problem.target - start).mean()) or 1.0
+        deviations = problem.weigh(np.abs(problem.target - start)).sum()
+        spread = float(deviations) / (problem.total_weight * problem.n_targets) or 1.0
         last = options.smoothing or _LAST * spread
         iteration = _Iteration(problem, start, max(spread, last), last)
         # Nesterov's bound on what smoothing costs, for all rows: the gap to reach at the end.
