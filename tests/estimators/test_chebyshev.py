@@ -205,6 +205,33 @@ def test_a_repeated_row_changes_nothing():
     )
 
 
+def test_of_all_optimal_fits_the_strict_one_is_taken():
+    """Only the widest category decides; the others are fitted as well as they can be, too."""
+    random = np.random.default_rng(0)
+    category, y = np.arange(200) % 8, random.normal(size=200)
+    model = ChebyshevRegressor().fit(np.eye(8)[category], y)
+    parts = [y[category == k] for k in range(8)]
+    middles = [0.5 * (part.min() + part.max()) for part in parts]
+    assert_allclose(model.predict(np.eye(8)), middles, rtol=1e-12, atol=1e-12)
+    assert_allclose(model.max_error_, max(np.ptp(part) for part in parts) / 2, rtol=1e-14)
+    assert len(model.alternation_) == 2
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_answer_is_unique_whatever_the_order_of_the_rows(seed):
+    """Small integers have many optimal fits, dependent columns have many coefficients."""
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 3, (30, 5)).astype(float)
+    X[:, 4] = X[:, 0] + X[:, 1]
+    y = random.integers(0, 4, 30).astype(float)
+    rows = np.concatenate([random.permutation(30), random.integers(0, 30, 20)])
+    model, other = ChebyshevRegressor().fit(X, y), ChebyshevRegressor().fit(X[rows], y[rows])
+    assert_allclose(other.coef_, model.coef_, atol=1e-10)
+    assert_allclose(other.intercept_, model.intercept_, atol=1e-10)
+    # The coefficients of least norm are orthogonal to those that predict nothing.
+    assert abs(model.coef_ @ [1, 1, 0, 0, -1]) < 1e-10
+
+
 # --- hostile data -------------------------------------------------------------------------------
 
 

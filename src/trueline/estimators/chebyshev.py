@@ -87,8 +87,12 @@ class ChebyshevRegressor(SingleTargetRegressor):
     Notes
     -----
     Sample weights say which rows count: weight 0 leaves a row out, and all positive weights mean
-    the same, for a maximum does not change when a row is repeated. Columns that depend on others
-    get the coefficient zero.
+    the same, for a maximum does not change when a row is repeated.
+
+    Where several coefficients share the smallest largest error, "exchange" takes the strict
+    solution: of the errors that are still free, the largest is the smallest possible, and so on;
+    where columns depend on each other, the coefficients of least norm. So the answer is unique, and
+    neither the order of the rows nor their repetition changes it.
 
     References
     ----------

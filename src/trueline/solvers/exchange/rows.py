@@ -7,7 +7,8 @@ coordinates in which least squares is trivial:
 
 where the last of a_i is 1 (with an intercept) and T makes sum_i q_i q_i^T equal to n I. Neither
 milliseconds since 1970 nor nearly dependent columns disturb anything then, and what is exchanged
-is of the size of the errors. Columns that depend on others get no coefficient.
+is of the size of the errors. Where columns depend on each other, some of them suffice; of all
+coefficients with the same predictions those of least norm are taken at the end.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class Rows:
     fit_intercept : bool
     start : tuple of array and float
         Coefficients and level of least squares, in terms of x - mean.
+    row_space : array of shape (rank, d), optional
+        Rows that span those of x - mean, where columns depend on each other.
     """
 
     design: Design
@@ -74,6 +77,7 @@ class Rows:
     transform: Array
     fit_intercept: bool
     start: tuple[Array, float]
+    row_space: Array | None = None
 
     @classmethod
     def of(cls, design: Design, y: Array, fit_intercept: bool) -> Rows:
@@ -91,13 +95,13 @@ class Rows:
         if not is_noisy and 0 < len(varying) < n:
             size = scale[varying] * np.sqrt(n)
             gram = moments.gram[np.ix_(varying, varying)] / np.outer(size, size)
-        kept, R = _factor(design, mean, scale, varying, gram)
+        kept, R, row_space = _factor(design, mean, scale, varying, gram)
         p = len(kept) + fit_intercept
         transform = np.eye(p)
         m = len(kept)
         transform[:m, :m] = solve_triangular(R, np.eye(m)) if m else 0.0
         nothing = (np.zeros(d), 0.0)
-        of_means = cls(design, y, mean, scale, kept, transform, fit_intercept, nothing)
+        of_means = cls(design, y, mean, scale, kept, transform, fit_intercept, nothing, row_space)
         level = float(moments.y_mean[0]) if fit_intercept else 0.0
         cross = moments.cross[kept, 0] / scale[kept] / n
         v = np.append(transform[:m, :m].T @ cross, [level] * fit_intercept)
@@ -118,11 +122,31 @@ class Rows:
     def coefficients(self, v: Array) -> tuple[Array, float]:
         """w and b of the model whose errors are r - q.v; the intercept is rounded once."""
         w, level = self.centred(v)
-        w = self.start[0] + w
+        w = self._of_least_norm(self.start[0] + w)
         if not self.fit_intercept:
             return w, 0.0
         products, rest = two_product(self.mean, -w)
         return w, math.fsum([self.start[1], level, *products.tolist(), *rest.tolist()])
+
+    def _of_least_norm(self, w: Array) -> Array:
+        """The smallest coefficients with the same predictions.
+
+        With X_c = Q R that is min ||w|| such that R w = g. R^T is factored with pivoting, its rows
+        in descending order, which keeps units of very different sizes apart (A. J. Cox and
+        N. J. Higham, "Stability of Householder QR factorization for weighted least squares
+        problems", 1998).
+        """
+        R = self.row_space
+        if R is None:
+            return w
+        order = np.argsort(-self.scale, kind="stable")
+        Q, T, pivots = qr(R[:, order].T, mode="economic", pivoting=True, check_finite=False)
+        goal, least = R @ w, np.zeros_like(w)
+        for _ in range(3):  # later rounds remove the rounding of the first
+            missed = solve_triangular(T, (goal - R @ least)[pivots], trans="T")
+            least[order] += Q @ missed
+        unit = 64 * _EPS * (np.abs(R) @ np.abs(w))
+        return least if (np.abs(goal - R @ least) <= unit).all() else w
 
     def errors(self, v: Array) -> Array:
         """r_i - q_i.v for all rows: one pass."""
@@ -166,18 +190,26 @@ def _spread(design: Design, mean: Array) -> Array:
 
 def _factor(
     design: Design, mean: Array, scale: Array, varying: Indices, gram: Array | None
-) -> tuple[Indices, Array]:
-    """Independent columns, and R upper triangular with R^T R their Gram matrix divided by n."""
+) -> tuple[Indices, Array, Array | None]:
+    """Independent columns, R upper triangular with R^T R their Gram matrix divided by n.
+
+    And, if these are not all columns, a basis of the rows.
+    """
     if gram is not None and lapack.dpstrf(gram, tol=_DOUBTFUL)[2] == len(varying):
-        return varying, np.linalg.cholesky(gram).T
+        return varying, np.linalg.cholesky(gram).T, None
     R = _triangle(design, mean, scale, varying)
     if not R.size:
-        return varying[:0], np.zeros((0, 0))
+        return varying[:0], np.zeros((0, 0)), None
     reduced, order = qr(R, mode="r", pivoting=True, check_finite=False)
     size = np.abs(reduced.diagonal())
     rank = int(np.count_nonzero(size > _DEPENDENT * size.max(initial=0.0)))
     own = np.sort(order[:rank])
-    return varying[own], np.linalg.qr(R[:, own], mode="r") / np.sqrt(design.shape[0])
+    R_own = np.linalg.qr(R[:, own], mode="r") / np.sqrt(design.shape[0])
+    if rank == len(varying):
+        return varying, R_own, None
+    rows = np.zeros((rank, design.shape[1]))
+    rows[:, varying[order]] = reduced[:rank] * scale[varying[order]]
+    return varying[own], R_own, rows
 
 
 def _triangle(design: Design, mean: Array, scale: Array, columns: Indices) -> Array:

@@ -1,0 +1,176 @@
+r"""A face of the optimal solutions, and the smallest largest error on it.
+
+On a face some coordinates are free: v = origin + directions v'. At first these are all. The rows
+that carry a minimum (those with multipliers) err alike in every minimum; fixing their errors leaves
+the directions that are orthogonal to them, and only rows that these directions move count there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+from trueline.solvers.exchange.reference import Reference
+from trueline.solvers.exchange.rows import Rows
+
+__all__ = ["Answer", "Face", "Minimum", "working_rows"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_EPS = float(np.finfo(np.float64).eps)
+# Working rows at first and joining in a round, per coordinate; measured flat around these.
+_FIRST, _MORE = 8, 4
+_FEWEST = 200
+# Directions that working rows determine less than this are looked for in all rows.
+_WEAK = 1e-6
+# Rows that are moved by less than this (they have norms around one) are not moved.
+_STILL = 1e-10
+
+
+@dataclass
+class Answer:
+    """One target: coefficients, the rows that carry them with their multipliers, and the work."""
+
+    w: Array
+    b: float
+    rows: Indices
+    multipliers: Array
+    exchanges: int = 0
+    rounds: int = 0
+    working: int = 0
+
+
+class Minimum(NamedTuple):
+    """Free coordinates, the largest error, and the rows that carry it with their multipliers."""
+
+    v: Array
+    level: float
+    rows: Indices
+    multipliers: Array
+
+
+def working_rows(n: int, p: int) -> int:
+    """How many rows are exchanged at first."""
+    return min(n, max(_FEWEST, _FIRST * p))
+
+
+@dataclass
+class Face:
+    """Coordinates origin + directions v', and the rows that these move.
+
+    Attributes
+    ----------
+    source : Rows
+    origin : array of shape (p,)
+    directions : array of shape (p, free)
+        Orthonormal columns.
+    counts : array of bool of shape (n,)
+        The rows that count.
+    """
+
+    source: Rows
+    origin: Array
+    directions: Array
+    counts: NDArray[np.bool_]
+
+    @property
+    def size(self) -> int:
+        """Number of free coordinates."""
+        return self.directions.shape[1]
+
+    def gather(self, rows: Indices) -> Array:
+        """Some rows in the free coordinates."""
+        return self.source.gather(rows) @ self.directions
+
+    def errors(self, v: Array) -> Array:
+        """Errors of all rows; zero for those that do not count."""
+        error = self.source.errors(self.origin + self.directions @ v)
+        return error if self.counts.all() else np.where(self.counts, error, 0.0)
+
+    def beyond(self, rows: Indices) -> Face:
+        """The face on which these rows err as they do now."""
+        if len(rows) > self.size:  # a whole reference leaves nothing free
+            nothing = self.directions[:, :0]
+            return Face(self.source, self.origin, nothing, np.zeros_like(self.counts))
+        _, size, Vt = np.linalg.svd(self.gather(rows), full_matrices=True)
+        rank = int(np.count_nonzero(size > _STILL * size.max(initial=0.0)))
+        directions = self.directions @ Vt[rank:].T
+        moved = np.abs(self.source.products(directions)).max(axis=1)
+        return Face(self.source, self.origin, directions, self.counts & (moved > _STILL))
+
+    def minimise(self, work: Answer) -> Minimum:
+        """The smallest largest error on this face; the work is added to what was done before."""
+        p, n = self.size, int(self.counts.sum())
+        residual = self.errors(np.zeros(p))
+        working, Q = self._first_rows(np.abs(residual), working_rows(n, p))
+        if n <= p:
+            return self._interpolation(working, Q, residual)
+        # What the residuals were rounded by when they were formed is part of the data from here on.
+        noise = 64 * _EPS * float(np.abs(residual).max())
+        reference = Reference(Q, residual[working], _independent_rows(Q, residual[working]))
+        more = max(_FEWEST // 2, _MORE * p)
+        is_new = self.counts.copy()
+        is_new[working] = False
+        while True:
+            work.rounds += 1
+            finished = reference.optimise(noise, 50 * (p + 1) + 10_000)
+            reference.polish()
+            error = np.abs(self.errors(reference.v))
+            beyond = np.flatnonzero((error > reference.level + 4 * noise) & is_new)
+            if not len(beyond) or not finished:
+                break
+            if len(beyond) > more:
+                beyond = beyond[np.argpartition(-error[beyond], more - 1)[:more]]
+            is_new[beyond] = False
+            working = np.concatenate([working, beyond])
+            reference.Q = np.concatenate([reference.Q, self.gather(beyond)])
+            reference.r = residual[working]
+        work.exchanges += reference.exchanges
+        work.working = max(work.working, len(working))
+        carried = reference.multipliers > 0
+        return Minimum(
+            reference.v,
+            reference.level,
+            working[reference.rows[carried]],
+            (reference.signs * reference.multipliers)[carried],
+        )
+
+    def _interpolation(self, rows: Indices, Q: Array, residual: Array) -> Minimum:
+        """As many coordinates as rows: no error is left."""
+        v = np.linalg.solve(Q, residual[rows])
+        v = v + np.linalg.solve(Q, self.errors(v)[rows])
+        return Minimum(v, 0.0, np.empty(0, dtype=np.intp), np.empty(0))
+
+    def _first_rows(self, error: Array, count: int) -> tuple[Indices, Array]:
+        """The rows that err most, and as many more as are needed to determine all coordinates."""
+        candidates = np.flatnonzero(self.counts)
+        rows = candidates
+        if count < len(candidates):
+            rows = np.sort(candidates[np.argpartition(-error[candidates], count - 1)[:count]])
+        Q = self.gather(rows)
+        while len(rows) < len(candidates):
+            # The last rows of V^T: directions that the working rows hardly see.
+            _, size, Vt = np.linalg.svd(Q, full_matrices=False)
+            weak = Vt[size <= _WEAK * size[0]]
+            if not len(weak):
+                break
+            seen = np.abs(self.source.products(self.directions @ weak.T))
+            seen[~self.counts] = seen[rows] = 0.0
+            extra = np.unique(seen.argmax(axis=0))
+            rows = np.concatenate([rows, extra])
+            Q = np.concatenate([Q, self.gather(extra)])
+        return rows, Q
+
+
+def _independent_rows(Q: Array, r: Array) -> Indices:
+    """A first reference: independent rows, and the one that errs most if these do not err."""
+    p = Q.shape[1]
+    first = qr(Q.T, mode="r", pivoting=True, check_finite=False)[1][:p]
+    error = np.abs(r - Q @ np.linalg.solve(Q[first], r[first]))
+    error[first] = -1.0
+    return np.append(first, int(error.argmax()))
