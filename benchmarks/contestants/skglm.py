@@ -52,7 +52,7 @@ CONTESTANTS = (
         tuned={
             "lasso_path": Tuned(path, _LADDER, 1e-5),
             "lasso": Tuned(path, _LADDER, 1e-4),
-            "huber": Tuned(huber, half_decades(1, 9), 1e-3),
+            "huber": Tuned(huber, half_decades(1, 9), 1e-2),
         },
         package="skglm",
         is_guest=True,

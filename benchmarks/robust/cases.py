@@ -127,7 +127,7 @@ def _cases() -> dict[str, Case]:
         "Huber with a scale, epsilon 1.35",
         "huber_scale",
         "2e5x100",
-        20.0,
+        30.0,
         threshold=HUBER,
         strength=RIDGE,
     )

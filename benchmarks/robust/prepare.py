@@ -77,14 +77,14 @@ def _solution(data: RobustData) -> tuple[Answer, list[Any]]:
         model = trueline.support_vectors(data, 1e-9)
         answer = Answer(model.coef_, model.intercept_)
         return answer, [-data.strength * model.certificate_.witness["dual"][:, 0]]
-    fit = {
-        "quantile": trueline.quantiles,
-        "maximum": trueline.maximum,
-        "huber": trueline.huber,
-        "huber_scale": trueline.huber_scale,
-        "svr_squared": trueline.svr,
+    fit, tol = {
+        "quantile": (trueline.quantiles, None),
+        "maximum": (trueline.maximum, None),
+        "huber": (trueline.huber, 1e-11),
+        "huber_scale": (trueline.huber_scale, 1e-5),
+        "svr_squared": (trueline.svr, 1e-11),
     }[data.kind]
-    answer = fit(data, 1e-11)
+    answer = fit(data, tol)
     return answer, multipliers.multipliers(data, answer)
 
 

@@ -20,11 +20,12 @@ _FREEDOM = 2.5
 
 
 def heavy_tails(n: int, d: int, *, seed: int = 0) -> Rows:
-    """Correlated columns of unequal scales and means, and noise of Student's t with heavy tails.
+    """Correlated columns of unequal scales, and noise of Student's t with heavy tails.
 
-    The target has mean 0 and variance 1 before the noise of scale 1/2; then 3 is added.
+    Columns have mean 0, so that first-order methods are not held up by the intercept. The target has
+    variance 1 and mean 3 before the noise of scale 1/2.
     """
-    data = regression(n, d, fit_intercept=True, seed=seed, noise=0.0)
+    data = regression(n, d, seed=seed, noise=0.0)
     signal = (data.y - data.y.mean()) / data.y.std()
     noise = np.random.default_rng(seed + 1000).standard_t(_FREEDOM, n)
     return data.X, signal + 0.5 * noise + 3.0
