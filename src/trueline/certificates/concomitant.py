@@ -107,7 +107,7 @@ def certify_concomitant(
     lower = -float(products.sum()) - outside - units * float(np.abs(products).sum())
     if parts.fit_intercept:
         off = 0.0 if parts.weights is None else 2 * _EPS * float(np.abs(weighted).sum())
-        lower -= (abs(math.fsum(weighted)) * (1 + 8 * _EPS) + off) * radius
+        lower -= (abs(math.fsum(weighted.tolist())) * (1 + 8 * _EPS) + off) * radius
     lower -= 8 * _EPS * (abs(lower) + outside)
     gap = objective + 2 * rounding - lower + units * float(np.abs(products).sum())
     return Certificate(
@@ -140,8 +140,8 @@ def _balanced(u: Array, s: Array, bound: float) -> Array:
     room = float(s @ inside)
     if room == 0.0:
         return u
-    for _ in range(3):
-        u = u - inside * (math.fsum(s * u) / room)
+    u = u - inside * (float((s * u).sum()) / room)
+    u = u - inside * (math.fsum((s * u).tolist()) / room)
     return np.clip(u, -bound, bound)
 
 

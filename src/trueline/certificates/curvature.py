@@ -24,7 +24,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.problem import Problem
 
-__all__ = ["certify_curvature"]
+__all__ = ["certify_curvature", "recertify_curvature"]
 
 Array = NDArray[np.float64]
 
@@ -116,6 +116,18 @@ def certify_curvature(
         intercept=b,
         witness={"about": centre, "diagonal": basis, "coercivity": nu, "reach": reach},
     )
+
+
+def recertify_curvature(
+    certificate: Certificate, problem: Problem, W: Array, b: Array
+) -> Certificate | None:
+    """The certificate of another point close by; None where the curvature does not suffice."""
+    witness = certificate.witness
+    centre = witness["about"]
+    shift = centre if problem.fit_intercept else None
+    spread = np.sqrt(problem.design.column_squares(problem.weights, shift)) * (1 + 1e-6)
+    nu = 2 * witness["coercivity"]  # half of it was claimed
+    return certify_curvature(problem, W, b, centre, witness["diagonal"], nu, spread)
 
 
 def _shifted(at: Evaluation, centre: Array) -> tuple[Array, Array]:

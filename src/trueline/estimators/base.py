@@ -45,7 +45,14 @@ __all__ = ["LinearEstimator", "LinearRegressorBase", "build_problem"]
 Array = NDArray[np.float64]
 
 # Solvers whose sums become non-finite if any number is.
-_SUMS_TELL = {"cholesky", "active_set", "gram_descent", "coordinate_descent"}
+_SUMS_TELL = {
+    "cholesky",
+    "active_set",
+    "gram_descent",
+    "coordinate_descent",
+    "newton",
+    "proximal_newton",
+}
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.
 _LARGE = 1e100
 
@@ -366,6 +373,7 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
     ) -> Certificate:
         """The certificate of coefficients rounded to single precision."""
         from trueline.certificates.choose import certify
+        from trueline.certificates.curvature import recertify_curvature
         from trueline.certificates.duality import certify_dual
         from trueline.certificates.quadratic import certify_quadratic
 
@@ -382,6 +390,9 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
             return certify_maximum(problem, W, b, rows, dual)
         if "centre" in witness or ("dual" in witness and "smooth" not in problem.loss.capabilities):
             return certify_dual(problem, W, b, witness["dual"])
+        if certificate.kind == "curvature":
+            proof = recertify_curvature(certificate, problem, W, b)
+            return certify(problem, W, b) if proof is None else proof
         if "basis" not in witness:
             return certify(problem, W, b)
         basis, coercivity = witness["basis"], float(witness["coercivity"])

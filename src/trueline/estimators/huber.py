@@ -7,13 +7,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.concomitant import certify_concomitant
+from trueline.design import as_design
 from trueline.estimators.base import build_problem
 from trueline.estimators.report import Explanation
 from trueline.estimators.single_target import SingleTargetRegressor
@@ -165,9 +165,8 @@ class HuberRegressor(SingleTargetRegressor):
         moments: Moments | None = None,
     ) -> None:
         super()._solve_and_store(problem, X, y, sample_weight, moments)
-        predicted = X @ self.coef_
-        predicted = np.asarray(predicted.toarray() if sp.issparse(predicted) else predicted).ravel()
-        residual = np.abs(np.asarray(y, dtype=np.float64).ravel() - predicted - self.intercept_)
+        predicted = as_design(X).matvec(np.asarray(self.coef_, dtype=np.float64))
+        residual = np.abs(y - predicted - self.intercept_)
         # Of an exact fit, rounding is all that residuals are made of.
         unseen = 0.0 if self.scale_ > 0 else 1e-10 * float(np.abs(y).max(initial=0.0))
         self.outliers_ = residual > self.scale_ * self.epsilon + unseen

@@ -40,6 +40,7 @@ from trueline.solvers.curved.gram import FollowingGram
 from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.curved.search import minimise_along
 from trueline.solvers.interior_point import InteriorPoint
+from trueline.solvers.newton import require_ordinary
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.trace import Trace
 from trueline.wording import counted
@@ -60,10 +61,19 @@ _COLLAPSED = 1e-11
 _FITTED = (1e-9, 1e-5)
 _STIFF, _MULTIPLIER_STEPS = 1e4, 8
 _PROVEN = 1e-8
+# A proof costs more than a step, and steps are exact at the end: prove when nothing is left to do.
+_NEGLIGIBLE = 1e-8
 
 
-def best_scale(residual: Array, weights: Array, epsilon: float) -> float:
+def best_scale(residual: Array, weights: Array, epsilon: float, near: float = 0.0) -> float:
     """The scale that minimises sum_i s_i (sigma + sigma H(r_i / sigma)).
+
+    Parameters
+    ----------
+    residual, weights : arrays of shape (n,)
+    epsilon : float
+    near : float, optional
+        A scale to start from.
 
     Examples
     --------
@@ -77,7 +87,15 @@ def best_scale(residual: Array, weights: Array, epsilon: float) -> float:
         return 0.0
     square, total = (residual / largest) ** 2, float(weights.sum())
     weighted = weights * square
-    q = total / float(weighted.sum())
+    lowest = total / float(weighted.sum())  # as if nobody were beyond
+    q = lowest
+    if near > 0:
+        # The tangent of a concave function lies above it: from anywhere, one step leads to a point
+        # before the root.
+        inside = square <= (epsilon * near / largest) ** 2
+        bend = float(weighted @ inside)
+        beyond = epsilon**2 * (total - float(weights @ inside))
+        q = max((total - beyond) / bend, lowest) if bend > 0 else lowest
     for _ in range(100):
         inside = square * q <= epsilon**2
         bend = float(weighted @ inside)
@@ -98,7 +116,7 @@ class _Profile:
         self.rows, self.y, self.epsilon, self.quad = rows, y, epsilon, quad
         self.gram = FollowingGram(rows, 1.0)
         self.size = math.sqrt(float(rows.weights @ y**2) / rows.total_weight)
-        self.mu = 0.0
+        self.mu, self.scale = 0.0, 0.0
         self.v, self.residual = v, rows.scores(v) - y
         self._look()
 
@@ -106,17 +124,9 @@ class _Profile:
     def is_collapsed(self) -> bool:
         return self.scale <= _COLLAPSED * self.size
 
-    @property
-    def objective(self) -> float:
-        s, size = self.rows.weights, np.abs(self.residual)
-        slope = np.minimum(size, self.epsilon * self.scale) / (self.scale or 1.0)
-        slope = slope if self.scale > 0 else np.full_like(size, self.epsilon)
-        values = self.scale + slope * (2 * size - slope * self.scale)
-        return float(s @ values + 0.5 * self.quad @ self.v**2)
-
     def _at(self, residual: Array) -> tuple[float, Array, NDArray[np.bool_]]:
         """Scale, u and who is inside, at residuals."""
-        scale = best_scale(residual, self.rows.weights, self.epsilon)
+        scale = best_scale(residual, self.rows.weights, self.epsilon, self.scale)
         if scale == 0.0:
             return 0.0, 2 * self.epsilon * np.sign(residual), np.zeros(len(residual), dtype=bool)
         part = residual / scale
@@ -125,6 +135,10 @@ class _Profile:
     def _look(self) -> None:
         rows, s = self.rows, self.rows.weights
         self.scale, self.u, inside = self._at(self.residual)
+        weighted = s * self.u
+        self.objective = float(weighted @ self.residual + 0.5 * self.quad @ self.v**2)
+        # The scale is the best one: this vanishes, up to rounding, unless the scale is zero.
+        self.objective += self.scale * (rows.total_weight - 0.25 * float(weighted @ self.u))
         self.decrease = math.inf
         if self.is_collapsed:
             return
@@ -132,7 +146,7 @@ class _Profile:
             self.decrease = 0.0
             return
         inner = s * inside * self.residual
-        sums = rows.total(np.stack([s * self.u, inner], axis=1))
+        sums = rows.total(np.stack([weighted, inner], axis=1))
         self.gradient = sums[:, 0] + self.quad * self.v
         # In units of 2 / sigma: the scale of the residuals drops out of the system.
         half = 0.5 * self.scale
@@ -234,8 +248,9 @@ class _Iteration(Iteration):
     ) -> None:
         self.profile, self._prover, self._tol = profile, prover, tol
         self._is_watched = is_watched
-        self._least, self._idle = math.inf, 0
+        self._least, self._idle, self._proven = math.inf, 0, math.inf
         self.certificate: Certificate | None = None
+        self.proven_at: Array | None = None
         self.absolute: Certificate | None = None
         self._expose(scale)
 
@@ -254,8 +269,12 @@ class _Iteration(Iteration):
         # Steps that promise no more than the ones before are made of rounding.
         self._idle = self._idle + 1 if decrease >= 0.5 * self._least else 0
         self._least = min(self._least, decrease)
-        small = decrease <= self._tol * max(self.profile.objective, _EPS * self.profile.size)
-        self.is_stalled = length == 0.0 or (small and self._idle >= 2)
+        self.is_stalled = length == 0.0 or (self._is_small(1.0) and self._idle > 2)
+
+    def _is_small(self, share: float) -> bool:
+        """Whether a further step promises no more than a share of the tolerance."""
+        objective = max(self.profile.objective, _EPS * self.profile.size)
+        return self.profile.decrease <= share * self._tol * objective
 
     def _take_absolute(self) -> None:
         """Absolute errors, exactly, and a scale of zero."""
@@ -266,12 +285,19 @@ class _Iteration(Iteration):
     def progress(self) -> Progress:
         profile = self.profile
         if self.absolute is not None:
-            self.certificate = self.absolute
+            self.certificate, self.proven_at = self.absolute, profile.v
         elif profile.is_collapsed:
             return Progress(profile.objective, math.inf)
-        elif self._is_watched or profile.decrease <= 0.5 * self._tol * profile.objective:
+        elif self._is_watched or self._idle or self._is_small(_NEGLIGIBLE):
             w, b = self.coef[:, 0], float(self.intercept[0])
             self.certificate = self._prover.certify(w, b, self.scale, profile.u)
+            self.proven_at = profile.v
+            # The step is exact: what a proof does not show now, the next one will not either.
+            gap = self.certificate.gap
+            self.is_stalled = self.is_stalled or (
+                self._is_small(_NEGLIGIBLE) and gap > 0.5 * self._proven
+            )
+            self._proven = min(gap, self._proven)
         else:
             return Progress(profile.objective, math.inf)
         return Progress(self.certificate.objective, self.certificate.gap)
@@ -371,8 +397,7 @@ def solve_concomitant(
     """
     parts = problem.parts
     moments = Moments.from_rows(parts.design, parts.target, parts.weights)
-    if not moments.is_finite():
-        raise FloatingPointError("the sums of squares of the data are not finite")
+    require_ordinary(moments)
     rows = StandardRows.of(parts.design, moments, parts.weights, parts.fit_intercept)
     rows = rows.independent(problem.alpha > 0)
     quad = rows.strength(np.full(parts.n_features, 2 * problem.alpha), 2)
@@ -389,7 +414,7 @@ def solve_concomitant(
     status, count, _ = run(iteration, monitor, max_iter=max_iter, target_gap=target)
     certificate = iteration.certificate
     w, b = iteration.coef[:, 0], float(iteration.intercept[0])
-    if certificate is None or certificate.coef is not iteration.coef:
+    if certificate is None or iteration.proven_at is not profile.v:
         certificate = iteration.absolute or prover.certify(w, b, iteration.scale, profile.u)
     enough = max(tol, _PROVEN) * abs(certificate.objective) + 2 * certificate.objective_rounding
     if certificate.gap <= enough + _unseen(problem):

@@ -8,6 +8,7 @@ one after the other, and the answer is proven: by the curvature around it where 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +20,14 @@ from trueline.certificates.evaluation import Rounding
 from trueline.design import Accuracy
 from trueline.gram.rows import SMALL_WORK, rows_per_block
 from trueline.moments import Moments
+from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds, normal_factor_seconds
 from trueline.solvers.curved.descent import Descent, Factor, approach, starting_point
 from trueline.solvers.curved.rows import StandardRows
-from trueline.solvers.iterative import best_constant, target_gap
+from trueline.solvers.iterative import best_constant
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.wording import counted
 
@@ -38,8 +40,12 @@ _STEPS = 6.0
 # One step more costs little and leaves rounding alone: this much is asked for in any case.
 _FINE = 1e-10
 _MAX_ITER = 200
+# A proof costs more than a step, and steps are exact at the end: prove when nothing is left to do.
+_NEGLIGIBLE = 1e-7
 # Residuals of an exact fit, relative to the target, squared.
 _UNSEEN = 1e-22
+# Tolerances need no digits: a constant model is fitted to this many rows at most.
+_MANY = 4096
 
 
 class Newton(Solver):
@@ -69,15 +75,14 @@ class Newton(Solver):
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         moments = Moments.from_rows(problem.design, problem.target, problem.weights)
-        if not moments.is_finite():
-            raise FloatingPointError("the sums of squares of the data are not finite")
+        require_ordinary(moments)
         rows = StandardRows.of(problem.design, moments, problem.weights, problem.fit_intercept)
         bends = np.broadcast_to(problem.penalty.curvature, (problem.n_features, problem.n_targets))
         rows = rows.independent(bool((bends > 0).all()))
         prover = _Prover(problem, rows, bends)
-        asked = target_gap(problem, options.tol)
-        target = min(asked, target_gap(problem, _FINE)) / problem.n_targets
-        constants = best_constant(problem)
+        constants, unit = constant_model(problem)
+        asked = options.tol * unit
+        target = min(asked, _FINE * unit) / problem.n_targets
         descents, worst, iterations = [], Status.CONVERGED, 0
         for t in range(problem.n_targets):
             y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss.of_target(t)
@@ -112,6 +117,30 @@ class Newton(Solver):
                 f"{counted(updated, 'time')} from those that changed"
             ],
         )
+
+
+def require_ordinary(moments: Moments) -> None:
+    """Raise ``FloatingPointError`` where squares of the data left the range of doubles."""
+    sizes = np.concatenate([moments.x_size, moments.y_size])
+    sizes = sizes[sizes != 0]
+    if not moments.is_finite() or (sizes < 1e-200).any() or (sizes > 1e200).any():
+        raise FloatingPointError("the sums of squares of the data are not finite, or vanish")
+
+
+def constant_model(problem: Problem) -> tuple[Array, float]:
+    """A constant close to the best one, and what it costs: the unit of tolerances."""
+    n = problem.n_samples
+    some = problem
+    if n > _MANY:
+        rows = np.linspace(0, n - 1, _MANY).astype(np.intp)
+        weights = None if problem.weights is None else problem.weights[rows]
+        if weights is None or weights.any():
+            design, target = problem.design.take(rows[:1]), problem.target[rows]
+            some = replace(problem, design=design, target=target, weights=weights)
+    constants = best_constant(some)
+    y = problem.target
+    values = problem.loss.value(y, np.broadcast_to(constants, y.shape))
+    return constants, float(problem.weigh(values).sum())
 
 
 def _rounding(problem: Problem, certificate: Certificate) -> float:
@@ -173,10 +202,7 @@ class _Prover:
         return certify_dual(problem, W, b, u, self.rows.mean, scale)
 
     def _curvature(self, target: int, descent: Descent) -> tuple[float, Array]:
-        """M with a diagonal of ones in M H M, and a bound on its smallest eigenvalue.
-
-        The smallest eigenvalue is at least 1 / trace of the inverse.
-        """
+        """A bound on the smallest eigenvalue of M H M, and M, which brings the diagonal to one."""
         rows, factor = self.rows, descent.factor
         factor = factor if descent.is_exact else Factor(descent.hessian)
         count = len(rows.kept)
@@ -185,17 +211,13 @@ class _Prover:
         M[len(rows.mean) :] = 1.0 / factor.root[count:]
         # A column without spread is held by the penalty alone.
         M[self.alone] = 1.0 / np.sqrt(self.bends[self.alone, target])
-        return (0.0 if factor.least <= 0 else 0.999 / factor.inverse_trace()), M
+        return (factor.least_eigenvalue() if factor.least > 0 else 0.0), M
 
 
 def _part(problem: Problem, targets: list[int]) -> Problem:
     """The problem of some of the targets."""
     if len(targets) == problem.n_targets:
         return problem
-    from dataclasses import replace
-
-    from trueline.penalties import L2
-
     bends = np.broadcast_to(problem.penalty.curvature, (problem.n_features, problem.n_targets))
     own = L2(np.ascontiguousarray(bends[:, targets])) if bends.any() else problem.penalty
     return replace(
@@ -214,7 +236,7 @@ class _Iteration(Iteration):
     ) -> None:
         self._descent, self._prover, self._target = descent, prover, target
         self._gap, self._is_watched = gap, is_watched
-        self._least, self._idle = math.inf, 0
+        self._least, self._idle, self._proven = math.inf, 0, math.inf
         self._expose()
 
     def _expose(self) -> None:
@@ -227,12 +249,17 @@ class _Iteration(Iteration):
         # Steps that promise no more than the ones before are made of rounding.
         self._idle = self._idle + 1 if self._descent.decrease >= 0.5 * self._least else 0
         self._least = min(self._least, self._descent.decrease)
-        is_late = self._descent.decrease <= self._gap and self._idle >= 2 + self._descent.mu * 1e9
+        is_late = self._descent.is_exact and self._idle > 4 and self._descent.decrease <= self._gap
         self.is_stalled = length == 0.0 or is_late
 
     def progress(self) -> Progress:
         descent = self._descent
         objective = descent.objective
-        if not self._is_watched and descent.decrease > 0.5 * self._gap:
+        small = descent.decrease <= _NEGLIGIBLE * self._gap
+        if not (self._is_watched or small or self._idle > 2):
             return Progress(objective, math.inf)
-        return Progress(objective, self._prover.certify([self._target], [descent]).gap)
+        gap = self._prover.certify([self._target], [descent]).gap
+        # The step is exact: what a proof does not show now, the next one will not either.
+        self.is_stalled = self.is_stalled or (small and gap > 0.5 * self._proven)
+        self._proven = min(gap, self._proven)
+        return Progress(objective, gap)

@@ -23,6 +23,7 @@ from trueline.solvers.lsmr import LSMR
 from trueline.solvers.newton import Newton
 from trueline.solvers.non_crossing import NonCrossing
 from trueline.solvers.proximal_gradient import ProximalGradient
+from trueline.solvers.proximal_newton import ProximalNewton
 from trueline.solvers.qr import QR, SVD
 from trueline.solvers.smoothed import Smoothed
 from trueline.solvers.stochastic_gradient import MiniBatch, StochasticGradient
@@ -51,6 +52,7 @@ SOLVERS: dict[str, Solver] = {
         MaximumProgram(),
         SmoothedMaximum(),
         Newton(),
+        ProximalNewton(),
         ProximalGradient(),
         GradientDescent(),
         StochasticGradient(),

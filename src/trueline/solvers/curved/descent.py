@@ -40,6 +40,7 @@ _CUT, _WHOLE = 0.3, 0.9
 # Samples are this share of the rows; they must still be many for each coefficient.
 _SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
 _SAMPLE_STEPS, _SAMPLE_DECREASE = 30, 1e-6
+_INVERSE_STEPS = 6
 # Fewer rows that bend than this for each coefficient: the loss is approached by eased ones.
 _BENDING_EACH, _MOST_STAGES, _FALL, _STAGE_DECREASE = 2, 60, 0.2, 1e-14
 
@@ -56,7 +57,8 @@ class Factor:
     def __init__(self, matrix: Array) -> None:
         diagonal = matrix.diagonal()
         self.root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        self._L, info = lapack.dpotrf(matrix / np.outer(self.root, self.root), lower=1, clean=0)
+        self._unit = matrix / np.outer(self.root, self.root)
+        self._L, info = lapack.dpotrf(self._unit, lower=1, clean=0)
         failed = info != 0 or (diagonal <= 0).any()
         self.least = 0.0 if failed else float((self._L.diagonal() ** 2).min(initial=1.0))
 
@@ -67,10 +69,21 @@ class Factor:
         solved, _ = lapack.dpotrs(self._L, right / self.root, lower=1)
         return solved / self.root
 
-    def inverse_trace(self) -> float:
-        """The trace of the inverse, the diagonal brought to one: squares of the triangle's inverse."""
-        inverse, _ = lapack.dtrtri(self._L, lower=1)
-        return float((np.tril(inverse) ** 2).sum())
+    def least_eigenvalue(self) -> float:
+        """A lower bound on the smallest eigenvalue, the diagonal brought to one.
+
+        Inverse iteration tells about where it is; that C - tau I has a Cholesky factor proves tau.
+        """
+        p = len(self.root)
+        x = np.random.default_rng(0).standard_normal(p)
+        for _ in range(_INVERSE_STEPS):
+            x, _ = lapack.dpotrs(self._L, x / np.linalg.norm(x), lower=1)
+        tau = 0.7 / float(np.linalg.norm(x))
+        while tau > p * _EPS:
+            if lapack.dpotrf(self._unit - tau * np.eye(p), lower=1)[1] == 0:
+                return tau
+            tau *= 0.25
+        return 0.0
 
 
 class Descent:
