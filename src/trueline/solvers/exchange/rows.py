@@ -145,7 +145,7 @@ class Rows:
         for _ in range(3):  # later rounds remove the rounding of the first
             missed = solve_triangular(T, (goal - R @ least)[pivots], trans="T")
             least[order] += Q @ missed
-        unit = 64 * _EPS * (np.abs(R) @ np.abs(w))
+        unit = 64 * _EPS * float((np.abs(R) @ np.abs(w)).max())
         return least if (np.abs(goal - R @ least) <= unit).all() else w
 
     def errors(self, v: Array) -> Array:
