@@ -80,7 +80,8 @@ def certify_maximum(
     if rows is None or u is None:
         rows, u = np.empty(0, dtype=np.intp), np.zeros((0, k))
     centre, scale = mean_and_spread(problem) if spread is None else spread
-    reached = [_largest_error(problem, W[:, t], float(b[t]), t) for t in range(k)]
+    largest = _column_bounds(problem, centre, scale)
+    reached = [_largest_error(problem, W[:, t], float(b[t]), t, largest) for t in range(k)]
     top = sum(one.value + one.rounding for one in reached)
     reach, radius = _radii(problem, W, b + centre @ W, centre, scale)
     X = problem.design.take(rows).toarray() if len(rows) else np.zeros((0, len(W)))
@@ -130,7 +131,17 @@ def _among_counted(problem: Problem, rows: Indices) -> Array:
     return (np.cumsum(problem.weights > 0) - 1)[rows].astype(np.float64)
 
 
-def _largest_error(problem: Problem, w: Array, b: float, number: int) -> _Largest:
+def _column_bounds(problem: Problem, centre: Array, scale: Array) -> Array:
+    """Numbers that no magnitude in a column exceeds.
+
+    (x_ij - mean_j)^2 is at most the sum of them all, n scale_j^2: no pass over dense data.
+    """
+    if problem.design.is_sparse or problem.weights is not None:
+        return problem.design.column_largest()
+    return (np.abs(centre) + np.sqrt(problem.n_samples) * scale) * (1 + 1e-6)
+
+
+def _largest_error(problem: Problem, w: Array, b: float, number: int, bounds: Array) -> _Largest:
     """Of all rows that count; those that may be it are evaluated in doubled precision."""
     design, y = problem.design, problem.target[:, number]
     error = np.abs(y - (design.matvec(w) + b))
@@ -138,8 +149,8 @@ def _largest_error(problem: Problem, w: Array, b: float, number: int) -> _Larges
         error = np.where(problem.weights > 0, error, 0.0)
         y = np.where(problem.weights > 0, y, 0.0)
     largest = float(error.max(initial=0.0))
-    magnitude = float(design.column_largest() @ np.abs(w)) + abs(b)
-    off = (len(w) + 8) * _EPS * (magnitude + float(np.abs(y).max(initial=0.0)))
+    size = float(bounds @ np.abs(w)) + abs(b) + float(np.abs(y).max(initial=0.0))
+    off = (len(w) + 8) * _EPS * size
     near = np.flatnonzero(error >= largest - 2 * off)
     if not len(near) or len(near) * (len(w) + 2) > _DOUBLED:
         return _Largest(largest, 4 * off + _UNDERFLOW)

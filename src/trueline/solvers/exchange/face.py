@@ -155,7 +155,7 @@ class Face:
         Q = self.gather(rows)
         while len(rows) < len(candidates):
             # The last rows of V^T: directions that the working rows hardly see.
-            _, size, Vt = np.linalg.svd(Q, full_matrices=False)
+            _, size, Vt = np.linalg.svd(np.linalg.qr(Q, mode="r"))
             weak = Vt[size <= _WEAK * size[0]]
             if not len(weak):
                 break

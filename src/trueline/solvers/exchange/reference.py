@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dger
 
 __all__ = ["Reference"]
 
@@ -35,8 +36,10 @@ _EPS = float(np.finfo(np.float64).eps)
 _ZERO = 1e-13
 # Entries of a column of the tableau below this, relative to the largest, are no pivots.
 _PIVOT = 1e-9
+# Multipliers as negative as this are not rounding of zero.
+_NEGATIVE = 1e-9
 # Exchanges after which the inverse is computed afresh.
-_REFACTOR = 64
+_REFACTOR = 100
 
 
 class Reference:
@@ -66,26 +69,32 @@ class Reference:
     def __init__(self, Q: Array, r: Array, rows: Indices) -> None:
         self.Q, self.r, self.rows = Q, r, rows.copy()
         self.exchanges = 0
+        null = _null_vector(Q[rows])
+        null[np.abs(null) <= _ZERO] = 0.0
+        if null @ r[rows] < 0:
+            null = -null
+        self.signs = np.where(null < 0, -1.0, 1.0)
         self._delta = np.random.default_rng(0).uniform(1.0, 2.0, len(rows))
-        self._right: Array | None = None
+        self._right = self._basis() @ self._delta
         self._factor()
 
+    def _basis(self) -> Array:
+        """B of the module's text."""
+        signed = self.signs[:, None] * self.Q[self.rows]
+        return np.concatenate([signed, np.ones((len(signed), 1))], axis=1).T
+
     def _factor(self) -> None:
-        """Signs, multipliers and inverse of the reference, from its rows alone."""
-        Q = self.Q[self.rows]
-        null = _null_vector(Q)
-        null[np.abs(null) <= _ZERO] = 0.0
-        is_first = self._right is None
-        if null @ (self.r[self.rows] if is_first else self.signs) < 0:
-            null = -null
-        # A vanishing multiplier keeps the sign it came with.
-        kept = np.ones(len(Q)) if is_first else self.signs
-        self.signs = np.where(null == 0, kept, np.sign(null))
-        basis = np.vstack([(self.signs[:, None] * Q).T, np.ones(len(Q))])
-        if self._right is None:
-            self._right = basis @ self._delta
-        self._inverse = np.linalg.inv(basis)
-        self.multipliers = np.abs(null)
+        """Inverse, multipliers and solution of the reference, without a history."""
+        self._inverse = np.ascontiguousarray(np.linalg.inv(self._basis()))
+        multipliers = self._inverse[:, -1].copy()
+        if (multipliers < -_NEGATIVE).any():
+            # Rounding has led astray; with other signs every reference is one all the same.
+            null = _null_vector(self.Q[self.rows])
+            null = -null if null @ self.signs < 0 else null
+            self.signs = np.where(np.abs(null) <= _ZERO, self.signs, np.sign(null))
+            self._inverse = np.ascontiguousarray(np.linalg.inv(self._basis()))
+            multipliers = np.abs(null)
+        self.multipliers = np.where(multipliers <= _ZERO, 0.0, multipliers)
         self._delta = self._inverse @ self._right
         self._solve()
 
@@ -139,7 +148,8 @@ class Reference:
         self._delta[leaves] = tiny
         row = self._inverse[leaves] / column[leaves]
         column[leaves] -= 1.0
-        self._inverse -= column[:, None] * row
+        # The inverse less column row^T, in place (BLAS counts by columns: transposed).
+        dger(-1.0, row, column, a=self._inverse.T, overwrite_a=1)
         self.rows[leaves], self.signs[leaves] = enters, sign
 
     def _leaves(self, column: Array) -> int:
