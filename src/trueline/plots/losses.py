@@ -54,7 +54,7 @@ class LossDisplay:
     >>> from trueline.losses import Huber, Squared
     >>> from trueline.plots import LossDisplay
     >>> display = LossDisplay({"squared": Squared(), "Huber": Huber(1.0)}).plot()
-    >>> [line.get_label() for line in display.ax_[0].get_lines()]
+    >>> [text.get_text() for text in display.ax_[0].get_legend().get_texts()]
     ['squared', 'Huber']
     """
 
