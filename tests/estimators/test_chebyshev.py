@@ -561,3 +561,64 @@ def test_no_warning_is_given_for_ordinary_data():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ChebyshevRegressor().fit(*noisy(2000, 10))
+
+
+# --- the picture --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plot_alternation():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    from trueline.plots import plot_alternation
+
+    yield plot_alternation
+    pyplot.close("all")
+
+
+def test_the_picture_marks_the_rows_that_carry_the_fit(plot_alternation):
+    x = np.linspace(0, 1, 101)
+    model = ChebyshevRegressor().fit(x[:, None], x**2)
+    ax = plot_alternation(model, x[:, None], x**2).ax_
+    band, data, above, below = ax.collections
+    assert data.get_offsets().shape == (101, 2)
+    assert_allclose(above.get_offsets(), [[0, 0], [1, 1]], atol=1e-12)
+    assert_allclose(below.get_offsets(), [[0.5, 0.25]], atol=1e-12)
+    assert [text.get_text() for text in ax.texts] == ["+", "+", "−"]
+    assert band.get_label() == "fit ± 0.125"
+    lower, upper, fit = (line.get_ydata() for line in ax.lines)
+    assert_allclose(fit, x - 0.125, atol=1e-12)
+    assert_allclose(upper - lower, 0.25, atol=1e-12)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "target")
+
+
+def test_errors_are_drawn_on_request(plot_alternation):
+    X, y = noisy()
+    model = ChebyshevRegressor().fit(X, y)
+    ax = plot_alternation(model, X, y, over=np.arange(80), errors=True).ax_
+    assert ax.get_ylabel() == "error"
+    assert_allclose(np.abs(ax.lines[0].get_ydata()), model.max_error_)
+    marks = np.concatenate([marks.get_offsets() for marks in ax.collections[2:]])
+    assert_array_equal(np.sort(marks[:, 0]), model.alternation_)
+
+
+@pytest.mark.parametrize("wrap", [sp.csr_array, lambda X: pd.DataFrame(X, columns=list("abcd"))])
+def test_pictures_of_sparse_matrices_and_frames(plot_alternation, wrap):
+    X, y = noisy()
+    data = wrap(X)
+    model = ChebyshevRegressor().fit(data, y)
+    ax = plot_alternation(model, data, y, over=1).ax_
+    assert ax.get_xlabel() == ("x1" if sp.issparse(data) else "b")
+    assert_allclose(ax.collections[1].get_offsets()[:, 0], X[:, 1])
+    assert plot_alternation(model, data, y).ax_.get_xlabel() == "predicted"
+
+
+def test_pictures_of_what_does_not_fit_are_refused(plot_alternation):
+    from trueline.plots import AlternationDisplay
+
+    with pytest.raises(ValueError, match="equally long"):
+        AlternationDisplay([1.0, 2.0], [1.0], [1.0], [], []).plot()
+    with pytest.raises(ValueError, match="2 multipliers for 1 rows"):
+        AlternationDisplay([1.0], [1.0], [1.0], [0], [0.5, -0.5]).plot()

@@ -17,11 +17,13 @@ module               draws
 ``losses``           loss functions and their derivatives
 ``outliers``         lines that different losses draw through data with outliers
 ``quantile_fan``     quantile lines with shaded bands
+``alternation``      the band of the smallest largest error, and the rows that carry it
 ``strength``         (the axis of strengths, with numbers of columns on top)
 ``style``            (what they share)
 ===================  ============================================================================
 """
 
+from trueline.plots.alternation import AlternationDisplay, plot_alternation
 from trueline.plots.coefficients import CoefficientDisplay, plot_coefficients
 from trueline.plots.cv_curve import CVCurveDisplay, plot_cv_curve
 from trueline.plots.fit import FitDisplay, plot_fit
@@ -34,6 +36,7 @@ from trueline.plots.subsets import SubsetDisplay, plot_subsets
 from trueline.plots.trace import TraceDisplay, plot_trace
 
 __all__ = [
+    "AlternationDisplay",
     "CVCurveDisplay",
     "CoefficientDisplay",
     "FitDisplay",
@@ -44,6 +47,7 @@ __all__ = [
     "StepsDisplay",
     "SubsetDisplay",
     "TraceDisplay",
+    "plot_alternation",
     "plot_coefficients",
     "plot_cv_curve",
     "plot_fit",
