@@ -146,7 +146,8 @@ class SquaredEpsilonInsensitive(_Insensitive):
         return np.where(np.abs(z - y) - reach > self.epsilon, 2.0, 0.0)
 
     def conjugate(self, y: Array, u: Array) -> Array:
-        return u * y + np.abs(u) * (self.epsilon + 0.25 * np.abs(u))
+        # One product: two of them could be infinite with opposite signs.
+        return u * (y + self.epsilon * np.sign(u) + 0.25 * u)
 
     def project_dual(self, y: Array, u: Array) -> Array:
         return u

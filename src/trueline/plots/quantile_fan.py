@@ -131,9 +131,9 @@ class QuantileFanDisplay:
             ax.fill_between(grid, curves[:, low], curves[:, high], **shade)
         for number in range(k):
             is_middle = 2 * number + 1 == k
-            label = _middle(quantiles[number]) if is_middle else None
+            name = _middle(quantiles[number]) if is_middle else None
             width, colour = (2.2, COLOURS[1]) if is_middle else (0.9, COLOURS[0])
-            ax.plot(grid, curves[:, number], color=colour, linewidth=width, label=label)
+            ax.plot(grid, curves[:, number], color=colour, linewidth=width, label=name)
         ax.set_xlabel(self.name)
         ax.set_ylabel("target")
         legend(ax, "best")
