@@ -94,7 +94,9 @@ def certify_concomitant(
     most = np.abs(V) + error
     level = float((s * y).sum() / total) if parts.fit_intercept else 0.0
     beside = np.abs(y - level)
-    radius = _RADIUS * (abs(b + float(centre @ w) - level) + float(beside.max()) + abs(level) * _EPS)
+    radius = _RADIUS * (
+        abs(b + float(centre @ w) - level) + float(beside.max()) + abs(level) * _EPS
+    )
     target_size = np.sqrt(float((s * beside) @ beside))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         alone = np.where(spread > 0, target_size / spread, 0.0)

@@ -78,7 +78,9 @@ def check_concomitant(certificate: Certificate, rows: Any) -> list[Check]:
     square = _sum(rows.s * u[:, 0] ** 2) / 4 * (1 + units)
     inside = bool((np.abs(u) <= 2 * epsilon).all()) and square <= rows.weight * (1 - units)
     checks.append(Check("dual point is feasible", "yes", "yes" if inside else "no", bool(inside)))
-    lower = _lower_bound(certificate, rows, u[:, 0], float(level[0]), float(radius[0]), centre, reach)
+    lower = _lower_bound(
+        certificate, rows, u[:, 0], float(level[0]), float(radius[0]), centre, reach
+    )
     gap = certificate.objective + certificate.objective_rounding - lower + _UNDERFLOW * rows.n
     checks.append(
         Check("gap", f"<= {certificate.gap:.4g}", f"{gap:.4g}", bool(gap <= certificate.gap))

@@ -5,8 +5,8 @@ b + m.w). With a diagonal matrix M, steps are measured by ||e|| = |M^-1 e|. Supp
 
     P(v + e) >= P(v) + g.e + nu/2 ||e||^2      for all ||e|| <= rho,        rho >= 2 |M g| / nu.
 
-Within that distance P can fall by |M g|^2 / (2 nu) at most. On its edge P is no lower than P(v), and
-by convexity it is so beyond. Thus
+Within that distance P can fall by |M g|^2 / (2 nu) at most. On its edge P is no lower than P(v),
+and by convexity it is so beyond. Thus
 
     gap <= |M g|^2 / (2 nu)      for all coefficients whatsoever.
 

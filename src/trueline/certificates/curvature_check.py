@@ -42,14 +42,20 @@ def check_curvature(certificate: Certificate, rows: Any) -> list[Check]:
         np.asarray(certificate.witness[name], dtype=np.float64) for name in WITNESS
     )
     (d, k), offset = certificate.coef.shape, int(certificate.fit_intercept)
-    fitting = (centre.shape, basis.shape) == ((d,), (d + offset, k)) and nu.shape == (k,) == reach.shape
+    shapes = (centre.shape, basis.shape, nu.shape, reach.shape)
+    fitting = shapes == ((d,), (d + offset, k), (k,), (k,))
     sound = fitting and all(np.isfinite(part).all() for part in (centre, basis, nu, reach))
     sound = sound and bool((basis > 0).all() and (nu > 0).all() and (reach >= 0).all())
     sound = sound and (bool(offset) or not centre.any())
     suited = "quadratic" in certificate.penalty.capabilities
     suited = suited and "nonnegative" not in certificate.penalty.capabilities
     checks = [
-        Check("witness of curvature", f"{d + offset} numbers a target", "yes" if sound else "no", sound),
+        Check(
+            "witness of curvature",
+            f"{d + offset} numbers a target",
+            "yes" if sound else "no",
+            sound,
+        ),
         Check("quadratic penalty, or none", "yes", "yes" if suited else "no", suited),
     ]
     if not (sound and suited):

@@ -237,6 +237,8 @@ class _Iteration(Iteration):
         self._descent, self._prover, self._target = descent, prover, target
         self._gap, self._is_watched = gap, is_watched
         self._least, self._idle, self._proven = math.inf, 0, math.inf
+        # A start of our own making is no answer yet: there is a step to be seen in any case.
+        self._has_moved = False
         self._expose()
 
     def _expose(self) -> None:
@@ -244,6 +246,7 @@ class _Iteration(Iteration):
         self.coef, self.intercept = w[:, None], np.array([b])
 
     def step(self) -> None:
+        self._has_moved = True
         length = self._descent.step()
         self._expose()
         # Steps that promise no more than the ones before are made of rounding.
@@ -256,10 +259,12 @@ class _Iteration(Iteration):
         descent = self._descent
         objective = descent.objective
         small = descent.decrease <= _NEGLIGIBLE * self._gap
-        if not (self._is_watched or small or self._idle > 2):
+        if not (self._is_watched or small or self._idle > 2) or not self._has_moved:
             return Progress(objective, math.inf)
         gap = self._prover.certify([self._target], [descent]).gap
         # The step is exact: what a proof does not show now, the next one will not either.
         self.is_stalled = self.is_stalled or (small and gap > 0.5 * self._proven)
         self._proven = min(gap, self._proven)
-        return Progress(objective, gap)
+        # Whoever watches sees more proofs, and the same steps.
+        due = small or self._idle > 2
+        return Progress(objective, gap if due else max(gap, 1.001 * self._gap))

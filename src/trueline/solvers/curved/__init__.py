@@ -1,1 +1,1 @@
-"""Newton's method for losses with curvature: standardised rows, Gram matrices that follow the rows."""
+"""Newton's method for losses with curvature, on standardised rows."""

@@ -2,7 +2,7 @@ r"""Newton's method for one target: a convex loss that bends, with a quadratic p
 
     minimise over v     P(v) = sum_i s_i l(y_i, a_i.v) + sum_j q_j / 2 v_j^2
 
-    g = A^T S u + Q v,    u_i = l'(z_i),        H = A^T S diag(l''(z)) A + Q,        v <- v - t H^-1 g
+    g = A^T S u + Q v,   u_i = l'(z_i),      H = A^T S diag(l''(z)) A + Q,      v <- v - t H^-1 g
 
 with t minimising P along the step, exactly for all that matters (one more evaluation of n losses
 each time it is improved). Where the loss is made of parabolas and straight lines, as Huber's is, P
@@ -11,9 +11,9 @@ at the minimum (the semismooth Newton method; D. Sun, J. Han, SIAM J. Optim. 7 (
 Huber's loss K. Madsen, H. B. Nielsen, "Finite algorithms for robust linear regression", BIT 30
 (1990) 682-699).
 
-Where too few rows bend H is singular, and far from the minimum it may promise too much. Then mu B is
-added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1 the model lies above P
-and every step helps. mu rises when steps had to be cut and falls when they were taken whole.
+Where too few rows bend H is singular, and far from the minimum it may promise too much. Then mu B
+is added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1 the model lies above
+P and every step helps. mu rises when steps had to be cut and falls when they were taken whole.
 
 The first point of long data comes from a sample of the rows: it leaves few rows on a wrong piece.
 """
@@ -96,7 +96,7 @@ class Descent:
     u : array of shape (n,)
         The loss's derivatives there.
     decrease : float
-        What the model promises of a further step, 1/2 g^T H^-1 g: close to the gap near the minimum.
+        What the model promises of a further step, 1/2 g^T H^-1 g; the gap, near the minimum.
     is_exact : bool
         Whether H was taken as it is.
     """
@@ -139,9 +139,8 @@ class Descent:
         first = float(self.gradient @ self.direction)
         if not first < 0 or not np.isfinite(first):
             return 0.0
-        own, across = float(self.quad @ (self.v * self.direction)), float(
-            self.quad @ self.direction**2
-        )
+        own = float(self.quad @ (self.v * self.direction))
+        across = float(self.quad @ self.direction**2)
 
         def slope(t: float) -> tuple[float, float]:
             z = self.z + t * change
@@ -211,9 +210,7 @@ def _run(descent: Descent, enough: float) -> None:
             break
 
 
-def _crude_start(
-    rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float
-) -> Array:
+def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Array:
     """Least squares for the residuals of the constant, or the constant alone."""
     v = np.zeros(rows.count)
     if rows.fit_intercept:

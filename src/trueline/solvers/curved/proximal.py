@@ -1,12 +1,13 @@
 r"""Proximal Newton steps for one target: absolute values, squares and bounds on coefficients.
 
-    minimise over v     sum_i s_i l(y_i, a_i.v) + p(v),      p(v) = sum_j l_j |v_j| + q_j/2 v_j^2,  v in bounds
+    minimise over v     sum_i s_i l(y_i, a_i.v) + p(v),
+                        p(v) = sum_j l_j |v_j| + q_j/2 v_j^2,      v within bounds
 
     step = argmin over e of    g.e + 1/2 e^T H e + p(v + e),       H = A^T S diag(l''(z)) A + mu B
 
-(J. D. Lee, Y. Sun, M. A. Saunders, "Proximal Newton-type methods for minimizing composite functions",
-SIAM J. Optim. 24 (2014) 1420-1443). The intercept, which p leaves alone, is eliminated from the model;
-what remains is a lasso in terms of a Gram matrix, solved by
+(J. D. Lee, Y. Sun, M. A. Saunders, "Proximal Newton-type methods for minimizing composite
+functions", SIAM J. Optim. 24 (2014) 1420-1443). The intercept, which p leaves alone, is eliminated
+from the model; what remains is a lasso in terms of a Gram matrix, solved by
 :class:`~trueline.solvers.coordinate.gram.RestrictedGram`. Where a whole step promises too much, the
 loss along the step plus the chord of p is minimised: p is convex and lies below its chord.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.losses import Loss
+from trueline.losses import Loss, Squared
 from trueline.solvers.coordinate.gram import RestrictedGram, Terms
 from trueline.solvers.curved.gram import FollowingGram
 from trueline.solvers.curved.rows import StandardRows
@@ -134,7 +135,9 @@ class ProximalDescent:
         return t
 
 
-def proximal_start(rows: StandardRows, loss: Loss, y: Array, terms: Terms, constant: float) -> Array:
+def proximal_start(
+    rows: StandardRows, loss: Loss, y: Array, terms: Terms, constant: float
+) -> Array:
     """The answer on a sample of the rows, or the lasso for squared errors."""
     n, p = len(y), rows.count
     count = max(n // _SHARE, _ROWS_EACH * p)
@@ -150,12 +153,8 @@ def proximal_start(rows: StandardRows, loss: Loss, y: Array, terms: Terms, const
     return descent.v
 
 
-def _crude_start(
-    rows: StandardRows, loss: Loss, y: Array, terms: Terms, constant: float
-) -> Array:
+def _crude_start(rows: StandardRows, loss: Loss, y: Array, terms: Terms, constant: float) -> Array:
     """The lasso for squared errors, or the constant alone: what costs less."""
-    from trueline.losses import Squared
-
     v = np.zeros(rows.count)
     if rows.fit_intercept:
         v[-1] = constant

@@ -88,9 +88,7 @@ class StandardRows:
         if is_copy:
             design = DenseDesign((design.toarray()[:, kept] - mean[kept]) * inverse)
         s = np.ones(design.shape[0]) if weights is None else weights
-        return cls(
-            design, s, fit_intercept, mean, scale, kept, is_copy, gram, size * (1 + 1e-6)
-        )
+        return cls(design, s, fit_intercept, mean, scale, kept, is_copy, gram, size * (1 + 1e-6))
 
     @property
     def count(self) -> int:
@@ -212,6 +210,6 @@ class StandardRows:
             return self
         places = np.append(own, len(self.kept)) if self.fit_intercept else own
         part = replace(self, kept=self.kept[own], gram=self.gram[np.ix_(places, places)])
-        return replace(part, design=DenseDesign(self.gather(slice(None))[:, own])) if (
-            self.is_copy
-        ) else part
+        if not self.is_copy:
+            return part
+        return replace(part, design=DenseDesign(self.design.toarray()[:, own]))
