@@ -121,7 +121,7 @@ def as_solver(name: str, loss: Loss, penalty: Penalty) -> Solver:
         ...
     trueline.errors.PairingError: solver='cholesky' cannot minimise the squared loss with the l1 \
 penalty: it needs a quadratic penalty or none. Solvers that can: gram_descent, \
-coordinate_descent, proximal_gradient.
+coordinate_descent, proximal_newton, proximal_gradient.
     """
     working = ", ".join(solver.name for solver in solvers_for(loss, penalty)) or "none"
     if name not in SOLVERS:
