@@ -16,7 +16,7 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, GRAM_RATE
 from trueline.solvers.loop import Monitor
-from trueline.solvers.piecewise.exact import Answer, sample_size, solve_target, worked_rows
+from trueline.solvers.piecewise.band import Answer, sample_size, solve_target, worked_rows
 from trueline.solvers.piecewise.source import Source
 from trueline.threads import run_strands
 from trueline.wording import counted

@@ -1,6 +1,6 @@
 r"""The last step with a quadratic term: the equations of the face that holds the optimum.
 
-Near the optimum the interior point tells which kinks the answer lies on (set h) and on which side
+Near the optimum the multipliers tell which kinks the answer lies on (set h) and on which side
 it is of all the others. On that face the function is quadratic, and its minimum solves
 
     quad v + ell + sum_{e beside} pi_e a_e + A_h^T pi_h = 0,      A_h v = t_h.
@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.solvers.piecewise.interior import Interior
 from trueline.solvers.piecewise.program import Program
 
 __all__ = ["minimum_on_face"]
@@ -26,11 +25,18 @@ _SLACK = 1e-9
 _MOST_REPEATED = 500
 
 
-def minimum_on_face(program: Program, near: Interior) -> tuple[Array, Array] | None:
-    """Coefficients and multipliers of the exact minimum; None if the face is not yet clear."""
+def minimum_on_face(program: Program, v: Array, near: Array) -> tuple[Array, Array] | None:
+    """Coefficients and multipliers of the exact minimum; None if the face is not yet clear.
+
+    Parameters
+    ----------
+    program : Program
+    v, near : arrays
+        Coefficients and multipliers close to it.
+    """
     c, p = program.c, len(program.ell)
-    share = near.multipliers / c
-    offset = program.offsets(near.v)
+    share = near / c
+    offset = program.offsets(v)
     # On a kink the offset vanishes faster than the room of the multiplier.
     size = max(float(np.abs(offset).mean()), 1e-300)
     on = np.minimum(share, 1 - share) > np.abs(offset) / size
@@ -42,7 +48,7 @@ def minimum_on_face(program: Program, near: Interior) -> tuple[Array, Array] | N
             return None
         pi = np.where(is_above, c, 0.0)
         pi[held] = 0.0
-        found = _solve(program, held, pi, near.multipliers[held])
+        found = _solve(program, held, pi, near[held])
         if found is None:
             return None
         v, own = found
@@ -54,6 +60,7 @@ def minimum_on_face(program: Program, near: Interior) -> tuple[Array, Array] | N
         changed = ~on & (np.where(is_above, -offset, offset) > noise)
         if not (below.any() or beyond.any() or changed.any()):
             pi[held] = np.clip(own, 0.0, c[held])
+            v[program.at_zero(held)] = 0.0  # exactly
             return v, pi
         on[held[below | beyond]] = False
         is_above[held[below]], is_above[held[beyond]] = False, True
@@ -67,7 +74,7 @@ def _solve(
     """The minimum on the face, and multipliers of its kinks as near as can be to given ones.
 
     Where more kinks meet than there are coefficients many multipliers will do; those of the
-    interior point are inside of their bounds, and so is what is closest to them.
+    point nearby are inside of their bounds, and so is what is closest to them.
     """
     p = len(program.ell)
     rows = program.rows(held)

@@ -27,13 +27,14 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from trueline.solvers.piecewise.program import Program
 
-__all__ = ["Interior", "InteriorPoint"]
+__all__ = ["Interior", "InteriorPoint", "factor_lifted"]
 
 Array = NDArray[np.float64]
 
 # How much of the way to the nearest wall a step goes.
 _SHARE = 0.9995
-_MOST_STEPS = 200
+# Distance from the walls at the start, relative to a typical offset.
+_MARGIN = 0.1
 
 
 @dataclass
@@ -55,24 +56,19 @@ class InteriorPoint:
     program : Program
     v : array of shape (p,)
         Where to start.
-    multipliers : array, optional
-        Inside (0, c); by default those that the rows' own lines cancel.
     """
 
-    def __init__(self, program: Program, v: Array, multipliers: Array | None = None) -> None:
+    def __init__(self, program: Program, v: Array) -> None:
         self.program = program
         offset = program.offsets(v)
-        # Half a typical offset on both sides: far from the walls, yet not far from the start.
-        size = float(np.abs(offset).mean()) if len(offset) else 0.0
-        margin = max(0.5 * size, 1e-6 * float(np.abs(program.t).max(initial=0.0)), 1e-150)
-        pi = program.start if multipliers is None else multipliers
+        margin = max(_MARGIN * float(np.abs(offset).mean()) if len(offset) else 0.0, 1e-150)
         self.at = Interior(
             v=v.copy(),
-            multipliers=pi.copy(),
+            # Where the lines of the rows are cancelled nothing pulls: the slope vanishes.
+            multipliers=program.share * program.c,
             above=np.maximum(offset, 0.0) + margin,
             below=np.maximum(-offset, 0.0) + margin,
         )
-        self.weights = np.ones_like(offset)
 
     @property
     def complementarity(self) -> float:
@@ -93,8 +89,7 @@ class InteriorPoint:
         pi, room = at.multipliers, program.c - at.multipliers
         toward, back = at.below / pi, at.above / room
         theta = 1.0 / (toward + back)
-        self.weights = theta
-        factor = _factor(program.gram(theta))
+        factor = factor_lifted(program.gram(theta))
         slope = program.slopes(pi, at.v)
         offset = at.above - at.below
 
@@ -138,7 +133,7 @@ def _longest(position: Array, step: Array) -> float:
     return -1.0 / ratio if ratio < 0 else np.inf
 
 
-def _factor(H: Array) -> tuple[Array, bool]:
+def factor_lifted(H: Array) -> tuple[Array, bool]:
     """The Cholesky factor; rounding that makes H indefinite is lifted away."""
     scale = np.sqrt(np.maximum(H.diagonal(), 1e-300))
     lift = 0.0

@@ -60,8 +60,11 @@ class JointProgram(Program):
             lasso=np.empty(0, dtype=np.intp),
             t=np.concatenate([*(block.t for block in blocks), np.zeros(count)]),
             c=np.concatenate([*(block.c for block in blocks), np.full(count, steepness)]),
-            start=np.concatenate(
-                [*(block.start for block in blocks), np.full(count, 0.5 * min(typical, steepness))]
+            share=np.concatenate(
+                [
+                    *(np.broadcast_to(block.share, block.t.shape) for block in blocks),
+                    np.full(count, 0.5 * min(1.0, typical / steepness)),
+                ]
             ),
             blocks=blocks,
             order_rows=order_rows,
@@ -112,6 +115,15 @@ class JointProgram(Program):
             out[low, high] -= coupled
             out[high, low] -= coupled
         return out
+
+    def at_zero(self, kinks: Indices) -> Indices:
+        parts = []
+        ends = np.cumsum([len(block.t) for block in self.blocks])
+        home = np.searchsorted(ends, kinks, side="right")
+        for j, block in enumerate(self.blocks):
+            start = ends[j] - len(block.t)
+            parts.append(block.at_zero(kinks[home == j] - start) + j * self.width)
+        return np.concatenate(parts)
 
     def rows(self, kinks: Indices) -> Array:
         p = self.width

@@ -18,10 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.problem import Problem
-from trueline.solvers.piecewise.exact import Minimum, minimise, solve_target, worked_rows
+from trueline.solvers.piecewise.band import solve_target
+from trueline.solvers.piecewise.exact import Minimum, minimise
 from trueline.solvers.piecewise.joint import JointProgram
 from trueline.solvers.piecewise.program import Program
 from trueline.solvers.piecewise.source import Source
+from trueline.threads import run_strands
 
 __all__ = ["OrderedAnswer", "solve_ordered"]
 
@@ -31,6 +33,8 @@ Indices = NDArray[np.intp]
 _EPS = float(np.finfo(np.float64).eps)
 # Rows near their kinks, at least, and constraints that one round adds for a pair, at most.
 _FEWEST_NEAR = 500
+# How far lines may move, in units of the root mean square by which they cross.
+_REACH = 4.0
 _MOST_ADDED = 64
 _ROUNDS = 100
 # A multiplier this near to the steepness of its kink says that it should be steeper.
@@ -69,7 +73,7 @@ class _Ordered:
     def __init__(self, problem: Problem, ranks: Indices) -> None:
         self.problem, self.ranks = problem, ranks
         sources = Source.of(problem)
-        answers = [solve_target(sources[t]) for t in ranks]
+        answers = run_strands(solve_target, [sources[t] for t in ranks])
         kept = answers[0].source
         self.sources = [replace(one.source, kept=kept.kept) for one in answers]
         found = [one.source.coefficients(one.v) for one in answers]
@@ -86,23 +90,21 @@ class _Ordered:
 
     def solve(self) -> OrderedAnswer:
         z = self._scores()
-        near = self._first_near()
+        near: list[Indices | None] = [None] * len(self.sources)
         heaviest = float(self.sources[0].row_weights.max())
         steepness = heaviest * max(8.0, np.sqrt(self.problem.n_samples))
         while self._add_crossing(z) and self.rounds < _ROUNDS:
             near, steepness, z = self._solve_constrained(near, steepness, z)
         return self._answer(z)
 
-    def _first_near(self) -> list[Indices | None]:
-        """No choice of rows if there are few of them: then all are treated one by one."""
-        n, p = self.problem.n_samples, self.sources[0].size
-        self.near_count = max(worked_rows(n, p), _FEWEST_NEAR, 20 * p)
-        return [None] * len(self.sources)
-
     def _scores(self) -> Array:
         return np.stack(
             [source.scores(v) for source, v in zip(self.sources, self.v, strict=True)], axis=1
         )
+
+    def _size(self, z: Array) -> float:
+        """The losses of all rows and quantiles."""
+        return sum(source.loss_at(z[:, j]) for j, source in enumerate(self.sources))
 
     def _noise(self) -> float:
         """What rounding may do to a score."""
@@ -130,12 +132,12 @@ class _Ordered:
         self, near: list[Indices | None], steepness: float, z: Array
     ) -> tuple[list[Indices | None], float, Array]:
         """All quantiles with the chosen constraints, steep enough, and all rows that matter."""
-        if 2 * self.near_count < self.problem.n_samples:
+        if self.problem.n_samples > 2 * self._fewest:
             near = [self._near(j, z, rows) for j, rows in enumerate(near)]
         while True:
             self.rounds += 1
             program, beside = self._program(near, steepness, z)
-            found = minimise(program, self.v.ravel())
+            found = minimise(program, self.v.ravel(), self._size(z))
             self.steps += found.steps
             self.exchanges += found.exchanges
             self.v = found.v.reshape(self.v.shape)
@@ -146,17 +148,30 @@ class _Ordered:
             if any(len(rows) for rows in changed) and self.rounds < _ROUNDS:
                 near = [_with(rows, more) for rows, more in zip(near, changed, strict=True)]
                 continue
-            multipliers = found.multipliers[program.order]
-            if (multipliers > _AT_BOUND * steepness).any() and self.rounds < _ROUNDS:
+            # A multiplier at its bound is no harm as long as the order is kept.
+            broken = program.scores(found.v)[program.order].max(initial=0.0) > self._noise()
+            at_bound = found.multipliers[program.order].max(initial=0.0) > _AT_BOUND * steepness
+            if broken and at_bound and self.rounds < _ROUNDS:
                 steepness *= _STEEPER
                 continue
             self._keep(program, found, near, beside)
             return near, steepness, z
 
+    @property
+    def _fewest(self) -> int:
+        """Rows near the line of a quantile, at least."""
+        return max(_FEWEST_NEAR, 20 * self.sources[0].size)
+
     def _near(self, j: int, z: Array, rows: Indices | None) -> Indices:
+        """Rows that a line may pass when it makes way for its neighbours."""
+        crossing = np.maximum(z[:, :-1] - z[:, 1:], 0.0)[:, max(0, j - 1) : j + 1]
+        reach = _REACH * float(np.sqrt(np.mean(crossing**2)))
         distance = np.abs(z[:, j] - self.sources[j].target)
-        found = np.sort(np.argpartition(distance, self.near_count)[: self.near_count])
-        return _with(found, rows if rows is not None else np.empty(0, dtype=np.intp))  # type: ignore[return-value]
+        count = max(self._fewest, int(np.count_nonzero(distance <= reach)))
+        if count >= len(distance):
+            return np.arange(len(distance))
+        found = np.argpartition(distance, count)[:count]
+        return np.unique(found) if rows is None else np.union1d(found, rows)
 
     def _program(
         self, near: list[Indices | None], steepness: float, z: Array

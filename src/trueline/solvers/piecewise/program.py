@@ -15,7 +15,7 @@ the rows whose multipliers are strictly inside lie exactly on their kinks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,8 @@ class Program:
     t, c : arrays of shape (kinks * m + len(lasso),)
         Where the kinks are and by how much the slope rises there: first those of all rows, as often
         as a row has kinks, then those of the coefficients.
-    start : array like t
-        Multipliers inside (0, c) that the lines of the rows cancel.
+    share : array like t, or float
+        The part of c at which the multipliers cancel the lines of their rows.
     """
 
     A: Array
@@ -52,7 +52,7 @@ class Program:
     lasso: NDArray[np.intp]
     t: Array
     c: Array
-    start: Array
+    share: Array | float = field(default=0.5, kw_only=True)
 
     @property
     def is_linear(self) -> bool:
@@ -81,7 +81,12 @@ class Program:
 
     def gram(self, weights: Array) -> Array:
         """sum_e weights_e a_e a_e^T + diag(quad)."""
-        out = weighted_gram(self.A, self._by_row(weights))
+        by_row = self._by_row(weights)
+        there = np.flatnonzero(by_row)
+        if 2 * len(there) < len(by_row):
+            out = weighted_gram(self.A[there], by_row[there])
+        else:
+            out = weighted_gram(self.A, by_row)
         diagonal = self.quad.copy()
         diagonal[self.lasso] += weights[self._rows :]
         out[np.diag_indices_from(out)] += diagonal
@@ -95,6 +100,10 @@ class Program:
         own = np.flatnonzero(~of_rows)
         out[own, self.lasso[kinks[own] - self._rows]] = 1.0
         return out
+
+    def at_zero(self, kinks: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The coefficients whose own kinks, at zero, are among these."""
+        return self.lasso[kinks[kinks >= self._rows] - self._rows]
 
     def slopes(self, multipliers: Array, v: Array) -> Array:
         """The derivative of the function, for multipliers of the kinks."""

@@ -119,50 +119,55 @@ class Source:
         out[count:] = overall
         return out
 
-    def restricted(self, A: Array) -> Source:
+    def restricted(self, A: Array, rows: Indices | slice = slice(None)) -> Source:
         """Without columns that depend on others in these rows (if no penalty tells them apart)."""
         penalty = self.problem.penalty
         tells = np.asarray(penalty.linear) + np.asarray(penalty.curvature)
         if np.all(tells > 0) or not A.shape[1]:
             return self
-        own = _independent(A)
+        # With weights, so that a row twice and a row of weight 2 leave the same columns.
+        own = _independent(A * np.sqrt(self.row_weights[rows])[:, None])
         own = own[own < len(self.kept)]
         return self if len(own) == len(self.kept) else replace(self, kept=self.kept[np.sort(own)])
 
-    def program(self, A: Array, rows: Indices | slice, beside: Array | None = None) -> Program:
+    def loss_at(self, z: Array, rows: Indices | slice = slice(None)) -> float:
+        """sum_i s_i l_i(z_i) over some rows."""
+        values = self.loss.value(self.target[rows], z)
+        return float((self.row_weights[rows] * values).sum())
+
+    def program(
+        self, A: Array, rows: Indices | slice, beside: Array | None = None
+    ) -> Program:
         """The function of rows A, and of the slopes that all other rows have."""
+        return self.program_of(A, self.row_weights[rows], self.target[rows], beside)
+
+    def program_of(self, A: Array, s: Array, y: Array, beside: Array | None = None) -> Program:
+        """The function of rows A with weights s and targets y."""
         loss, penalty = self.loss, self.problem.penalty
-        s, y = self.row_weights[rows], self.target[rows]
         jumps, kinks = np.array(loss.jumps), np.array(loss.kinks)
-        shape = (len(self.mean), self.problem.n_targets)
-        inverse = 1.0 / self.scale[self.kept]
-        count = len(self.kept)
-
-        def of_kept(strength: float | Array) -> Array:
-            whole = np.broadcast_to(strength, shape)[:, self.number]
-            out = np.zeros(self.size)
-            out[:count] = whole[self.kept]
-            return out
-
-        linear, quad = of_kept(penalty.linear), of_kept(penalty.curvature)
-        linear[:count] *= inverse
-        quad[:count] *= inverse**2
+        linear, quad = self._of_kept(penalty.linear, 1), self._of_kept(penalty.curvature, 2)
         lasso = np.flatnonzero(linear)
         ell = A.T @ (loss.first_slope * s) - linear
-        if beside is not None:
-            ell += beside
         c = np.concatenate([np.multiply.outer(jumps, s).ravel(), 2 * linear[lasso]])
-        share = -loss.first_slope / jumps.sum()
+        share = np.full(len(c), 0.5)
+        share[: len(c) - len(lasso)] = -loss.first_slope / jumps.sum()
         return Program(
             A=A,
-            ell=ell,
+            ell=ell if beside is None else ell + beside,
             quad=quad,
             lasso=lasso,
             t=np.concatenate([np.add.outer(kinks, y).ravel(), np.zeros(len(lasso))]),
             c=c,
-            start=c
-            * np.concatenate([np.full(len(jumps) * len(s), share), np.full(len(lasso), 0.5)]),
+            share=share,
         )
+
+    def _of_kept(self, strength: float | Array, power: int) -> Array:
+        """A strength of the penalty for each v_j = scale_j w_j; none for the intercept."""
+        shape = (len(self.mean), self.problem.n_targets)
+        whole = np.broadcast_to(strength, shape)[:, self.number]
+        out = np.zeros(self.size)
+        out[: len(self.kept)] = whole[self.kept] / self.scale[self.kept] ** power
+        return out
 
 
 def _independent(A: Array) -> Indices:
@@ -171,6 +176,8 @@ def _independent(A: Array) -> Indices:
     _, _, rank, _ = lapack.dpstrf(gram, tol=_DOUBTFUL**2 * float(gram.diagonal().max()))
     if rank == A.shape[1]:
         return np.arange(rank)
+    # All columns have the same norm: earlier ones go first, or rounding would choose.
+    A = A * np.linspace(1.0, 0.9, A.shape[1])
     R, order = qr(A, mode="r", pivoting=True, check_finite=False)
     size = np.abs(R.diagonal())
     rank = int(np.count_nonzero(size > _DEPENDENT * size.max(initial=0.0)))

@@ -26,9 +26,10 @@ Indices = NDArray[np.intp]
 
 # A row whose part outside of the span of others is this small depends on them.
 _INDEPENDENT = 1e-7
-# Multipliers may leave [0, c] by so much of the largest c: rounding.
+# Multipliers may leave [0, c] by so much of c: rounding.
 _SLACK = 1e-10
 _REFACTOR = 40
+_FEW_MET = 64
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -83,6 +84,7 @@ class Vertex:
         t = program.t[self.kinks]
         v = self.inverse @ t
         self.v = v + self.inverse @ (t - rows @ v)
+        self.v[program.at_zero(self.kinks)] = 0.0  # exactly
         self.offset = program.offsets(self.v)
         self.age = 0
 
@@ -109,15 +111,14 @@ class Vertex:
     def improve(self, most: int) -> bool:
         """Exchange until optimal; False if that took more than so many exchanges."""
         c = self.program.c
-        slack = _SLACK * max(float(c.max(initial=0.0)), 1e-300)
-        slack = max(slack, 64 * _EPS * float(np.abs(self.program.ell).max(initial=0.0)))
+        rounding = 64 * _EPS * float(np.abs(self.program.ell).max(initial=0.0))
         for _ in range(most):
             own = self._own_multipliers()
             beyond = own - c[self.kinks]
             excess = np.maximum(-own, beyond)
             # In units of the edge: how fast the function falls per unit of length.
             rate = excess / np.sqrt(np.einsum("ij,ij->j", self.inverse, self.inverse))
-            rate[excess <= slack] = -1.0
+            rate[excess <= _SLACK * c[self.kinks] + rounding] = -1.0
             leaving = int(np.argmax(rate)) if len(rate) else 0
             if not len(rate) or rate[leaving] < 0:
                 if self.age == 0:
@@ -178,7 +179,18 @@ class Vertex:
 
 
 def _turning_point(reach: Array, gains: Array, fall: float) -> tuple[Indices, int]:
-    """The order in which kinks are met, and the place in it where the slope turns positive."""
-    order = np.argsort(reach, kind="stable")
-    last = int(np.searchsorted(np.cumsum(gains[order]), fall))
-    return order, min(last, len(order) - 1)
+    """The order in which kinks are met, and the place in it where the slope turns positive.
+
+    Few are met before that: only those are sorted.
+    """
+    count = _FEW_MET
+    while True:
+        if count < len(reach):
+            first = np.argpartition(reach, count)[:count]
+            order = first[np.argsort(reach[first], kind="stable")]
+        else:
+            order = np.argsort(reach, kind="stable")
+        last = int(np.searchsorted(np.cumsum(gains[order]), fall))
+        if last < len(order) or len(order) == len(reach):
+            return order, min(last, len(order) - 1)
+        count *= 8
