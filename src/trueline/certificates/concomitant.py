@@ -28,9 +28,9 @@ __all__ = ["certify_concomitant"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_FEW_ROWS, _BLOCK_ROWS = 128, 1024
+_FEW_ROWS, _BLOCK_ROWS = 32, 1024
 # Coefficients and levels so many times larger than those of the data are still covered.
-_RADIUS = 100.0
+_RADIUS = 10.0
 _UNDERFLOW = 1e-290
 # Columns whose means are this many spreads from zero are centred.
 _FAR = 10.0

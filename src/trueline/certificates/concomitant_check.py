@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 #: What such a proof must bring.
 WITNESS = ("scale", "dual", "level", "radius", "centre", "coefficient_radius")
 _EPS = float(np.finfo(np.float64).eps)
-_FEW_ROWS = 128
+_FEW_ROWS = 32
 _UNDERFLOW = 1e-305
 
 

@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 # Residuals below such a share of the target's spread are those of rows to be fitted exactly.
 _FITTED = (1e-9, 1e-5)
-_PROVEN = 1e-8
+_PROVEN = 1e-7
 # A proof costs more than a step, and steps are exact at the end: prove when nothing is left to do.
 _NEGLIGIBLE = 1e-8
 

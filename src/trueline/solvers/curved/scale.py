@@ -120,7 +120,8 @@ class Profile:
         if self.is_collapsed:
             return
         if not rows.count:
-            self.decrease = 0.0
+            self.decrease, self.gradient = 0.0, np.zeros(0)
+            self.direction = self.gradient
             return
         inner = s * inside * self.residual
         sums = rows.total(np.stack([weighted, inner], axis=1))
