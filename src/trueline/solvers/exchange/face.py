@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
+from scipy.linalg import lu_factor, lu_solve, qr
 
 from trueline.solvers.exchange.reference import Reference
 from trueline.solvers.exchange.rows import Rows
@@ -142,8 +142,9 @@ class Face:
 
     def _interpolation(self, rows: Indices, Q: Array, residual: Array) -> Minimum:
         """As many coordinates as rows: no error is left."""
-        v = np.linalg.solve(Q, residual[rows])
-        v = v + np.linalg.solve(Q, self.errors(v)[rows])
+        factor = lu_factor(Q, check_finite=False)
+        v = lu_solve(factor, residual[rows])
+        v = v + lu_solve(factor, self.errors(v)[rows])
         return Minimum(v, 0.0, np.empty(0, dtype=np.intp), np.empty(0))
 
     def _first_rows(self, error: Array, count: int) -> tuple[Indices, Array]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack, qr, solve_triangular
+from scipy.linalg import cholesky, lapack, qr, solve_triangular
 
 from trueline.design import Design
 from trueline.moments import Moments
@@ -196,7 +196,7 @@ def _factor(
     And, if these are not all columns, a basis of the rows.
     """
     if gram is not None and lapack.dpstrf(gram, tol=_DOUBTFUL)[2] == len(varying):
-        return varying, np.linalg.cholesky(gram).T, None
+        return varying, cholesky(gram, check_finite=False), None
     R = _triangle(design, mean, scale, varying)
     if not R.size:
         return varying[:0], np.zeros((0, 0)), None
@@ -204,7 +204,7 @@ def _factor(
     size = np.abs(reduced.diagonal())
     rank = int(np.count_nonzero(size > _DEPENDENT * size.max(initial=0.0)))
     own = np.sort(order[:rank])
-    R_own = np.linalg.qr(R[:, own], mode="r") / np.sqrt(design.shape[0])
+    R_own = qr(R[:, own], mode="r", check_finite=False)[0][:rank] / np.sqrt(design.shape[0])
     if rank == len(varying):
         return varying, R_own, None
     rows = np.zeros((rank, design.shape[1]))
@@ -217,5 +217,6 @@ def _triangle(design: Design, mean: Array, scale: Array, columns: Indices) -> Ar
     R = np.zeros((0, len(columns)))
     for _, block in design.blocks(max(_BLOCK_ROWS, 4 * len(columns))):
         A = (block[:, columns] - mean[columns]) / scale[columns]
-        R = np.linalg.qr(np.concatenate([R, A]), mode="r")
+        whole = qr(np.concatenate([R, A]), mode="r", overwrite_a=True, check_finite=False)[0]
+        R = whole[: len(columns)]
     return R
