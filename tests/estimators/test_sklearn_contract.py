@@ -9,6 +9,7 @@ from trueline import (
     ChebyshevRegressor,
     ElasticNet,
     ElasticNetCV,
+    HuberRegressor,
     Lasso,
     LassoCV,
     LeastAbsoluteDeviations,
@@ -37,6 +38,7 @@ ESTIMATORS = [
     PolynomialRegression(),
     QuantileRegressor(),
     LeastAbsoluteDeviations(),
+    HuberRegressor(),
     ChebyshevRegressor(),
 ]
 
