@@ -13,8 +13,8 @@ from benchmarks.contestants.base import Contestant, Tuned, half_decades
 from benchmarks.objective import Answer
 from benchmarks.robust.objective import RobustData
 
-# C times the rows, against a ridge of 1/2 ||w||^2: large enough for 1e-6 (what the ridge costs falls
-# with its square), and no larger, since that would slow it down.
+# C times the rows, against a ridge of 1/2 ||w||^2: large enough for 1e-6 (what the ridge costs
+# falls with its square), and no larger, since that would slow it down.
 _WITHOUT_PENALTY = 2e5
 _SWEEPS = 10_000_000
 

@@ -30,7 +30,7 @@ def multipliers(data: RobustData, answer: Answer) -> list[Array]:
     if data.kind == "huber":
         return [_repaired(data, np.clip(r, -t, t), t, np.zeros(data.X.shape[1]))]
     if data.kind == "huber_scale":
-        u = np.clip(2 * r / float(answer.scale), -2 * t, 2 * t)
+        u = np.clip(2 * r / _scale(r, t), -2 * t, 2 * t)
         return [_repaired(data, u, 2 * t, 2 * data.strength * np.ravel(answer.coef))]
     if data.kind == "svr_squared":
         return [2 * data.strength * np.sign(r) * np.maximum(0.0, np.abs(r) - t)]
@@ -61,6 +61,16 @@ def _maximum(data: RobustData, r: Array) -> Array:
     u = np.zeros(len(r))
     u[rows] = signs * shares
     return u
+
+
+def _scale(r: Array, t: float) -> float:
+    """The best one for these residuals: ||u||^2 = 4 n holds there."""
+    from scipy.optimize import brentq
+
+    size = np.sqrt(r @ r / len(r))
+    return float(
+        brentq(lambda s: np.minimum((r / s) ** 2, t**2).mean() - 1, 1e-9 * size, size, rtol=1e-15)
+    )
 
 
 def _repaired(data: RobustData, u: Array, box: float, goal: Array) -> Array:

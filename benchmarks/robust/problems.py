@@ -22,8 +22,8 @@ _FREEDOM = 2.5
 def heavy_tails(n: int, d: int, *, seed: int = 0) -> Rows:
     """Correlated columns of unequal scales, and noise of Student's t with heavy tails.
 
-    Columns have mean 0, so that first-order methods are not held up by the intercept. The target has
-    variance 1 and mean 3 before the noise of scale 1/2.
+    Columns have mean 0, so that first-order methods are not held up by the intercept. The target
+    has variance 1 and mean 3 before the noise of scale 1/2.
     """
     data = regression(n, d, seed=seed, noise=0.0)
     signal = (data.y - data.y.mean()) / data.y.std()
