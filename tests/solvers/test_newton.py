@@ -1,4 +1,4 @@
-"""Newton and proximal Newton: the optimum of losses that bend, proven, whatever the data look like."""
+"""Newton and proximal Newton: the optimum of losses that bend, proven, on data of any kind."""
 
 from dataclasses import replace
 
@@ -110,7 +110,7 @@ def test_zeros_are_exact():
     assert 0 < np.count_nonzero(coef) < 15
 
 
-@pytest.mark.parametrize("name, penalty", [("newton", L2(1.0)), ("proximal_newton", L1(3.0))])
+@pytest.mark.parametrize(("name", "penalty"), [("newton", L2(1.0)), ("proximal_newton", L1(3.0))])
 def test_several_targets_are_fitted_as_if_alone(name, penalty):
     X, y = table()
     Y = np.stack([y, y[::-1]], axis=1)
@@ -121,7 +121,7 @@ def test_several_targets_are_fitted_as_if_alone(name, penalty):
         assert_allclose(together.coef[:, [t]], fitted(X, Y[:, t], Huber(), penalty, name).coef)
 
 
-@pytest.mark.parametrize("name, penalty", [("newton", L2(1.0)), ("proximal_newton", L1(3.0))])
+@pytest.mark.parametrize(("name", "penalty"), [("newton", L2(1.0)), ("proximal_newton", L1(3.0))])
 def test_weight_two_is_a_row_twice(name, penalty):
     X, y = table()
     weights = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
@@ -131,7 +131,9 @@ def test_weight_two_is_a_row_twice(name, penalty):
     assert_allclose(weighted.coef, repeated.coef, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("name, penalty", [("newton", NoPenalty()), ("proximal_newton", L1(3.0))])
+@pytest.mark.parametrize(
+    ("name", "penalty"), [("newton", NoPenalty()), ("proximal_newton", L1(3.0))]
+)
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
 def test_sparse_is_dense(name, penalty, form):
     X, y = table()
@@ -164,7 +166,7 @@ def test_every_answer_is_proven(seed, n, d, delta, alpha):
 # --- hostile data ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name, alpha", [("newton", 0.0), ("proximal_newton", 1e-3)])
+@pytest.mark.parametrize(("name", "alpha"), [("newton", 0.0), ("proximal_newton", 1e-3)])
 def test_milliseconds_since_1970(name, alpha):
     """The same slope as in minutes since the first row."""
     minutes = np.arange(500.0)
@@ -295,7 +297,8 @@ def test_the_gram_matrix_follows_its_weights():
     for share in (0.9, 0.85, 0.2, 0.21, 1.0, 0.02):
         h = (rng.random(200) < share).astype(float)
         assert_allclose(gram.follow(h), A.T @ (h[:, None] * A), rtol=1e-9, atol=1e-9)
-    assert gram.formed > 0 and gram.updated > 0
+    assert gram.formed > 0
+    assert gram.updated > 0
 
 
 @given(
@@ -319,7 +322,7 @@ def test_minimise_along_finds_the_root_of_the_slope(root, bend, kink, limit):
 
 
 @pytest.mark.parametrize(
-    "penalty, chosen",
+    ("penalty", "chosen"),
     [
         (NoPenalty(), "newton"),
         (L2(1.0), "newton"),

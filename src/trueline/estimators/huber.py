@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -141,6 +142,7 @@ class HuberRegressor(SingleTargetRegressor):
         if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == problem.n_features:
             start = np.asarray(self.coef_, dtype=np.float64), float(self.intercept_)
         tol = min(float(self.tol) ** 2, _COARSEST)
+        begin = time.perf_counter()
         try:
             with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
                 solution = solve_concomitant(
@@ -152,6 +154,7 @@ class HuberRegressor(SingleTargetRegressor):
                 "Squares of X or y leave the range of double precision. Divide the columns or the "
                 "target by a power of ten first."
             ) from None
+        solution.seconds = time.perf_counter() - begin
         if not solution.status.is_final:
             self._warn(solution)
         return plan, solution

@@ -12,8 +12,8 @@ Huber's loss K. Madsen, H. B. Nielsen, "Finite algorithms for robust linear regr
 (1990) 682-699).
 
 Where too few rows bend H is singular, and far from the minimum it may promise too much. Then mu B
-is added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1 the model lies above
-P and every step helps. mu rises when steps had to be cut and falls when they were taken whole.
+is added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1 the model lies
+above P and every step helps. mu rises when steps had to be cut and falls when they were taken whole.
 
 The first point of long data comes from a sample of the rows: it leaves few rows on a wrong piece.
 """
