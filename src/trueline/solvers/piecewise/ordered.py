@@ -5,9 +5,9 @@ r"""Quantiles that do not cross at any row of the data, by constraint generation
 
 (H. D. Bondell, B. J. Reich, H. Wang, "Noncrossing quantile regression curve estimation", Biometrika
 97 (2010) 825-838). First every quantile by itself; most constraints then hold already. The rows
-where neighbours cross worst get a constraint, all quantiles are solved together, and so on until
-nothing crosses. As in :mod:`trueline.solvers.piecewise.exact`, only rows near their kinks are
-treated one by one; of the others the sum of the slopes is all that counts.
+where neighbours cross worst get a constraint, the quantiles that are tied together by these are
+solved together, and so on until nothing crosses. As in :mod:`trueline.solvers.piecewise.band`, only
+rows near their kinks are treated one by one; of the others the sum of the slopes is all that counts.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ __all__ = ["OrderedAnswer", "solve_ordered"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+# Rows that are treated one by one, and the slopes of all others (None if there are none).
+_Treated = tuple[Indices | slice, Array | None]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Rows near their kinks, at least, and constraints that one round adds for a pair, at most.
@@ -36,7 +38,7 @@ _FEWEST_NEAR = 500
 # How far lines may move, in units of the root mean square by which they cross.
 _REACH = 4.0
 _MOST_ADDED = 64
-_ROUNDS = 100
+_ROUNDS = 50  # for each quantile
 # A multiplier this near to the steepness of its kink says that it should be steeper.
 _AT_BOUND = 0.99
 _STEEPER = 16.0
@@ -80,31 +82,39 @@ class _Ordered:
         self.v = np.stack([kept.standard(w, b) for w, b in found])
         self.u = np.stack([one.u for one in answers], axis=1)
         self.order = np.zeros((problem.n_samples, len(ranks) - 1))
-        self.is_exact = all(one.is_exact for one in answers)
+        self.is_exact = np.array([one.is_exact for one in answers])
         self.steps = sum(one.steps for one in answers)
         self.exchanges = sum(one.exchanges for one in answers)
         self.most_rows = max(one.rows for one in answers)
         # Rows and pairs whose order is asked for; where it holds by itself, nothing is asked.
         self.chosen = np.empty((0, 2), dtype=np.intp)
-        self.rounds = 0
+        # Rows that are treated one by one, for each quantile; None for all.
+        self.near: list[Indices | None] = [None] * len(ranks)
+        heaviest = float(kept.row_weights.max())
+        self.steepness = heaviest * max(8.0, np.sqrt(problem.n_samples))
+        self.rounds, self.most_rounds = 0, _ROUNDS * len(ranks)
 
     def solve(self) -> OrderedAnswer:
         z = self._scores()
-        near: list[Indices | None] = [None] * len(self.sources)
-        heaviest = float(self.sources[0].row_weights.max())
-        steepness = heaviest * max(8.0, np.sqrt(self.problem.n_samples))
-        while self._add_crossing(z) and self.rounds < _ROUNDS:
-            near, steepness, z = self._solve_constrained(near, steepness, z)
+        while self.rounds < self.most_rounds:
+            pairs = self._add_crossing(z)
+            if not len(pairs):
+                break
+            for chain in self._chains():
+                if np.isin(pairs, chain[:-1]).any():
+                    self._solve_chain(chain, z)
         return self._answer(z)
+
+    def _chains(self) -> list[Indices]:
+        """Quantiles that are tied together: runs of neighbours with constraints between them."""
+        tied = np.unique(self.chosen[:, 1])
+        runs = np.split(tied, np.flatnonzero(np.diff(tied) > 1) + 1)
+        return [np.arange(run[0], run[-1] + 2) for run in runs]
 
     def _scores(self) -> Array:
         return np.stack(
             [source.scores(v) for source, v in zip(self.sources, self.v, strict=True)], axis=1
         )
-
-    def _size(self, z: Array) -> float:
-        """The losses of all rows and quantiles."""
-        return sum(source.loss_at(z[:, j]) for j, source in enumerate(self.sources))
 
     def _noise(self) -> float:
         """What rounding may do to a score."""
@@ -112,8 +122,8 @@ class _Ordered:
         largest = self.problem.design.column_largest()
         return 64 * _EPS * max(float(largest @ np.abs(w)) + abs(b) for w, b in found)
 
-    def _add_crossing(self, z: Array) -> bool:
-        """Ask for order at the rows where it is broken worst; False if there is none."""
+    def _add_crossing(self, z: Array) -> Indices:
+        """Ask for order at the rows where it is broken worst; the pairs where that is new."""
         limit = max(_MOST_ADDED, 4 * self.sources[0].size)
         noise = self._noise()
         added = []
@@ -126,92 +136,110 @@ class _Ordered:
             added.append(np.stack([rows, np.full(len(rows), j)], axis=1))
         new = np.concatenate(added)
         self.chosen = np.concatenate([self.chosen, new])
-        return bool(len(new))
+        return np.unique(new[:, 1])
 
-    def _solve_constrained(
-        self, near: list[Indices | None], steepness: float, z: Array
-    ) -> tuple[list[Indices | None], float, Array]:
-        """All quantiles with the chosen constraints, steep enough, and all rows that matter."""
+    def _solve_chain(self, chain: Indices, z: Array) -> None:
+        """Some quantiles with their constraints, steep enough, and all rows that matter.
+
+        Their columns of ``z``, the scores, are brought up to date.
+        """
         if self.problem.n_samples > 2 * self._fewest:
-            near = [self._near(j, z, rows) for j, rows in enumerate(near)]
+            for j in chain:
+                self.near[j] = self._near(j, z)
         while True:
             self.rounds += 1
-            program, beside = self._program(near, steepness, z)
-            found = minimise(program, self.v.ravel(), self._size(z))
+            program, treated = self._program(chain, z)
+            size = sum(self.sources[j].loss_at(z[:, j]) for j in chain)
+            found = minimise(program, self.v[chain].ravel(), size)
             self.steps += found.steps
             self.exchanges += found.exchanges
-            self.v = found.v.reshape(self.v.shape)
-            before, z = z, self._scores()
-            changed = [
-                _moved(self.sources[j], before[:, j], z[:, j], near[j]) for j in range(z.shape[1])
-            ]
-            if any(len(rows) for rows in changed) and self.rounds < _ROUNDS:
-                near = [_with(rows, more) for rows, more in zip(near, changed, strict=True)]
-                continue
+            self.v[chain] = found.v.reshape(len(chain), -1)
+            has_changed = False
+            for j in chain:
+                now = self.sources[j].scores(self.v[j])
+                has_changed |= self._join(j, z[:, j], now)
+                z[:, j] = now
             # A multiplier at its bound is no harm as long as the order is kept.
             broken = program.scores(found.v)[program.order].max(initial=0.0) > self._noise()
-            at_bound = found.multipliers[program.order].max(initial=0.0) > _AT_BOUND * steepness
-            if broken and at_bound and self.rounds < _ROUNDS:
-                steepness *= _STEEPER
-                continue
-            self._keep(program, found, near, beside)
-            return near, steepness, z
+            steepest = _AT_BOUND * self.steepness
+            at_bound = found.multipliers[program.order].max(initial=0.0) > steepest
+            if broken and at_bound and not has_changed:
+                self.steepness *= _STEEPER
+            elif not has_changed:
+                break
+            if self.rounds >= self.most_rounds:
+                break
+        self._keep(chain, program, found, treated)
 
     @property
     def _fewest(self) -> int:
         """Rows near the line of a quantile, at least."""
         return max(_FEWEST_NEAR, 20 * self.sources[0].size)
 
-    def _near(self, j: int, z: Array, rows: Indices | None) -> Indices:
+    def _near(self, j: int, z: Array) -> Indices:
         """Rows that a line may pass when it makes way for its neighbours."""
-        crossing = np.maximum(z[:, :-1] - z[:, 1:], 0.0)[:, max(0, j - 1) : j + 1]
+        beside = slice(max(0, j - 1), j + 2)
+        crossing = np.maximum(-np.diff(z[:, beside], axis=1), 0.0)
         reach = _REACH * float(np.sqrt(np.mean(crossing**2)))
         distance = np.abs(z[:, j] - self.sources[j].target)
         count = max(self._fewest, int(np.count_nonzero(distance <= reach)))
         if count >= len(distance):
             return np.arange(len(distance))
-        found = np.argpartition(distance, count)[:count]
-        return np.unique(found) if rows is None else np.union1d(found, rows)
+        found, before = np.argpartition(distance, count)[:count], self.near[j]
+        return np.unique(found) if before is None else np.union1d(found, before)
 
-    def _program(
-        self, near: list[Indices | None], steepness: float, z: Array
-    ) -> tuple[JointProgram, list[Array | None]]:
+    def _join(self, j: int, before: Array, now: Array) -> bool:
+        """Treat rows one by one whose slope is no longer the one that was counted; any?"""
+        rows, target = self.near[j], self.sources[j].target
+        if rows is None:
+            return False
+        noise = 1e-13 * (np.abs(now) + np.abs(target))
+        residual = now - target
+        changed = np.where(before > target, residual < -noise, residual > noise)
+        changed[rows] = False
+        self.near[j] = np.union1d(rows, np.flatnonzero(changed))
+        return bool(changed.any())
+
+    def _program(self, chain: Indices, z: Array) -> tuple[JointProgram, list[_Treated]]:
+        """The program of a chain, and for each quantile what is in it and what is not."""
         blocks: list[Program] = []
-        slopes: list[Array | None] = []
-        for j, (source, rows) in enumerate(zip(self.sources, near, strict=True)):
+        treated: list[_Treated] = []
+        for j in chain:
+            source, rows = self.sources[j], self.near[j]
             if rows is None:
                 blocks.append(source.program(source.gather(slice(None)), slice(None)))
-                slopes.append(None)
+                treated.append((slice(None), None))
                 continue
             beside = source.row_weights * source.loss.gradient(source.target, z[:, j])
             beside[rows] = 0.0
-            A = source.gather(rows)
-            blocks.append(source.program(A, rows, beside=source.total(beside)))
-            slopes.append(beside)
-        order_rows = self.sources[0].gather(self.chosen[:, 0])
-        program = JointProgram.of(tuple(blocks), order_rows, self.chosen[:, 1], steepness)
+            blocks.append(source.program(source.gather(rows), rows, beside=source.total(beside)))
+            treated.append((rows, beside))
+        own = self._own(chain)
+        order_rows = self.sources[0].gather(own[:, 0])
+        program = JointProgram.of(tuple(blocks), order_rows, own[:, 1] - chain[0], self.steepness)
         self.most_rows = max(self.most_rows, *(len(block.A) for block in blocks))
-        return program, slopes
+        return program, treated
+
+    def _own(self, chain: Indices) -> Indices:
+        """The constraints of a chain."""
+        return self.chosen[np.isin(self.chosen[:, 1], chain[:-1])]
 
     def _keep(
-        self,
-        program: JointProgram,
-        found: Minimum,
-        near: list[Indices | None],
-        beside: list[Array | None],
+        self, chain: Indices, program: JointProgram, found: Minimum, treated: list[_Treated]
     ) -> None:
         """The dual point of the answer."""
         *parts, order = program.split(found.multipliers)
         s = self.sources[0].row_weights
-        for j, (part, rows, slopes) in enumerate(zip(parts, near, beside, strict=True)):
-            where = slice(None) if rows is None else rows
-            count = len(program.blocks[j].A)
+        for block, part, (rows, slopes), j in zip(
+            program.blocks, parts, treated, chain, strict=True
+        ):
             if slopes is not None:
                 self.u[:, j] = slopes / s
-            self.u[where, j] = self.sources[j].loss.first_slope + part[:count] / s[where]
-        self.order[:] = 0.0
-        np.add.at(self.order, (self.chosen[:, 0], self.chosen[:, 1]), order)
-        self.is_exact = found.is_exact
+            self.u[rows, j] = self.sources[j].loss.first_slope + part[: len(block.A)] / s[rows]
+        own = self._own(chain)
+        self.order[:, chain[:-1]] = 0.0
+        np.add.at(self.order, (own[:, 0], own[:, 1]), order)
+        self.is_exact[chain] = found.is_exact
 
     def _answer(self, z: Array) -> OrderedAnswer:
         found = [source.coefficients(v) for source, v in zip(self.sources, self.v, strict=True)]
@@ -225,7 +253,7 @@ class _Ordered:
             b=b[back],
             u=self.u[:, back],
             order=self.order,
-            is_exact=self.is_exact,
+            is_exact=bool(self.is_exact.all()),
             steps=self.steps,
             exchanges=self.exchanges,
             rows=self.most_rows,
@@ -240,18 +268,3 @@ class _Ordered:
         return np.concatenate(
             [[0.0], np.cumsum(np.where(crossing > -noise, crossing + noise, 0.0))]
         )
-
-
-def _with(rows: Indices | None, more: Indices) -> Indices | None:
-    return None if rows is None else np.union1d(rows, more)
-
-
-def _moved(source: Source, before: Array, now: Array, rows: Indices | None) -> Indices:
-    """Rows beside whose slope is no longer the one that was counted."""
-    if rows is None:
-        return np.empty(0, dtype=np.intp)
-    noise = 1e-13 * (np.abs(now) + np.abs(source.target))
-    residual = now - source.target
-    changed = np.where(before > source.target, residual < -noise, residual > noise)
-    changed[rows] = False
-    return np.flatnonzero(changed)
