@@ -7,7 +7,7 @@ r"""Quantiles that do not cross at any row of the data, by constraint generation
 97 (2010) 825-838). First every quantile by itself; most constraints then hold already. The rows
 where neighbours cross worst get a constraint, the quantiles that are tied together by these are
 solved together, and so on until nothing crosses. As in :mod:`trueline.solvers.piecewise.band`, only
-rows near their kinks are treated one by one; of the others the sum of the slopes is all that counts.
+rows near their kinks are treated one by one; of the others only the sum of the slopes counts.
 """
 
 from __future__ import annotations
