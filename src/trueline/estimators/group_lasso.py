@@ -129,7 +129,8 @@ class GroupLasso(GaussianRegressor):
     fit_intercept : bool, default=True
     tol : float, default=1e-6
         The gap to prove, relative to half the squared norm of the (centred) target. It is usually
-        far smaller: the last steps are Newton's.
+        far smaller: the last steps are Newton's. (:class:`Lasso` asks for ``tol / 100``, so that
+        the defaults of both mean the same.)
     max_iter : int, default=1000
         Limit on the readings of the data.
     warm_start : bool, default=False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Number
 from typing import Any, ClassVar, Self
 
@@ -22,7 +21,6 @@ from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.selection.multi_task import Mixture, alpha_max, follow_mixture, walk_of
 from trueline.solution import Solution
-from trueline.solvers.base import Options
 from trueline.solvers.blocks.proof import certify_blocks
 from trueline.threads import single_threaded_blas
 
@@ -61,9 +59,6 @@ class CoupledTargets:
             problem, plan, solution, dtype, y_ndim
         )
         self._keep_active(problem)  # type: ignore[attr-defined]
-
-    def _options(self) -> Options:
-        return replace(super()._options(), tol=self.tol)  # type: ignore[misc,attr-defined]
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
@@ -132,8 +127,8 @@ class MultiTaskElasticNet(CoupledTargets, ElasticNet):
     max_iter : int, default=1000
         Limit on the readings of the data.
     tol : float, default=1e-4
-        The gap to prove, relative to half the squared norm of the (centred) targets. It is usually
-        far smaller: the last steps are Newton's.
+        The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
+        targets. It is usually far smaller: the last steps are Newton's.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     random_state : int, RandomState or None
@@ -246,8 +241,8 @@ class MultiTaskLasso(MultiTaskElasticNet):
     max_iter : int, default=1000
         Limit on the readings of the data.
     tol : float, default=1e-4
-        The gap to prove, relative to half the squared norm of the (centred) targets. It is usually
-        far smaller: the last steps are Newton's.
+        The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
+        targets. It is usually far smaller: the last steps are Newton's.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     random_state : int, RandomState or None

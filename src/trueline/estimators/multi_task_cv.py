@@ -48,7 +48,7 @@ class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
     max_iter : int, default=1000
         Limit on the readings of the data in the final fit.
     tol : float, default=1e-4
-        As in :class:`MultiTaskElasticNet`.
+        As in :class:`MultiTaskElasticNet`; the fits of the folds stop at a gap of ``tol`` times it.
     cv : int, splitter, iterable or None
         None means five folds.
     copy_X : bool, default=True
@@ -218,7 +218,7 @@ class MultiTaskLassoCV(MultiTaskElasticNetCV):
     max_iter : int, default=1000
         Limit on the readings of the data in the final fit.
     tol : float, default=1e-4
-        As in :class:`MultiTaskLasso`.
+        As in :class:`MultiTaskLasso`; the fits of the folds stop at a gap of ``tol`` times it.
     copy_X : bool, default=True
         Accepted for compatibility: X is never modified.
     cv : int, splitter, iterable or None
