@@ -369,6 +369,20 @@ def test_ordered_quantiles_reach_the_least_objective_of_the_full_program(
     assert apart.min() >= (0.0 if fit_intercept else -1e-12 * np.abs(y).max())
 
 
+@pytest.mark.parametrize("name", list(HOSTILE))
+@pytest.mark.parametrize("alpha", [0.0, 0.01])
+def test_ordered_quantiles_of_hostile_data_are_proven(name, alpha):
+    X, y = HOSTILE[name]
+    settings = {"quantile": [0.3, 0.31, 0.5], "alpha": alpha}
+    model = QuantileRegressor(**settings, non_crossing=True).fit(X, y)
+    assert np.diff(model.predict(X), axis=1).min() >= 0
+    terms = np.abs(X) @ np.abs(model.coef_.T) + np.abs(model.intercept_) + np.abs(y)[:, None]
+    assert model.certificate_.gap <= 1e-9 * terms.sum()
+    assert model.verify(X, y)
+    free = QuantileRegressor(**settings).fit(X, y)
+    assert model.certificate_.objective >= free.certificate_.lower_bound
+
+
 def test_separate_fits_of_such_data_do_cross():
     """Or the tests above would test nothing."""
     for seed in range(8):

@@ -60,7 +60,7 @@ class _PiecewiseLinear(SingleTargetRegressor):
 
 
 class QuantileRegressor(QuantileInference, _PiecewiseLinear):
-    r"""Linear regression that predicts conditional quantiles, exactly.
+    """Linear regression that predicts conditional quantiles, exactly.
 
     Minimises over w and b, with q the quantile and s the sample weights (their sum S)::
 
@@ -243,7 +243,7 @@ default="auto"
 
 
 class LeastAbsoluteDeviations(QuantileInference, _PiecewiseLinear):
-    r"""Linear regression by least absolute deviations: the conditional median, exactly.
+    """Linear regression by least absolute deviations: the conditional median, exactly.
 
     Minimises over w and b, with s the sample weights::
 
