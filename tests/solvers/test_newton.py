@@ -14,7 +14,6 @@ from trueline import LinearRegressor
 from trueline.certificates import verify
 from trueline.design import as_design
 from trueline.losses import Huber, Squared, SquaredEpsilonInsensitive
-from trueline.moments import Moments
 from trueline.penalties import L1, L2, Bounded, ElasticNet, NonNegative, NoPenalty
 from trueline.planner import make_plan
 from trueline.problem import Problem
@@ -215,6 +214,15 @@ def test_infinite_data_are_an_error():
         LinearRegressor(loss="huber").fit(X, y)
 
 
+def test_columns_of_any_size_and_targets_of_a_size_that_thresholds_make_sense_for():
+    X, y = table(n=60, d=2)
+    model = LinearRegressor(loss="huber", penalty=None).fit(X, y)
+    huge = LinearRegressor(loss="huber", penalty=None).fit(X * np.array([1e150, 1e-150]), y)
+    assert_allclose(huge.coef_ * [1e150, 1e-150], model.coef_, rtol=1e-8)
+    with pytest.raises(ValueError, match="units of the target"):
+        LinearRegressor(loss="huber", penalty=None).fit(X, y * 1e150)
+
+
 # --- the proof ------------------------------------------------------------------------------------
 
 
@@ -267,12 +275,12 @@ def test_least_curvature_is_least(loss):
 @pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_standard_rows_are_the_rows(far, fit_intercept):
-    X, y = table(n=50, d=4)
+    X, _y = table(n=50, d=4)
     X = X + 1e6 if far else X
     X = np.c_[X, np.full(50, 2.0)] if fit_intercept else X
     s = np.random.default_rng(0).uniform(0.5, 2, 50)
     design = as_design(X)
-    rows = StandardRows.of(design, Moments.from_rows(design, y[:, None], s), s, fit_intercept)
+    rows = StandardRows.of(design, s, fit_intercept)
     A = rows.gather(slice(None))
     assert rows.count == A.shape[1] == 4 + fit_intercept
     assert_allclose(rows.gram, A.T @ (s[:, None] * A), atol=1e-6)
@@ -289,9 +297,9 @@ def test_standard_rows_are_the_rows(far, fit_intercept):
 
 
 def test_the_gram_matrix_follows_its_weights():
-    X, y = table(n=200, d=4)
+    X, _y = table(n=200, d=4)
     design = as_design(X)
-    rows = StandardRows.of(design, Moments.from_rows(design, y[:, None]), None, True)
+    rows = StandardRows.of(design, None, True)
     A, gram = rows.gather(slice(None)), FollowingGram(rows, 1.0)
     rng = np.random.default_rng(0)
     for share in (0.9, 0.85, 0.2, 0.21, 1.0, 0.02):

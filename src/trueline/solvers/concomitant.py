@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.certificates.concomitant import certify_concomitant
 from trueline.losses import Absolute
-from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty
 from trueline.problem import ConcomitantProblem
 from trueline.solution import Solution, Status
@@ -193,12 +192,12 @@ def solve_concomitant(
         With the scale in ``extra["scale"]``.
     """
     parts = problem.parts
-    moments = Moments.from_rows(parts.design, parts.target, parts.weights)
-    require_ordinary(moments)
-    rows = StandardRows.of(parts.design, moments, parts.weights, parts.fit_intercept)
+    require_ordinary(parts)
+    rows = StandardRows.of(parts.design, parts.weights, parts.fit_intercept)
     rows = rows.independent(problem.alpha > 0)
     quad = rows.strength(np.full(parts.n_features, 2 * problem.alpha), 2)
-    level = float(moments.y_mean[0]) if parts.fit_intercept else 0.0
+    level = float(rows.weights @ parts.target[:, 0]) / rows.total_weight
+    level = level if parts.fit_intercept else 0.0
     y = parts.target[:, 0] - level
     if start is None:
         v = start_profile(rows, y, problem.epsilon, quad)

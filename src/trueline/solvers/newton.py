@@ -19,7 +19,6 @@ from trueline.certificates.duality import certify_dual
 from trueline.certificates.evaluation import Rounding
 from trueline.design import Accuracy
 from trueline.gram.rows import SMALL_WORK, rows_per_block
-from trueline.moments import Moments
 from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
@@ -74,9 +73,8 @@ class Newton(Solver):
         return Cost(flops, 2 + 2 * _STEPS * facts.k, 8.0 * (3.0 * d * d + 12 * n), seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        moments = Moments.from_rows(problem.design, problem.target, problem.weights)
-        require_ordinary(moments)
-        rows = StandardRows.of(problem.design, moments, problem.weights, problem.fit_intercept)
+        require_ordinary(problem)
+        rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
         bends = np.broadcast_to(problem.penalty.curvature, (problem.n_features, problem.n_targets))
         rows = rows.independent(bool((bends > 0).all()))
         prover = _Prover(problem, rows, bends)
@@ -119,12 +117,11 @@ class Newton(Solver):
         )
 
 
-def require_ordinary(moments: Moments) -> None:
-    """Raise ``FloatingPointError`` where squares of the data left the range of doubles."""
-    sizes = np.concatenate([moments.x_size, moments.y_size])
-    sizes = sizes[sizes != 0]
-    if not moments.is_finite() or (sizes < 1e-200).any() or (sizes > 1e200).any():
-        raise FloatingPointError("the sums of squares of the data are not finite, or vanish")
+def require_ordinary(problem: Problem) -> None:
+    """Raise ``FloatingPointError`` where squares of the target leave the range of doubles."""
+    largest = float(np.abs(problem.target).max(initial=0.0))
+    if not (largest == 0 or 1e-100 < largest < 1e100):
+        raise FloatingPointError("the squares of the target overflow or vanish")
 
 
 def constant_model(problem: Problem) -> tuple[Array, float]:

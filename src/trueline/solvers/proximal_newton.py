@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import certify
 from trueline.certificates.duality import certify_dual
-from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
@@ -67,9 +66,8 @@ class ProximalNewton(Solver):
         return Cost(flops, 2 + 2 * _STEPS * facts.k, 8.0 * (4.0 * d * d + 12 * n), seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        moments = Moments.from_rows(problem.design, problem.target, problem.weights)
-        require_ordinary(moments)
-        rows = StandardRows.of(problem.design, moments, problem.weights, problem.fit_intercept)
+        require_ordinary(problem)
+        rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
         constants, unit = constant_model(problem)
         asked = options.tol * unit
         target = min(asked, _FINE * unit) / problem.n_targets

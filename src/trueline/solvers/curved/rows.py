@@ -30,6 +30,10 @@ Indices = NDArray[np.intp]
 _EPS = float(np.finfo(np.float64).eps)
 # A mean this many spreads away from zero costs (10^2)^2: four digits of sixteen, in Gram matrices.
 _FAR = 100.0
+# Means this many spreads away cost no more than a digit or two.
+_NEAR = 10.0
+# From here on weighted Gram matrices are formed by a compiled kernel.
+_MUCH_WORK = 500_000_000
 # Pivots of a correlation matrix below this may be rounding: an orthogonal factorisation decides.
 _DOUBTFUL, _DEPENDENT = 1e-9, 1e-11
 
@@ -65,29 +69,32 @@ class StandardRows:
     size: Array
 
     @classmethod
-    def of(
-        cls, design: Design, moments: Moments, weights: Array | None, fit_intercept: bool
-    ) -> StandardRows:
-        """From the design and its moments, which may be of any targets."""
-        about = moments if fit_intercept else moments.about_zero()
-        total, mean = moments.weight, about.x_mean
+    def of(cls, design: Design, weights: Array | None, fit_intercept: bool) -> StandardRows:
+        """One or two passes over the data.
+
+        Raises ``FloatingPointError`` where squares leave the range of doubles.
+        """
+        s = np.ones(design.shape[0]) if weights is None else weights
+        total = float(s.sum())
+        mean, products = _centred_products(design, weights, s)
+        size = products.diagonal() + total * mean**2
+        if not np.isfinite(products.sum()) or not _is_ordinary(size):
+            raise FloatingPointError("the sums of squares of the data are not finite, or vanish")
         if not fit_intercept:
+            products = products + np.outer(mean, total * mean)
             mean = np.zeros_like(mean)
-        square = about.gram.diagonal()
-        scale = np.sqrt(square / total)
-        size = (square + total * moments.x_mean**2) if fit_intercept else square
+        scale = np.sqrt(products.diagonal() / total)
         # What is left of a constant column is the rounding of its mean.
-        kept = np.flatnonzero(scale > 64 * _EPS * np.abs(moments.x_mean))
+        kept = np.flatnonzero(scale > 64 * _EPS * np.sqrt(size / total))
         p = len(kept) + fit_intercept
         gram = np.zeros((p, p))
         inverse = 1.0 / scale[kept]
-        gram[: len(kept), : len(kept)] = about.gram[np.ix_(kept, kept)] * np.outer(inverse, inverse)
+        gram[: len(kept), : len(kept)] = products[np.ix_(kept, kept)] * np.outer(inverse, inverse)
         gram[len(kept) :, len(kept) :] = total
         is_far = bool((np.abs(mean[kept]) > _FAR * scale[kept]).any())
         is_copy = is_far and not design.is_sparse
         if is_copy:
             design = DenseDesign((design.toarray()[:, kept] - mean[kept]) * inverse)
-        s = np.ones(design.shape[0]) if weights is None else weights
         return cls(design, s, fit_intercept, mean, scale, kept, is_copy, gram, size * (1 + 1e-6))
 
     @property
@@ -213,3 +220,22 @@ class StandardRows:
         if not self.is_copy:
             return part
         return replace(part, design=DenseDesign(self.design.toarray()[:, own]))
+
+
+def _centred_products(design: Design, weights: Array | None, s: Array) -> tuple[Array, Array]:
+    """Means of the columns, and the Gram matrix about them."""
+    n, d = design.shape
+    if isinstance(design, DenseDesign) and n * d * d >= _MUCH_WORK:
+        # As fast as the Gram matrices to come; where means are near zero, centring costs nothing.
+        gram, mean = weighted_gram(design.X, s), design.rmatvec(s) / s.sum()
+        level = s.sum() * mean**2
+        if np.isfinite(gram).all() and (level <= _NEAR**2 * (gram.diagonal() - level)).all():
+            return mean, gram - np.outer(mean, s.sum() * mean)
+    moments = Moments.from_rows(design, np.empty((n, 0)), weights)
+    return moments.x_mean, moments.gram
+
+
+def _is_ordinary(size: Array) -> bool:
+    """Whether no sum of squares is so large or small that some square may have been lost."""
+    present = size[size != 0]
+    return bool(((present > 1e-200) & (present < 1e200)).all())
