@@ -54,8 +54,8 @@ SINGLE = [
     GroupLasso(0.1, tol=1e-10, groups=GROUPS, l2=0.3, weights=[0.0, 1.0, 2.0]),
 ]
 COUPLED = [
-    MultiTaskLasso(0.4, tol=1e-10),
-    MultiTaskElasticNet(0.4, l1_ratio=0.5, tol=1e-10, fit_intercept=False),
+    MultiTaskLasso(0.4, tol=1e-8),
+    MultiTaskElasticNet(0.4, l1_ratio=0.5, tol=1e-8, fit_intercept=False),
 ]
 
 
