@@ -168,8 +168,8 @@ def _bandwidth(target: Array, residuals: Array, s: Array, q: float, rule: str) -
         )
     mean = s @ target / n
     deviation = float(np.sqrt(s @ (target - mean) ** 2 / n))
-    quartiles = _percentile(residuals, s, 0.75) - _percentile(residuals, s, 0.25)
-    h = min(deviation, quartiles / 1.34) * float(ndtri(q + reach) - ndtri(q - reach))
+    low, high = _percentiles(residuals, s, np.array([0.25, 0.75]))
+    h = min(deviation, (high - low) / 1.34) * float(ndtri(q + reach) - ndtri(q - reach))
     if not h > 0:
         raise ValueError(
             "Half of the residuals are equal (a perfect fit, or a target of few values): there is "
@@ -178,15 +178,15 @@ def _bandwidth(target: Array, residuals: Array, s: Array, q: float, rule: str) -
     return h
 
 
-def _percentile(values: Array, s: Array, share: float) -> float:
+def _percentiles(values: Array, s: Array, shares: Array) -> Array:
     """Between the order statistics of rows that count s times, by straight lines."""
     order = np.argsort(values, kind="stable")
     until = np.cumsum(s[order])
-    place = share * (until[-1] - 1.0)
+    place = shares * (until[-1] - 1.0)
     low = np.floor(place)
-    found = np.searchsorted(until, [low, low + 1.0], side="right")
+    found = np.searchsorted(until, np.stack([low, low + 1.0]), side="right")
     below, above = values[order[np.clip(found, 0, len(values) - 1)]]
-    return float(below + (place - low) * (above - below))
+    return below + (place - low) * (above - below)
 
 
 class _Standardised:
