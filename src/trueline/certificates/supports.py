@@ -29,7 +29,7 @@ Support = tuple[int, ...]
 
 _EPS = float(np.finfo(np.float64).eps)
 # So many supports are looked at, and so many beginnings of them.
-_MOST, _BEGINNINGS = 20_000, 400_000
+_MOST, _BEGINNINGS = 50_000, 400_000
 _BATCH = 4096
 # A value counts as known if its rounding is below this part of C: searches lower their bounds by
 # more than twice as much.

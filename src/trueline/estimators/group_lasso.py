@@ -286,7 +286,7 @@ class GroupLasso(GaussianRegressor):
 
     def _settle(self) -> None:
         """Work out what was left for later, from columns that are then let go."""
-        if self._freedom is not None:
+        if self._freedom is not None or not hasattr(self, "coef_"):
             return
         W, _ = self._coefficients()
         index = np.flatnonzero(W.any(axis=1))

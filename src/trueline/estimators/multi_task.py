@@ -83,7 +83,7 @@ class CoupledTargets:
         return self._freedom + float(self.fit_intercept)  # type: ignore[attr-defined]
 
     def _settle(self) -> None:
-        if self._freedom is not None:
+        if self._freedom is not None or not hasattr(self, "coef_"):
             return
         W, _ = self._coefficients()  # type: ignore[attr-defined]
         used = W.any(axis=1)
