@@ -253,6 +253,17 @@ def test_hostile_data_get_a_proven_answer(name, alpha):
         assert objective(model, X, y) == pytest.approx(least, rel=1e-8, abs=1e-9 * np.abs(y).sum())
 
 
+@pytest.mark.parametrize("exponent", [12, 16, 20, 30, 60])
+def test_a_column_too_small_for_its_penalty_does_not_disturb_the_others(exponent):
+    X, y = noisy(40, 3, seed=7)
+    tiny = X * [10.0**-exponent, 1.0, 1.0]
+    model = QuantileRegressor(quantile=0.3, alpha=0.01).fit(tiny, y)
+    without = QuantileRegressor(quantile=0.3, alpha=0.01).fit(X[:, 1:], y)
+    assert model.coef_[0] == 0
+    assert_allclose(model.coef_[1:], without.coef_, rtol=1e-9)
+    assert is_proven(model, tiny, y)
+
+
 @pytest.mark.parametrize("bad", [0.0, 1.0, -0.1, 1.5, np.nan, [], [0.5, 1.0], [[0.5]]])
 def test_what_is_no_quantile_is_refused(bad):
     X, y = noisy(10, 2)

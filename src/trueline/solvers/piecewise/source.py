@@ -146,6 +146,9 @@ class Source:
         loss, penalty = self.loss, self.problem.penalty
         jumps, kinks = np.array(loss.jumps), np.array(loss.kinks)
         linear, quad = self._of_kept(penalty.linear, 1), self._of_kept(penalty.curvature, 2)
+        # No coefficient is pulled harder than by all rows together: a stronger penalty says no
+        # more, and would drown the others in its rounding.
+        linear = np.minimum(linear, 2 * loss.slope_bound * self.problem.total_weight)
         lasso = np.flatnonzero(linear)
         ell = A.T @ (loss.first_slope * s) - linear
         c = np.concatenate([np.multiply.outer(jumps, s).ravel(), 2 * linear[lasso]])
