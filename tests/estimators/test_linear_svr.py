@@ -26,7 +26,9 @@ def objective(model, X, y, weights=1.0):
     losses = excess if model.loss == "epsilon_insensitive" else excess**2
     level = model.intercept_ / model.intercept_scaling if model.fit_intercept else 0.0
     return float(
-        0.5 * model.coef_ @ model.coef_ + 0.5 * np.sum(level) ** 2 + model.C * np.sum(weights * losses)
+        0.5 * model.coef_ @ model.coef_
+        + 0.5 * np.sum(level) ** 2
+        + model.C * np.sum(weights * losses)
     )
 
 
@@ -70,7 +72,9 @@ def test_the_intercept_is_penalised_as_the_coefficient_of_a_constant(loss, scali
 def test_solvers_agree(loss):
     X, y = noisy(n=120, d=4, seed=3)
     models = [
-        LinearSVR(loss=loss, C=0.3, epsilon=0.1, tol=1e-8, max_iter=100_000, solver=solver).fit(X, y)
+        LinearSVR(loss=loss, C=0.3, epsilon=0.1, tol=1e-8, max_iter=100_000, solver=solver).fit(
+            X, y
+        )
         for solver in ("auto", "dual_coordinate_descent")
     ]
     assert models[0].solver_ != models[1].solver_

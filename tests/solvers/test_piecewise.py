@@ -71,7 +71,9 @@ def test_small_problems_with_ties_agree_with_highs(data: st.DataObject) -> None:
     y = np.array(data.draw(st.lists(numbers, min_size=n, max_size=n)), dtype=float)
     loss = data.draw(st.sampled_from(LOSSES))
     penalty = data.draw(st.sampled_from([NoPenalty(), L1(0.5), L1(3.0)]))
-    problem = Problem(as_design(X.reshape(n, d)), y[:, None], loss, penalty, data.draw(st.booleans()))
+    problem = Problem(
+        as_design(X.reshape(n, d)), y[:, None], loss, penalty, data.draw(st.booleans())
+    )
     ours, other = solve(problem), solve(problem, "highs")
     objective = problem.objective(ours.coef, ours.intercept)
     reference = problem.objective(other.coef, other.intercept)

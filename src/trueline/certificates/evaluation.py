@@ -8,8 +8,8 @@ handle (:class:`~trueline.design.Accuracy`), writing ||v||_s for sqrt(sum_i s_i 
                                   = (row_terms + 4) eps (sum_j c_j |w_j| + sqrt(S) |b| + ||y||_s)
     ||error of u||_s          <=  L rho                      L the loss's curvature bound
     |error of sum_i s_i l_i|  <=  ||u||_s rho + L/2 rho^2 + (log2 n + 40) eps sum_i s_i |l_i|
-                                  (at most sqrt(S) K rho in place of the first two terms, K the
-                                  bound on the loss's slope; then also ||error of u||_s <= 2 K sqrt(S))
+                                  (sqrt(S) K rho in place of the first two terms and
+                                  2 K sqrt(S) for u if slopes have a bound K, but no curvature)
     |error of (X^T S u)_j|    <=  c_j (L rho + (column_terms + 4) eps ||u||_s)
     |error of sum_i s_i u_i|  <=  sqrt(S) (L rho + (log2 n + 40) eps ||u||_s)
 

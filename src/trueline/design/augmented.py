@@ -45,7 +45,8 @@ class AugmentedDesign(Design):
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
         own = None if shift is None else shift[:-1]
-        level = self.constant - (0.0 if shift is None else shift[-1])
+        centre = 0.0 if shift is None else float(shift[-1])
+        level = self.constant - centre
         sums = self.base.second_moments(Y, weights, own)
         s = np.ones(self.shape[0]) if weights is None else weights
         count, of_target = float(s.sum()), s @ Y
@@ -57,7 +58,7 @@ class AugmentedDesign(Design):
             total=np.append(sums.total, level * count),
             gram=gram,
             cross=np.vstack([sums.cross, level * of_target]),
-            size=np.append(sums.size, self.constant**2 * count),
+            size=np.append(sums.size, (abs(self.constant) + abs(centre)) ** 2 * count),
             terms=max(sums.terms, self.shape[0]),
         )
 

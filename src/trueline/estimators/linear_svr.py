@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from trueline.certificates import Certificate
 from trueline.design import AugmentedDesign, as_design
 from trueline.estimators.single_target import SingleTargetRegressor
 from trueline.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
@@ -25,10 +24,12 @@ Array = NDArray[np.float64]
 class LinearSVR(SingleTargetRegressor):
     r"""Linear support vector regression: errors up to epsilon cost nothing.
 
-    Minimises over w and b, with s the sample weights and e_i = max(0, |y_i - x_i.w - b| - epsilon)::
+    Minimises over w and b, with s the sample weights::
 
-        1/2 ||w||^2 + 1/2 (b / intercept_scaling)^2 + C sum_i s_i e_i           (epsilon_insensitive)
-        1/2 ||w||^2 + 1/2 (b / intercept_scaling)^2 + C sum_i s_i e_i^2 (squared_epsilon_insensitive)
+        1/2 ||w||^2 + 1/2 (b / intercept_scaling)^2 + C sum_i s_i e_i,
+        e_i = max(0, |y_i - x_i.w - b| - epsilon),
+
+    with e_i^2 in place of e_i for the squared loss.
 
     As in LIBLINEAR the intercept is the coefficient of a constant column, and penalised like the
     others; a large ``intercept_scaling`` makes that penalty small.
@@ -37,7 +38,7 @@ class LinearSVR(SingleTargetRegressor):
     ----------
     epsilon : float, default=0.0
     tol : float, default=1e-4
-        For iterative solvers: the gap to prove, relative to the objective of w = 0, is ``tol / 100``.
+        For iterative solvers: the gap to prove is ``tol / 100`` of the objective of w = 0.
     C : float, default=1.0
         Strength of the loss: the smaller, the stronger the penalty.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
@@ -121,11 +122,11 @@ class LinearSVR(SingleTargetRegressor):
         design = as_design(X)
         if self.fit_intercept:
             design = AugmentedDesign(design, float(self.intercept_scaling))
-        kind: type[Loss] = SquaredEpsilonInsensitive
+        loss: Loss = SquaredEpsilonInsensitive(float(self.epsilon))
         if self.loss == "epsilon_insensitive":
-            kind = EpsilonInsensitive
+            loss = EpsilonInsensitive(float(self.epsilon))
         strength = np.full(len(Y), float(self.C)) if weights is None else self.C * weights
-        return Problem(design, Y, kind(float(self.epsilon)), L2(1.0), False, strength)
+        return Problem(design, Y, loss, L2(1.0), False, strength)
 
     def _options(self) -> Options:
         return Options(

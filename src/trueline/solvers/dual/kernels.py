@@ -65,6 +65,25 @@ def minimiser(slope: float, at: float, bend: float, e: float, low: float, high: 
     return min(max(best, low), high)
 
 
+@kernel
+def draw(order: Integers, k: int, active: int, state: NDArray[np.uint64]) -> int:
+    """The row that comes next: one of those after place k, at random, is put there."""
+    other = k + random_below(state, active - k)
+    order[k], order[other] = order[other], order[k]
+    return order[k]
+
+
+@kernel
+def decide(product: float, at: float, terms: Array, i: int) -> tuple[float, float]:
+    """The violation of one row, given x_i.w, and where its variable should be."""
+    slope = product + terms[2, i] * at - terms[0, i]
+    e, low, high, bend = terms[1, i], terms[3, i], terms[4, i], terms[5, i]
+    off = violation(slope, at, e, low, high)
+    if off <= 0.0 or bend <= 0.0:
+        return off, at
+    return off, minimiser(slope, at, bend, e, low, high)
+
+
 @kernel(reassociate=True)
 def sweep_dense(
     X: Array,
@@ -84,23 +103,17 @@ def sweep_dense(
     d = X.shape[1]
     worst, k = 0.0, 0
     while k < active:
-        other = k + random_below(state, active - k)
-        order[k], order[other] = order[other], order[k]
-        i = order[k]
-        slope = terms[2, i] * beta[i] - terms[0, i] + constant * w[d]
+        i = draw(order, k, active, state)
+        product = float(constant * w[d])
         for j in range(d):
-            slope += X[i, j] * w[j]
-        e, low, high, bend = terms[1, i], terms[3, i], terms[4, i], terms[5, i]
-        off = violation(slope, beta[i], e, low, high)
+            product += X[i, j] * w[j]
+        off, best = decide(product, beta[i], terms, i)
         if off < -threshold:
             active -= 1
             order[k], order[active] = order[active], order[k]
             continue
         k += 1
         worst = max(worst, off)
-        if off <= 0.0 or bend <= 0.0:
-            continue
-        best = minimiser(slope, beta[i], bend, e, low, high)
         change = best - beta[i]
         if change != 0.0:
             beta[i] = best
@@ -114,7 +127,7 @@ def sweep_dense(
 def sweep_sparse(
     data: Array,
     indices: Indices,
-    indptr: Indices,
+    indptr: Integers,
     constant: float,
     terms: Array,
     beta: Array,
@@ -128,23 +141,17 @@ def sweep_sparse(
     d = len(w) - 1
     worst, k = 0.0, 0
     while k < active:
-        other = k + random_below(state, active - k)
-        order[k], order[other] = order[other], order[k]
-        i = order[k]
-        slope = terms[2, i] * beta[i] - terms[0, i] + constant * w[d]
+        i = draw(order, k, active, state)
+        product = constant * w[d]
         for place in range(indptr[i], indptr[i + 1]):
-            slope += data[place] * w[indices[place]]
-        e, low, high, bend = terms[1, i], terms[3, i], terms[4, i], terms[5, i]
-        off = violation(slope, beta[i], e, low, high)
+            product += data[place] * w[indices[place]]
+        off, best = decide(product, beta[i], terms, i)
         if off < -threshold:
             active -= 1
             order[k], order[active] = order[active], order[k]
             continue
         k += 1
         worst = max(worst, off)
-        if off <= 0.0 or bend <= 0.0:
-            continue
-        best = minimiser(slope, beta[i], bend, e, low, high)
         change = best - beta[i]
         if change != 0.0:
             beta[i] = best

@@ -1,15 +1,18 @@
 r"""Coordinate descent on the dual: rows are visited one by one, and each costs its non-zeros.
 
-With the penalty a/2 ||w||^2 the optimal coefficients are w = sum_i beta_i x_i, beta_i = -s_i u_i / a
-for the derivatives u of the loss, and with l*(u) = u y + e abs(u) + h/2 u^2 on [lo, hi] the dual is
+With the penalty a/2 ||w||^2 the optimal coefficients are w = sum_i beta_i x_i with
+beta_i = -s_i u_i / a for the derivatives u of the loss, and with l*(u) = u y + e abs(u) + h/2 u^2
+on [lo, hi] the dual is
 
-    minimise  1/2 || sum_i beta_i x_i ||^2 + sum_i (e abs(beta_i) + a h / (2 s_i) beta_i^2 - y_i beta_i)
+    minimise  1/2 || sum_i beta_i x_i ||^2
+              + sum_i (e abs(beta_i) + a h / (2 s_i) beta_i^2 - y_i beta_i)
     over      -s_i hi / a <= beta_i <= -s_i lo / a.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,13 +162,13 @@ def _sweeper(design: Design) -> Callable[..., tuple[int, float]]:
         X = design.by_rows
         parts = X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
 
-        def sparse(*arguments: object) -> tuple[int, float]:
+        def sparse(*arguments: Any) -> tuple[int, float]:
             return sweep_sparse(*parts, *arguments)
 
         return sparse
     rows = np.ascontiguousarray(design.toarray() if design.dtype != np.float64 else _array(design))
 
-    def dense(*arguments: object) -> tuple[int, float]:
+    def dense(*arguments: Any) -> tuple[int, float]:
         return sweep_dense(rows, *arguments)
 
     return dense

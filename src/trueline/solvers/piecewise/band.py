@@ -3,7 +3,7 @@ r"""Piecewise linear losses with many rows: few rows first, then the rows that m
 Most rows are far from their kinks and stay there: all that counts is the sum of their slopes. So
 (S. Portnoy and R. Koenker, Statist. Sci. 12 (1997) 279-300, section 5):
 
-1. a sample of m rows gives coefficients that are off by about sqrt(p / m) in units of the residuals;
+1. a sample of m rows gives coefficients that are off by about sqrt(p / m) of the residuals' size;
 2. the rows whose kinks are that near are treated one by one, all others as one slope: first as many
    as the sample's error asks for, with rounded kinks (:mod:`trueline.solvers.piecewise.smoothing`),
    then the few that are near to the better coefficients that this gives, down to the vertex;
@@ -108,7 +108,7 @@ def _start(source: Source, A: Array, rows: Indices | slice) -> Array:
     v = np.linalg.solve(gram, A.T @ y)
     if source.problem.fit_intercept:
         v[-1] += np.quantile(y - A @ v, -source.loss.first_slope / sum(source.loss.jumps))
-    return v
+    return np.asarray(v, dtype=np.float64)
 
 
 def _solve_whole(source: Source, steps: int = 0) -> Answer:

@@ -7,8 +7,8 @@ Each kink is replaced by a parabola of width gamma, so that its multiplier is
 and rises from 0 to c_e along a ramp instead of jumping. The function is then piecewise quadratic:
 Newton's method needs the Gram matrix of the rows on their ramps alone, and ends after finitely many
 steps. As gamma shrinks fewer and fewer rows are on their ramps, in the end those of the vertex
-(K. Madsen and H. B. Nielsen, "A finite smoothing algorithm for linear l1 estimation", SIAM J. Optim.
-3 (1993) 223-235).
+(K. Madsen and H. B. Nielsen, "A finite smoothing algorithm for linear l1 estimation", SIAM J.
+Optim. 3 (1993) 223-235).
 """
 
 from __future__ import annotations

@@ -135,9 +135,7 @@ class Source:
         values = self.loss.value(self.target[rows], z)
         return float((self.row_weights[rows] * values).sum())
 
-    def program(
-        self, A: Array, rows: Indices | slice, beside: Array | None = None
-    ) -> Program:
+    def program(self, A: Array, rows: Indices | slice, beside: Array | None = None) -> Program:
         """The function of rows A, and of the slopes that all other rows have."""
         return self.program_of(A, self.row_weights[rows], self.target[rows], beside)
 

@@ -80,7 +80,7 @@ class Vertex:
         """Everything from the kinks and sides alone, free of the rounding of exchanges."""
         program = self.program
         rows = program.rows(self.kinks)
-        self.inverse = np.linalg.inv(rows)
+        self.inverse = np.asarray(np.linalg.inv(rows), dtype=np.float64)
         t = program.t[self.kinks]
         v = self.inverse @ t
         self.v = v + self.inverse @ (t - rows @ v)
