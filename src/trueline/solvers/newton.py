@@ -24,7 +24,8 @@ from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds, normal_factor_seconds
-from trueline.solvers.curved.descent import Descent, Factor, approach, starting_point
+from trueline.solvers.curved.approach import approach
+from trueline.solvers.curved.descent import Descent, Factor, starting_point
 from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.iterative import best_constant
 from trueline.solvers.loop import Iteration, Monitor, Progress, run

@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from trueline.losses import Loss
+from trueline.solvers.curved.approach import approach, run_steps
 from trueline.solvers.curved.gram import FollowingGram
 from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.curved.search import minimise_along
 
-__all__ = ["Descent", "Factor", "approach", "starting_point"]
+__all__ = ["Descent", "Factor", "starting_point"]
 
 Array = NDArray[np.float64]
 
@@ -39,10 +40,8 @@ _FIRST_MU, _LEAST_MU = 1e-8, 1e-9
 _CUT, _WHOLE = 0.3, 0.9
 # Samples are this share of the rows; they must still be many for each coefficient.
 _SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
-_SAMPLE_STEPS, _SAMPLE_DECREASE = 30, 1e-6
+_SAMPLE_DECREASE = 1e-6
 _INVERSE_STEPS = 6
-# Fewer rows that bend than this for each coefficient: the loss is approached by eased ones.
-_BENDING_EACH, _MOST_STAGES, _FALL, _STAGE_DECREASE = 2, 60, 0.2, 1e-14
 
 
 class Factor:
@@ -179,35 +178,8 @@ def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, consta
     crude = _crude_start(part, loss, y[some], quad, constant)
     descent = Descent(part, loss, y[some], quad, crude)
     approach(descent, loss)
-    _run(descent, _SAMPLE_DECREASE)
+    run_steps(descent, _SAMPLE_DECREASE)
     return descent.v
-
-
-def approach(descent: Descent, loss: Loss) -> None:
-    """Come near where so few rows bend that H says little: by losses that bend more, less and less.
-
-    This is how Madsen and Nielsen solve for absolute errors: the answers for falling thresholds of
-    Huber's loss lie on a path made of straight pieces.
-    """
-    p = descent.rows.count
-    if np.count_nonzero(loss.curvature(descent.y, descent.z)) > _BENDING_EACH * p:
-        return
-    size = float(np.median(np.abs(descent.z - descent.y)))
-    for _ in range(_MOST_STAGES):
-        eased = loss.eased(size)
-        if eased == loss or size == 0.0:
-            break
-        descent.use(eased)
-        _run(descent, _STAGE_DECREASE)
-        size *= _FALL
-    descent.use(loss)
-
-
-def _run(descent: Descent, enough: float) -> None:
-    """Steps until the next one promises too little."""
-    for _ in range(_SAMPLE_STEPS):
-        if descent.decrease <= enough * descent.objective or descent.step() == 0.0:
-            break
 
 
 def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Array:

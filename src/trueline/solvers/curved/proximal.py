@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from trueline.losses import Loss, Squared
 from trueline.solvers.coordinate.gram import RestrictedGram, Terms
+from trueline.solvers.curved.approach import approach, run_steps
 from trueline.solvers.curved.gram import FollowingGram
 from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.curved.search import minimise_along
@@ -28,11 +29,11 @@ __all__ = ["ProximalDescent", "proximal_start", "standard_terms"]
 Array = NDArray[np.float64]
 
 # Models are never quite flat: of dependent columns, and where no row bends.
-_LEAST_MU, _MOST_MU = 1e-10, 1.0
+_LEAST_MU, _MOST_MU = 1e-8, 1.0
 _CUT, _WHOLE, _SUFFICIENT = 0.3, 0.9, 0.1
 _MODEL = 1e-12
 _SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
-_SAMPLE_STEPS, _SAMPLE_DECREASE = 30, 1e-6
+_SAMPLE_DECREASE = 1e-6
 
 
 def standard_terms(rows: StandardRows, terms: Terms) -> Terms:
@@ -79,6 +80,11 @@ class ProximalDescent:
         ahead = self.penalty(self.v + self.direction) - self.penalty(self.v)
         self.promise = float(self.gradient @ self.direction) + ahead
         self.decrease = max(-self.promise, 0.0)
+
+    def use(self, loss: Loss) -> None:
+        """Go on with another loss."""
+        self.loss = loss
+        self._look()
 
     def _model_step(self, H: Array, size: float) -> Array:
         """The minimum of the model, from the Gram matrix of centred columns."""
@@ -147,9 +153,8 @@ def proximal_start(
     part = rows.sample(some)
     crude = _crude_start(part, loss, y[some], terms, constant)
     descent = ProximalDescent(part, loss, y[some], terms, crude)
-    for _ in range(_SAMPLE_STEPS):
-        if descent.decrease <= _SAMPLE_DECREASE * descent.objective or descent.step() == 0.0:
-            break
+    approach(descent, loss)
+    run_steps(descent, _SAMPLE_DECREASE)
     return descent.v
 
 
