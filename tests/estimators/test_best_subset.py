@@ -400,6 +400,12 @@ def test_a_search_without_time_is_honest():
     assert full.certificate_.objective <= short.certificate_.objective * (1 + 1e-12)
 
 
+def test_few_choices_are_looked_at_also_without_time():
+    X, y = rows()
+    model = BestSubset(time_limit=0.0).fit(X, y)
+    assert model.path_.proven.all()
+
+
 def test_an_interrupted_search_keeps_what_it_has(monkeypatch):
     from importlib import import_module
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from trueline.subset.elimination import gain_of
 from trueline.subset.exchange import descend
-from trueline.subset.node import Node, Quadratic, explore
+from trueline.subset.node import Node, Quadratic, explore, is_small
 from trueline.threads import run_strands
 
 __all__ = ["Found", "search"]
@@ -80,7 +80,8 @@ def search(
     support : array of int
         The best support known so far.
     deadline : float
-        Of ``time.perf_counter``.
+        Of ``time.perf_counter``. Few choices are looked at even after it, unless it is minus
+        infinity.
     floor : float
         A lower bound that is already known.
     watch : callable, optional
@@ -97,10 +98,12 @@ def search(
     heap = [Node(floor, 0, np.empty(0, dtype=np.int64), free)]
     batch: list[Node] = []
     nodes, number, reason = 0, 0, "proven"
+    # Looking at all choices takes no time: compilation before it may have.
+    is_quick = is_small(len(free), task.k) and deadline > -math.inf
     # Pruned nodes have bounds of at least value - slack; open ones are looked at.
     try:
         while heap and heap[0].bound < state.value - slack:
-            if time.perf_counter() > deadline:
+            if time.perf_counter() > deadline and not (is_quick and nodes == 0):
                 reason = "time limit"
                 break
             if nodes >= max_nodes:
