@@ -58,9 +58,9 @@ class HiGHS(Solver):
         b = np.array([level for _, level, *_ in columns])
         u = np.stack([dual for *_, dual, _ in columns], axis=1)
         certificate = certify_dual(problem, W, b, u)
-        # A perfect fit leaves nothing to compare with but the targets.
-        targets = float(np.abs(problem.weigh(problem.target)).sum())
-        size = abs(certificate.objective) + 1e-3 * targets
+        # A perfect fit leaves nothing to compare with but the targets, in the units of the proof.
+        targets = 1e-3 * float(certificate.witness["radius"].sum())
+        size = abs(certificate.objective) + 1e-3 * problem.total_weight * targets
         close = certificate.gap <= _CLOSE * size + certificate.objective_rounding
         steps = sum(count for *_, count in columns)
         return Solution(

@@ -28,8 +28,9 @@ Array = NDArray[np.float64]
 # Gram matrices of more columns than this are too many numbers.
 _MOST_COLUMNS = 4000
 _STEPS = 20
-# An answer that is no vertex counts as one if this much of its objective is proven at most.
-_CLOSE = 1e-9
+# The gap, relative to objective and targets, up to which an answer counts as solved: one that is no
+# vertex, and one that is.
+_CLOSE, _BELIEVED = 1e-9, 1e-4
 
 
 class InteriorPoint(Solver):
@@ -73,10 +74,12 @@ def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: s
     source = answers[0].source
     scale = source.scale * np.sqrt(problem.total_weight) * (1 + 1e-6)
     certificate = certify_dual(problem, W, b, u, source.mean, scale)
-    exact = all(answer.is_exact for answer in answers)
-    # A perfect fit leaves nothing to compare with but the targets.
-    size = abs(certificate.objective) + float(np.abs(problem.weigh(problem.target)).sum())
-    close = certificate.gap <= _CLOSE * size + certificate.objective_rounding
+    # A perfect fit leaves nothing to compare with but the targets, in the units of the proof.
+    targets = 1e-3 * float(certificate.witness["radius"].sum())
+    size = abs(certificate.objective) + problem.total_weight * targets
+    # Nor is a vertex believed to be optimal against its own proof.
+    share = _BELIEVED if all(answer.is_exact for answer in answers) else _CLOSE
+    close = certificate.gap <= share * size + certificate.objective_rounding
     steps = sum(answer.steps for answer in answers)
     exchanges = sum(answer.exchanges for answer in answers)
     rows = max(answer.rows for answer in answers)
@@ -87,7 +90,7 @@ def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: s
     return Solution(
         W,
         b,
-        Status.SOLVED if exact or close else Status.STALLED,
+        Status.SOLVED if close else Status.STALLED,
         name,
         n_iter=max(1, steps),
         proof=certificate,

@@ -5,8 +5,6 @@ See :mod:`trueline.solvers.piecewise.ordered`.
 
 from __future__ import annotations
 
-import numpy as np
-
 from trueline.certificates.ordered import certify_ordered
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
@@ -18,8 +16,9 @@ from trueline.wording import counted
 
 __all__ = ["NonCrossing"]
 
-# An answer that is no vertex counts as one if this much of its objective is proven at most.
-_CLOSE = 1e-9
+# The gap, relative to objective and targets, up to which an answer counts as solved: one that is no
+# vertex, and one that is.
+_CLOSE, _BELIEVED = 1e-9, 1e-4
 
 
 class NonCrossing(Solver):
@@ -43,9 +42,12 @@ class NonCrossing(Solver):
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         answer = solve_ordered(problem, problem.loss.ranks)  # type: ignore[attr-defined]
         certificate = certify_ordered(problem, answer.W, answer.b, answer.u, answer.order)
-        # A perfect fit leaves nothing to compare with but the targets.
-        size = abs(certificate.objective) + float(np.abs(problem.weigh(problem.target)).sum())
-        close = certificate.gap <= _CLOSE * size + certificate.objective_rounding
+        # A perfect fit leaves nothing to compare with but the targets, in the units of the proof.
+        targets = 1e-3 * float(certificate.witness["radius"].sum())
+        size = abs(certificate.objective) + problem.total_weight * targets
+        # Nor is a vertex believed to be optimal against its own proof.
+        share = _BELIEVED if answer.is_exact else _CLOSE
+        close = certificate.gap <= share * size + certificate.objective_rounding
         notes = [
             f"{counted(answer.steps, 'interior-point step')}, "
             f"{counted(answer.exchanges, 'exchange')} of rows",
@@ -61,7 +63,7 @@ class NonCrossing(Solver):
         return Solution(
             answer.W,
             answer.b,
-            Status.SOLVED if answer.is_exact or close else Status.STALLED,
+            Status.SOLVED if close else Status.STALLED,
             self.name,
             n_iter=max(1, answer.steps),
             proof=certificate,
