@@ -153,8 +153,8 @@ def summarise(outcome: Outcome, limit: float) -> dict[str, Any]:
     chosen = judged[-1] if is_search or not good else max(good, key=lambda line: line["rung"])
     same = [line for line in calls if line["rung"] == chosen["rung"]]
     best = min(same, key=lambda line: line["seconds"])
-    kept = ("quality", "alpha", "objective", "gap", "own_gap", "proven", "columns")
-    kept += ("growth", "megabytes")
+    kept = ["quality", "alpha", "objective", "gap", "own_gap", "proven", "columns"]
+    kept += ["growth", "megabytes"]
     row.pop("over", None)
     row |= {key: chosen[key] for key in kept if chosen.get(key) is not None}
     if is_search and judged[0].get("gap") is not None:

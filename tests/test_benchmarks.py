@@ -715,7 +715,7 @@ def exact_robust(data: RobustData) -> Answer:
     from sklearn.linear_model import HuberRegressor
 
     if data.kind in ("quantile", "maximum"):
-        tuned = CONTESTANTS["HiGHS (dual, simplex)"].tuned[data.kind]
+        tuned = CONTESTANTS["SciPy HiGHS (dual, simplex)"].tuned[data.kind]
         levels = [replace(data, quantiles=(q,)) for q in data.quantiles]
         answers = [tuned.fit(level, None) for level in levels]
         return Answer(

@@ -41,7 +41,7 @@ class Tuned:
         It draws folds of its own, and may choose another strength for that.
     """
 
-    fit: Callable[[Data, Any], Any]
+    fit: Callable[[Any, Any], Any]
     ladder: tuple[Any, ...] = (None,)
     start: Any = None
     starts: Mapping[str, Any] = field(default_factory=dict)

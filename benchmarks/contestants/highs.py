@@ -107,7 +107,7 @@ _PRIMAL = (("simplex", "highs-ds", ("absolute_1e4",)), ("interior point", "highs
 CONTESTANTS = (
     *(
         Contestant(
-            f"HiGHS (primal, {words})",
+            f"SciPy HiGHS (primal, {words})",
             tuned={
                 "quantile": Tuned(partial(quantile_primal, method=method), cases=cases),
                 "maximum": Tuned(partial(maximum_primal, method=method)),
@@ -118,7 +118,7 @@ CONTESTANTS = (
     ),
     *(
         Contestant(
-            f"HiGHS (dual, {words})",
+            f"SciPy HiGHS (dual, {words})",
             tuned={
                 "quantile": Tuned(partial(quantile_dual, method=method), cases=COMPARED),
                 "maximum": Tuned(partial(maximum_dual, method=method)),

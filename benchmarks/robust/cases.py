@@ -111,7 +111,7 @@ def _case(what: str, task: str, problem: str, limit: float, **more: Any) -> Case
 def _cases() -> dict[str, Case]:
     out = {}
     levels = {"absolute": ("Absolute loss", 0.5), "quantile90": ("Quantile 0.9", 0.9)}
-    for problem, limit in (("1e4x20", 15.0), ("1e5x50", 40.0)):
+    for problem, limit in (("1e4x20", 15.0), ("1e5x50", 35.0)):
         for name, (what, q) in levels.items():
             out[f"{name}_{problem}"] = _case(what, "quantile", problem, limit, quantiles=(q,))
     out["nine_1e5x50"] = _case(
@@ -121,7 +121,7 @@ def _cases() -> dict[str, Case]:
         out[f"{name}_1e6x20"] = _case(
             what, "quantile", "1e6x20", 60.0, quantiles=(q,), measure="memory"
         )
-    for problem, limit in (("1e4x20", 15.0), ("1e5x50", 30.0)):
+    for problem, limit in (("1e4x20", 15.0), ("1e5x50", 25.0)):
         out[f"maximum_{problem}"] = _case("Maximum error", "maximum", problem, limit)
     out["huber_scale_2e5x100"] = _case(
         "Huber with a scale, epsilon 1.35",
@@ -141,7 +141,7 @@ def _cases() -> dict[str, Case]:
                 f"Support vector regression, {what.lower()}, C = {C:g}",
                 task,
                 problem,
-                12.0,
+                10.0,
                 threshold=EPSILON,
                 strength=C,
             )

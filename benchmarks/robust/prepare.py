@@ -77,13 +77,14 @@ def _solution(data: RobustData) -> tuple[Answer, list[Any]]:
         model = trueline.support_vectors(data, 1e-9)
         answer = Answer(model.coef_, model.intercept_)
         return answer, [-data.strength * model.certificate_.witness["dual"][:, 0]]
-    fit, tol = {
+    choices: dict[str, tuple[Any, Any]] = {
         "quantile": (trueline.quantiles, None),
         "maximum": (trueline.maximum, None),
         "huber": (trueline.huber, 1e-11),
         "huber_scale": (trueline.huber_scale, 1e-5),
         "svr_squared": (trueline.svr, 1e-11),
-    }[data.kind]
+    }
+    fit, tol = choices[data.kind]
     answer = fit(data, tol)
     return answer, multipliers.multipliers(data, answer)
 
