@@ -45,6 +45,7 @@ def certify_curvature(
     basis: Array,
     coercivity: Array,
     spread: Array,
+    bends: Array,
     rounding: Rounding | None = None,
 ) -> Certificate | None:
     """The certificate of a point; None where the curvature does not suffice.
@@ -59,9 +60,11 @@ def certify_curvature(
     basis : array of shape (p, k)
         The diagonal of M for each target, the intercept's entry last.
     coercivity : array of shape (k,)
-        Per target, a lower bound on the smallest eigenvalue of M (sum_i s_i l_i'' a_i a_i^T + A) M.
+        Per target, a lower bound on the smallest eigenvalue of M (sum_i s_i h_i a_i a_i^T + A) M.
     spread : array of shape (d,)
         At least sqrt(sum_i s_i (x_ij - centre_j)^2).
+    bends : array of shape (n, k)
+        The curvatures h that the coercivity is about, those of the rows at this point or close by.
     rounding : Rounding, optional
         The data's constants, if they are already known.
     """
@@ -88,7 +91,7 @@ def certify_curvature(
         room = reach[t] * row * (1 + 1e-9) + error[t]
         y, z = problem.target[:, t], scores[:, t]
         loss = problem.loss.of_target(t)
-        lost = loss.curvature(y, z) - loss.least_curvature(y, z, np.full_like(z, room))
+        lost = bends[:, t] - loss.least_curvature(y, z, np.full_like(z, room))
         edge = np.flatnonzero(lost > 0)
         if len(edge) > _FEW * len(z) + 1:
             return None
@@ -127,7 +130,15 @@ def recertify_curvature(
     shift = centre if problem.fit_intercept else None
     spread = np.sqrt(problem.design.column_squares(problem.weights, shift)) * (1 + 1e-6)
     nu = 2 * witness["coercivity"]  # half of it was claimed
-    return certify_curvature(problem, W, b, centre, witness["diagonal"], nu, spread)
+    before = problem.scores(certificate.coef, certificate.intercept)
+    bends = np.stack(
+        [
+            problem.loss.of_target(t).curvature(problem.target[:, t], before[:, t])
+            for t in range(problem.n_targets)
+        ],
+        axis=1,
+    )
+    return certify_curvature(problem, W, b, centre, witness["diagonal"], nu, spread, bends)
 
 
 def _shifted(at: Evaluation, centre: Array) -> tuple[Array, Array]:

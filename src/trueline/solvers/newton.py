@@ -193,7 +193,10 @@ class _Prover:
         if (self.bends[self.alone] > 0).all():
             pairs = [self._curvature(t, descent) for t, descent in zip(targets, descents)]
             nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
-            proof = certify_curvature(problem, W, b, self.rows.mean, basis, nu, scale, rounding)
+            bends = np.stack([d.gram.h for d in descents], axis=1) / self.rows.weights[:, None]
+            proof = certify_curvature(
+                problem, W, b, self.rows.mean, basis, nu, scale, bends, rounding
+            )
             if proof is not None:
                 return proof
         u = np.stack([descent.u for descent in descents], axis=1)
