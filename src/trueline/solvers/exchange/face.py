@@ -23,9 +23,9 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
-# Working rows at first and joining in a round, per coordinate; measured flat around these.
-_FIRST, _MORE = 8, 4
-_FEWEST = 200
+# Working rows at first, some and some per coordinate, and half of the former in later rounds:
+# fewer need more passes, more make every exchange dearer.
+_FEWEST, _PER_COORDINATE = 200, 3
 # Directions that working rows determine less than this are looked for in all rows.
 _WEAK = 1e-6
 # Rows that are moved by less than this (they have norms around one) are not moved.
@@ -56,7 +56,7 @@ class Minimum(NamedTuple):
 
 def working_rows(n: int, p: int) -> int:
     """How many rows are exchanged at first."""
-    return min(n, max(_FEWEST, _FIRST * p))
+    return min(n, _FEWEST + _PER_COORDINATE * p)
 
 
 @dataclass
@@ -71,12 +71,15 @@ class Face:
         Orthonormal columns.
     counts : array of bool of shape (n,)
         The rows that count.
+    seen : array of int
+        Rows that were worked on before.
     """
 
     source: Rows
     origin: Array
     directions: Array
     counts: NDArray[np.bool_]
+    seen: Indices
 
     @property
     def size(self) -> int:
@@ -96,12 +99,14 @@ class Face:
         """The face on which these rows err as they do now."""
         if len(rows) > self.size:  # a whole reference leaves nothing free
             nothing = self.directions[:, :0]
-            return Face(self.source, self.origin, nothing, np.zeros_like(self.counts))
+            return Face(self.source, self.origin, nothing, np.zeros_like(self.counts), self.seen)
         _, size, Vt = np.linalg.svd(self.gather(rows), full_matrices=True)
         rank = int(np.count_nonzero(size > _STILL * size.max(initial=0.0)))
         directions = self.directions @ Vt[rank:].T
-        moved = np.abs(self.source.products(directions)).max(axis=1)
-        return Face(self.source, self.origin, directions, self.counts & (moved > _STILL))
+        # What no direction moves, no mixture of them moves, and conversely with probability one.
+        mixtures = np.random.default_rng(0).standard_normal((directions.shape[1], 2))
+        moved = np.abs(self.source.products(directions @ mixtures)).max(axis=1)
+        return Face(self.source, self.origin, directions, self.counts & (moved > _STILL), self.seen)
 
     def minimise(self, work: Answer) -> Minimum:
         """The smallest largest error on this face; the work is added to what was done before."""
@@ -113,25 +118,23 @@ class Face:
         # What the residuals were rounded by when they were formed is part of the data from here on.
         noise = 64 * _EPS * float(np.abs(residual).max())
         reference = Reference(Q, residual[working], _independent_rows(Q, residual[working]))
-        more = max(_FEWEST // 2, _MORE * p)
-        is_new = self.counts.copy()
-        is_new[working] = False
+        more = (_FEWEST + _PER_COORDINATE * p) // 2
         while True:
             work.rounds += 1
             finished = reference.optimise(noise, 50 * (p + 1) + 10_000)
             reference.polish()
             error = np.abs(self.errors(reference.v))
-            beyond = np.flatnonzero((error > reference.level + 4 * noise) & is_new)
+            error[working] = 0.0
+            beyond = np.flatnonzero(error > reference.level + 4 * noise)
             if not len(beyond) or not finished:
                 break
             if len(beyond) > more:
                 beyond = beyond[np.argpartition(-error[beyond], more - 1)[:more]]
-            is_new[beyond] = False
             working = np.concatenate([working, beyond])
-            reference.Q = np.concatenate([reference.Q, self.gather(beyond)])
-            reference.r = residual[working]
+            reference.extend(self.gather(beyond), residual[beyond])
         work.exchanges += reference.exchanges
         work.working = max(work.working, len(working))
+        self.seen = working
         carried = reference.multipliers > 0
         return Minimum(
             reference.v,
@@ -152,7 +155,8 @@ class Face:
         candidates = np.flatnonzero(self.counts)
         rows = candidates
         if count < len(candidates):
-            rows = np.sort(candidates[np.argpartition(-error[candidates], count - 1)[:count]])
+            most = candidates[np.argpartition(-error[candidates], count - 1)[:count]]
+            rows = np.union1d(most, self.seen[self.counts[self.seen]])
         Q = self.gather(rows)
         while len(rows) < len(candidates):
             # The last rows of V^T: directions that the working rows hardly see.

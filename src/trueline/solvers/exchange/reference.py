@@ -17,7 +17,8 @@ that the multipliers keep their signs; h rises by the share of the new row in wh
 Where multipliers vanish h may stay as it is. A right hand side (0, ..., 0, 1) + e B delta with
 random delta > 0 and infinitely small e has no such steps, so that nothing can cycle (A. Charnes,
 "Optimality and degeneracy in linear programming", Econometrica 20 (1952) 160-170): ties of the
-ratio test are broken by the same test on delta.
+ratio test are broken by the same test on delta. Where rounding makes a delta negative it is drawn
+anew.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ Indices = NDArray[np.intp]
 _EPS = float(np.finfo(np.float64).eps)
 # Multipliers sum to one: below this they are rounding.
 _ZERO = 1e-13
+# By how much delta (between 0.5 and 1 at first) may be missed for the sake of a large pivot.
+_SLACK = 1e-3
 # Entries of a column of the tableau below this, relative to the largest, are no pivots.
-_PIVOT = 1e-9
+_PIVOT = 1e-7
 # Multipliers as negative as this are not rounding of zero.
 _NEGATIVE = 1e-9
 # Exchanges after which the inverse is computed afresh.
@@ -55,7 +58,7 @@ class Reference:
     Attributes
     ----------
     Q, r : arrays
-        May be extended by more rows at the end.
+        The working rows; :meth:`extend` adds more.
     rows : array of int
     signs : array of shape (p + 1,)
     multipliers : array of shape (p + 1,)
@@ -69,13 +72,14 @@ class Reference:
     def __init__(self, Q: Array, r: Array, rows: Indices) -> None:
         self.Q, self.r, self.rows = Q, r, rows.copy()
         self.exchanges = 0
+        self._ease = _ease(Q)
         null = _null_vector(Q[rows])
         null[np.abs(null) <= _ZERO] = 0.0
         if null @ r[rows] < 0:
             null = -null
         self.signs = np.where(null < 0, -1.0, 1.0)
-        self._delta = np.random.default_rng(0).uniform(1.0, 2.0, len(rows))
-        self._right = self._basis() @ self._delta
+        self._random = np.random.default_rng(0)
+        self._delta = self._random.uniform(0.5, 1.0, len(rows))
         self._factor()
 
     def _basis(self) -> Array:
@@ -95,7 +99,6 @@ class Reference:
             self._inverse = np.ascontiguousarray(np.linalg.inv(self._basis()))
             multipliers = np.abs(null)
         self.multipliers = np.where(multipliers <= _ZERO, 0.0, multipliers)
-        self._delta = self._inverse @ self._right
         self._solve()
 
     def _solve(self) -> None:
@@ -111,6 +114,11 @@ class Reference:
             step = missed @ self._inverse
             self.v, self.level = self.v + step[:-1], self.level + float(step[-1])
 
+    def extend(self, Q: Array, r: Array) -> None:
+        """More working rows."""
+        self.Q, self.r = np.concatenate([self.Q, Q]), np.concatenate([self.r, r])
+        self._ease = _ease(self.Q)
+
     def optimise(self, noise: float, most: int) -> bool:
         """Exchange until no working row errs by more than the level and the noise.
 
@@ -119,8 +127,10 @@ class Reference:
         fresh = 0
         for _ in range(most):
             error = self.r - self.Q @ self.v
-            enters = int(np.abs(error).argmax())
-            if abs(error[enters]) <= self.level + noise or enters in self.rows:
+            size = np.abs(error)
+            # A long row errs much for little: what counts is how far v is from where it does not.
+            enters = int(((size - (self.level + noise)) * self._ease).argmax())
+            if size[enters] <= self.level + noise or enters in self.rows:
                 if fresh == 0:
                     return True
                 self._factor()  # look again with an inverse without a history
@@ -143,9 +153,11 @@ class Reference:
         self.multipliers -= share * column
         self.multipliers[self.multipliers <= _ZERO] = 0.0
         self.multipliers[leaves] = share
-        tiny = self._delta[leaves] / column[leaves]
+        tiny = max(self._delta[leaves], 0.0) / column[leaves]
         self._delta -= tiny * column
         self._delta[leaves] = tiny
+        astray = np.flatnonzero((self.multipliers == 0) & (self._delta <= 0))
+        self._delta[astray] = self._random.uniform(0.5, 1.0, len(astray))
         row = self._inverse[leaves] / column[leaves]
         column[leaves] -= 1.0
         # The inverse less column row^T, in place (BLAS counts by columns: transposed).
@@ -153,14 +165,29 @@ class Reference:
         self.rows[leaves], self.signs[leaves] = enters, sign
 
     def _leaves(self, column: Array) -> int:
-        """The ratio test: multipliers - share column >= 0, ties by delta."""
+        """The ratio test: multipliers - share column >= 0, ties by delta.
+
+        Both tests allow for a little too much, and of those that then come into question the
+        largest pivot is taken (P. M. J. Harris, Math. Program. 5 (1973) 1-28).
+        """
         pivots = np.flatnonzero(column > _PIVOT * np.abs(column).max())
+        if not len(pivots):
+            return int(column.argmax())
         d, own = column[pivots], self.multipliers[pivots]
-        share = float((own / d).min())
-        tied = np.flatnonzero(own - share * d <= _ZERO)
-        if len(tied) > 1:
-            tied = tied[[int((self._delta[pivots[tied]] / d[tied]).argmin())]]
-        return int(pivots[tied[0]])
+        ratio = own / d
+        tied = ratio <= max(float(((own + _ZERO) / d).min()), float(ratio.min()))
+        pivots, d = pivots[tied], d[tied]
+        if len(pivots) > 1:
+            delta = np.maximum(self._delta[pivots], 0.0)
+            ratio = delta / d
+            tied = ratio <= max(float(((delta + _SLACK) / d).min()), float(ratio.min()))
+            pivots, d = pivots[tied], d[tied]
+        return int(pivots[d.argmax()])
+
+
+def _ease(Q: Array) -> Array:
+    """1 / ||(q_i, 1)||: the distance of v and h from a row per unit of its error."""
+    return 1.0 / np.sqrt(1.0 + np.einsum("ij,ij->i", Q, Q))
 
 
 def _null_vector(Q: Array) -> Array:
