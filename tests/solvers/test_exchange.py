@@ -111,6 +111,15 @@ def test_indicators_of_categories():
     assert_allclose(solution.certificate.objective, widest, rtol=1e-13)
 
 
+@pytest.mark.parametrize(("n", "d", "density"), [(300, 20, 0.05), (1500, 50, 0.04)])
+def test_sparse_rows_most_of_whose_multipliers_vanish(n, d, density):
+    """Rows without entries decide together with the intercept; everything else is tied."""
+    rng = np.random.default_rng(n)
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < density)
+    solution = check(X, rng.standard_normal(n))
+    assert len(solution.extra["rows"]) < d
+
+
 def test_a_constant_is_the_middle_of_the_targets():
     y = np.array([3.0, -1.0, 8.0, 0.5])
     solution = solve(np.zeros((4, 1)), y)

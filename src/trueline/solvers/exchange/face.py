@@ -73,6 +73,8 @@ class Face:
         The rows that count.
     seen : array of int
         Rows that were worked on before.
+    idle : array of int
+        Rows of the last reference without multipliers: independent on the face beyond.
     """
 
     source: Rows
@@ -80,6 +82,7 @@ class Face:
     directions: Array
     counts: NDArray[np.bool_]
     seen: Indices
+    idle: Indices
 
     @property
     def size(self) -> int:
@@ -99,14 +102,16 @@ class Face:
         """The face on which these rows err as they do now."""
         if len(rows) > self.size:  # a whole reference leaves nothing free
             nothing = self.directions[:, :0]
-            return Face(self.source, self.origin, nothing, np.zeros_like(self.counts), self.seen)
+            none = np.zeros_like(self.counts)
+            return Face(self.source, self.origin, nothing, none, self.seen, self.idle)
         _, size, Vt = np.linalg.svd(self.gather(rows), full_matrices=True)
         rank = int(np.count_nonzero(size > _STILL * size.max(initial=0.0)))
         directions = self.directions @ Vt[rank:].T
         # What no direction moves, no mixture of them moves, and conversely with probability one.
         mixtures = np.random.default_rng(0).standard_normal((directions.shape[1], 2))
         moved = np.abs(self.source.products(directions @ mixtures)).max(axis=1)
-        return Face(self.source, self.origin, directions, self.counts & (moved > _STILL), self.seen)
+        counts = self.counts & (moved > _STILL)
+        return Face(self.source, self.origin, directions, counts, self.seen, self.idle)
 
     def minimise(self, work: Answer) -> Minimum:
         """The smallest largest error on this face; the work is added to what was done before."""
@@ -117,7 +122,8 @@ class Face:
             return self._interpolation(working, Q, residual)
         # What the residuals were rounded by when they were formed is part of the data from here on.
         noise = 64 * _EPS * float(np.abs(residual).max())
-        reference = Reference(Q, residual[working], _independent_rows(Q, residual[working]))
+        first = self._first_reference(working, Q, residual[working])
+        reference = Reference(Q, residual[working], first)
         more = (_FEWEST + _PER_COORDINATE * p) // 2
         while True:
             work.rounds += 1
@@ -135,6 +141,7 @@ class Face:
         work.exchanges += reference.exchanges
         work.working = max(work.working, len(working))
         self.seen = working
+        self.idle = working[reference.rows[reference.multipliers == 0]]
         carried = reference.multipliers > 0
         return Minimum(
             reference.v,
@@ -149,6 +156,16 @@ class Face:
         v = lu_solve(factor, residual[rows])
         v = v + lu_solve(factor, self.errors(v)[rows])
         return Minimum(v, 0.0, np.empty(0, dtype=np.intp), np.empty(0))
+
+    def _first_reference(self, working: Indices, Q: Array, r: Array) -> Indices:
+        """Of the rows that the reference before left over, or of any that are independent."""
+        first = np.flatnonzero(np.isin(working, self.idle))
+        if len(first) == self.size:
+            size = np.linalg.svd(Q[first], compute_uv=False)
+            if size[-1] > _WEAK * size[0]:
+                return _reference(Q, r, first)
+        first = qr(Q.T, mode="r", pivoting=True, check_finite=False)[1][: self.size]
+        return _reference(Q, r, first)
 
     def _first_rows(self, error: Array, count: int) -> tuple[Indices, Array]:
         """The rows that err most, and as many more as are needed to determine all coordinates."""
@@ -172,10 +189,8 @@ class Face:
         return rows, Q
 
 
-def _independent_rows(Q: Array, r: Array) -> Indices:
+def _reference(Q: Array, r: Array, first: Indices) -> Indices:
     """A first reference: independent rows, and the one that errs most if these do not err."""
-    p = Q.shape[1]
-    first = qr(Q.T, mode="r", pivoting=True, check_finite=False)[1][:p]
     error = np.abs(r - Q @ np.linalg.solve(Q[first], r[first]))
     error[first] = -1.0
     return np.append(first, int(error.argmax()))

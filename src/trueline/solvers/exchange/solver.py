@@ -129,7 +129,8 @@ def _solve_target(source: Rows, y: Array) -> Answer:
         return Answer(np.zeros(len(source.mean)), 0.0, carried[sign != 0], sign[sign != 0])
     answer = Answer(np.zeros(0), 0.0, np.empty(0, dtype=np.intp), np.empty(0))
     p, every = source.size, np.ones(n, dtype=bool)
-    face = Face(source, np.zeros(p), np.eye(p), every, np.empty(0, dtype=np.intp))
+    none = np.empty(0, dtype=np.intp)
+    face = Face(source, np.zeros(p), np.eye(p), every, none, none)
     while face.size:
         found = face.minimise(answer)
         face.origin = face.origin + face.directions @ found.v
