@@ -275,6 +275,15 @@ def test_a_perfect_fit_has_no_error_and_no_rows_that_carry_it(offset):
     assert model.verify(X, y)
 
 
+def test_many_rows_that_are_fitted_perfectly():
+    """More rows than anybody would evaluate in doubled precision may be the one that errs most."""
+    X = np.random.default_rng(0).normal(size=(120_000, 16))
+    y = X @ np.arange(16.0)
+    model = ChebyshevRegressor().fit(X, y)
+    assert model.certificate_.gap <= 1e-12 * np.abs(y).max()
+    assert model.verify(X, y)
+
+
 def test_errors_far_below_the_targets():
     X, _ = noisy()
     noise = np.random.default_rng(1).uniform(-1, 1, len(X))

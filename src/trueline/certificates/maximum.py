@@ -149,9 +149,12 @@ def _largest_error(problem: Problem, w: Array, b: float, number: int, bounds: Ar
         error = np.where(problem.weights > 0, error, 0.0)
         y = np.where(problem.weights > 0, y, 0.0)
     largest = float(error.max(initial=0.0))
-    size = float(bounds @ np.abs(w)) + abs(b) + float(np.abs(y).max(initial=0.0))
-    off = (len(w) + 8) * _EPS * size
+    level = abs(b) + float(np.abs(y).max(initial=0.0))
+    off = (len(w) + 8) * _EPS * (float(bounds @ np.abs(w)) + level)
     near = np.flatnonzero(error >= largest - 2 * off)
+    if len(near) * (len(w) + 2) > _DOUBLED:  # perhaps because the bounds are rough: a pass is due
+        off = (len(w) + 8) * _EPS * (float(design.column_largest() @ np.abs(w)) + level)
+        near = np.flatnonzero(error >= largest - 2 * off)
     if not len(near) or len(near) * (len(w) + 2) > _DOUBLED:
         return _Largest(largest, 4 * off + _UNDERFLOW)
     X = design.take(near).toarray()

@@ -107,7 +107,7 @@ def is_close(problem: Problem, certificate: Certificate, tolerance: float) -> bo
         return True
     size = float((problem.design.column_largest() @ np.abs(certificate.coef)).sum())
     size += float(np.abs(certificate.intercept).sum() + np.abs(problem.target).max(initial=0.0))
-    return certificate.gap <= 64 * _EPS * size
+    return certificate.gap <= 16 * (problem.n_features + 8) * _EPS * size
 
 
 def joined(parts: list[tuple[Indices, Array]]) -> tuple[Indices, Array]:
