@@ -136,9 +136,9 @@ def _cases() -> dict[str, Case]:
         "Huber at a fixed threshold", "huber", "2e5x100", 20.0, threshold=0.5 * HUBER
     )
     for problem in ("5e4x50", "text"):
-        for task, what in (("svr", "Epsilon-insensitive"), ("svr_squared", "Its square")):
+        for task, what in (("svr", ""), ("svr_squared", "squared ")):
             out[f"{task}_{problem}"] = _case(
-                f"Support vector regression, {what.lower()}, C = {C:g}",
+                f"Support vector regression, {what}epsilon-insensitive, C = {C:g}",
                 task,
                 problem,
                 10.0,
