@@ -35,7 +35,7 @@ Indices = NDArray[np.intp]
 # How many spreads of the sample's error the rows of the second step reach.
 _REACH = 2.0
 # How near the sample comes, relative to the losses at its start.
-_ROUGH = 0.03
+_ROUGH = 0.1
 # Rows of the last step, for each coefficient; how often the kinks are sharpened.
 _FEW, _LEVELS = 40, 40
 # Rows that a sample should have on the rarer side of the quantile, for each coefficient.

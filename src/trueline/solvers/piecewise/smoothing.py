@@ -30,8 +30,9 @@ _MOST_STEPS = 40
 _TRIALS = 60
 # The slope along a direction counts as zero at this part of where it began.
 _FLAT = 0.1
-# A level of smoothing is left when the slope has fallen to this part of what one kink can do.
-_ENOUGH = 1e-3
+# A level of smoothing is left when the slope has fallen to this part of what one kink can do; a
+# face, unlike a vertex, has no exchanges to mend what is left.
+_ENOUGH, _ENOUGH_FOR_FACES = 0.5, 1e-3
 
 
 @dataclass
@@ -67,7 +68,8 @@ class Smoothed:
     def settle(self) -> bool:
         """Newton steps to the minimum for this gamma; False if there were too many."""
         program = self.program
-        enough = _ENOUGH * float(program.c.max(initial=0.0)) * np.sqrt(len(self.v))
+        part = _ENOUGH if program.is_linear else _ENOUGH_FOR_FACES
+        enough = part * float(program.c.max(initial=0.0)) * np.sqrt(len(self.v))
         for _ in range(_MOST_STEPS):
             offset = program.offsets(self.v)
             share = self.shares(offset)
