@@ -129,8 +129,10 @@ def _solve_whole(source: Source, steps: int = 0) -> Answer:
 
 def _solve_reduced(source: Source, sample: int, near: int) -> Answer:
     """From least squares if those are near enough to tell which rows matter, else from a sample."""
-    v = _least_squares(source)
-    answer = None if v is None else _solve_from(source, v, near, _ANOTHER_SIDE * near)
+    v, z = _least_squares(source)
+    answer = None
+    if z is not None:
+        answer = _solve_from(source, v, z, near, _ANOTHER_SIDE * near)
     if answer is not None:
         return answer
     n = source.problem.n_samples
@@ -142,30 +144,31 @@ def _solve_reduced(source: Source, sample: int, near: int) -> Answer:
     start = _start(source, A, chosen)
     method = InteriorPoint(scaled, start)
     if approach(method, _ROUGH * source.loss_at(A @ start, chosen)):
-        answer = _solve_from(source, method.at.v, near, n)
+        v = method.at.v
+        answer = _solve_from(source, v, source.scores(v), near, n)
     if answer is None:
         return _solve_whole(source, method.at.steps)
     answer.steps += method.at.steps
     return answer
 
 
-def _least_squares(source: Source) -> Array | None:
-    """Least squares with the intercept at the quantile of the residuals; None if not worked out."""
-    if source.slopes is None:
-        return None
+def _least_squares(source: Source) -> tuple[Array, Array | None]:
+    """Least squares with the intercept at the quantile of the residuals, and the scores there."""
     v = np.zeros(source.size)
+    fitted = source.fitted()
+    if fitted is None:
+        return v, None
     v[: len(source.kept)] = source.slopes
     if source.problem.fit_intercept:
-        residual = source.target - source.scores(v)
         share = -source.loss.first_slope / sum(source.loss.jumps)
-        v[-1] = np.quantile(residual, share)
-    return v
+        v[-1] = np.quantile(source.target - fitted, share)
+    return v, fitted + v[-1] if source.problem.fit_intercept else fitted
 
 
-def _solve_from(source: Source, v: Array, near: int, most: float) -> Answer | None:
+def _solve_from(source: Source, v: Array, z: Array, near: int, most: float) -> Answer | None:
     """The answer from coefficients nearby; None if more rows than ``most`` were misjudged."""
     few = max(_FEW * source.size, 1000)
-    band = Band.around(source, source.scores(v), near)
+    band = Band.around(source, z, near)
     smoothed = Smoothed(band.program, v, band.width)
     if not _sharpen(smoothed, few // 8):
         return None

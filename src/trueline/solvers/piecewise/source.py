@@ -11,7 +11,7 @@ Only columns that vary are kept, and without a penalty only as many as are indep
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,8 @@ class Source:
         Rows that were gathered at random, shared by all targets.
     slopes : array, optional
         Those of least squares for the columns that are kept, where rows are many.
+    products : dict
+        Scores of least squares, by target.
     """
 
     problem: Problem
@@ -61,6 +63,7 @@ class Source:
     samples: dict[int, tuple[Indices, Array]]
     number: int
     slopes: Array | None = None
+    products: dict[int, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, problem: Problem) -> list[Source]:
@@ -77,7 +80,11 @@ class Source:
         scale = np.sqrt(squares / problem.total_weight)
         kept = np.flatnonzero(scale > 64 * _EPS * np.abs(mean))
         V = None if sums is None else _least_squares(sums, scale, kept)
+        # Several quantiles of one target: one array for all of them.
+        targets = list(np.ascontiguousarray(problem.target.T))
+        targets = [targets[0] if np.array_equal(y, targets[0]) else y for y in targets]
         samples: dict[int, tuple[Indices, Array]] = {}
+        products: dict[int, Array] = {}
         return [
             cls(
                 problem,
@@ -89,8 +96,9 @@ class Source:
                 samples,
                 j,
                 None if V is None else V[:, j],
+                products,
             )
-            for j, y in enumerate(np.ascontiguousarray(problem.target.T))
+            for j, y in enumerate(targets)
         ]
 
     @property
@@ -123,6 +131,16 @@ class Source:
         """a_i.v for all rows."""
         w, b = self.coefficients(v)
         return self.problem.design.matvec(w) + b
+
+    def fitted(self) -> Array | None:
+        """X_c times the slopes of least squares; targets that are the same share the product."""
+        if self.slopes is None:
+            return None
+        if id(self.target) not in self.products:
+            v = np.zeros(self.size)
+            v[: len(self.kept)] = self.slopes
+            self.products[id(self.target)] = self.scores(v)
+        return self.products[id(self.target)]
 
     def gather(self, rows: Indices | slice) -> Array:
         """Some of the rows a_i, dense."""
