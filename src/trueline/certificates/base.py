@@ -55,8 +55,8 @@ KINDS: dict[str, str] = {
     ),
     "search": (
         "no coefficients with at most the stated number of non-zeros give an objective lower than "
-        "the one reached by more than the gap, by branch and bound (checked: its bound at the root, "
-        "and what this leaves open where that is few supports)"
+        "the one reached by more than the gap, by branch and bound (checked: its bound at the "
+        "root, and what this leaves open where that is few supports)"
     ),
     "conditioned search": (
         "no coefficients with at most the stated number of non-zeros, on columns whose correlation "

@@ -19,15 +19,13 @@ u_i, and of X^T (s u) where there is no penalty, is paid for within the radii of
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-
-if TYPE_CHECKING:
-    from trueline.certificates.verify import Check
+from trueline.certificates.checking import Check
 
 __all__ = ["WITNESS", "check_concomitant"]
 
@@ -42,8 +40,6 @@ _UNDERFLOW = 1e-305
 
 def check_concomitant(certificate: Certificate, rows: Any) -> list[Check]:
     """All checks; ``rows`` are those of the independent checker."""
-    from trueline.certificates.verify import Check
-
     scale, u, level, radius, centre, reach = (
         np.asarray(certificate.witness[name], dtype=np.float64) for name in WITNESS
     )

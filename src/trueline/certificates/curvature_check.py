@@ -13,15 +13,14 @@ curvature, beyond it by convexity.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-
-if TYPE_CHECKING:
-    from trueline.certificates.verify import Check
+from trueline.certificates.checking import Check
+from trueline.certificates.quadratic_check import coercivity
 
 __all__ = ["WITNESS", "check_curvature"]
 
@@ -36,8 +35,6 @@ _UNDERFLOW = 1e-305
 
 def check_curvature(certificate: Certificate, rows: Any) -> list[Check]:
     """All checks but that of the objective; ``rows`` are those of the independent checker."""
-    from trueline.certificates.verify import Check, coercivity
-
     centre, basis, nu, reach = (
         np.asarray(certificate.witness[name], dtype=np.float64) for name in WITNESS
     )

@@ -23,7 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, sum_rows
+from trueline.certificates.evaluation import (
+    Evaluation,
+    Rounding,
+    evaluate,
+    evaluate_objective,
+    sum_rows,
+)
 from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem
 
@@ -233,12 +239,16 @@ def certify_dual(
     scale : array of shape (d,), optional
         At least sqrt(sum_i s_i (x_ij - centre_j)^2), if it is known.
     """
-    rounding = Rounding.of(problem).confirmable()
+    rounding = _rounding(problem, centre, scale).confirmable()
     centre = rounding.mean if centre is None else centre
     if scale is None:
         shift = centre if problem.fit_intercept else None
         scale = np.sqrt(problem.design.column_squares(problem.weights, shift)) * (1 + 1e-6)
-    at = evaluate(problem, rounding, W, b)
+    if np.isfinite(problem.loss.slope_bound):
+        objective, own_rounding = evaluate_objective(problem, rounding, W, b)
+    else:
+        at = evaluate(problem, rounding, W, b)
+        objective, own_rounding = at.objective, at.objective_rounding
     u = problem.loss.project_dual(problem.target, u)
     weighted = problem.weigh(u)
     V = -pull_rows(problem, centre, weighted)
@@ -258,7 +268,7 @@ def certify_dual(
         shrink = np.where(shrink < 1, shrink * (1 - 16 * _EPS), 1.0)
         point = DualPoint(u * shrink, point.low * shrink, point.high * shrink)
     lower = dual_value(problem, rounding, point, radius, reach)
-    gap = at.objective + 2 * at.objective_rounding - lower + _UNDERFLOW
+    gap = objective + 2 * own_rounding - lower + _UNDERFLOW
     witness = {"dual": point.u, "radius": radius}
     if problem.fit_intercept:
         witness["centre"] = centre
@@ -266,8 +276,8 @@ def certify_dual(
         witness["coefficient_radius"] = reach
     return Certificate(
         kind="duality",
-        objective=float(at.objective.sum()),
-        objective_rounding=float(2 * at.objective_rounding.sum()),
+        objective=float(objective.sum()),
+        objective_rounding=float(2 * own_rounding.sum()),
         gap=float(gap.sum()),
         loss=problem.loss,
         penalty=problem.penalty,
@@ -276,6 +286,14 @@ def certify_dual(
         intercept=b,
         witness=witness,
     )
+
+
+def _rounding(problem: Problem, centre: Array | None, scale: Array | None) -> Rounding:
+    """The constants of the bounds, without a pass if the sizes of the columns are known."""
+    if centre is None or scale is None:
+        return Rounding.of(problem)
+    magnitude = (scale + np.sqrt(problem.total_weight) * np.abs(centre)) * (1 + 1e-8)
+    return Rounding.of(problem, centre, magnitude)
 
 
 def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:

@@ -12,12 +12,13 @@ magnitudes must sum to one at most (see
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
+from trueline.certificates.checking import Check
 from trueline.certificates.doubled import (
     exact_product,
     residual_doubled,
@@ -26,9 +27,6 @@ from trueline.certificates.doubled import (
     two_sum,
 )
 from trueline.penalties import NoPenalty
-
-if TYPE_CHECKING:
-    from trueline.certificates.verify import Check
 
 __all__ = ["WITNESS", "check_maximum"]
 
@@ -55,8 +53,6 @@ class _Witness(NamedTuple):
 
 def check_maximum(certificate: Certificate, rows: Any) -> list[Check]:
     """All checks of such a proof; ``rows`` are those of the independent checker."""
-    from trueline.certificates.verify import Check
-
     kind = certificate.kind
     suited = kind == "maximum error" and "maximum" in certificate.loss.capabilities
     suited = suited and isinstance(certificate.penalty, NoPenalty)

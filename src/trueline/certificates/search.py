@@ -21,16 +21,15 @@ check says so.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
+from trueline.certificates.checking import Check, check_objective
+from trueline.certificates.quadratic_check import coercivity
 from trueline.certificates.supports import fitted_supports, open_supports
-
-if TYPE_CHECKING:
-    from trueline.certificates.verify import Check
 
 __all__ = ["WITNESS", "check_search"]
 
@@ -95,8 +94,6 @@ class _Root:
 
 def check_search(certificate: Certificate, rows: Any) -> list[Check]:
     """All checks of a proof by search; ``rows`` are those of the independent checker."""
-    from trueline.certificates.verify import Check, _check_objective
-
     claim = _Claim.of(certificate)
     count = int(np.count_nonzero(certificate.coef))
     squares = replace(certificate, objective=certificate.objective - claim.alpha * count)
@@ -106,7 +103,7 @@ def check_search(certificate: Certificate, rows: Any) -> list[Check]:
     checks = [
         Check("kind of proof", certificate.kind, kind, certificate.kind == kind and sound),
         Check("non-zero coefficients", f"<= {claim.k}", str(count), count <= claim.k),
-        _check_objective(squares, rows),
+        check_objective(squares, rows),
     ]
     if not sound or claim.columns.shape != (rows.d,):
         found = f"columns of shape {claim.columns.shape}"
@@ -126,8 +123,6 @@ def _check_bound(
     level: float,
 ) -> Check:
     """The bound of the search against the gap, and again by itself where that is possible."""
-    from trueline.certificates.verify import Check
-
     top = certificate.objective + certificate.objective_rounding
     unit = 8 * _EPS * abs(top)
     search = claim.search
@@ -156,8 +151,6 @@ def _check_bound(
 def _check_root(
     certificate: Certificate, rows: Any, claim: _Claim, mean: Array, level: float
 ) -> tuple[list[Check], _Root | None]:
-    from trueline.certificates.verify import Check, coercivity
-
     witness, columns = certificate.witness, claim.columns
     copies = _are_copies(rows, columns, mean, claim.l2)
     said = "yes" if copies else "no"

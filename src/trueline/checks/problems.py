@@ -28,6 +28,7 @@ from trueline.losses import (
     Huber,
     Loss,
     MaximumError,
+    OrderedQuantiles,
     Quantile,
     Squared,
 )
@@ -403,6 +404,33 @@ def _straight_problems(loss: Loss) -> list[KnownProblem]:
     ]
 
 
+def _ordered_problems() -> list[KnownProblem]:
+    """Two quantiles that are in order by themselves.
+
+    Every row twice, once on the lower and once on the upper line: each is off the other's kink, and
+    the slopes of both copies cancel.
+    """
+    X = np.tile(_H[:, 1:4] @ _MIX, (2, 1))
+    W = np.tile(np.array([[1.5], [-2.0], [0.25]]), (1, 2))
+    b = np.array([1.5, 3.5])
+    low, high = np.split(X @ W[:, :1] + b, 2)
+    Y = np.tile(np.vstack([low[:, :1], high[:, 1:]]), (1, 2))
+    quarter = np.full((len(low), 1), 0.25)
+    u = np.hstack([np.vstack([quarter, -quarter]), np.vstack([quarter, -quarter])])
+    loss = OrderedQuantiles((0.25, 0.75))
+    return [
+        KnownProblem(
+            f"ordered quantiles, {name}",
+            matrix,
+            Problem(as_design(matrix), Y, loss, NoPenalty()),
+            W,
+            b,
+            u,
+        )
+        for name, matrix in (("dense", X), ("sparse", sp.csr_array(X)))
+    ]
+
+
 def known_problems() -> list[KnownProblem]:
     """The table of problems with exactly known answers.
 
@@ -422,6 +450,7 @@ def known_problems() -> list[KnownProblem]:
         robust,
         *_penalised_problems(Huber),
         *_largest_errors(),
+        *_ordered_problems(),
         *_straight_problems(Absolute()),
         *_straight_problems(Quantile(0.25)),
         *_straight_problems(EpsilonInsensitive(0.5)),

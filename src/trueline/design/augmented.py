@@ -81,10 +81,11 @@ class AugmentedDesign(Design):
         own, level = (None, 0.0) if shift is None else (shift[:-1], float(shift[-1]))
         return self.base.row_squares(own) + (self.constant - level) ** 2
 
-    def accuracy(self, weights: Array | None) -> Accuracy:
-        base = self.base.accuracy(weights)
+    def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
+        base = self.base.accuracy(weights, None if magnitude is None else magnitude[:-1])
         count = float(self.shape[0] if weights is None else weights.sum())
-        magnitude = np.append(base.magnitude, abs(self.constant) * np.sqrt(count) * (1 + 1e-8))
+        if magnitude is None:
+            magnitude = np.append(base.magnitude, abs(self.constant) * np.sqrt(count) * (1 + 1e-8))
         terms = max(base.column_terms, float(self.shape[0]))
         return Accuracy(base.row_terms + 2, terms, magnitude)
 

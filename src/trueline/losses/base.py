@@ -125,7 +125,7 @@ class Loss(ABC):
         return self
 
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
-        """A lower bound on l'' between z - reach and z + reach, elementwise; zero if none is known."""
+        """A lower bound on l'' between z - reach and z + reach, elementwise; zero if not known."""
         return np.zeros_like(z - y)
 
     @abstractmethod

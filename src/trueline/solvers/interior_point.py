@@ -60,7 +60,8 @@ class InteriorPoint(Solver):
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         sources = Source.of(problem)
         n, p = problem.n_samples, sources[0].size
-        if len(sources) > 1 and p and worked_rows(n, p) < n:
+        is_reduced = bool(p) and worked_rows(n, p) < n
+        if len(sources) > 1 and is_reduced and sources[0].fitted() is None:
             sources[0].sample(sample_size(n, p))  # once for all, before they part
         answers = run_strands(solve_target, sources)
         return _solution(problem, answers, monitor, self.name)

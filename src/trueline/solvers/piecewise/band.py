@@ -3,7 +3,8 @@ r"""Piecewise linear losses with many rows: few rows first, then the rows that m
 Most rows are far from their kinks and stay there: all that counts is the sum of their slopes. So
 (S. Portnoy and R. Koenker, Statist. Sci. 12 (1997) 279-300, section 5):
 
-1. a sample of m rows gives coefficients that are off by about sqrt(p / m) of the residuals' size;
+1. a sample of m rows gives coefficients that are off by about sqrt(p / m) of the residuals' size
+   (least squares on all rows do at least as well where the errors are harmless: they come first);
 2. the rows whose kinks are that near are treated one by one, all others as one slope: first as many
    as the sample's error asks for, with rounded kinks (:mod:`trueline.solvers.piecewise.smoothing`),
    then the few that are near to the better coefficients that this gives, down to the vertex;
@@ -36,6 +37,8 @@ Indices = NDArray[np.intp]
 _REACH = 2.0
 # How near the sample comes, relative to the losses at its start.
 _ROUGH = 0.1
+# The part of the band's rows that may change sides before least squares count as misleading.
+_ANOTHER_SIDE = 0.05
 # Rows of the last step, for each coefficient; how often the kinks are sharpened.
 _FEW, _LEVELS = 40, 40
 # Rows that a sample should have on the rarer side of the quantile, for each coefficient.
@@ -125,7 +128,14 @@ def _solve_whole(source: Source, steps: int = 0) -> Answer:
 
 
 def _solve_reduced(source: Source, sample: int, near: int) -> Answer:
-    n, p = source.problem.n_samples, source.size
+    """From least squares if those are near enough to tell which rows matter, else from a sample."""
+    v, z = _least_squares(source)
+    answer = None
+    if z is not None:
+        answer = _solve_from(source, v, z, near, _ANOTHER_SIDE * near)
+    if answer is not None:
+        return answer
+    n = source.problem.n_samples
     chosen, A = source.sample(sample)
     if source.restricted(A, chosen) is not source:
         return _solve_whole(source)  # the sample may miss what tells columns apart
@@ -133,24 +143,50 @@ def _solve_reduced(source: Source, sample: int, near: int) -> Answer:
     scaled = _lighter(source.program(A, chosen), sample / n)
     start = _start(source, A, chosen)
     method = InteriorPoint(scaled, start)
-    if not approach(method, _ROUGH * source.loss_at(A @ start, chosen)):
+    if approach(method, _ROUGH * source.loss_at(A @ start, chosen)):
+        v = method.at.v
+        answer = _solve_from(source, v, source.scores(v), near, n)
+    if answer is None:
         return _solve_whole(source, method.at.steps)
-    steps, few = method.at.steps, max(_FEW * p, 1000)
-    band = Band.around(source, method.at.v, near)
-    smoothed = Smoothed(band.program, method.at.v, band.width)
+    answer.steps += method.at.steps
+    return answer
+
+
+def _least_squares(source: Source) -> tuple[Array, Array | None]:
+    """Least squares with the intercept at the quantile of the residuals, and the scores there."""
+    v = np.zeros(source.size)
+    fitted = source.fitted()
+    if fitted is None:
+        return v, None
+    v[: len(source.kept)] = source.slopes
+    if source.problem.fit_intercept:
+        share = -source.loss.first_slope / sum(source.loss.jumps)
+        v[-1] = np.quantile(source.target - fitted, share)
+    return v, fitted + v[-1] if source.problem.fit_intercept else fitted
+
+
+def _solve_from(source: Source, v: Array, z: Array, near: int, most: float) -> Answer | None:
+    """The answer from coefficients nearby; None if more rows than ``most`` were misjudged."""
+    few = max(_FEW * source.size, 1000)
+    band = Band.around(source, z, near)
+    smoothed = Smoothed(band.program, v, band.width)
     if not _sharpen(smoothed, few // 8):
-        return _solve_whole(source, steps + smoothed.steps)
-    found = None
+        return None
+    z = source.scores(smoothed.v)
+    if len(band.changed(z)) > most:
+        return None
+    steps = 0
     for count in (few, near):
         steps += smoothed.steps
-        band = Band.around(source, smoothed.v, count)
+        band = Band.around(source, z, count)
         smoothed = Smoothed(band.program, smoothed.v, min(smoothed.gamma, band.width))
         found = _vertex(smoothed)
         found = None if found is None else _settled(band, found)
         if found is not None:
             found.steps += steps
             return _answer(source, band.program, found, band.rows, band.slopes)
-    return _solve_whole(source, steps + smoothed.steps)
+        z = source.scores(smoothed.v)
+    return None
 
 
 def _sharpen(smoothed: Smoothed, most: int) -> bool:
@@ -184,7 +220,7 @@ def _vertex(smoothed: Smoothed) -> Minimum | None:
 def _settled(band: Band, found: Minimum) -> Minimum | None:
     """Improve until no row beside the band has left its side; None if it could not be done."""
     while True:
-        changed = band.changed(found.v)
+        changed = band.changed(band.source.scores(found.v))
         if not len(changed):
             return found
         before = len(band.rows)
@@ -224,20 +260,18 @@ class Band:
         self.program = source.program(source.gather(rows), rows, self._beside)
 
     @classmethod
-    def around(cls, source: Source, v: Array, count: int) -> Band:
+    def around(cls, source: Source, z: Array, count: int) -> Band:
         """The rows whose kinks are nearest to their scores."""
-        z = source.scores(v)
         piece, distance = _pieces(source, z)
         rows = _nearest(piece, distance, count)
         slopes = source.row_weights * source.loss.gradient(source.target, z)
         slopes[rows] = 0.0
         return cls(source, np.sort(rows), slopes, piece, float(distance[rows].max()))
 
-    def changed(self, v: Array) -> Indices:
+    def changed(self, z: Array) -> Indices:
         """Rows beside that are on another piece than the one their slope is of."""
-        source = self.source
-        z, y = source.scores(v), source.target
-        kinks = np.array([-np.inf, *source.loss.kinks, np.inf])
+        y = self.source.target
+        kinks = np.array([-np.inf, *self.source.loss.kinks, np.inf])
         residual = z - y
         noise = 1e-13 * (np.abs(z) + np.abs(y))
         low, high = kinks[self._piece] - noise, kinks[self._piece + 1] + noise

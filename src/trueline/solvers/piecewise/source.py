@@ -11,12 +11,13 @@ Only columns that vary are kept, and without a penalty only as many as are indep
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack, qr
+from scipy.linalg import cho_solve, lapack, qr
 
+from trueline.design import SecondMoments
 from trueline.losses import Loss
 from trueline.problem import Problem
 from trueline.solvers.piecewise.program import Program
@@ -29,11 +30,29 @@ Indices = NDArray[np.intp]
 _EPS = float(np.finfo(np.float64).eps)
 # Pivots of a Gram matrix below this may be rounding: an orthogonal factorisation decides.
 _DOUBTFUL, _DEPENDENT = 1e-7, 1e-11
+# From so many rows for each column on, least squares on all of them cost little and tell much.
+_MANY_ROWS = 100
 
 
 @dataclass(frozen=True)
 class Source:
-    """One target of a problem with a piecewise linear loss, column by column standardised."""
+    """One target of a problem with a piecewise linear loss, column by column standardised.
+
+    Attributes
+    ----------
+    problem : Problem
+    loss, target : Loss and array of shape (n,)
+        Of this target, the one of that ``number``.
+    mean, scale : arrays of shape (d,)
+    kept : array of int
+        Columns that vary.
+    samples : dict
+        Rows that were gathered at random, shared by all targets.
+    slopes : array, optional
+        Those of least squares for the columns that are kept, where rows are many.
+    products : dict
+        Scores of least squares, by target.
+    """
 
     problem: Problem
     loss: Loss
@@ -43,19 +62,43 @@ class Source:
     kept: Indices
     samples: dict[int, tuple[Indices, Array]]
     number: int
+    slopes: Array | None = None
+    products: dict[int, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, problem: Problem) -> list[Source]:
         """One source for each target; they share two passes over the data."""
         design, weights, d = problem.design, problem.weights, problem.n_features
         mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
-        squares = design.column_squares(weights, mean if problem.fit_intercept else None)
+        shift = mean if problem.fit_intercept else None
+        sums = None
+        if problem.n_samples > _MANY_ROWS * (d + 1) and not design.is_sparse:
+            sums = design.second_moments(problem.target, weights, shift)
+            squares = sums.gram.diagonal()
+        else:
+            squares = design.column_squares(weights, shift)
         scale = np.sqrt(squares / problem.total_weight)
         kept = np.flatnonzero(scale > 64 * _EPS * np.abs(mean))
+        V = None if sums is None else _least_squares(sums, scale, kept)
+        # Several quantiles of one target: one array for all of them.
+        targets = list(np.ascontiguousarray(problem.target.T))
+        targets = [targets[0] if np.array_equal(y, targets[0]) else y for y in targets]
         samples: dict[int, tuple[Indices, Array]] = {}
+        products: dict[int, Array] = {}
         return [
-            cls(problem, problem.loss.of_target(j), y, mean, scale, kept, samples, j)
-            for j, y in enumerate(np.ascontiguousarray(problem.target.T))
+            cls(
+                problem,
+                problem.loss.of_target(j),
+                y,
+                mean,
+                scale,
+                kept,
+                samples,
+                j,
+                None if V is None else V[:, j],
+                products,
+            )
+            for j, y in enumerate(targets)
         ]
 
     @property
@@ -88,6 +131,16 @@ class Source:
         """a_i.v for all rows."""
         w, b = self.coefficients(v)
         return self.problem.design.matvec(w) + b
+
+    def fitted(self) -> Array | None:
+        """X_c times the slopes of least squares; targets that are the same share the product."""
+        if self.slopes is None:
+            return None
+        if id(self.target) not in self.products:
+            v = np.zeros(self.size)
+            v[: len(self.kept)] = self.slopes
+            self.products[id(self.target)] = self.scores(v)
+        return self.products[id(self.target)]
 
     def gather(self, rows: Indices | slice) -> Array:
         """Some of the rows a_i, dense."""
@@ -169,6 +222,19 @@ class Source:
         out = np.zeros(self.size)
         out[: len(self.kept)] = whole[self.kept] / self.scale[self.kept] ** power
         return out
+
+
+def _least_squares(sums: SecondMoments, scale: Array, kept: Indices) -> Array | None:
+    """The coefficients of least squares for standardised columns; None if they are not clear."""
+    inverse = 1.0 / scale[kept]
+    gram = sums.gram[np.ix_(kept, kept)] * np.outer(inverse, inverse)
+    try:
+        factor = np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        return None
+    if len(kept) and factor.diagonal().min() < _DOUBTFUL * factor.diagonal().max():
+        return None
+    return cho_solve((factor, True), sums.cross[kept] * inverse[:, None])
 
 
 def _independent(A: Array) -> Indices:
