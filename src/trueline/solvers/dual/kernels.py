@@ -76,8 +76,8 @@ def draw(order: Integers, k: int, active: int, state: NDArray[np.uint64]) -> int
 @kernel
 def decide(product: float, at: float, terms: Array, i: int) -> tuple[float, float]:
     """The violation of one row, given x_i.w, and where its variable should be."""
-    slope = product + terms[2, i] * at - terms[0, i]
-    e, low, high, bend = terms[1, i], terms[3, i], terms[4, i], terms[5, i]
+    slope = product + terms[i, 2] * at - terms[i, 0]
+    e, low, high, bend = terms[i, 1], terms[i, 3], terms[i, 4], terms[i, 5]
     off = violation(slope, at, e, low, high)
     if off <= 0.0 or bend <= 0.0:
         return off, at
@@ -98,7 +98,7 @@ def sweep_dense(
 ) -> tuple[int, float]:
     """One sweep in random order; how many variables are still active, and the worst violation.
 
-    ``terms`` has the rows t, e, h, low, high and x_i.x_i + h.
+    ``terms`` has the columns t, e, h, low, high and x_i.x_i + h.
     """
     d = X.shape[1]
     worst, k = 0.0, 0

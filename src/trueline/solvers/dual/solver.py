@@ -30,7 +30,7 @@ __all__ = ["DualCoordinateDescent"]
 
 Array = NDArray[np.float64]
 
-_CHECK_EVERY = 5
+_CHECK_EVERY = 3
 
 
 class DualCoordinateDescent(Solver):
@@ -96,7 +96,8 @@ class _Iteration(Iteration):
                 -s * high / self.strength,
                 -s * low / self.strength,
                 squares + bend,
-            ]
+            ],
+            axis=1,
         )
         self.beta, self.w = np.zeros(n), np.zeros(design.shape[1] + 1)
         self.constant = constant
@@ -140,7 +141,7 @@ class _Iteration(Iteration):
     def progress(self) -> Progress:
         self._expose()
         objective = self.problem.objective(self.coef, self.intercept)
-        t, e, h = self.terms[:3]
+        t, e, h = self.terms[:, :3].T
         size = np.abs(self.beta)
         own = float((size * (e + 0.5 * h * size) - t * self.beta).sum())
         lower = -self.strength * (own + 0.5 * float(self.w @ self.w))
