@@ -15,7 +15,7 @@ from benchmarks.report import README, machine_text, place
 from benchmarks.selection import Request
 from benchmarks.store import Store
 
-SUITES = ("speed", "sparse", "startup", "regret", "digits")
+SUITES = ("speed", "sparse", "robust", "startup", "regret", "digits")
 
 
 def suite_of(name: str) -> ModuleType:
@@ -54,7 +54,9 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--report", action="store_true", help="write README.md from what is stored")
     out.add_argument("--small", action="store_true", help="small sizes; results are thrown away")
     out.add_argument(
-        "--limit", type=float, help="seconds for one call (60; sparse: as its cases say)"
+        "--limit",
+        type=float,
+        help="seconds for one call (60; sparse and robust: as their cases say)",
     )
     out.add_argument(
         "--patience", type=float, default=30.0, help="seconds to wait for a quiet machine (30)"
@@ -72,20 +74,20 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument(
         "--peer-python",
         metavar="PATH",
-        help="the interpreter of the libraries of the sparse suite that need one of their own",
+        help="the interpreter of the libraries that need one of their own",
     )
     out.add_argument(
         "--scale",
         type=float,
         default=1.0,
-        help="size of the problems of the sparse suite (1); others are not stored, see --results",
+        help="size of the problems of sparse and robust (1); others are not stored, see --results",
     )
     out.add_argument("--data", type=Path, help="a folder of data files for the sparse suite")
     out.add_argument(
         "--minutes",
         type=float,
         default=float("inf"),
-        help="start no further row of the sparse suite after so many; run again to go on",
+        help="start no further row of sparse or robust after so many; run again to go on",
     )
     out.add_argument(
         "--results", type=Path, help="keep results here; tables are printed, README.md stays"

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
+import sys
 import time
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-__all__ = ["LoadMeter", "environment", "facts", "prefer", "wait_until_quiet"]
+__all__ = [
+    "LoadMeter",
+    "environment",
+    "facts",
+    "forget_peak",
+    "peak_bytes",
+    "prefer",
+    "resident_bytes",
+    "version",
+    "wait_until_quiet",
+]
 
 LIBRARIES = (
     "trueline",
@@ -34,10 +46,7 @@ def facts() -> dict[str, str]:
         "python": platform.python_version(),
     }
     for name in LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
+        found[name] = version(name) or "not installed"
     return found
 
 
@@ -133,3 +142,40 @@ def wait_until_quiet(patience: float, load: float = 0.15) -> None:
         other = meter.stop()
         if other is None or other < load:
             return
+
+
+def _status(key: str) -> int | None:
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(key):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None
+
+
+def peak_bytes() -> int:
+    """The largest resident set since :func:`forget_peak`, or of the whole process."""
+    peak = _status("VmHWM:")
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit if peak is None else peak
+
+
+def resident_bytes() -> int:
+    """The resident set now."""
+    now = _status("VmRSS:")
+    return peak_bytes() if now is None else now
+
+
+def forget_peak() -> None:
+    """Linux lets a process reset its own high-water mark; elsewhere the old one stays."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def version(package: str) -> str:
+    """Of an installed distribution; empty if there is none."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""

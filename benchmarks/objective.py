@@ -66,11 +66,14 @@ class Answer:
         For a path one per strength.
     alpha : float
         The strength that was chosen.
+    scale : float
+        The scale of the errors, where it is fitted too.
     """
 
     coef: Any
     intercept: Any = 0.0
     alpha: float = 0.0
+    scale: float = 1.0
 
 
 def relative_suboptimality(data: Data, answer: Answer) -> float:

@@ -29,7 +29,7 @@ class Request:
     limit : float
         Seconds for one call.
     own_limit : float, optional
-        The limit if it was asked for: it then replaces those of the cases of the sparse suite.
+        The limit if it was asked for: it then replaces those of the cases of sparse and robust.
     patience : float
         Seconds to wait for a quiet machine before each row.
     priority : int
@@ -41,11 +41,11 @@ class Request:
     peer_python : str, optional
         The interpreter of all guests that have none of their own.
     scale : float
-        Size of the problems of the sparse suite; 1 is what is published.
+        Size of the problems of sparse and robust; 1 is what is published.
     data : Path, optional
         A folder of data files for the sparse suite.
     minutes : float
-        Start no further row of the sparse suite after so many.
+        Start no further row of sparse or robust after so many.
     """
 
     only: tuple[str, ...] = ()

@@ -6,19 +6,16 @@ median and best of many. Memory: how far the resident set grows above what it wa
 
 from __future__ import annotations
 
-import resource
 import statistics
 import sys
 import time
 import warnings
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.contestants.base import Fit
 from benchmarks.isolated import emit
-from benchmarks.machine import LoadMeter
+from benchmarks.machine import LoadMeter, forget_peak, peak_bytes, resident_bytes
 from benchmarks.objective import Answer, Data, relative_suboptimality
 from benchmarks.suites.speed import CASES
 
@@ -78,10 +75,10 @@ def measure_memory(fit: Fit, data: Data) -> None:
     """Growth of the resident set during a fit, after a small fit has loaded what is lazy."""
     fit(replace(data, X=data.X[:2000].copy(), y=data.y[:2000].copy()))
     emit(kind="ready")
-    before = _resident_bytes()
-    _forget_peak()
+    before = resident_bytes()
+    forget_peak()
     answer, seconds, other = timed(fit, data)
-    grown = max(0, _peak_bytes() - before)
+    grown = max(0, peak_bytes() - before)
     emit(
         kind="memory",
         seconds=seconds,
@@ -90,33 +87,6 @@ def measure_memory(fit: Fit, data: Data) -> None:
         megabytes=grown / 1e6,
         quality=relative_suboptimality(data, answer),
     )
-
-
-def _status(key: str) -> int | None:
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith(key):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None
-
-
-def _peak_bytes() -> int:
-    peak = _status("VmHWM:")
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit if peak is None else peak
-
-
-def _resident_bytes() -> int:
-    now = _status("VmRSS:")
-    return _peak_bytes() if now is None else now
-
-
-def _forget_peak() -> None:
-    """Linux lets a process reset its own high-water mark; elsewhere the old one stays."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
 
 
 MEASURES = {"time": measure_time, "tiny": measure_tiny, "memory": measure_memory}

@@ -28,6 +28,16 @@ from benchmarks.isolated import Outcome
 from benchmarks.objective import Answer, Data, relative_suboptimality
 from benchmarks.problems import flowers, regression, ridge_grid, sparse_rows, with_condition
 from benchmarks.report import Table, number, place, seconds_text
+from benchmarks.robust import cases as robust_cases
+from benchmarks.robust import worker as robust_worker
+from benchmarks.robust.multipliers import multipliers
+from benchmarks.robust.objective import KINDS, RobustData, lower_bound, objectives
+from benchmarks.robust.objective import suboptimality as robust_suboptimality
+from benchmarks.robust.prepare import bounds_of
+from benchmarks.robust.prepare import load as robust_load
+from benchmarks.robust.prepare import prepare as robust_prepare
+from benchmarks.robust.problems import heavy_tails, words
+from benchmarks.rows import CRITERION
 from benchmarks.selection import Request
 from benchmarks.sparse import worker as sparse_worker
 from benchmarks.sparse.cases import CASES, all_cases
@@ -43,9 +53,9 @@ from benchmarks.sparse.objective import (
 from benchmarks.sparse.prepare import load, prepare
 from benchmarks.sparse.problems import correlated, products, text
 from benchmarks.sparse.tables import TARGETS
-from benchmarks.sparse.worker import CRITERION
 from benchmarks.store import Store
-from benchmarks.suites import regret, sparse, speed
+from benchmarks.suites import regret, robust, sparse, speed
+from benchmarks.tuned import _interpreter, taking_part
 
 
 def objective(data: Data, answer: Answer) -> float:
@@ -434,13 +444,14 @@ def test_a_search_for_a_rung_keeps_what_it_has_when_time_is_up():
 
 
 def test_ladders_go_from_loose_to_tight_and_begin_on_a_rung():
+    cases = [*CASES, *robust_cases.CASES]
     assert half_decades(2, 4) == pytest.approx((1e-2, 3e-3, 1e-3, 3e-4, 1e-4))
     for contestant in CONTESTANTS.values():
-        for task, tuned in contestant.tuned.items():
-            if task.startswith("lasso"):
+        for tuned in contestant.tuned.values():
+            if tuned.start is not None:
                 assert list(tuned.ladder) == sorted(tuned.ladder, reverse=True)
                 assert {tuned.start, *tuned.starts.values()} <= set(tuned.ladder)
-                assert all(any(c.startswith(begin) for c in CASES) for begin in tuned.starts)
+                assert all(any(c.startswith(begin) for c in cases) for begin in tuned.starts)
 
 
 def test_sparse_problems_have_the_properties_they_promise():
@@ -678,10 +689,242 @@ def test_every_case_has_a_target_and_contestants():
 def test_guests_run_in_the_interpreter_of_the_peers():
     request = Request(peer_python="peers", python={"celer": "own"})
     used = {
-        name: sparse._interpreter(request, CONTESTANTS[name])
+        name: _interpreter(request, CONTESTANTS[name])
         for name in ("trueline", "scikit-learn", "adelie", "celer")
     }
     assert used == {"trueline": None, "scikit-learn": None, "adelie": "peers", "celer": "own"}
+
+
+# --- robust regression ----------------------------------------------------------------------------
+
+
+def robust_data(kind: str, **more) -> RobustData:
+    X, y = heavy_tails(90, 4, seed=3)
+    if kind == "quantile":
+        more.setdefault("quantiles", (0.3,))
+    elif kind.startswith("huber"):
+        more |= {"threshold": 1.2, "strength": 0.5}
+    elif kind.startswith("svr"):
+        more |= {"threshold": 0.2, "strength": 2.0}
+    return RobustData(X, y, True, kind=kind, **more)
+
+
+def exact_robust(data: RobustData) -> Answer:
+    """By other libraries, far beyond the criterion."""
+    from scipy.optimize import minimize, root
+    from sklearn.linear_model import HuberRegressor
+
+    if data.kind in ("quantile", "maximum"):
+        tuned = CONTESTANTS["SciPy HiGHS (dual, simplex)"].tuned[data.kind]
+        levels = [replace(data, quantiles=(q,)) for q in data.quantiles]
+        answers = [tuned.fit(level, None) for level in levels]
+        return Answer(
+            np.column_stack([answer.coef for answer in answers]),
+            np.array([answer.intercept for answer in answers]),
+        )
+    if data.kind == "huber_scale":
+        model = HuberRegressor(epsilon=data.threshold, alpha=data.strength, tol=1e-9)
+        model.fit(data.X, data.y)
+
+        def slopes(v):
+            w, b, s = v[:-2], v[-2], v[-1]
+            u = np.clip(2 * (data.y - data.X @ w - b) / s, -2 * data.threshold, 2 * data.threshold)
+            along = 2 * data.strength * w - data.X.T @ u
+            return np.concatenate([along, [-u.sum(), len(u) - u @ u / 4]])
+
+        # It stops early for small gains; from there the equations of the optimum can be solved.
+        found = root(slopes, [*model.coef_, model.intercept_, model.scale_], tol=1e-14).x
+        return Answer(found[:-2], found[-2], scale=found[-1])
+    if data.kind == "huber":
+        t, Z = data.threshold, np.column_stack([data.X, np.ones(len(data.y))])
+
+        def value_and_slope(w):
+            r = data.y - Z @ w
+            near = np.clip(r, -t, t)
+            return (near * (r - 0.5 * near)).sum(), -Z.T @ near
+
+        found = minimize(value_and_slope, np.zeros(Z.shape[1]), jac=True, tol=1e-12).x
+        return Answer(found[:-1], found[-1])
+    return CONTESTANTS["scikit-learn LIBLINEAR (dual)"].tuned[data.kind].fit(data, 1e-10)
+
+
+def by_hand(data: RobustData, answer: Answer) -> float:
+    """The objective again, row by row, as the books write it."""
+    w, b, total = np.ravel(answer.coef), float(np.ravel(answer.intercept)[0]), []
+    for x, y in zip(data.X, data.y, strict=True):
+        r, t, s = y - x @ w - b, data.threshold, answer.scale
+        if data.kind == "quantile":
+            total.append(data.quantiles[0] * r if r > 0 else (data.quantiles[0] - 1) * r)
+        elif data.kind == "maximum":
+            total.append(abs(r))
+        elif data.kind == "huber":
+            total.append(r * r / 2 if abs(r) <= t else t * abs(r) - t * t / 2)
+        elif data.kind == "huber_scale":
+            z = abs(r / s)
+            total.append(s + s * (z * z if z <= t else 2 * t * z - t * t))
+        else:
+            total.append(data.strength * max(0.0, abs(r) - t) ** (1 if data.kind == "svr" else 2))
+    if data.kind == "maximum":
+        return max(total)
+    penalty = {"huber_scale": data.strength * w @ w, "svr": 0.5 * (w @ w + b * b)}
+    return sum(total) + penalty.get(data.kind.removesuffix("_squared"), 0.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_robust_objectives_are_those_of_the_books(kind):
+    data = robust_data(kind)
+    answer = Answer(np.array([0.3, -0.2, 0.1, 0.0]), 2.0, scale=0.8)
+    assert objectives(data, answer) == pytest.approx(by_hand(data, answer), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "svr"])
+def test_multipliers_of_a_solution_prove_it(kind):
+    data = robust_data(kind)
+    exact = exact_robust(data)
+    (u,) = multipliers(data, exact)
+    bound = lower_bound(data, u, data.quantiles[0])
+    (value,) = objectives(data, exact)
+    assert bound <= value * (1 + 1e-12)
+    assert bound == pytest.approx(value, rel=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(5))
+def test_no_multipliers_prove_too_much(kind, seed):
+    """Whatever they are: far out of the domain, or only off the equations, which is refused."""
+    data, random = robust_data(kind), np.random.default_rng(seed)
+    (value,) = objectives(data, exact_robust(data))
+    u = 3.0 * random.standard_normal(len(data.y))
+    Z = np.column_stack([data.X, np.ones(len(data.y))])
+    if kind in ("quantile", "maximum", "huber"):
+        with pytest.raises(ValueError, match="miss their equations"):
+            lower_bound(data, u, data.quantiles[0])
+    # On the equations, and small enough that no box is left.
+    u -= Z @ np.linalg.lstsq(Z, u, rcond=None)[0]
+    u *= 0.01 if kind == "quantile" else 1.0
+    assert lower_bound(data, u, data.quantiles[0]) <= value * (1 + 1e-9)
+
+
+def test_robust_suboptimality_is_the_worst_of_the_quantiles():
+    data = robust_data("quantile", quantiles=(0.2, 0.5, 0.9))
+    exact = exact_robust(data)
+    bounds = [
+        lower_bound(data, u, q)
+        for u, q in zip(multipliers(data, exact), data.quantiles, strict=True)
+    ]
+    assert abs(robust_suboptimality(data, exact, bounds)) < 1e-12
+    off = exact.coef.copy()
+    off[:, 1] += 0.1
+    expected = objectives(data, Answer(off, exact.intercept))[1] / bounds[1] - 1
+    found = robust_suboptimality(data, Answer(off, exact.intercept), bounds)
+    assert found == pytest.approx(expected, rel=1e-9)
+    for bad in (Answer(off[:, :1], 0.0), Answer(np.full_like(off, np.nan)), Answer(off[:-1])):
+        assert robust_suboptimality(data, bad, bounds) == math.inf
+
+
+def test_a_scale_that_is_not_positive_is_no_answer():
+    data = robust_data("huber_scale")
+    assert robust_suboptimality(data, Answer(np.zeros(4), scale=0.0), [1.0]) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        (task, name)
+        for task in KINDS
+        for name, contestant in CONTESTANTS.items()
+        if task in contestant.tuned and contestant.package in ("trueline", "scikit-learn", "scipy")
+    ],
+)
+def test_contestants_reach_the_criterion_of_robust_regression(task, name):
+    data, tuned = robust_data(task), CONTESTANTS[name].tuned[task]
+    best = objectives(data, exact_robust(data))
+    assert robust_suboptimality(data, tuned.fit(data, tuned.ladder[-1]), best) <= CRITERION
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_of_robust_regression_are_near(kind):
+    data = robust_data(kind)
+    facts = bounds_of(data)
+    assert facts["bounds"] == pytest.approx(objectives(data, exact_robust(data)), rel=1e-8)
+    assert abs(facts["bounds_gap"]) < 1e-7
+
+
+def test_robust_problems_have_the_properties_they_promise():
+    X, y = heavy_tails(20_000, 3, seed=1)
+    np.testing.assert_array_equal(X[:5], heavy_tails(20_000, 3, seed=1)[0][:5])
+    noise = y - X @ np.linalg.lstsq(np.column_stack([X, np.ones(len(y))]), y, rcond=None)[0][:-1]
+    spread = np.subtract(*np.percentile(noise, [75, 25]))
+    assert np.abs(noise - np.median(noise)).max() > 15 * spread
+    T, target = words(200, 900, 0.02, 10)
+    assert T.format == "csr"
+    assert target.std() == pytest.approx(1.0)
+
+
+def test_every_robust_case_has_a_target_and_contestants():
+    cases = robust_cases.CASES
+    assert {target.case for target in robust_cases.TARGETS} == cases.keys()
+    assert {target.one for target in robust_cases.TARGETS if target.one} <= cases.keys()
+    peers = {name: set() for name in cases}
+    for name, _, contestant in taking_part(cases):
+        peers[name].add(contestant.name)
+    assert all("trueline" in names for names in peers.values())
+    alone = {name for name, names in peers.items() if names == {"trueline"}}
+    assert alone == {"nine_1e5x50", "absolute_1e6x20", "quantile90_1e6x20"}
+
+
+@pytest.mark.parametrize("name", ["absolute_1e6x20", "svr_squared_text"])
+def test_a_robust_case_is_prepared_measured_and_told(name, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sparse_worker, "_SECONDS", 0.0)
+    robust_prepare(tmp_path, name, 1e-4)
+    case = robust_cases.CASES[name]
+    data, _ = robust_load(tmp_path, name, case, 1e-4)
+    assert data.kind == case.kind
+    robust_worker.main(name, "trueline", "1e-4", str(tmp_path), "20")
+    row = robust.summarise(Outcome(lines_of(capsys), False, ""), 20.0)
+    assert row["quality"] <= CRITERION
+    assert row["first"] > 0
+    assert ("growth" in row) == (case.measure == "memory")
+    part = robust_worker._small_part(data)
+    assert type(part.X) is type(data.X)
+    store = Store("robust", tmp_path)
+    store.put(name, "trueline", row)
+    assert any(case.title in str(table) for table in robust.tables(store)[1:])
+
+
+def test_robust_targets_say_reached_or_not(tmp_path):
+    store = Store("robust", tmp_path)
+    good = {"first": 2.0, "calls": 3, "other": 0.0, "tolerance": None, "quality": 1e-8}
+    store.put("absolute_1e5x50", "trueline", {"seconds": 0.5, **good})
+    store.put("absolute_1e5x50", "Clarabel (dual)", {"seconds": 15.0, **good})
+    store.put("absolute_1e5x50", "ReHLine", {"seconds": 1.0, **good, "quality": 1e-3})
+    store.put("absolute_1e5x50", "scikit-learn", {"over": 40.0})
+    store.put("quantile90_1e5x50", "trueline", {"seconds": 0.4, **good})
+    store.put("nine_1e5x50", "trueline", {"seconds": 1.8, **good})
+    grown = {"growth": 1.25, "megabytes": 200.0}
+    store.put("absolute_1e6x20", "trueline", {"seconds": 2.0, **good, **grown})
+    store.put("quantile90_1e6x20", "trueline", {"seconds": 2.0, **good, "growth": 0.5})
+    targets, *tables = robust.tables(store)
+
+    def line(case, *words):
+        title = robust_cases.CASES[case].title
+        (found,) = [row for row in targets.rows if row[0] == title and set(words) <= set(row)]
+        return tuple(found[1:])
+
+    assert line("absolute_1e5x50") == (
+        "Clarabel (dual)",
+        "its time / ours at least 20",
+        "30.00",
+        "yes",
+    )
+    assert line("nine_1e5x50", "Absolute loss")[-2:] == ("3.60", "yes")
+    assert line("nine_1e5x50", "Quantile 0.9")[-2:] == ("4.50", "no")
+    assert line("absolute_1e6x20")[-2:] == ("1.25 in 2 s", "no")
+    assert line("quantile90_1e6x20")[-2:] == ("0.50 in 2 s", "yes")
+    text = "\n".join(str(table) for table in tables)
+    assert "| scikit-learn | over 40 s | > 80 |" in text
+    assert "1.0e-03 (not reached)" in text
+    assert "| trueline | 2 s | 2 s | 1.25 | 200 |" in text
 
 
 # --- digits -------------------------------------------------------------------------------------

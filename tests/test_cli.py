@@ -151,6 +151,7 @@ def test_every_family_explains_itself_before_and_after(houses, family):
         ("--l1-ratio 0.3", "elastic-net", {"l1_ratio": 0.3}),
         ("--alpha 0.1 --l1-ratio 0.3", "elastic-net", {"alpha": 0.1, "l1_ratio": 0.3}),
         ("--rule 1se", "lasso-cv", {"rule": "1se"}),
+        ("--quantile 0.9", "quantile", {"quantile": 0.9, "alpha": 0.0}),
         ("--criterion aic --model stepwise", "stepwise", {"criterion": "aic"}),
         ("--criterion aic", "best-subset", {"criterion": "aic"}),
     ],

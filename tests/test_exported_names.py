@@ -14,19 +14,24 @@ DOCS = Path(__file__).parents[1] / "docs"
 ESTIMATORS = [
     "AdaptiveLasso",
     "BestSubset",
+    "ChebyshevRegressor",
     "ElasticNet",
     "ElasticNetCV",
     "GroupLasso",
+    "HuberRegressor",
     "L0Regression",
     "Lasso",
     "LassoCV",
+    "LeastAbsoluteDeviations",
     "LinearRegression",
     "LinearRegressor",
+    "LinearSVR",
     "MultiTaskElasticNet",
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
     "MultiTaskLassoCV",
     "PolynomialRegression",
+    "QuantileRegressor",
     "Ridge",
     "RidgeCV",
     "SequentialFeatureSelector",
@@ -120,10 +125,7 @@ def documented_parameters(documentation):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_states_its_objective_and_shows_an_example(name):
     documentation = getattr(trueline, name).__doc__
-    # A choice among fits may name the estimator that states what each of them minimises.
-    named = re.search(r"the objective\s+of\s+:class:`(\w+)`", documentation)
-    stated = documentation + (getattr(trueline, named[1]).__doc__ if named else "")
-    assert "sum_i s_i" in stated
+    assert re.search(r"sum_i s_i|max_i", documentation)
     assert ">>> " in documentation
     parameters = set(getattr(trueline, name)._get_param_names())
     assert parameters <= documented_parameters(documentation)

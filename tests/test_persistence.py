@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trueline import Ridge, load, save
+from trueline import Ridge, SequentialFeatureSelector, load, save
 from trueline.certificates import Certificate
 from trueline.errors import ModelFileError
 from trueline.losses import Squared
@@ -28,7 +28,17 @@ X = RNG.normal(size=(40, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 1.0]
 Y = X @ [1.0, -0.2, 3.0] + 0.1 * RNG.normal(size=40)
 
 RECORDS = [cls for cls in known_classes().values() if is_dataclass(cls)]
-ESTIMATORS = [cls for cls in known_classes().values() if is_estimator(cls)]
+# The selector chooses for another estimator: it has a test of its own.
+ESTIMATORS = [
+    cls
+    for cls in known_classes().values()
+    if is_estimator(cls) and cls is not SequentialFeatureSelector
+]
+
+
+def target_of(cls):
+    """Y, or two targets for the estimators that fit several together."""
+    return np.column_stack([Y, -Y]) if cls.__name__.startswith("MultiTask") else Y
 
 
 def same(a, b):
@@ -71,12 +81,28 @@ def fitted(tmp_path):
 
 @pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 def test_every_estimator_comes_back(cls, tmp_path):
-    model = cls().fit(X, Y)
+    model = cls().fit(X, target_of(cls))
     again = load(save(model, tmp_path / "m.trueline"))
     assert same(vars(again), vars(model))
     assert again.predict(X).tobytes() == model.predict(X).tobytes()
-    assert again.verify(X, Y)
+    assert again.verify(X, target_of(cls))
     assert str(again.explain()) == str(model.explain())
+
+
+def test_a_selector_comes_back(tmp_path):
+    model = SequentialFeatureSelector(Ridge(), n_features_to_select=2).fit(X, Y)
+    again = load(save(model, tmp_path / "m.trueline"))
+    assert same(vars(again), vars(model))
+    assert np.array_equal(again.transform(X), model.transform(X))
+    assert str(again.explain()) == str(model.explain())
+
+
+def test_a_selector_for_a_foreign_estimator_says_what_cannot_be_saved(tmp_path):
+    from sklearn.linear_model import LinearRegression as Foreign
+
+    model = SequentialFeatureSelector(Foreign(), n_features_to_select=2).fit(X, Y)
+    with pytest.raises(ModelFileError, match=r"SequentialFeatureSelector\.estimator is a sklearn"):
+        save(model, tmp_path / "m.trueline")
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)

@@ -1,8 +1,9 @@
 """Who takes part: one small file per library.
 
 A file defines CONTESTANTS. Each contestant maps tasks to functions from Data to Answer (in the
-sparse suite from Data and a tolerance); it imports its library inside the function, so that nobody
-pays for the others and the first call shows the import. To add a library, add its file here.
+sparse and the robust suite from Data and a tolerance); it imports its library inside the function,
+so that nobody pays for the others and the first call shows the import. To add a library, add its
+file here.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from benchmarks.contestants import (
     abess,
     adelie,
     celer,
+    clarabel,
     fastcan,
     glmnet,
     hardware,
+    highs,
     himalaya,
     l0bnb,
+    rehline,
     scipy_numpy,
     skglm,
     sklearn,
@@ -45,6 +49,9 @@ CONTESTANTS: dict[str, Contestant] = {
         fastcan,
         abess,
         l0bnb,
+        highs,
+        clarabel,
+        rehline,
         zero,
     )
     for contestant in module.CONTESTANTS

@@ -41,7 +41,7 @@ class Tuned:
         It draws folds of its own, and may choose another strength for that.
     """
 
-    fit: Callable[[Data, Any], Any]
+    fit: Callable[[Any, Any], Any]
     ladder: tuple[Any, ...] = (None,)
     start: Any = None
     starts: Mapping[str, Any] = field(default_factory=dict)
@@ -69,7 +69,8 @@ class Contestant:
         Tasks: "least_squares", "ridge", "ridge_cv" (leave-one-out), "ridge_folds".
     tuned : mapping from task to Tuned
         Tasks of the sparse suite: "lasso_path", "lasso", "lasso_cv", "forward", "forward_folds",
-        "best_subset", "certificate".
+        "best_subset", "certificate"; of the robust suite: "quantile", "quantiles", "maximum",
+        "huber", "huber_scale", "svr", "svr_squared".
     package : str
         Its distribution, whose version is reported.
     is_guest : bool

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from benchmarks.contestants.base import Contestant, Tuned, half_decades
 from benchmarks.objective import Answer, Data
+from benchmarks.robust.objective import RobustData
 from benchmarks.sparse.objective import Chosen
 
 
@@ -114,7 +117,45 @@ def pursuit(data: Data, _: None) -> Chosen:
     return Chosen(np.flatnonzero(model.fit(data.X, data.y).coef_))
 
 
+def quantile(data: RobustData, _: None) -> Answer:
+    """QuantileRegressor with its default solver."""
+    from sklearn.linear_model import QuantileRegressor
+
+    model = QuantileRegressor(quantile=data.quantiles[0], alpha=0.0, solver="highs")
+    model.fit(data.X, data.y)
+    return Answer(model.coef_, model.intercept_)
+
+
+def huber_scale(data: RobustData, tol: float) -> Answer:
+    """HuberRegressor; its tolerance is the size of a gradient that grows with the rows."""
+    from sklearn.linear_model import HuberRegressor
+
+    model = HuberRegressor(
+        epsilon=data.threshold, alpha=data.strength, tol=tol, max_iter=_SWEEPS
+    ).fit(data.X, data.y)
+    return Answer(model.coef_, model.intercept_, scale=model.scale_)
+
+
+def svr(data: RobustData, tol: float, dual: bool) -> Answer:
+    """LinearSVR: LIBLINEAR on the dual, or on the primal (the squared loss alone)."""
+    from sklearn.svm import LinearSVR
+
+    loss = "squared_" * (data.kind == "svr_squared") + "epsilon_insensitive"
+    model = LinearSVR(
+        epsilon=data.threshold,
+        C=data.strength,
+        loss=loss,
+        dual=dual,
+        tol=tol,
+        max_iter=_SWEEPS,
+        random_state=0,
+    ).fit(data.X, data.y)
+    return Answer(model.coef_, model.intercept_)
+
+
 _LADDER = half_decades(2, 10)
+_GRADIENTS = (1e3, 3e2, 1e2, 30.0, 10.0, 3.0, 1.0, 0.3, *half_decades(1, 6))
+_PASSES = half_decades(0, 9)
 
 CONTESTANTS = (
     Contestant(
@@ -130,6 +171,9 @@ CONTESTANTS = (
             "lasso": Tuned(lasso, _LADDER, 1e-4),
             "lasso_cv": Tuned(lasso_cv, _LADDER, 1e-4),
             "forward_folds": Tuned(forward_folds, cases=("forward_folds_02",)),
+            # On 100,000 rows it takes minutes, whatever the quantile.
+            "quantile": Tuned(quantile, cases=("absolute_1e4", "absolute_1e5", "quantile90_1e4")),
+            "huber_scale": Tuned(huber_scale, _GRADIENTS, 1e2),
         },
         package="scikit-learn",
     ),
@@ -141,6 +185,19 @@ CONTESTANTS = (
     Contestant(
         "scikit-learn OMP",
         tuned={"forward": Tuned(pursuit), "best_subset": Tuned(pursuit)},
+        package="scikit-learn",
+    ),
+    Contestant(
+        "scikit-learn LIBLINEAR (dual)",
+        tuned={
+            "svr": Tuned(partial(svr, dual=True), _PASSES, 1e-2, {"svr_text": 3e-7}),
+            "svr_squared": Tuned(partial(svr, dual=True), _PASSES, 1e-3),
+        },
+        package="scikit-learn",
+    ),
+    Contestant(
+        "scikit-learn LIBLINEAR (primal)",
+        tuned={"svr_squared": Tuned(partial(svr, dual=False), _PASSES, 3e-4)},
         package="scikit-learn",
     ),
     Contestant("scikit-learn GridSearchCV(Ridge)", {"ridge_folds": grid_search}),

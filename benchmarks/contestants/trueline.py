@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.contestants.base import Contestant, Tuned, half_decades
 from benchmarks.objective import Answer, Data
+from benchmarks.robust.objective import RobustData
 from benchmarks.sparse.cases import PROOF_SECONDS, SEARCH_SECONDS
 from benchmarks.sparse.objective import Chosen
 
@@ -115,6 +116,60 @@ def best_subset(data: Data, seconds: float) -> Chosen:
     return Chosen(model.support_, gap, gap, bool(model.proven_))
 
 
+def quantiles(data: RobustData, _: Any) -> Answer:
+    """One quantile, or several together; the middle one as least absolute deviations."""
+    from trueline import LeastAbsoluteDeviations, QuantileRegressor
+
+    if data.quantiles == (0.5,):
+        model = LeastAbsoluteDeviations().fit(data.X, data.y)
+        return Answer(model.coef_, model.intercept_)
+    levels = list(data.quantiles) if len(data.quantiles) > 1 else data.quantiles[0]
+    model = QuantileRegressor(quantile=levels, alpha=0.0).fit(data.X, data.y)
+    return Answer(model.coef_.T, model.intercept_)
+
+
+def maximum(data: RobustData, _: Any) -> Answer:
+    """The smallest largest error."""
+    from trueline import ChebyshevRegressor
+
+    model = ChebyshevRegressor().fit(data.X, data.y)
+    return Answer(model.coef_, model.intercept_)
+
+
+def huber(data: RobustData, tol: float) -> Answer:
+    """At a fixed threshold, without any penalty."""
+    from trueline import LinearRegressor
+    from trueline.losses import Huber
+
+    model = LinearRegressor(loss=Huber(data.threshold), penalty=None, tol=tol)
+    model.fit(data.X, data.y)
+    return Answer(model.coef_, model.intercept_)
+
+
+def huber_scale(data: RobustData, tol: float) -> Answer:
+    """With a scale that is fitted too."""
+    from trueline import HuberRegressor
+
+    model = HuberRegressor(epsilon=data.threshold, alpha=data.strength, tol=tol)
+    model.fit(data.X, data.y)
+    return Answer(model.coef_, model.intercept_, scale=model.scale_)
+
+
+def support_vectors(data: RobustData, tol: float) -> Any:
+    """The fitted model of support vector regression."""
+    from trueline import LinearSVR
+
+    loss = "squared_" * (data.kind == "svr_squared") + "epsilon_insensitive"
+    model = LinearSVR(epsilon=data.threshold, C=data.strength, loss=loss, tol=tol, max_iter=100_000)
+    return model.fit(data.X, data.y)
+
+
+def svr(data: RobustData, tol: float) -> Answer:
+    """Support vector regression."""
+    model = support_vectors(data, tol)
+    return Answer(model.coef_, model.intercept_)
+
+
 _LADDER = half_decades(2, 12)
 # The object that knows more is timed once on each kind of data.
 _EVERY_KIND = ("path_wide_1e-2", "path_tall_1e-2", "path_text_1e-2")
@@ -136,6 +191,14 @@ CONTESTANTS = (
             "forward_folds": Tuned(forward_folds),
             "best_subset": Tuned(best_subset, (SEARCH_SECONDS, PROOF_SECONDS)),
             "certificate": Tuned(lasso_with_certificate, (1e-4,)),
+            "quantile": Tuned(quantiles),
+            "quantiles": Tuned(quantiles),
+            "maximum": Tuned(maximum),
+            "huber": Tuned(huber, _LADDER, 1e-2),
+            # Its default: the gap is squared in it, and 1e-9 at most.
+            "huber_scale": Tuned(huber_scale, (1e-5,)),
+            "svr": Tuned(svr, _LADDER, 1e-2, {"svr_text": 3e-5}),
+            "svr_squared": Tuned(svr, _LADDER, 1e-2, {"svr_squared_text": 1e-3}),
         },
         package="trueline",
     ),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.cache import key, stored_rows
 from benchmarks.isolated import emit
 from benchmarks.objective import Answer, Data
 from benchmarks.sparse import cases, exchange, problems
@@ -28,37 +29,17 @@ _EXACT = 1e-11
 _WORTH = 2e-7
 
 
-def _key(name: str, scale: float) -> str:
-    """A name that changes with what makes the data."""
-    makers = "".join(Path(str(module.__file__)).read_text() for module in (cases, problems))
-    return f"{name}-{hashlib.sha256(f'{makers}{scale}'.encode()).hexdigest()[:10]}"
-
-
-def _rows(cache: Path, name: str, scale: float, make: Any = None) -> tuple[Any, Any]:
-    """X and y from the cache; made if they are not there."""
-    stem = _key(name, scale)
-    dense, sparse, target = (cache / f"{stem}{end}" for end in (".npy", ".npz", ".y.npy"))
-    if not target.exists():
-        if make is None:
-            raise FileNotFoundError(f"{name} was not prepared")
-        X, y = make(scale)
-        if sp.issparse(X):
-            sp.save_npz(sparse, X, compressed=False)
-        else:
-            np.save(dense, X)
-        np.save(target, y)
-    X = sp.csc_matrix(sp.load_npz(sparse)) if sparse.exists() else np.load(dense)
-    return X, np.load(target)
+_MAKERS = (cases, problems)
 
 
 def _facts_path(cache: Path, name: str, scale: float) -> Path:
     recipe = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:6]
-    return cache / f"{_key(name, scale)}-{recipe}.json"
+    return cache / f"{key(name, scale, _MAKERS)}-{recipe}.json"
 
 
 def load(cache: Path, name: str, case: Case, scale: float) -> tuple[Data, dict[str, Any]]:
     """The data of a prepared case, and what its answers are compared with."""
-    X, y = _rows(cache, case.problem, scale)
+    X, y = stored_rows(cache, key(case.problem, scale, _MAKERS))
     if case.task.startswith("forward"):
         X = np.ascontiguousarray(X)
     facts = json.loads(_facts_path(cache, name, scale).read_text())
@@ -84,7 +65,8 @@ def prepare(cache: Path, name: str, scale: float, folder: Path | None = None) ->
     case = known_cases[name]
     cache.mkdir(parents=True, exist_ok=True)
     path = _facts_path(cache, name, scale)
-    X, y = _rows(cache, case.problem, scale, known_problems[case.problem].make)
+    make = known_problems[case.problem].make
+    X, y = stored_rows(cache, key(case.problem, scale, _MAKERS), lambda: make(scale))
     if path.exists():
         return json.loads(path.read_text())
     facts: dict[str, Any] = {"shape": X.shape}

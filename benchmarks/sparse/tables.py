@@ -4,42 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from benchmarks.report import Table, number, seconds_text
+from benchmarks.rows import (
+    CRITERION,
+    US,
+    Line,
+    Row,
+    Rows,
+    against_fastest,
+    load_of,
+    ordered,
+    ratio_of,
+    scales,
+    seconds_of,
+    time_table,
+    versions,
+)
 from benchmarks.sparse.cases import CASES, PROOF_SECONDS, SEARCH_SECONDS
 from benchmarks.store import Store
 
-__all__ = ["TARGETS", "Target", "fastest_peer", "selector_estimate", "tables"]
-
-US = "trueline"
-CRITERION = 1e-6
-Row = dict[str, Any]
-Rows = dict[str, Row]
+__all__ = ["TARGETS", "Target", "selector_estimate", "tables"]
 
 #: Columns of the problem of forward selection.
 _CANDIDATES = 500
-
-
-# --- who is good ----------------------------------------------------------------------------------
-
-
-def _is_good(row: Row, rows: Rows) -> bool:
-    """Whether a row has a time and an answer within the criterion."""
-    if "seconds" not in row:
-        return False
-    if "objective" in row:
-        best = min(other["objective"] for other in rows.values() if "objective" in other)
-        return bool(row["objective"] <= best * (1 + CRITERION))
-    return bool(row.get("quality", 0.0) <= CRITERION)
-
-
-def fastest_peer(rows: Rows) -> tuple[str, Row] | None:
-    """The fastest contestant of another library that reached the criterion."""
-    good = [
-        (name, row) for name, row in rows.items() if not name.startswith(US) and _is_good(row, rows)
-    ]
-    return min(good, key=lambda item: item[1]["seconds"], default=None)
 
 
 def selector_estimate(few: Row, few_count: int, count: int, candidates: int) -> float | None:
@@ -101,27 +89,9 @@ def _target_of(name: str) -> list[Target]:
 
 TARGETS = tuple(target for name in CASES for target in _target_of(name))
 
-Line = tuple[str, str, str, str]
-
 
 def _fastest(target: Target, store: Store, rows: Rows) -> Line | None:
-    ours = rows[US]
-    goal = f"its time / ours at least {target.bound:g}"
-    if not _is_good(ours, rows):
-        return "fastest peer", goal, "trueline is not within 1e-6", "no"
-    found = fastest_peer(rows)
-    # Whoever was ended early may still be faster than the fastest of the others.
-    ended = {name: row["over"] for name, row in rows.items() if "over" in row}
-    least = min(ended, key=lambda name: ended[name], default=None)
-    if least and (found is None or ended[least] < found[1]["seconds"]):
-        ratio = ended[least] / ours["seconds"]
-        mark = "yes" if ratio >= target.bound else f"not known: {least} was ended early"
-        return "fastest peer", goal, f"> {ratio:.2f}", mark
-    if found is None:
-        return None
-    name, row = found
-    ratio = row["seconds"] / ours["seconds"]
-    return name, goal, f"{ratio:.2f}", "yes" if ratio >= target.bound else "no"
+    return against_fastest(rows, target.bound)
 
 
 def _peer(target: Target, store: Store, rows: Rows) -> Line | None:
@@ -202,69 +172,11 @@ def _targets(store: Store) -> Table:
         "Targets",
         ["case", "compared with", "goal", "measured", "reached"],
         body,
-        [*_versions(store), *_scales(store)],
+        [*versions(store), *scales(store)],
     )
-
-
-def _versions(store: Store) -> list[str]:
-    found = {
-        f"{name.split(' ')[0]} {row['version']} (numpy {row['numpy']})"
-        for rows in store.rows.values()
-        for name, row in rows.items()
-        if row.get("version") and not name.startswith(US)
-    }
-    return [f"Peers: {', '.join(sorted(found))}."] if found else []
-
-
-def _scales(store: Store) -> list[str]:
-    scales = {row.get("scale", 1.0) for rows in store.rows.values() for row in rows.values()}
-    return [f"A trial at scale {scale:g}, not the sizes named." for scale in scales - {1.0}]
 
 
 # --- tables ---------------------------------------------------------------------------------------
-
-
-def _sorted(rows: Rows) -> list[tuple[str, Row]]:
-    return sorted(
-        rows.items(),
-        key=lambda item: (not _is_good(item[1], rows), item[1].get("seconds", float("inf"))),
-    )
-
-
-def _seconds(row: Row) -> str:
-    if "seconds" in row:
-        return seconds_text(row["seconds"])
-    return f"over {row['over']:.3g} s" if "over" in row else f"failed: {row.get('error', '')[:60]}"
-
-
-def _ratio(row: Row, ours: Row) -> str:
-    if "seconds" not in ours:
-        return ""
-    if "seconds" not in row:
-        return f"> {row['over'] / ours['seconds']:.3g}" if "over" in row else ""
-    return f"{row['seconds'] / ours['seconds']:.3g}"
-
-
-def _load(row: Row) -> list[str]:
-    return [number(row.get("calls"), "d"), number(row.get("other"), ".2f")]
-
-
-def _quality(row: Row) -> str:
-    text = number(row.get("quality"), ".1e")
-    return f"{text} (not reached)" if row.get("quality", 0.0) > CRITERION else text
-
-
-def _lasso(title: str, rows: Rows, is_cv: bool) -> Table:
-    ours = rows.get(US, {})
-    heads = ["", "seconds", "x trueline", "first call", "tolerance", "suboptimality"]
-    body = []
-    for name, row in _sorted(rows):
-        line = [name, _seconds(row), _ratio(row, ours), seconds_text(row.get("first"))]
-        line += [number(row.get("tolerance"), ".0e"), _quality(row)]
-        if is_cv:
-            line.append(number(row.get("alpha"), ".4g"))
-        body.append(line + _load(row))
-    return Table(title, heads + ["chosen alpha"] * is_cv + ["calls", "other load"], body)
 
 
 def _selection(title: str, rows: Rows, store: Store, case: str) -> Table:
@@ -272,10 +184,10 @@ def _selection(title: str, rows: Rows, store: Store, case: str) -> Table:
     values = [row["objective"] for row in rows.values() if "objective" in row]
     heads = ["", "seconds", "x trueline", "first call", "above the best", "calls", "other load"]
     body = []
-    for name, row in _sorted(rows):
+    for name, row in ordered(rows):
         above = row["objective"] / min(values) - 1 if "objective" in row else None
-        line = [name, _seconds(row), _ratio(row, ours), seconds_text(row.get("first"))]
-        body.append([*line, number(above, ".1e"), *_load(row)])
+        line = [name, seconds_of(row), ratio_of(row, ours), seconds_text(row.get("first"))]
+        body.append([*line, number(above, ".1e"), *load_of(row)])
     notes = []
     few = store.get("forward_folds_02", "scikit-learn") or {}
     if case == "forward_folds_20" and "seconds" in few and "seconds" in ours:
@@ -303,13 +215,13 @@ def _subsets(title: str, rows: Rows) -> Table:
     heads = ["", f"gap after {SEARCH_SECONDS:g} s", "in its own terms", "proven", "seconds"]
     heads += ["first call", "above the best", "other load"]
     body = []
-    for name, row in _sorted(rows):
+    for name, row in ordered(rows):
         above = row["objective"] / min(values) - 1 if "objective" in row else None
         has_gap = row.get("gap") is not None
         proven = ("yes" if row.get("proven") else "no") if has_gap else "no proof offered"
         gap = number(_gap_of(row), ".3g") if has_gap else ""
         own = number(row.get("own_gap"), ".3g")
-        line = [name, gap, own, proven, _seconds(row), seconds_text(row.get("first"))]
+        line = [name, gap, own, proven, seconds_of(row), seconds_text(row.get("first"))]
         body.append([*line, number(above, ".1e"), number(row.get("other"), ".2f")])
     return Table(title, heads, body)
 
@@ -319,12 +231,12 @@ def _certificates(title: str, rows: Rows) -> Table:
     body = [
         [
             name,
-            _seconds(row),
+            seconds_of(row),
             seconds_text(row.get("proof")),
             number(row.get("share"), ".1%"),
             number(row.get("gap"), ".1e"),
             number(row.get("quality"), ".1e"),
-            *_load(row),
+            *load_of(row),
         ]
         for name, row in rows.items()
     ]
@@ -345,5 +257,5 @@ def tables(store: Store) -> list[Table]:
         elif task.startswith("forward"):
             out.append(_selection(title, rows, store, name))
         else:
-            out.append(_lasso(title, rows, task == "lasso_cv"))
+            out.append(time_table(title, rows, task == "lasso_cv"))
     return out

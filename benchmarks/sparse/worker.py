@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,9 @@ import scipy.sparse as sp
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.contestants.base import Tuned
 from benchmarks.isolated import emit
-from benchmarks.machine import LoadMeter
+from benchmarks.machine import LoadMeter, version
 from benchmarks.objective import Answer, Data
+from benchmarks.rows import CRITERION
 from benchmarks.selection import DISTURBED
 from benchmarks.sparse.cases import Case, all_cases
 from benchmarks.sparse.exchange import good_columns
@@ -30,19 +31,23 @@ from benchmarks.sparse.ladder import loosest
 from benchmarks.sparse.objective import SAME, fold_error, residual_square, suboptimality
 from benchmarks.sparse.prepare import load
 
-__all__ = ["CRITERION", "measure", "measure_certificate"]
+__all__ = ["Judge", "measure", "measure_certificate"]
 
-CRITERION = 1e-6
 #: What a strength that the common folds do not choose counts as.
 WRONG_CHOICE = 1.0
 # Warm calls end when there are so many, or when they took so long together.
 _CALLS, _SECONDS = 5, 4.0
+# A call that took so long is not repeated, even if it was the first one on the data.
+_SLOW = 10.0
 # The search for a tolerance ends after so many times the limit of a call.
 _LADDER = 1.5
 # Rows and columns of the problem of the first call.
 _PART = (200, 40)
 # Searches of small problems, as tests have them, are given less time.
 _SHORT_SEARCH = 2.0
+
+
+Judge = Callable[[Any, Tuned, Data, dict[str, Any], Any], dict[str, Any]]
 
 
 def judge(
@@ -70,8 +75,11 @@ def judge(
 class _Calls:
     """Calls at the rungs of a ladder, each reported."""
 
-    def __init__(self, case: Case, tuned: Tuned, data: Data, facts: dict[str, Any]) -> None:
+    def __init__(
+        self, case: Any, tuned: Tuned, data: Data, facts: dict[str, Any], judge: Judge
+    ) -> None:
         self.case, self.tuned, self.data, self.facts = case, tuned, data, facts
+        self.judge = judge
         self.spent = 0.0
         self.counts: dict[Any, int] = {}
 
@@ -85,12 +93,12 @@ class _Calls:
         line = {"rung": rung, "seconds": seconds, "other": meter.stop()}
         emit(kind="returned")
         if is_judged:
-            line |= judge(self.case, self.tuned, self.data, self.facts, answer)
+            line |= self.judge(self.case, self.tuned, self.data, self.facts, answer)
         emit(kind="call", **line)
         return line
 
 
-def rungs(tuned: Tuned, case: Case, scale: float) -> list[Any]:
+def rungs(tuned: Tuned, case: Any, scale: float) -> list[Any]:
     """The ladder; for searches of best subsets, whose rungs are seconds, up to the case's limit."""
     if case.task != "best_subset" or not isinstance(tuned.ladder[0], float):
         return list(tuned.ladder)
@@ -127,17 +135,19 @@ def _small_part(case: Case, data: Data) -> Data:
 
 def measure(
     name: str,
-    case: Case,
+    case: Any,
     tuned: Tuned,
     data: Data,
     facts: dict[str, Any],
     scale: float,
     below: float | None = None,
+    judge: Judge = judge,
 ) -> None:
     """Find the rung, then repeat calls with it.
 
-    If a process was ended because the tolerance ``below`` took too long, only looser ones are
-    tried, from a decade away, and for half the time.
+    The case has a task and a limit; ``judge`` says what is reported of an answer. If a process was
+    ended because the tolerance ``below`` took too long, only looser ones are tried, from a decade
+    away, and for half the time.
     """
     ladder = rungs(tuned, case, scale)
     first = tuned.first_rung(name)
@@ -146,7 +156,7 @@ def measure(
     if below is not None:
         ladder = [rung for rung in ladder if rung > below]
         start, patience = max(0, len(ladder) - 2), patience / 2
-    calls = _Calls(case, tuned, data, facts)
+    calls = _Calls(case, tuned, data, facts, judge)
 
     def reaches(index: int) -> bool | None:
         if calls.spent > patience:
@@ -162,6 +172,7 @@ def measure(
         return
     # The very first call on these data may have loaded something more: it does not stand alone.
     is_alone = sum(calls.counts.values()) == 1 and case.task != "best_subset"
+    is_alone = is_alone and calls.spent < _SLOW
     spent = calls.spent / sum(calls.counts.values())
     count, calm = 0, 0
     while (is_alone and count == 0) or (spent < _SECONDS and (count < _CALLS or calm < 2)):
@@ -191,13 +202,6 @@ def measure_certificate(tuned: Tuned, data: Data, facts: dict[str, Any]) -> None
         )
 
 
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
-
-
 def main(
     name: str,
     contestant: str,
@@ -214,7 +218,7 @@ def main(
     data, facts = load(Path(cache), name, case, float(scale))
     tuned = peer.tuned[case.task]
     first = warm_up(case, tuned, data)
-    emit(kind="ready", first=first, version=_version(peer.package), numpy=np.__version__)
+    emit(kind="ready", first=first, version=version(peer.package), numpy=np.__version__)
     if case.task == "certificate":
         measure_certificate(tuned, data, facts)
     else:

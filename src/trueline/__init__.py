@@ -15,19 +15,24 @@ _HOMES = {
     "AdaptiveLasso": "trueline.estimators.adaptive_lasso",
     "BestSubset": "trueline.estimators.best_subset",
     "Certificate": "trueline.certificates",
+    "ChebyshevRegressor": "trueline.estimators.chebyshev",
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
     "GroupLasso": "trueline.estimators.group_lasso",
+    "HuberRegressor": "trueline.estimators.huber",
     "L0Regression": "trueline.estimators.best_subset",
-    "Lasso": "trueline.estimators.elastic_net",
-    "LassoCV": "trueline.estimators.elastic_net_cv",
+    "Lasso": "trueline.estimators.lasso",
+    "LassoCV": "trueline.estimators.lasso_cv",
+    "LeastAbsoluteDeviations": "trueline.estimators.quantile",
     "LinearRegression": "trueline.estimators",
     "LinearRegressor": "trueline.estimators",
+    "LinearSVR": "trueline.estimators.linear_svr",
     "MultiTaskElasticNet": "trueline.estimators.multi_task",
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
     "MultiTaskLasso": "trueline.estimators.multi_task",
     "MultiTaskLassoCV": "trueline.estimators.multi_task_cv",
     "PolynomialRegression": "trueline.estimators",
+    "QuantileRegressor": "trueline.estimators.quantile",
     "RegularizationPath": "trueline.estimators.paths",
     "Ridge": "trueline.estimators",
     "RidgeCV": "trueline.estimators",
@@ -44,19 +49,24 @@ __all__ = [
     "AdaptiveLasso",
     "BestSubset",
     "Certificate",
+    "ChebyshevRegressor",
     "ElasticNet",
     "ElasticNetCV",
     "GroupLasso",
+    "HuberRegressor",
     "L0Regression",
     "Lasso",
     "LassoCV",
+    "LeastAbsoluteDeviations",
     "LinearRegression",
     "LinearRegressor",
+    "LinearSVR",
     "MultiTaskElasticNet",
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
     "MultiTaskLassoCV",
     "PolynomialRegression",
+    "QuantileRegressor",
     "RegularizationPath",
     "Ridge",
     "RidgeCV",
@@ -81,9 +91,14 @@ if TYPE_CHECKING:
     )
     from trueline.estimators.adaptive_lasso import AdaptiveLasso
     from trueline.estimators.best_subset import BestSubset, L0Regression
-    from trueline.estimators.elastic_net import ElasticNet, Lasso
-    from trueline.estimators.elastic_net_cv import ElasticNetCV, LassoCV
+    from trueline.estimators.chebyshev import ChebyshevRegressor
+    from trueline.estimators.elastic_net import ElasticNet
+    from trueline.estimators.elastic_net_cv import ElasticNetCV
     from trueline.estimators.group_lasso import GroupLasso
+    from trueline.estimators.huber import HuberRegressor
+    from trueline.estimators.lasso import Lasso
+    from trueline.estimators.lasso_cv import LassoCV
+    from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
     from trueline.estimators.paths import (
@@ -92,6 +107,7 @@ if TYPE_CHECKING:
         lasso_path,
         regularization_path,
     )
+    from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
     from trueline.estimators.sequential import SequentialFeatureSelector
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.persistence import load, save

@@ -4,7 +4,8 @@ r"""Problem: the one place where an objective is written down.
 
 Sums, not means; weights s_i (weight 2 = row twice, weight 0 = row absent); the strength alpha is
 inside the penalty; the intercept b is never penalised. Every solver, certificate and test uses
-:meth:`Problem.objective` or quantities derived here.
+:meth:`Problem.objective` or quantities derived here. One loss, the maximum error, takes the largest
+of the rows in place of their sum (:meth:`~trueline.losses.Loss.total`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from trueline.losses import Loss, Squared
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 
-__all__ = ["MomentsProblem", "Problem"]
+__all__ = ["ConcomitantProblem", "MomentsProblem", "Problem"]
 
 Array = NDArray[np.float64]
 
@@ -80,8 +81,7 @@ class Problem:
     def formula(self) -> str:
         """The objective in plain text."""
         score = "z_i = x_i.w + b" if self.fit_intercept else "z_i = x_i.w"
-        weight = "" if self.weights is None else "s_i "
-        terms = f"sum_i {weight}[{self.loss.formula}]"
+        terms = self.loss.total_formula(self.weights is not None)
         penalty, comma, restriction = self.penalty.formula.partition(", ")
         terms += ("" if penalty == "0" else f" + {penalty}") + comma + restriction
         return ",  ".join([terms, score, *_numbers(self.loss), *_numbers(self.penalty)])
@@ -104,7 +104,7 @@ class Problem:
     def objective_per_target(self, W: Array, b: Array) -> Array:
         """The objective split by target; the targets do not interact."""
         values = self.loss.value(self.target, self.scores(W, b))
-        return self.weigh(values).sum(axis=0) + self.penalty.value_per_target(W)
+        return self.loss.total(values, self.weights) + self.penalty.value_per_target(W)
 
     def loss_gradient(self, W: Array, b: Array) -> tuple[Array, Array, Array]:
         """Gradient of the loss part: with respect to W, to b, and the per-row derivatives u."""
@@ -150,3 +150,55 @@ class MomentsProblem:
     @property
     def total_weight(self) -> float:
         return self.moments.weight
+
+
+@dataclass(frozen=True)
+class ConcomitantProblem:
+    """Huber's regression together with the scale of its residuals.
+
+    Minimised over w, b and sigma >= 0, with r_i = x_i.w + b - y_i, is::
+
+        sum_i s_i (sigma + sigma H(r_i / sigma)) + alpha ||w||^2,
+        H(t) = t^2 where |t| <= epsilon, 2 epsilon |t| - epsilon^2 beyond,
+
+    which is convex in all of them together; for sigma = 0 its limit 2 epsilon |r_i| is taken.
+
+    Parameters
+    ----------
+    parts : Problem
+        The data with ``Huber(epsilon)`` and ``L2(2 alpha)``, which hold the two numbers.
+    """
+
+    parts: Problem
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.parts.loss.slope_bound)
+
+    @property
+    def alpha(self) -> float:
+        return 0.5 * float(np.asarray(self.parts.penalty.curvature))
+
+    @property
+    def formula(self) -> str:
+        """The objective in plain text."""
+        weight = "" if self.parts.weights is None else "s_i "
+        score = "x_i.w + b" if self.parts.fit_intercept else "x_i.w"
+        return (
+            f"sum_i {weight}[sigma + sigma H(r_i / sigma)] + alpha ||w||^2,  r_i = {score} - y_i,  "
+            "H(t) = t^2 if |t| <= epsilon else 2 epsilon |t| - epsilon^2,  "
+            f"epsilon = {self.epsilon:g},  alpha = {self.alpha:g}"
+        )
+
+    def row_values(self, residual: Array, scale: float) -> Array:
+        """sigma H(r / sigma), elementwise."""
+        size = np.abs(residual)
+        slope = np.minimum(size, self.epsilon * scale) / scale if scale > 0 else self.epsilon
+        return slope * (2 * size - slope * scale)
+
+    def objective(self, w: Array, b: float, scale: float) -> float:
+        """What is minimised, at coefficients of shape (d,), an intercept and a scale."""
+        parts = self.parts
+        residual = parts.design.matvec(w) + b - parts.target[:, 0]
+        values = parts.weigh(self.row_values(residual, scale)[:, None])
+        return float(parts.total_weight * scale + values.sum() + self.alpha * w @ w)

@@ -274,6 +274,17 @@ def with_witness(certificate, **changes):
     return replace(certificate, witness={**certificate.witness, **changes})
 
 
+def with_bound(certificate, bound):
+    """Gap and bound of the search changed together, so that they agree."""
+    gap = certificate.objective + certificate.objective_rounding - bound
+    return replace(with_witness(certificate, search_bound=np.float64(bound)), gap=gap)
+
+
+def found_by(verification, name):
+    (check,) = [check for check in verification.checks if check.name == name]
+    return check.found
+
+
 def test_a_certificate_holds_as_it_is(proven):
     certificate, X, y = proven
     assert certificate.verify(X, y)
@@ -296,6 +307,7 @@ def test_a_certificate_holds_as_it_is(proven):
         lambda c: with_witness(c, root_bound=c.witness["root_bound"] * 1.001),
         lambda c: with_witness(c, search_bound=np.float64(c.objective * 1.01)),
         lambda c: with_witness(c, search_bound=c.witness["search_bound"] * 0.9),
+        lambda c: with_bound(c, c.objective),
         lambda c: with_witness(c, diagonal=c.witness["diagonal"] * 10),
         lambda c: with_witness(c, diagonal=-c.witness["diagonal"]),
         lambda c: with_witness(c, dual=c.witness["dual"] + 0.1),
@@ -323,6 +335,47 @@ def test_a_smaller_part_in_place_of_all_columns_is_refused(proven):
     assert not check.holds
 
 
+def test_a_search_is_repeated_where_few_supports_are_open(proven):
+    certificate, X, y = proven
+    found = found_by(certificate.verify(X, y), "bound of the search")
+    assert re.search(r"repeated: \d+ open supports? fitted", found)
+    weaker = with_bound(certificate, 0.5 * certificate.objective)
+    assert "by the root alone" in found_by(weaker.verify(X, y), "bound of the search")
+
+
+@pytest.mark.parametrize("model", [BestSubset(k=3), L0Regression(2.0), BestSubset(k=3, l2=0.5)])
+@pytest.mark.parametrize("shape", [TALL, WIDE], ids=str)
+def test_a_bound_above_the_optimum_is_refused(model, shape):
+    X, y = rows(shape)
+    model = clone(model).fit(X, y)
+    certificate = model.certificate_
+    assert certificate.verify(X, y)
+    # A support that is not the best one, with the bound that only the best one has.
+    W, columns = np.zeros_like(certificate.coef), [0, 2]
+    fit = ReferenceRidge(model.l2).fit(X[:, columns], y)
+    W[columns, 0] = fit.coef_
+    level = np.array([fit.intercept_])
+    loss = 0.5 * np.sum((y - X @ W[:, 0] - level) ** 2)
+    worse = loss + 0.5 * model.l2 * np.sum(W**2) + getattr(model, "alpha", 0.0) * 2
+    lie = replace(certificate, coef=W, intercept=level, objective=worse, objective_rounding=1e-9)
+    assert with_bound(lie, certificate.lower_bound).verify(X, y)
+    check = with_bound(lie, worse - 1e-6 * worse).verify(X, y).checks[-1]
+    assert not check.holds
+    assert f"on columns {model.support_.tolist()}" in check.found
+
+
+def test_a_search_that_leaves_too_much_open_is_not_repeated():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 40))
+    y = X[:, :6].sum(axis=1) + 6.0 * rng.standard_normal(60)
+    with pytest.warns(ConvergenceWarning):
+        model = BestSubset(k=10, time_limit=0.0).fit(X, y)
+    certificate = model.certificate_
+    assert "by the root alone" in found_by(certificate.verify(X, y), "bound of the search")
+    claimed = with_bound(certificate, certificate.objective * (1 - 1e-6))
+    assert "not repeated" in found_by(claimed.verify(X, y), "bound of the search")
+
+
 def test_other_data_are_refused(proven):
     certificate, X, y = proven
     assert not certificate.verify(X, y[::-1])
@@ -333,7 +386,9 @@ def test_a_search_without_time_is_honest():
     rng = np.random.default_rng(5)
     X = rng.standard_normal((100, 36))
     y = X[:, :12].sum(axis=1) + 4.0 * rng.standard_normal(100)
-    with pytest.warns(ConvergenceWarning, match=r"stopped \(time limit\).*Raise time_limit"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"stopped \(time limit\) before its support was.*Raise time_limit"
+    ):
         short = BestSubset(k=8, time_limit=0.0).fit(X, y)
     assert not short.proven_
     assert short.certificate_.gap > 0
@@ -343,6 +398,12 @@ def test_a_search_without_time_is_honest():
     assert full.proven_
     assert short.certificate_.lower_bound <= full.certificate_.objective
     assert full.certificate_.objective <= short.certificate_.objective * (1 + 1e-12)
+
+
+def test_few_choices_are_looked_at_also_without_time():
+    X, y = rows()
+    model = BestSubset(time_limit=0.0).fit(X, y)
+    assert model.path_.proven.all()
 
 
 def test_an_interrupted_search_keeps_what_it_has(monkeypatch):
@@ -368,6 +429,55 @@ def test_an_interrupted_search_keeps_what_it_has(monkeypatch):
     assert 0 < model.certificate_.lower_bound <= full.certificate_.objective
     assert not model.proven_
     assert model.verify(X, y)
+
+
+def test_an_interruption_before_the_search_keeps_the_first_support(monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    X, y = rows(noise=0.1)
+    monkeypatch.setattr("trueline.subset.sequence.many_starts", interrupted)
+    with pytest.warns(ConvergenceWarning, match=r"stopped \(interrupted\) before"):
+        model = BestSubset(k=[2, 3]).fit(X, y)
+    assert model.support_.tolist() == [0, 1, 2]
+    assert not model.path_.proven.any()
+    assert (model.path_.lower_bound > 0).all()
+    assert model.verify(X, y)
+
+
+def test_bounds_of_sizes_that_were_not_reached_are_those_of_the_relaxation():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((100, 36))
+    y = X[:, :12].sum(axis=1) + 4.0 * rng.standard_normal(100)
+    with pytest.warns(ConvergenceWarning):
+        model = BestSubset(k=range(6, 12), time_limit=0.0).fit(X, y)
+    path = model.path_
+    assert not path.nodes.any()
+    assert (path.lower_bound > 0.5 * path.objective).all()
+    assert (np.diff(path.lower_bound) <= 0).all()
+    chosen = path.k.tolist().index(model.k_)
+    assert path.lower_bound[chosen] >= float(model.certificate_.witness["root_bound"])
+    assert_allclose(path.lower_bound[chosen], model.certificate_.lower_bound, rtol=1e-9)
+
+
+def test_a_warning_says_which_sizes_are_open(monkeypatch):
+    from trueline.subset import sequence
+
+    search = sequence.search
+
+    def hurried(task, allowed, support, until, *others):
+        return search(task, allowed, support, -np.inf if task.k > 3 else until, *others)
+
+    X, y = rows(noise=0.1)
+    monkeypatch.setattr(sequence, "search", hurried)
+    words = (
+        r"stopped \(time limit\) before 2 sizes \(k = 4, 5\) of 4 could be proven best. "
+        r"The size that predicts, k = 3, is proven"
+    )
+    with pytest.warns(ConvergenceWarning, match=words):
+        model = BestSubset(k=range(2, 6)).fit(X, y)
+    assert model.proven_
+    assert model.path_.proven.tolist() == [True, True, False, False]
 
 
 def test_the_same_answer_every_time():
@@ -421,14 +531,14 @@ def test_the_trace_of_a_search_closes_the_gap():
 
 
 def test_a_callback_can_stop_the_search(monkeypatch):
-    from trueline.estimators import best_subset
+    from trueline.estimators import best_subset_search
 
     class Stop:
         def __call__(self, event):
             assert np.count_nonzero(event.coef) <= 8
             return True
 
-    original = best_subset._listener
+    original = best_subset_search.listener
 
     def listening(statement, monitor, began):
         monitor.callbacks = [Stop()]
@@ -437,7 +547,7 @@ def test_a_callback_can_stop_the_search(monkeypatch):
     rng = np.random.default_rng(5)
     X = rng.standard_normal((100, 36))
     y = X[:, :12].sum(axis=1) + 4.0 * rng.standard_normal(100)
-    monkeypatch.setattr(best_subset, "_listener", listening)
+    monkeypatch.setattr(best_subset_search, "listener", listening)
     with pytest.warns(ConvergenceWarning, match="stopped"):
         model = BestSubset(k=8).fit(X, y)
     assert not model.proven_

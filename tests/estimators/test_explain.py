@@ -5,8 +5,18 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import LeaveOneGroupOut
 
-from trueline import LinearRegression, LinearRegressor, PolynomialRegression, Ridge, RidgeCV
+from trueline import (
+    ElasticNetCV,
+    LassoCV,
+    LinearRegression,
+    LinearRegressor,
+    MultiTaskLassoCV,
+    PolynomialRegression,
+    Ridge,
+    RidgeCV,
+)
 from trueline.errors import PairingError
 from trueline.solvers.registry import SOLVERS
 
@@ -119,6 +129,68 @@ def test_before_a_choice_the_strengths_that_are_searched_are_named(model, words,
         assert str(model.explain(*rows)).splitlines()[0].endswith(f"z_i = x_i.w + b,  {words}")
         model.fit(*rows)
     assert str(model.explain()).splitlines()[0].endswith(f",  alpha = {model.alpha_:g}")
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (
+            LassoCV(),
+            [
+                "100 strengths, from the smallest that leaves all",
+                "0.001 of it",
+                "5 folds, 500 fits",
+            ],
+        ),
+        (LassoCV(alphas=[0.5, 0.1], cv=3), ["strength 0.5, 0.1", "3 folds, 6 fits"]),
+        (LassoCV(alphas=np.linspace(1, 2, 9)), ["9 times strength, from 2 to 1"]),
+        (
+            ElasticNetCV(l1_ratio=[0.5, 1.0], alphas=7, rule="1se"),
+            ["7 strengths", "l1_ratio 0.5, 1", "70 fits", "within one standard error"],
+        ),
+        (LassoCV(cv=[([0, 1, 2], [3, 4]), ([3, 4], [0, 1])]), ["2 folds, 200 fits"]),
+        (LassoCV(cv=iter([([0, 1, 2], [3, 4])])), ["the given folds"]),
+        (LassoCV(cv=LeaveOneGroupOut()), ["the given folds"]),
+    ],
+    ids=["default", "given", "many", "mixtures", "folds", "iterator", "groups"],
+)
+def test_before_a_search_the_search_is_told_and_no_strength_made_up(model, words, rows):
+    text = str(model.explain(*rows))
+    assert "alpha = 50 times the strength that the search chooses" in text.splitlines()[0]
+    assert "from the moments of the folds" in text
+    for word in words:
+        assert word in text
+    # A fit on other data says nothing about this one.
+    model.alpha_ = 7.5
+    assert str(model.explain(*rows)) == text
+
+
+def test_a_search_on_wide_data_works_on_columns():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 3000)), rng.standard_normal(20)
+    assert "from the columns, each fit starting" in str(LassoCV().explain(X, y))
+    Y = np.column_stack([y, y])
+    assert "from the columns, each fit starting" in str(MultiTaskLassoCV().explain(X, Y))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LassoCV(alphas=5, cv=3), LassoCV(alphas=[0.1], cv=3), LassoCV(alphas=5, cv=[([0, 1], [2])])],
+    ids=["path", "one strength", "one fold"],
+)
+def test_after_a_search_what_it_chose_is_told(model, rows):
+    model.fit(*rows)
+    text = str(model.explain())
+    assert f"{len(model.alphas_)} strength" in text
+    folds = 1 if isinstance(model.cv, list) else 3
+    assert f"; {folds} fold{'s' * (folds > 1)}\n" in text
+    assert f"mean squared error is taken: alpha = {model.alpha_:g}\n" in text
+    assert text.splitlines()[0].endswith(f"alpha = {50 * model.alpha_:g}")
+
+
+def test_weights_count_in_the_strength_of_a_search(rows):
+    text = str(LassoCV().explain(*rows, sample_weight=np.full(50, 3.0)))
+    assert "alpha = 150 times the strength" in text
 
 
 def test_planning_a_search_checks_the_strengths(rows):

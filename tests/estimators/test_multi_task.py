@@ -187,12 +187,6 @@ def test_explain_says_what_was_minimised_and_how():
     assert "block_descent" in text
 
 
-def test_degrees_of_freedom_are_not_made_up():
-    X, Y, _ = data()
-    with pytest.raises(AttributeError, match="no degrees of freedom"):
-        MultiTaskLasso(0.1).fit(X, Y).aic()
-
-
 # --- paths and cross-validation -----------------------------------------------------------------
 
 

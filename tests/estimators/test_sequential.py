@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trueline import LinearRegression, Ridge, SequentialFeatureSelector
-from trueline.estimators import sequential
+from trueline.estimators import sequential, sequential_routes
 
 SCORINGS = [None, "r2", "neg_mean_squared_error", "neg_root_mean_squared_error"]
 MODELS = [
@@ -67,7 +67,7 @@ class Counter:
             self.count += 1
             return cross_val_score(*arguments, **options)
 
-        monkeypatch.setattr(sequential, "cross_val_score", counted)
+        monkeypatch.setattr(sequential_routes, "cross_val_score", counted)
 
 
 @pytest.fixture
@@ -377,3 +377,48 @@ def test_ctrl_c_before_anything_was_found_is_passed_on(monkeypatch):
 def test_before_a_fit_there_is_nothing_to_tell():
     with pytest.raises(NotFittedError):
         SequentialFeatureSelector(LinearRegression()).explain()
+
+
+# --- the plan before a fit ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"n_features_to_select": 2},
+            ["forward, from none of 4 features: 2 steps", "7 candidates", "moments of 5 folds"],
+        ),
+        (
+            {"n_features_to_select": 0.5, "direction": "backward", "cv": 3, "scoring": "r2"},
+            ["backward, from all of 4 features: 2 steps", "r2; 7 candidates", "moments of 3 folds"],
+        ),
+        ({}, ["2 steps", "7 candidates"]),
+        ({"tol": 0.01}, ["at most 3 steps, ending when", "less than 0.01", "at most 9 candidates"]),
+        ({"scoring": "neg_max_error"}, ["refits: scoring='neg_max_error' is not a"]),
+        ({"cv": iter([([0, 1, 2, 3], [4, 5])])}, ["reading the folds would use them up"]),
+    ],
+    ids=["forward", "backward", "auto", "tol", "refits", "iterator"],
+)
+def test_the_search_is_told_before_it_is_made(options, words):
+    X, y = data()
+    selector = SequentialFeatureSelector(LinearRegression(), **options)
+    text = selector.explain(X, y)
+    for word in words:
+        assert word in text
+    assert not hasattr(selector, "support_")
+    if "cv" not in options or isinstance(options["cv"], int):
+        way = text.splitlines()[-1].split(maxsplit=1)[1]
+        assert way in selector.fit(X, y).explain()
+    with pytest.raises(ValueError, match="needs the target"):
+        selector.explain(X)
+
+
+def test_the_books_count_refits():
+    X, y = data()
+    plain = both(LinearRegression(), X, y, n_features_to_select=2, cv=3)
+    assert [step["refits"] for step in plain.history_] == [0, 0]
+    twice = both(LinearRegression(), np.column_stack([X, X]), y, n_features_to_select=2, cv=3)
+    assert twice.history_[0]["refits"] == 2  # a column and its copy score the same
+    refitted = both(sklearn_models.Lasso(0.1), X, y, n_features_to_select=2, cv=3)
+    assert [step["refits"] for step in refitted.history_] == [4, 3]

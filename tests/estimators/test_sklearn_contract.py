@@ -6,13 +6,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trueline import (
     AdaptiveLasso,
+    ChebyshevRegressor,
     ElasticNet,
     ElasticNetCV,
+    HuberRegressor,
     Lasso,
     LassoCV,
+    LeastAbsoluteDeviations,
     LinearRegression,
     LinearRegressor,
     PolynomialRegression,
+    QuantileRegressor,
     Ridge,
     RidgeCV,
 )
@@ -32,6 +36,10 @@ ESTIMATORS = [
     LinearRegressor(),
     LinearRegressor(loss="huber", alpha=1.0),
     PolynomialRegression(),
+    QuantileRegressor(),
+    LeastAbsoluteDeviations(),
+    HuberRegressor(),
+    ChebyshevRegressor(),
 ]
 
 MORE_SETTINGS = [
@@ -56,6 +64,10 @@ MORE_SETTINGS = [
     LinearRegressor(penalty="l1", alpha=0.01),
     LinearRegressor(penalty="elastic_net", alpha=0.1, positive=True),
     PolynomialRegression(degree=1, fit_intercept=False),
+    QuantileRegressor(alpha=0.0, solver="highs"),
+    LeastAbsoluteDeviations(l1_ratio=0.0, solver="smoothed"),
+    ChebyshevRegressor(fit_intercept=False),
+    ChebyshevRegressor(solver="highs"),
 ]
 
 

@@ -619,3 +619,119 @@ def test_nothing_warns():
         for direction in DIRECTIONS:
             StepwiseRegression(direction, "cv").fit(X, y)
     assert trueline.StepwiseRegression is StepwiseRegression
+
+
+# --- categories of DataFrames -------------------------------------------------------------------
+
+
+def flats(n=200, seed=0):
+    """Rents by size, city and floor; the colour of the door does not matter."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(seed)
+    city = rng.choice(["Rome", "Oslo", "Lima"], n)
+    frame = pandas.DataFrame(
+        {
+            "size": rng.uniform(20, 90, n),
+            "city": pandas.Categorical(city, categories=["Rome", "Lima", "Oslo", "Paris"]),
+            "door": rng.choice(["red", "blue", "green"], n),
+            "lift": rng.random(n) < 0.5,
+        }
+    )
+    level = np.select([city == "Rome", city == "Oslo"], [0.0, 40.0], 10.0)
+    y = 5 * frame["size"].to_numpy() + level + 3.0 * frame["lift"] + rng.standard_normal(n)
+    return frame, y.to_numpy()
+
+
+def by_hand(frame):
+    """The same columns with zeros and ones, as the model should see them."""
+    return np.column_stack(
+        [
+            frame["size"],
+            frame["city"] == "Lima",
+            frame["city"] == "Oslo",
+            frame["door"] == "green",
+            frame["door"] == "red",
+            frame["lift"],
+        ]
+    ).astype(float)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
+@pytest.mark.parametrize("criterion", ["bic", "cv"])
+def test_levels_of_a_category_enter_together(direction, criterion):
+    frame, y = flats()
+    model = StepwiseRegression(direction, criterion).fit(frame, y)
+    groups = [[0], [1, 2], [3, 4], [5]]
+    same = StepwiseRegression(direction, criterion, groups=groups).fit(by_hand(frame), y)
+    assert model.history_ == same.history_
+    assert model.coef_.tobytes() == same.coef_.tobytes()
+    assert model.predict(frame).tobytes() == same.predict(by_hand(frame)).tobytes()
+    assert_allclose(model.transform(frame), same.transform(by_hand(frame)))
+    assert model.verify(frame, y)
+    assert model.get_feature_names_out().tolist() == ["size", "city=Lima", "city=Oslo", "lift"]
+    assert model.feature_names_in_.tolist() == ["size", "city", "door", "lift"]
+    assert model.n_features_in_ == 4
+    assert model.encoded_names_.tolist()[3:5] == ["door=green", "door=red"]
+    assert "+ city=Lima city=Oslo" in str(model.explain()) or direction == "backward"
+
+
+def test_the_plan_counts_the_terms_of_categories():
+    frame, y = flats()
+    assert "6 in 4 terms, 200 rows" in str(StepwiseRegression().explain(frame, y))
+
+
+def test_groups_name_columns_of_the_frame():
+    frame, y = flats()
+    model = StepwiseRegression("forward", "bic", groups=[["city", "lift"]]).fit(frame, y)
+    assert [1, 2, 5] in [step["entered"] for step in model.history_]
+    limited = StepwiseRegression("forward", n_features_to_select=2).fit(frame, y)
+    assert limited.history_[-1]["n_terms"] == 2
+    with pytest.raises(ValueError, match="5 is more than the 4 terms"):
+        StepwiseRegression("forward", n_features_to_select=5).fit(frame, y)
+
+
+def test_categories_without_a_declared_order_are_sorted():
+    polars = pytest.importorskip("polars")
+    frame, y = flats()
+    other = polars.DataFrame({name: frame[name].tolist() for name in frame})
+    model = StepwiseRegression("both", "bic").fit(other, y)
+    assert model.get_feature_names_out().tolist() == ["size", "city=Oslo", "city=Rome", "lift"]
+    same = StepwiseRegression("both", "bic").fit(frame, y)
+    assert_allclose(model.predict(other), same.predict(frame), rtol=1e-9)
+
+
+def test_a_model_file_keeps_categories(tmp_path):
+    from trueline import load, save
+
+    frame, y = flats()
+    model = StepwiseRegression("both", "bic").fit(frame, y)
+    again = load(save(model, tmp_path / "m.trueline"))
+    assert again.predict(frame).tobytes() == model.predict(frame).tobytes()
+    assert again.verify(frame, y)
+
+
+def test_new_rows_must_have_the_columns_and_levels_of_the_old_ones():
+    frame, y = flats()
+    model = StepwiseRegression("both", "bic").fit(frame, y)
+    with pytest.raises(ValueError, match=r"Column 'door' holds 'pink' \(row 2\).*has not seen"):
+        model.predict(frame.assign(door=["red", "pink", *frame["door"][2:]]))
+    with pytest.raises(ValueError, match="no column 'city'"):
+        model.predict(frame.drop(columns="city"))
+    with pytest.raises(ValueError, match="in disorder"):
+        model.predict(frame[["city", "size", "door", "lift"]])
+    with pytest.raises(ValueError, match="give one with the columns size, city"):
+        model.predict(by_hand(frame))
+    missing = frame.assign(door=["red", None, *frame["door"][2:]])
+    with pytest.raises(ValueError, match="'door' has no value in row 2"):
+        StepwiseRegression().fit(missing, y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(frame.assign(size=[np.nan, *frame["size"][1:]]))
+
+
+def test_a_fit_without_categories_forgets_those_of_the_last():
+    frame, y = flats()
+    model = StepwiseRegression("both", "bic").fit(frame, y)
+    model.fit(by_hand(frame), y)
+    assert model.n_features_in_ == 6
+    assert not hasattr(model, "feature_names_in_")
+    assert len(model.predict(by_hand(frame))) == 200

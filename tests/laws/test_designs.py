@@ -7,7 +7,13 @@ from numpy.testing import assert_array_equal
 
 from trueline.checks import DESIGN_LAWS
 from trueline.checks.designs import DesignPoints
-from trueline.design import DenseDesign, SparseDesign, StandardizedDesign, as_design
+from trueline.design import (
+    AugmentedDesign,
+    DenseDesign,
+    SparseDesign,
+    StandardizedDesign,
+    as_design,
+)
 from trueline.gram import _tiles_run_here
 
 rng = np.random.default_rng(5)
@@ -64,6 +70,8 @@ DESIGNS = {
     "CSR, integers": (as_design(sp.csr_array(np.round(HOLES).astype(int))), None),
     "CSR in pieces": (as_design(in_pieces()), None),
     "CSR, all zero": (as_design(sp.csr_array((5, 3))), None),
+    "with a constant": (AugmentedDesign(as_design(DENSE), 2.5), None),
+    "sparse with a constant": (AugmentedDesign(as_design(sp.csr_array(HOLES)), -1.0), None),
     "standardised": offset_and_scale(DENSE, DENSE.mean(axis=0)),
     "standardised sparse": offset_and_scale(sp.csr_array(HOLES), HOLES.mean(axis=0)),
     "standardised far away": offset_and_scale(DENSE + 1e6, np.full(6, 1e6)),

@@ -4,10 +4,15 @@ import pytest
 
 from trueline.checks import LOSS_LAWS
 from trueline.checks.losses import LossPoints
-from trueline.losses import LOSSES, Huber, as_loss
+from trueline.losses import LOSSES, Huber, OrderedQuantiles, Quantile, as_loss
 
 # Beside the defaults: parameters that put kinks in awkward places.
-PARTS = [*(cls() for cls in LOSSES.values()), Huber(0.1), Huber(1.0), Huber(1e6), Huber(1e-6)]
+PARTS = [
+    *(cls() for cls in LOSSES.values()),
+    *(Huber(delta) for delta in (0.1, 1.0, 1e6, 1e-6)),
+    *(Quantile(q) for q in (0.03, 0.999)),
+    OrderedQuantiles(0.3),
+]
 
 
 @pytest.mark.parametrize("law", list(LOSS_LAWS), ids=lambda law: law.name.replace(" ", "_"))
@@ -26,7 +31,7 @@ def test_a_loss_is_found_by_its_name():
 
 @pytest.mark.parametrize("unknown", ["quartic", None, 3, LOSSES["squared"]])
 def test_an_unknown_loss_is_refused_with_the_names_that_exist(unknown):
-    with pytest.raises(ValueError, match=r"one of \['huber', 'squared'"):
+    with pytest.raises(ValueError, match=r"one of \['absolute', "):
         as_loss(unknown)
 
 

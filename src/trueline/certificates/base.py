@@ -36,18 +36,37 @@ KINDS: dict[str, str] = {
         "no coefficients, with an intercept up to the stated radius, give an objective lower than "
         "the one reached by more than the gap"
     ),
+    "ordered duality": (
+        "no coefficients whose predictions for the fitted rows are in the order of the quantiles, "
+        "with an intercept up to the stated radius, give an objective lower than the one reached "
+        "by more than the gap; these are in that order up to the stated slack"
+    ),
+    "curvature": (
+        "no coefficients give an objective lower than the one reached by more than the gap, by the "
+        "curvature around them and convexity beyond"
+    ),
+    "concomitant": (
+        "no coefficients and no scale (coefficients and intercept up to the stated radius) give an "
+        "objective lower than the one reached by more than the gap"
+    ),
     "bounded": (
         "no coefficients within the stated radius give an objective lower than the one reached by "
         "more than the gap"
     ),
     "search": (
         "no coefficients with at most the stated number of non-zeros give an objective lower than "
-        "the one reached by more than the gap, by branch and bound (checked: its bound at the root)"
+        "the one reached by more than the gap, by branch and bound (checked: its bound at the "
+        "root, and what this leaves open where that is few supports)"
     ),
     "conditioned search": (
         "no coefficients with at most the stated number of non-zeros, on columns whose correlation "
         "matrix has no eigenvalue below the stated delta, give an objective lower than the one "
-        "reached by more than the gap, by branch and bound (checked: its bound at the root)"
+        "reached by more than the gap, by branch and bound (checked: its bound at the root, and "
+        "what this leaves open where that is few supports)"
+    ),
+    "maximum error": (
+        "no coefficients within the stated radii of the fitted ones give a largest error lower "
+        "than the one reached by more than the gap"
     ),
 }
 

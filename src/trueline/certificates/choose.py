@@ -8,6 +8,9 @@ r"""Which proof fits a problem: one place decides, for loops and for final certi
 | penalty whose conjugate is finite around zero              | duality   |
 | the rest                                                   | bounded   |
 
+The maximum error is no sum over the rows and has a proof of its own, "maximum error", whose
+multipliers a solver brings: without any, an error is only known not to be negative.
+
 The first needs no factorisation: with the penalty's curvatures a_j and M = diag(1 / sqrt(a_j)) the
 bound of :mod:`trueline.certificates.quadratic` is sum_j g_j^2 / (2 a_j). For ridge regression this
 is the duality gap itself, computed without cancellation.
@@ -23,6 +26,7 @@ from trueline.certificates.bounded import bounded_gap, certify_bounded
 from trueline.certificates.duality import certify_duality, duality_gap, unpenalised
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.certificates.fenchel import certify_fenchel, is_fenchel
+from trueline.certificates.maximum import certify_maximum
 from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.problem import Problem
 
@@ -92,12 +96,17 @@ class Prover:
 
     def evaluate(self, W: Array, b: Array) -> Evaluation:
         """Objective and derivatives at a point: two products."""
-        return evaluate(self.problem, self._rounding, W, b)
+        at = evaluate(self.problem, self._rounding, W, b)
+        if self.kind == "maximum error":
+            return at._replace(objective=self.problem.objective_per_target(W, b))
+        return at
 
     def gap(self, at: Evaluation, W: Array, b: Array) -> float:
         """The proven gap at an evaluated point, summed over the targets: no further product."""
         if self.kind == "fenchel":
             return certify_fenchel(self.problem, W, b, self._rounding, at).gap
+        if self.kind == "maximum error":
+            return certify_maximum(self.problem, W, b).gap
         if self.kind == "duality":
             gap = duality_gap(self.problem, self._rounding, at, W, b)[0]
         elif self.kind == "bounded":
@@ -110,6 +119,8 @@ class Prover:
         """The certificate at a point."""
         if self.kind == "fenchel":
             return certify_fenchel(self.problem, W, b, self._rounding)
+        if self.kind == "maximum error":
+            return certify_maximum(self.problem, W, b)
         if self.kind == "duality":
             return certify_duality(self.problem, W, b)
         if self.kind == "bounded":
@@ -145,6 +156,8 @@ class Prover:
 def _choose(problem: Problem, basis: Array | None, coercivity: float) -> tuple[str, Array, float]:
     """The kind of proof and, for a quadratic one, its basis and coercivity."""
     penalty, shape = problem.penalty, (problem.n_features, problem.n_targets)
+    if "maximum" in problem.loss.capabilities:
+        return "maximum error", np.empty(0), 0.0
     is_quadratic = "quadratic" in problem.loss.capabilities & penalty.capabilities
     if is_quadratic:
         if basis is not None and coercivity > 0:

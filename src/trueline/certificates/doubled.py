@@ -229,9 +229,10 @@ def objective_doubled(certificate: Certificate, rows: Rows) -> tuple[float, floa
             y = rows.y[where, t]
             z, _ = residual_doubled(block, W[:, t], float(b[t]), np.zeros_like(y))
             off = units * (np.abs(block) @ np.abs(W[:, t]) + abs(b[t])) + _EPS * np.abs(z)
-            value = s * loss.value(y, z)
+            own = loss.of_target(t)
+            value = s * own.value(y, z)
             values += value.tolist()
-            slope = np.abs(loss.gradient(y, z)) + bend * off
+            slope = np.minimum(np.abs(own.gradient(y, z)) + bend * off, own.slope_bound)
             rounding += float((s * slope * off + 8 * _EPS * np.abs(value)).sum())
     total = math.fsum(values)
     return total, rounding + 2 * _EPS * abs(total) + rows.n * _SMALLEST

@@ -11,6 +11,8 @@ of p*: V is known up to its rounding e, and the worst ends of its interval are t
 What imbalance rounding leaves, sum_i s_i u_i = e, would cost e b for an intercept b: the bound is
 stated for intercepts up to a radius, abs(b) <= B, at the price of abs(e) B. Coefficients that are
 not penalised at all are treated alike: V_j should vanish, and abs(w_j) <= R_j costs abs(V_j) R_j.
+Scores may be written about any centre m of the columns, (b + m.w) + (x - m).w: columns far from
+zero then cost no more than others, and the radius is that of b + m.w.
 """
 
 from __future__ import annotations
@@ -21,16 +23,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, sum_rows
+from trueline.certificates.evaluation import (
+    Evaluation,
+    Rounding,
+    evaluate,
+    evaluate_objective,
+    sum_rows,
+)
 from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem
 
 __all__ = [
     "DualPoint",
+    "certify_dual",
     "certify_duality",
     "dual_point",
     "duality_gap",
     "intercept_radius",
+    "is_free",
+    "pull_rows",
     "unpenalised",
 ]
 
@@ -39,6 +50,10 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 # Intercepts this many times larger than the fitted one are still covered.
 _RADIUS = 1000.0
+# Squares below the range of doubles vanish without a trace: claims stay above them.
+_UNDERFLOW = 1e-290
+# Rows that are added one after the other, and that are read at once.
+STRETCH, _BLOCK_ROWS = 64, 2048
 
 
 class DualPoint(NamedTuple):
@@ -200,3 +215,111 @@ def certify_duality(problem: Problem, W: Array, b: Array, u: Array | None = None
         intercept=b,
         witness=witness,
     )
+
+
+def certify_dual(
+    problem: Problem,
+    W: Array,
+    b: Array,
+    u: Array,
+    centre: Array | None = None,
+    scale: Array | None = None,
+) -> Certificate:
+    """A certificate from a dual point that a solver brings, about a centre of the columns.
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose penalty is made of absolute values and squares of single coefficients, or none.
+    W, b : arrays of shape (d, k) and (k,)
+    u : array of shape (n, k)
+        Inside the domain of the loss's conjugate.
+    centre : array of shape (d,), optional
+        Zero without an intercept; by default the means of the columns.
+    scale : array of shape (d,), optional
+        At least sqrt(sum_i s_i (x_ij - centre_j)^2), if it is known.
+    """
+    rounding = _rounding(problem, centre, scale).confirmable()
+    centre = rounding.mean if centre is None else centre
+    if scale is None:
+        shift = centre if problem.fit_intercept else None
+        scale = np.sqrt(problem.design.column_squares(problem.weights, shift)) * (1 + 1e-6)
+    if np.isfinite(problem.loss.slope_bound):
+        objective, own_rounding = evaluate_objective(problem, rounding, W, b)
+    else:
+        at = evaluate(problem, rounding, W, b)
+        objective, own_rounding = at.objective, at.objective_rounding
+    u = problem.loss.project_dual(problem.target, u)
+    weighted = problem.weigh(u)
+    V = -pull_rows(problem, centre, weighted)
+    size = np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
+    # Once for these sums, once for those of whoever checks them.
+    terms = STRETCH + np.log2(rounding.rows / STRETCH + 2) + 16
+    error = 3 * terms * _EPS * scale[:, None] * size
+    point = DualPoint(u, V - error, V + error)
+    level = b + centre @ W
+    radius = intercept_radius(problem, level)
+    free = is_free(problem, error)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alone = np.where(scale[:, None] > 0, rounding.target_size / scale[:, None], 0.0)
+    reach = np.where(free, _RADIUS * (np.abs(W) + alone), np.inf)
+    shrink = _least_scale(problem.penalty, point.low, point.high, free)
+    if (shrink < 1).any():
+        shrink = np.where(shrink < 1, shrink * (1 - 16 * _EPS), 1.0)
+        point = DualPoint(u * shrink, point.low * shrink, point.high * shrink)
+    lower = dual_value(problem, rounding, point, radius, reach)
+    gap = objective + 2 * own_rounding - lower + _UNDERFLOW
+    witness = {"dual": point.u, "radius": radius}
+    if problem.fit_intercept:
+        witness["centre"] = centre
+    if free.any():
+        witness["coefficient_radius"] = reach
+    return Certificate(
+        kind="duality",
+        objective=float(objective.sum()),
+        objective_rounding=float(2 * own_rounding.sum()),
+        gap=float(gap.sum()),
+        loss=problem.loss,
+        penalty=problem.penalty,
+        fit_intercept=problem.fit_intercept,
+        coef=W,
+        intercept=b,
+        witness=witness,
+    )
+
+
+def _rounding(problem: Problem, centre: Array | None, scale: Array | None) -> Rounding:
+    """The constants of the bounds, without a pass if the sizes of the columns are known."""
+    if centre is None or scale is None:
+        return Rounding.of(problem)
+    magnitude = (scale + np.sqrt(problem.total_weight) * np.abs(centre)) * (1 + 1e-8)
+    return Rounding.of(problem, centre, magnitude)
+
+
+def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:
+    """(X - centre)^T weighted, in short stretches of rows that are then added pairwise.
+
+    A sum over n rows one after the other may lose n units in the last place, this one about as many
+    as a stretch has rows.
+    """
+    parts = []
+    for rows, block in problem.design.blocks(_BLOCK_ROWS):
+        centred = block - centre if centre.any() else block
+        own, whole = weighted[rows], len(block) - len(block) % STRETCH
+        stretches = centred[:whole].reshape(-1, STRETCH, centred.shape[1]).transpose(0, 2, 1)
+        sums = stretches @ own[:whole].reshape(-1, STRETCH, own.shape[1])
+        parts += [*sums, centred[whole:].T @ own[whole:]]
+    stacked = np.ascontiguousarray(np.moveaxis(np.stack(parts), 0, -1))
+    return stacked.sum(axis=-1)
+
+
+def is_free(problem: Problem, error: Array) -> NDArray[np.bool_]:
+    """Coefficients whose bound rests on a radius: no penalty holds them, or one lost in rounding.
+
+    An absolute value of strength l keeps V within [-l, l]; where V itself is known no better than
+    that, the radius is what is left to state.
+    """
+    shape = (problem.n_features, problem.n_targets)
+    linear = np.broadcast_to(problem.penalty.linear, shape)
+    curvature = np.broadcast_to(problem.penalty.curvature, shape)
+    return (curvature == 0) & (linear <= 2 * error)

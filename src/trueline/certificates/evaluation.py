@@ -8,6 +8,8 @@ handle (:class:`~trueline.design.Accuracy`), writing ||v||_s for sqrt(sum_i s_i 
                                   = (row_terms + 4) eps (sum_j c_j |w_j| + sqrt(S) |b| + ||y||_s)
     ||error of u||_s          <=  L rho                      L the loss's curvature bound
     |error of sum_i s_i l_i|  <=  ||u||_s rho + L/2 rho^2 + (log2 n + 40) eps sum_i s_i |l_i|
+                                  (sqrt(S) K rho in place of the first two terms and
+                                  2 K sqrt(S) for u if slopes have a bound K, but no curvature)
     |error of (X^T S u)_j|    <=  c_j (L rho + (column_terms + 4) eps ||u||_s)
     |error of sum_i s_i u_i|  <=  sqrt(S) (L rho + (log2 n + 40) eps ||u||_s)
 
@@ -24,9 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import Accuracy
+from trueline.losses import Loss
 from trueline.problem import Problem
 
-__all__ = ["Evaluation", "Rounding", "evaluate", "sum_rows"]
+__all__ = ["Evaluation", "Rounding", "evaluate", "evaluate_objective", "sum_rows"]
 
 Array = NDArray[np.float64]
 
@@ -67,13 +70,17 @@ class Rounding:
     rows: int
 
     @classmethod
-    def of(cls, problem: Problem) -> Rounding:
-        """One or two passes over the data."""
+    def of(
+        cls, problem: Problem, mean: Array | None = None, magnitude: Array | None = None
+    ) -> Rounding:
+        """One or two passes over the data, less what is known about its columns."""
         n, d = problem.design.shape
         design = problem.design
+        if mean is None:
+            mean = design.column_means(problem.weights) if problem.fit_intercept else np.zeros(d)
         return cls(
-            accuracy=design.accuracy(problem.weights),
-            mean=design.column_means(problem.weights) if problem.fit_intercept else np.zeros(d),
+            accuracy=design.accuracy(problem.weights, magnitude),
+            mean=mean,
             weight=problem.total_weight,
             target_size=np.sqrt(sum_rows(problem.weigh(problem.target**2))),
             rows=n,
@@ -136,19 +143,11 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
     weighted = problem.weigh(u)
     # The norm is used in bounds only; one part in a million covers its own rounding.
     size = np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
-    loss, penalty = sum_rows(losses), problem.penalty.value_per_target(W)
     score_error = rounding.scores(W, b)
-    bend = problem.loss.curvature_bound
-    row_error = bend * score_error
-    objective_rounding = (
-        size * score_error
-        + 0.5 * bend * score_error**2
-        + rounding.sums * sum_rows(np.abs(losses))
-        + (len(W) + 8) * _EPS * np.abs(penalty)
-        + _UNDERFLOW
-    )
+    passed_on, row_error = _through_the_loss(problem.loss, rounding.weight, size, score_error)
+    objective, objective_rounding = _sum_up(problem, rounding, losses, W, passed_on)
     return Evaluation(
-        objective=loss + penalty,
+        objective=objective,
         objective_rounding=objective_rounding,
         u=u,
         size=size,
@@ -158,3 +157,33 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
         slope=sum_rows(weighted),
         slope_rounding=np.sqrt(rounding.weight) * (row_error + rounding.sums * size),
     )
+
+
+def evaluate_objective(
+    problem: Problem, rounding: Rounding, W: Array, b: Array
+) -> tuple[Array, Array]:
+    """The objective and a bound on its rounding, for losses of bounded slope: one product."""
+    losses = problem.weigh(problem.loss.value(problem.target, problem.scores(W, b)))
+    steepest = problem.loss.slope_bound * np.sqrt(rounding.weight)
+    return _sum_up(problem, rounding, losses, W, steepest * rounding.scores(W, b))
+
+
+def _sum_up(
+    problem: Problem, rounding: Rounding, losses: Array, W: Array, passed_on: Array
+) -> tuple[Array, Array]:
+    """The objective from the losses, and its rounding from what the scores pass on."""
+    penalty = problem.penalty.value_per_target(W)
+    error = passed_on + rounding.sums * sum_rows(np.abs(losses))
+    error = error + (len(W) + 8) * _EPS * np.abs(penalty) + _UNDERFLOW
+    return sum_rows(losses) + penalty, error
+
+
+def _through_the_loss(
+    loss: Loss, weight: float, size: Array, score_error: Array
+) -> tuple[Array, Array]:
+    """What an error of the scores does to the sum of the losses, and to the derivatives."""
+    steepest = loss.slope_bound * np.sqrt(weight)
+    if not np.isfinite(loss.curvature_bound):
+        return steepest * score_error, np.full_like(score_error, 2 * steepest)
+    bend = loss.curvature_bound
+    return size * score_error + 0.5 * bend * score_error**2, bend * score_error

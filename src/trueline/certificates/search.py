@@ -1,4 +1,4 @@
-r"""The checker of proofs by search: the answer, and the bound at the root of the search.
+r"""The checker of proofs by search: the answer, the bound at the root, and what that leaves open.
 
 Claimed is that no w with at most k non-zeros has a smaller value, up to the gap, of
 
@@ -12,21 +12,24 @@ target, any v, and a diagonal E >= 0 with G - E positive semidefinite,
     value(w) >= 1/2 y'y - theta/2 v'(G - E)v - sum of the k largest max(r_j^2/(2 D_j) - alpha, 0)
 
 for all w (theta = 1), or for those on columns whose correlation matrix has no eigenvalue below
-delta. This is recomputed from the rows. What the search has added to it is not repeated.
+delta. This is recomputed from the rows. The search claims more than that; supports for which the
+same inequality leaves its claim open are fitted one by one where they are few
+(:mod:`trueline.certificates.supports`). Where they are many, the search is not repeated, and the
+check says so.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-
-if TYPE_CHECKING:
-    from trueline.certificates.verify import Check
+from trueline.certificates.checking import Check, check_objective
+from trueline.certificates.quadratic_check import coercivity
+from trueline.certificates.supports import fitted_supports, open_supports
 
 __all__ = ["WITNESS", "check_search"]
 
@@ -49,89 +52,145 @@ _EPS = float(np.finfo(np.float64).eps)
 _COPY = 1e-11
 
 
+@dataclass(frozen=True)
+class _Claim:
+    """What a certificate of a search says, read from its witness."""
+
+    k: int
+    alpha: float
+    delta: float
+    root: float
+    search: float
+    l2: float
+    columns: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, certificate: Certificate) -> _Claim:
+        witness = certificate.witness
+        return cls(
+            k=int(witness["k"]),
+            alpha=float(witness["alpha"]),
+            delta=float(witness["delta"]),
+            root=float(witness["root_bound"]),
+            search=float(witness["search_bound"]),
+            l2=float(np.max(certificate.penalty.curvature)),
+            columns=np.asarray(witness["columns"], dtype=bool),
+        )
+
+
+@dataclass(frozen=True)
+class _Root:
+    """What the root says of a support S: its value is at least ``constant`` - sum_S ``gain``."""
+
+    constant: float
+    gain: Array
+
+    def bound(self, k: int) -> float:
+        """The least of that over all supports of at most k columns."""
+        largest = np.sort(np.maximum(self.gain, 0.0))[max(0, len(self.gain) - k) :]
+        total = float(largest.sum()) if k else 0.0
+        return self.constant - total * (1 + (k + 2) * _EPS)
+
+
 def check_search(certificate: Certificate, rows: Any) -> list[Check]:
     """All checks of a proof by search; ``rows`` are those of the independent checker."""
-    from trueline.certificates.verify import Check, _check_objective
-
-    witness = certificate.witness
-    k, alpha = int(witness["k"]), float(witness["alpha"])
-    delta, root = float(witness["delta"]), float(witness["root_bound"])
-    search = float(witness["search_bound"])
+    claim = _Claim.of(certificate)
     count = int(np.count_nonzero(certificate.coef))
-    squares = replace(certificate, objective=certificate.objective - alpha * count)
-    kind = "conditioned search" if delta > 0 else "search"
+    squares = replace(certificate, objective=certificate.objective - claim.alpha * count)
+    kind = "conditioned search" if claim.delta > 0 else "search"
+    sound = claim.k >= 0 and claim.alpha >= 0 and claim.delta >= 0
+    sound = sound and certificate.coef.shape[1] == 1
+    checks = [
+        Check("kind of proof", certificate.kind, kind, certificate.kind == kind and sound),
+        Check("non-zero coefficients", f"<= {claim.k}", str(count), count <= claim.k),
+        check_objective(squares, rows),
+    ]
+    if not sound or claim.columns.shape != (rows.d,):
+        found = f"columns of shape {claim.columns.shape}"
+        return [*checks, Check("witness of the search", f"{rows.d} columns", found, False)]
+    mean = rows.mean()[0] if certificate.fit_intercept else np.zeros(rows.d)
+    level = float(rows.s @ rows.y[:, 0]) / rows.weight if certificate.fit_intercept else 0.0
+    of_root, root = _check_root(certificate, rows, claim, mean, level)
+    return [*checks, *of_root, _check_bound(certificate, rows, claim, root, mean, level)]
+
+
+def _check_bound(
+    certificate: Certificate,
+    rows: Any,
+    claim: _Claim,
+    root: _Root | None,
+    mean: Array,
+    level: float,
+) -> Check:
+    """The bound of the search against the gap, and again by itself where that is possible."""
     top = certificate.objective + certificate.objective_rounding
     unit = 8 * _EPS * abs(top)
-    proven = f"{certificate.lower_bound:.12g}"
-    honest = search <= top + unit and certificate.gap >= top - search - unit
-    sound = k >= 0 and alpha >= 0 and delta >= 0 and certificate.coef.shape[1] == 1
-    return [
-        Check("kind of proof", certificate.kind, kind, certificate.kind == kind and sound),
-        Check("non-zero coefficients", f"<= {k}", str(count), count <= k),
-        _check_objective(squares, rows),
-        *_check_root(certificate, rows, k, alpha, delta, root),
-        Check("bound of the search", proven, f"{search:.12g}, not repeated", honest),
-    ]
+    search = claim.search
+    honest = bool(search <= top + unit and certificate.gap >= top - search - unit)
+    proven, name = f"{certificate.lower_bound:.12g}", "bound of the search"
+    if search <= 0 or (root is not None and search <= root.bound(claim.k)):
+        return Check(name, proven, f"{search:.12g}, by the root alone", honest)
+    gain = np.ones(int(claim.columns.sum())) if root is None else root.gain
+    need = -1.0 if root is None else root.constant - search
+    supports = open_supports(gain, need, claim.k)
+    if supports is None:
+        return Check(name, proven, f"{search:.12g}, not repeated: many supports are open", honest)
+    found = fitted_supports(
+        rows, claim.columns, mean, level, claim.l2, claim.alpha, claim.delta, supports
+    )
+    looked = f"{len(supports):,} open support{'s' * (len(supports) != 1)}"
+    if found.lowest < search:
+        said = f"{found.lowest:.12g} on columns {list(found.support)}"
+        return Check(name, proven, said, False)
+    if found.unknown:
+        said = f"not repeated: of {looked}, {found.unknown:,} are too nearly dependent"
+        return Check(name, proven, f"{search:.12g}, {said}", honest)
+    return Check(name, proven, f"{search:.12g}, repeated: {looked} fitted", honest)
 
 
 def _check_root(
-    certificate: Certificate, rows: Any, k: int, alpha: float, delta: float, root: float
-) -> list[Check]:
-    from trueline.certificates.verify import Check, coercivity
-
-    witness = certificate.witness
-    if root <= 0:
-        return [Check("bound at the root", f">= {root:.6g}", "0, as no square is negative", True)]
-    columns = np.asarray(witness["columns"], dtype=bool)
+    certificate: Certificate, rows: Any, claim: _Claim, mean: Array, level: float
+) -> tuple[list[Check], _Root | None]:
+    witness, columns = certificate.witness, claim.columns
+    copies = _are_copies(rows, columns, mean, claim.l2)
+    said = "yes" if copies else "no"
+    checks = [Check("columns left out", "copies or constant", said, copies)]
+    if claim.root <= 0:
+        said = "0, as no square is negative"
+        return [*checks, Check("bound at the root", f">= {claim.root:.6g}", said, True)], None
     E, v = np.asarray(witness["diagonal"], float), np.asarray(witness["dual"], float)
     theta, m = float(witness["theta"]), int(columns.sum())
-    fitting = columns.shape == (rows.d,) and E.shape == v.shape == (m,)
-    weighs = theta == 1 or (0 <= theta < 1 and delta > 0)
-    if not (
-        fitting and weighs and (E >= 0).all() and np.isfinite(E).all() and np.isfinite(v).all()
-    ):
-        return [Check("witness of the root", f"{m} columns", f"shape {E.shape}, {v.shape}", False)]
-    l2 = float(np.max(certificate.penalty.curvature))
-    mean = rows.mean()[0] if certificate.fit_intercept else np.zeros(rows.d)
-    checks = []
+    weighs = theta == 1 or (0 <= theta < 1 and claim.delta > 0)
+    usable = E.shape == v.shape == (m,) and (E >= 0).all()
+    if not (usable and weighs and np.isfinite(E).all() and np.isfinite(v).all()):
+        said = f"shape {E.shape}, {v.shape}"
+        return [*checks, Check("witness of the root", f"{m} columns", said, False)], None
+    is_below = True
     if E.any():
         blocks = ((where, block[:, columns]) for where, block in rows)
         centre = mean[columns] if certificate.fit_intercept else None
         with np.errstate(divide="ignore"):
             basis = 1.0 / np.sqrt(E)
-        nu = coercivity(blocks, rows.s, basis, np.full(m, l2), centre) if E.all() else 0.0
-        checks.append(Check("diagonal below the Gram matrix", ">= 1", f"{nu:.6g}", nu >= 1))
-    copies = _are_copies(rows, columns, mean, l2)
-    checks.append(
-        Check("columns left out", "copies or constant", "yes" if copies else "no", copies)
-    )
-    found = _root_bound(
-        rows, columns, mean, certificate.fit_intercept, l2, E, v, theta, delta, k, alpha
-    )
-    holds = found >= root
-    return [*checks, Check("bound at the root", f">= {root:.10g}", f"{found:.10g}", bool(holds))]
+        curvature = np.full(m, claim.l2)
+        nu = coercivity(blocks, rows.s, basis, curvature, centre) if E.all() else 0.0
+        is_below = bool(nu >= 1)
+        checks.append(Check("diagonal below the Gram matrix", ">= 1", f"{nu:.6g}", is_below))
+    root = _root(rows, claim, mean, level, E, v, theta)
+    found = root.bound(claim.k)
+    holds = bool(found >= claim.root)
+    checks.append(Check("bound at the root", f">= {claim.root:.10g}", f"{found:.10g}", holds))
+    return checks, root if is_below and np.isfinite(root.gain).all() else None
 
 
-def _root_bound(
-    rows: Any,
-    columns: NDArray[np.bool_],
-    mean: Array,
-    is_centred: bool,
-    l2: float,
-    E: Array,
-    v: Array,
-    theta: float,
-    delta: float,
-    k: int,
-    alpha: float,
-) -> float:
-    """The bound of the module's text, on the safe side of rounding."""
-    centre = mean[columns]
-    level = float(rows.s @ rows.y[:, 0]) / rows.weight if is_centred else 0.0
+def _root(
+    rows: Any, claim: _Claim, mean: Array, level: float, E: Array, v: Array, theta: float
+) -> _Root:
+    """The inequality of the module's text, on the safe side of rounding."""
+    columns, l2 = claim.columns, claim.l2
     target = fitted = 0.0
     cross, pulled, reach, size = (np.zeros(len(v)) for _ in range(4))
     for where, block in rows:
-        s, X = rows.s[where], block[:, columns] - centre
+        s, X = rows.s[where], block[:, columns] - mean[columns]
         y, z = rows.y[where, 0] - level, X @ v
         target += float(s @ y**2)
         fitted += float(s @ z**2)
@@ -142,13 +201,12 @@ def _root_bound(
     terms = (rows.n + len(v) + 32) * _EPS
     r = cross - theta * (pulled + (l2 - E) * v)
     r_error = terms * (reach + (l2 + E) * np.abs(v))
-    D = theta * E + (1 - theta) * delta * (size * (1 - terms) + l2)
+    D = theta * E + (1 - theta) * claim.delta * (size * (1 - terms) + l2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        h = np.where(D > 0, (np.abs(r) + r_error) ** 2 / (2 * D), np.inf)
-    largest = np.sort(np.maximum(h - alpha, 0.0))[max(0, len(h) - k) :].sum() if k else 0.0
+        h = np.where(D > 0, (np.abs(r) + r_error) ** 2 / (2 * D), np.inf) * (1 + 8 * _EPS)
     square = fitted + float(((l2 - E) * v) @ v)
-    rounding = terms * (target + fitted + float(((l2 + E) * v) @ v) + largest)
-    return float(0.5 * target - 0.5 * theta * square - largest - rounding)
+    rounding = terms * (target + fitted + float(((l2 + E) * v) @ v))
+    return _Root(float(0.5 * target - 0.5 * theta * square - rounding), h - claim.alpha)
 
 
 def _are_copies(rows: Any, columns: NDArray[np.bool_], mean: Array, l2: float) -> bool:

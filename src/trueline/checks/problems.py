@@ -22,7 +22,16 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from trueline.design import as_design
-from trueline.losses import Huber, Loss, Squared
+from trueline.losses import (
+    Absolute,
+    EpsilonInsensitive,
+    Huber,
+    Loss,
+    MaximumError,
+    OrderedQuantiles,
+    Quantile,
+    Squared,
+)
 from trueline.penalties import (
     L1,
     L2,
@@ -143,7 +152,7 @@ def plant(
         The answer.
     subgradient : array of shape (d, k)
         Of the penalty, at the answer.
-    loss : {Squared, Huber}
+    loss : {Squared, Huber, MaximumError}
     intercept : float or None
         None for a problem without one.
     noise : float
@@ -166,6 +175,10 @@ def plant(
         chosen = Huber(delta=delta)
         # Beyond delta the derivative does not grow: these residuals may be as large as we like.
         residual = np.where(np.abs(u) == delta, 4 * u, u)
+    elif loss is MaximumError:
+        # One direction of residuals: all rows err alike, and share the multiplier.
+        chosen, residual = MaximumError(), weighted
+        u = np.sign(weighted) / len(X) / (1.0 if weights is None else weights[:, None])
     else:
         chosen, residual = Squared(), u
     b = np.zeros(k) if intercept is None else np.full(k, intercept)
@@ -310,6 +323,114 @@ def _block_problems(known: Callable[..., KnownProblem]) -> list[KnownProblem]:
     ]
 
 
+def _largest_errors() -> list[KnownProblem]:
+    """The maximum error, where all rows are on the edges of the band."""
+    X, rest = _H[:, 1:4] @ _MIX, _H[:, 8:9]
+    W = np.array([[1.5], [-2.0], [0.25]])
+
+    def known(name: str, W: Array = W, **options: Any) -> KnownProblem:
+        return plant(name, X, rest, NoPenalty(), W, 0 * W, MaximumError, **options)
+
+    return [
+        known("largest error"),
+        known("largest error, no intercept", intercept=None),
+        known("largest error, weighted", weights=_WEIGHTS),
+        known("largest error, two targets", np.hstack([W, -2 * W])),
+        known("largest error, exact fit", noise=0.0),
+        known("largest error, sparse", wrap=sp.csr_array),
+        known("largest error, single precision", wrap=_single),
+    ]
+
+
+def plant_straight(
+    name: str,
+    penalty: Penalty,
+    W: Array,
+    subgradient: Array,
+    loss: Loss,
+    *,
+    intercept: float | None = 1.5,
+    weights: Array | None = None,
+    wrap: Callable[[Array], Any] = np.asarray,
+) -> KnownProblem:
+    """A problem with the given answer, for a loss made of straight lines.
+
+    Rows whose u is inside its interval lie on a kink. Pairs of rows off their kinks are added, one
+    on each side, whose slopes cancel.
+    """
+    X, rest, k = _H[:, 1:4] @ _MIX, _H[:, 8:11], W.shape[1]
+    basis = np.round(np.linalg.pinv(X).T * 2.0**20) / 2.0**20
+    weighted = -basis @ subgradient + rest @ np.full((3, k), 0.25)
+    left, right = loss.first_slope, loss.first_slope + sum(loss.jumps)
+    s = np.ones(len(X)) if weights is None else weights
+    # A power of two that leaves every u in the middle of its interval: nothing rounds.
+    most = float(np.abs(weighted / s[:, None]).max()) / min(-left, right)
+    s = s * 2.0 ** (np.ceil(np.log2(most)) + 1)
+    u = weighted / s[:, None]
+    edge = max(loss.kinks)
+    residual = edge * np.sign(u)
+    # (x, +right) and (x, left) with weights that balance.
+    X = np.vstack([X, X[:2], X[:2]])
+    s = np.concatenate([s, np.full(2, -left), np.full(2, right)])
+    u = np.vstack([u, np.full((2, k), right), np.full((2, k), left)])
+    residual = np.vstack([residual, np.full((2, k), edge + 3.0), np.full((2, k), -edge - 0.5)])
+    b = np.zeros(k) if intercept is None else np.full(k, intercept)
+    matrix = wrap(X)
+    Y = X @ W + b - residual
+    problem = Problem(as_design(matrix), Y, loss, penalty, intercept is not None, s)
+    return KnownProblem(name, matrix, problem, W, b, u)
+
+
+def _straight_problems(loss: Loss) -> list[KnownProblem]:
+    """Every penalty that a loss made of straight lines is solved with."""
+    W = np.array([[1.5], [-2.0], [0.0]])
+    slope = np.sign(W) + np.where(W == 0, 0.5, 0.0)
+
+    def known(name: str, penalty: Penalty, W: Array, G: Array, **options: Any) -> KnownProblem:
+        return plant_straight(f"{loss.name}, {name}", penalty, W, G, loss, **options)
+
+    return [
+        known("no penalty", NoPenalty(), W, 0 * W),
+        known("weighted", NoPenalty(), W, 0 * W, weights=_WEIGHTS),
+        known("no intercept", NoPenalty(), W, 0 * W, intercept=None),
+        known("two targets", NoPenalty(), np.hstack([W, -W]), np.zeros((3, 2))),
+        known("sparse", NoPenalty(), W, 0 * W, wrap=sp.csr_array),
+        known("single precision", NoPenalty(), W, 0 * W, wrap=_single),
+        known("L1", L1(2.0), W, 2 * slope),
+        known("L2", L2(4.0), W, 4 * W),
+        known("L2, no intercept", L2(4.0), W, 4 * W, intercept=None),
+        known("L2, no intercept, sparse", L2(4.0), W, 4 * W, intercept=None, wrap=sp.csr_array),
+        known("elastic net", ElasticNet(alpha=2.0, l1_ratio=0.5), W, slope + W),
+    ]
+
+
+def _ordered_problems() -> list[KnownProblem]:
+    """Two quantiles that are in order by themselves.
+
+    Every row twice, once on the lower and once on the upper line: each is off the other's kink, and
+    the slopes of both copies cancel.
+    """
+    X = np.tile(_H[:, 1:4] @ _MIX, (2, 1))
+    W = np.tile(np.array([[1.5], [-2.0], [0.25]]), (1, 2))
+    b = np.array([1.5, 3.5])
+    low, high = np.split(X @ W[:, :1] + b, 2)
+    Y = np.tile(np.vstack([low[:, :1], high[:, 1:]]), (1, 2))
+    quarter = np.full((len(low), 1), 0.25)
+    u = np.hstack([np.vstack([quarter, -quarter]), np.vstack([quarter, -quarter])])
+    loss = OrderedQuantiles((0.25, 0.75))
+    return [
+        KnownProblem(
+            f"ordered quantiles, {name}",
+            matrix,
+            Problem(as_design(matrix), Y, loss, NoPenalty()),
+            W,
+            b,
+            u,
+        )
+        for name, matrix in (("dense", X), ("sparse", sp.csr_array(X)))
+    ]
+
+
 def known_problems() -> list[KnownProblem]:
     """The table of problems with exactly known answers.
 
@@ -328,4 +449,9 @@ def known_problems() -> list[KnownProblem]:
         *_penalised_problems(Squared),
         robust,
         *_penalised_problems(Huber),
+        *_largest_errors(),
+        *_ordered_problems(),
+        *_straight_problems(Absolute()),
+        *_straight_problems(Quantile(0.25)),
+        *_straight_problems(EpsilonInsensitive(0.5)),
     ]

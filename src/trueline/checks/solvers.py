@@ -102,13 +102,17 @@ def _rounding(known: KnownProblem) -> float:
 def _evaluation_rounding(known: KnownProblem, solution: Solution, reached: float) -> float:
     """What plain evaluation of the objective at a solution rounds by.
 
-    With scores that are off by rho in norm, L/2 ||r||^2 is off by L (||r|| rho + rho^2 / 2).
+    With scores that are off by rho in norm, L/2 ||r||^2 is off by L (||r|| rho + rho^2 / 2), and a
+    loss of slopes up to K by sqrt(S) K rho.
     """
     problem = known.problem
     largest = np.abs(problem.design.toarray()) @ np.abs(solution.coef)
     sizes = largest + np.abs(solution.intercept) + np.abs(problem.target)
     rho = 2 * (problem.n_features + 4) * EPS * np.sqrt(problem.weigh(sizes**2).sum())
     bound = problem.loss.curvature_bound
+    if not np.isfinite(bound):
+        steepest = problem.loss.slope_bound * np.sqrt(problem.total_weight)
+        return float(steepest * rho + 64 * EPS * abs(reached))
     return float(
         bound * (np.sqrt(2 * abs(reached) / bound) * rho + rho**2) + 64 * EPS * abs(reached)
     )

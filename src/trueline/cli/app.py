@@ -37,7 +37,9 @@ Target = Annotated[str | None, typer.Option("--target", "-t", help="The column t
 Family = Annotated[str, typer.Option("--model", "-m", help=f"One of: {_MODELS}.")]
 Alpha = Annotated[
     float | None,
-    typer.Option(help="Strength of the penalty (ridge, lasso, elastic-net).", min=0.0),
+    typer.Option(
+        help="Strength of the penalty (ridge, lasso, elastic-net, quantile, huber, ...).", min=0.0
+    ),
 ]
 Mixture = Annotated[
     float | None,
@@ -50,6 +52,10 @@ Rule = Annotated[
     typer.Option(
         help="Strength of smallest error, min, or 1se: sparser (lasso-cv, elastic-net-cv)."
     ),
+]
+Quantile = Annotated[
+    float | None,
+    typer.Option(help="Which quantile, strictly between 0 and 1 (quantile)."),
 ]
 Size = Annotated[int | None, typer.Option("--k", help="Number of columns (best-subset).", min=0)]
 Criterion = Annotated[
@@ -136,6 +142,7 @@ def fit(
     alpha: Alpha = None,
     l1_ratio: Mixture = None,
     rule: Rule = None,
+    quantile: Quantile = None,
     k: Size = None,
     criterion: Criterion = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to save the model.")] = Path(
@@ -149,7 +156,9 @@ def fit(
     """Fit a model to a CSV file, prove it, and save it."""
     from trueline.cli.commands import Request, run_fit
 
-    options = _options(alpha=alpha, l1_ratio=l1_ratio, rule=rule, k=k, criterion=criterion)
+    options = _options(
+        alpha=alpha, l1_ratio=l1_ratio, rule=rule, quantile=quantile, k=k, criterion=criterion
+    )
     columns = (_split(features), _split(drop), _split(category))
     run_fit(Request(data, target, model, options, *columns), out)
 
@@ -165,6 +174,7 @@ def explain(
     alpha: Alpha = None,
     l1_ratio: Mixture = None,
     rule: Rule = None,
+    quantile: Quantile = None,
     k: Size = None,
     criterion: Criterion = None,
     features: Features = None,
@@ -175,7 +185,9 @@ def explain(
     """Show the plan for a table before fitting, or what happened in a saved model."""
     from trueline.cli.commands import Request, run_explain
 
-    options = _options(alpha=alpha, l1_ratio=l1_ratio, rule=rule, k=k, criterion=criterion)
+    options = _options(
+        alpha=alpha, l1_ratio=l1_ratio, rule=rule, quantile=quantile, k=k, criterion=criterion
+    )
     columns = (_split(features), _split(drop), _split(category))
     run_explain(Request(path, target, model, options, *columns))
 

@@ -173,6 +173,42 @@ FAMILIES: dict[str, Family] = {
             options=("criterion",),
             takes_factors=True,
         ),
+        Family(
+            "least-absolute-deviations",
+            "regression",
+            "LeastAbsoluteDeviations",
+            "the conditional median: outliers count no more than their sign",
+            options=("alpha", "l1_ratio"),
+        ),
+        Family(
+            "quantile",
+            "regression",
+            "QuantileRegressor",
+            "the conditional quantile --quantile (0.5 is the median)",
+            options=("quantile", "alpha", "l1_ratio"),
+            defaults={"alpha": 0.0},
+        ),
+        Family(
+            "huber",
+            "regression",
+            "HuberRegressor",
+            "squared errors near the fit, absolute errors far from it",
+            options=("alpha",),
+        ),
+        Family(
+            "chebyshev",
+            "regression",
+            "ChebyshevRegressor",
+            "the smallest largest error",
+        ),
+        Family(
+            "linear-svr",
+            "regression",
+            "LinearSVR",
+            "support vector regression with C = 100 and an intercept that is nearly free",
+            # Columns and target are in the units of the table, the target rarely around zero.
+            defaults={"C": 100.0, "intercept_scaling": 1000.0},
+        ),
     )
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from trueline.design.augmented import AugmentedDesign
 from trueline.design.base import Accuracy, Design, SecondMoments
 from trueline.design.dense import DenseDesign
 from trueline.design.sparse import SparseDesign
@@ -14,6 +15,7 @@ from trueline.design.standardized import StandardizedDesign
 
 __all__ = [
     "Accuracy",
+    "AugmentedDesign",
     "DenseDesign",
     "Design",
     "SecondMoments",

@@ -91,8 +91,11 @@ class Design(ABC):
         """sum_j (x_ij - c_j)^2 for each row."""
 
     @abstractmethod
-    def accuracy(self, weights: Array | None) -> Accuracy:
-        """Bounds on the rounding of :meth:`matvec` and :meth:`rmatvec`."""
+    def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
+        """Bounds on the rounding of :meth:`matvec` and :meth:`rmatvec`.
+
+        The magnitudes of the columns cost a pass over the data, unless they are known.
+        """
 
     @abstractmethod
     def blocks(self, rows: int) -> Iterator[tuple[slice, Array]]:

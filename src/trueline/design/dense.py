@@ -120,12 +120,13 @@ class DenseDesign(Design):
             out[rows] = np.einsum("ij,ij->i", centred, centred)
         return out
 
-    def accuracy(self, weights: Array | None) -> Accuracy:
+    def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         n, d = self.shape
         block = self._block_rows()
         whole = self.dtype == np.float64 and self.X.size < SMALL_WORK
         terms = n if whole else block + n / block + 8
-        magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + 1e-8)
+        if magnitude is None:
+            magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + 1e-8)
         return Accuracy(d, terms, magnitude)
 
     def blocks(self, rows: int) -> Iterator[tuple[slice, Array]]:

@@ -113,11 +113,12 @@ class SparseDesign(Design):
             total = total - 2 * self.matvec(shift) + np.sum(shift**2)
         return np.maximum(total, 0.0)
 
-    def accuracy(self, weights: Array | None) -> Accuracy:
+    def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         along = np.diff(self._double.indptr).max(initial=0)
         across = np.bincount(self._double.indices, minlength=1).max(initial=0)
         in_rows, in_columns = (across, along) if self.X.format == "csc" else (along, across)
-        magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + 1e-8)
+        if magnitude is None:
+            magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + 1e-8)
         return Accuracy(int(in_rows), int(in_columns), magnitude)
 
     def blocks(self, rows: int) -> Iterator[tuple[slice, Array]]:

@@ -98,12 +98,13 @@ class StandardizedDesign(Design):
             out[rows] = np.einsum("ij,ij->i", centred, centred)
         return out
 
-    def accuracy(self, weights: Array | None) -> Accuracy:
+    def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         # Offsets are multiplied out, so cancellation is relative to the uncentred numbers.
         base = self.base.accuracy(weights)
         n, d = self.shape
         total = n if weights is None else weights.sum()
-        magnitude = np.abs(self.scale) * (base.magnitude + np.abs(self.offset) * np.sqrt(total))
+        if magnitude is None:
+            magnitude = np.abs(self.scale) * (base.magnitude + np.abs(self.offset) * np.sqrt(total))
         return Accuracy(base.row_terms + d + 4, base.column_terms + n + 4, magnitude)
 
     def blocks(self, rows: int) -> Iterator[tuple[slice, Array]]:

@@ -45,7 +45,14 @@ __all__ = ["LinearEstimator", "LinearRegressorBase", "build_problem"]
 Array = NDArray[np.float64]
 
 # Solvers whose sums become non-finite if any number is.
-_SUMS_TELL = {"cholesky", "active_set", "gram_descent", "coordinate_descent"}
+_SUMS_TELL = {
+    "cholesky",
+    "active_set",
+    "gram_descent",
+    "coordinate_descent",
+    "newton",
+    "proximal_newton",
+}
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.
 _LARGE = 1e100
 
@@ -199,11 +206,16 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             True in a boolean context if every claim holds.
         """
         check_is_fitted(self)
-        return self.certificate_.verify(self._verified_design(X), y, sample_weight)
+        design, target = self._verified_design(X), self._verified_target(y)
+        return self.certificate_.verify(design, target, sample_weight)
 
     def _verified_design(self, X: Any) -> Any:
         """The design that the certificate is about."""
         return X
+
+    def _verified_target(self, y: Any) -> Any:
+        """The target that the certificate is about."""
+        return y
 
     def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.
@@ -361,6 +373,8 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
     ) -> Certificate:
         """The certificate of coefficients rounded to single precision."""
         from trueline.certificates.choose import certify
+        from trueline.certificates.curvature import recertify_curvature
+        from trueline.certificates.duality import certify_dual
         from trueline.certificates.quadratic import certify_quadratic
 
         W, b = W.astype(np.float64), b.astype(np.float64)
@@ -369,6 +383,16 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         witness = certificate.witness
         if "column_exponent" in witness:
             return certificate
+        if certificate.kind == "maximum error":
+            from trueline.certificates.maximum import certify_maximum
+
+            rows, dual = solution.extra["rows"], solution.extra["dual"]
+            return certify_maximum(problem, W, b, rows, dual)
+        if "centre" in witness or ("dual" in witness and "smooth" not in problem.loss.capabilities):
+            return certify_dual(problem, W, b, witness["dual"])
+        if certificate.kind == "curvature":
+            proof = recertify_curvature(certificate, problem, W, b)
+            return certify(problem, W, b) if proof is None else proof
         if "basis" not in witness:
             return certify(problem, W, b)
         basis, coercivity = witness["basis"], float(witness["coercivity"])

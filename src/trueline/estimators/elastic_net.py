@@ -1,4 +1,4 @@
-"""The lasso and the elastic net."""
+"""The elastic net."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from trueline import penalties
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
+from trueline.estimators.freedom import (
+    ActiveColumns,
+    active_columns,
+    elastic_freedom,
+    residual_squares,
+)
 from trueline.estimators.gaussian import GaussianRegressor
-from trueline.estimators.paths import enet_path, lasso_path
+from trueline.estimators.paths import enet_path
 from trueline.losses import Squared
 from trueline.penalties import Bounded, NonNegative, Penalty
 from trueline.planner import Plan
@@ -23,7 +30,7 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
-__all__ = ["ElasticNet", "Lasso", "elastic_net_penalty"]
+__all__ = ["ElasticNet", "elastic_net_penalty"]
 
 Array = NDArray[np.float64]
 
@@ -153,6 +160,8 @@ class ElasticNet(GaussianRegressor):
     """
 
     _keeps_single_target = False
+    _active: ActiveColumns | None = None
+    _freedom: Array | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -262,8 +271,42 @@ class ElasticNet(GaussianRegressor):
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
     ) -> None:
         super()._store(problem, plan, solution, dtype, y_ndim)
+        self._keep_active(problem)
         if self.coef_.ndim == 2:
             self.n_iter_: Any = [self.n_iter_] * len(self.coef_)
+
+    def _keep_active(self, problem: Any) -> None:
+        """Without moments: what degrees of freedom and variance will be asked of the rows."""
+        self._active, self._freedom = None, None
+        if hasattr(self, "moments_"):
+            return
+        W, b = self._coefficients()
+        if np.any(problem.penalty.curvature) or "coupled" in problem.penalty.capabilities:
+            self._active = active_columns(problem, W)
+        if W.shape[1] > 1 and self._residual_square is None:
+            self._residual_square = residual_squares(problem, W, b)
+
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """Trace of the hat matrix of the columns that are used, and the intercept.
+
+        For the lasso their number (H. Zou, T. Hastie, R. Tibshirani, Ann. Statist. 35 (2007)
+        2173-2192); with a squared penalty, each counts in part.
+        """
+        check_is_fitted(self)
+        if self._active is None and self._freedom is None:
+            return super().degrees_of_freedom_
+        self._settle()
+        assert self._freedom is not None
+        freedom = self._freedom + float(self.fit_intercept)
+        return float(freedom[0]) if self._y_ndim() == 1 else freedom
+
+    def _settle(self) -> None:
+        """Work out what was left for later, from rows that are then let go."""
+        if self._active is not None:
+            W, _ = self._coefficients()
+            alpha = np.broadcast_to(self._minimised[1].curvature, W.shape)
+            self._freedom, self._active = elastic_freedom(self._active, W, alpha), None
 
     @property
     def dual_gap_(self) -> Any:
@@ -275,101 +318,3 @@ class ElasticNet(GaussianRegressor):
     def sparse_coef_(self) -> Any:
         """``coef_`` as a sparse array."""
         return sp.csr_array(np.atleast_2d(self.coef_))
-
-
-class Lasso(ElasticNet):
-    """Least squares with the absolute values of the coefficients penalised, proven.
-
-    Minimises over w and b, with S the sum of the weights::
-
-        1/(2 S) sum_i s_i (y_i - x_i.w - b)^2 + alpha ||w||_1
-
-    and certifies S times this objective. The intercept is not penalised.
-
-    A drop-in for ``sklearn.linear_model.Lasso``.
-
-    Parameters
-    ----------
-    alpha : float, default=1.0
-        Strength.
-    fit_intercept : bool, default=True
-    precompute : bool or array-like of shape (d, d), default=False
-        Accepted for compatibility: whether the Gram matrix is used is planned, see
-        :meth:`explain`.
-    copy_X : bool, default=True
-        Accepted for compatibility: X is never modified.
-    max_iter : int, default=1000
-        Limit on the readings of the data.
-    tol : float, default=1e-4
-        The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
-        target. It is usually far smaller: the last step is exact.
-    warm_start : bool, default=False
-        Start from the coefficients of the last fit.
-    positive : bool, default=False
-        Keep all coefficients at or above zero.
-    random_state, selection
-        Accepted for compatibility: the order of the coordinates does not change the answer.
-    feature_weights : array-like of shape (d,), optional
-        Multiplies the penalty of each coefficient; 0 leaves it unpenalised.
-    bounds : pair of floats or array-likes, optional
-        (lower, upper) bounds on the coefficients, one number or one per column; infinite or None
-        where there is none.
-
-    Attributes
-    ----------
-    coef_ : array of shape (d,) or (k, d)
-    sparse_coef_ : sparse array of shape (1, d) or (k, d)
-    intercept_ : float or array of shape (k,)
-    dual_gap_ : float or array of shape (k,)
-    certificate_ : Certificate
-    n_iter_ : int or list of int
-    n_features_in_ : int
-    feature_names_in_ : array of str
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from trueline import Lasso
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = Lasso(alpha=1.0).fit(X, y)
-    >>> (model.coef_ != 0).nonzero()[0]
-    array([2, 3, 8])
-    >>> bool(model.verify(X, y))
-    True
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: rule for name, rule in ElasticNet._parameter_constraints.items() if name != "l1_ratio"
-    }
-
-    path = staticmethod(lasso_path)
-    l1_ratio = 1.0
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        precompute: Any = False,
-        copy_X: bool = True,
-        max_iter: int | None = 1000,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        positive: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-        feature_weights: Any = None,
-        bounds: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.precompute = precompute
-        self.copy_X = copy_X
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.positive = positive
-        self.random_state = random_state
-        self.selection = selection
-        self.feature_weights = feature_weights
-        self.bounds = bounds

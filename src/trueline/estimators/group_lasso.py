@@ -9,10 +9,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
-from trueline.estimators.base import LinearRegressorBase, build_problem
+from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
+from trueline.estimators.freedom import (
+    ActiveColumns,
+    active_columns,
+    group_freedom,
+    residual_squares,
+)
+from trueline.estimators.gaussian import GaussianRegressor
 from trueline.losses import Squared
 from trueline.penalties import Group
 from trueline.planner import Plan
@@ -94,7 +102,7 @@ def _labels_from_lists(groups: Any, n_features: int) -> tuple[NDArray[np.intp], 
     return labels, list(range(len(groups)))
 
 
-class GroupLasso(LinearRegressorBase):
+class GroupLasso(GaussianRegressor):
     """Least squares with norms of groups of coefficients penalised, proven.
 
     Minimises over w and b, with S the sum of the weights::
@@ -121,7 +129,8 @@ class GroupLasso(LinearRegressorBase):
     fit_intercept : bool, default=True
     tol : float, default=1e-6
         The gap to prove, relative to half the squared norm of the (centred) target. It is usually
-        far smaller: the last steps are Newton's.
+        far smaller: the last steps are Newton's. (:class:`Lasso` asks for ``tol / 100``, so that
+        the defaults of both mean the same.)
     max_iter : int, default=1000
         Limit on the readings of the data.
     warm_start : bool, default=False
@@ -178,6 +187,8 @@ class GroupLasso(LinearRegressorBase):
         "progress": ["boolean"],
     }
 
+    _active: ActiveColumns | None = None
+    _freedom: Array | None = None
     groups_: NDArray[np.intp]
     group_names_: list[Any]
 
@@ -254,7 +265,37 @@ class GroupLasso(LinearRegressorBase):
     ) -> None:
         super()._store(problem, plan, solution, dtype, y_ndim)
         self.groups_, self.group_names_ = group_labels(self.groups, problem.n_features)
-        self._total_weight = problem.total_weight
+        self._active, self._freedom = None, None
+        if not hasattr(self, "moments_"):
+            W, b = self._coefficients()
+            self._active = active_columns(problem, W)
+            if W.shape[1] > 1 and self._residual_square is None:
+                self._residual_square = residual_squares(problem, W, b)
+
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """Divergence of the fitted values, one number per target; the intercept included.
+
+        Exact (S. Vaiter and others, arXiv:1205.1481): see :mod:`trueline.estimators.freedom`.
+        """
+        check_is_fitted(self)
+        self._settle()
+        assert self._freedom is not None
+        freedom = self._freedom + float(self.fit_intercept)
+        return float(freedom[0]) if self._y_ndim() == 1 else freedom
+
+    def _settle(self) -> None:
+        """Work out what was left for later, from columns that are then let go."""
+        if self._freedom is not None or not hasattr(self, "coef_"):
+            return
+        W, _ = self._coefficients()
+        index = np.flatnonzero(W.any(axis=1))
+        if self._active is None:
+            gram = self._about().gram[np.ix_(index, index)]
+        else:
+            gram = self._active.gram()
+        self._freedom = group_freedom(gram, W, index, self._minimised[1])
+        self._active = None
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Number
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.design import as_design
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net import ElasticNet
+from trueline.estimators.freedom import ActiveColumns, coupled_freedom
 from trueline.estimators.paths import strengths
 from trueline.losses import Squared
 from trueline.penalties import MultiTask, Penalty
@@ -20,7 +21,6 @@ from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.selection.multi_task import Mixture, alpha_max, follow_mixture, walk_of
 from trueline.solution import Solution
-from trueline.solvers.base import Options
 from trueline.solvers.blocks.proof import certify_blocks
 from trueline.threads import single_threaded_blas
 
@@ -36,6 +36,8 @@ class CoupledTargets:
     positive = False
     precompute = False
     feature_weights = bounds = None
+    _active: ActiveColumns | None = None
+    _freedom: Array | None = None
 
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
@@ -56,9 +58,7 @@ class CoupledTargets:
         super(ElasticNet, self)._store(  # type: ignore[misc]
             problem, plan, solution, dtype, y_ndim
         )
-
-    def _options(self) -> Options:
-        return replace(super()._options(), tol=self.tol)  # type: ignore[misc,attr-defined]
+        self._keep_active(problem)  # type: ignore[attr-defined]
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
@@ -71,13 +71,28 @@ class CoupledTargets:
         return self._resolved_certificate().gap / self._total_weight  # type: ignore[attr-defined]
 
     @property
-    def degrees_of_freedom_(self) -> Any:
-        """Not known: shrinking rows of coefficients together is no projection."""
-        raise AttributeError(
-            f"{type(self).__name__} has no degrees of freedom in closed form, and with them no "
-            "information criteria; choose the strength by cross-validation (MultiTaskLassoCV, "
-            "MultiTaskElasticNetCV)."
-        )
+    def degrees_of_freedom_(self) -> Array:
+        """Divergence of the fitted values, each target's part of it; their sum is the whole.
+
+        Exact: the targets move each other's coefficients, through the norms of the rows
+        (:mod:`trueline.estimators.freedom`). Information criteria add up over the targets.
+        """
+        check_is_fitted(self)
+        self._settle()
+        assert self._freedom is not None
+        return self._freedom + float(self.fit_intercept)  # type: ignore[attr-defined]
+
+    def _settle(self) -> None:
+        if self._freedom is not None or not hasattr(self, "coef_"):
+            return
+        W, _ = self._coefficients()  # type: ignore[attr-defined]
+        used = W.any(axis=1)
+        if self._active is not None:
+            gram = self._active.gram()
+        else:
+            gram = self._about().gram[np.ix_(used, used)]  # type: ignore[attr-defined]
+        penalty = self._minimised[1]  # type: ignore[attr-defined]
+        self._freedom, self._active = coupled_freedom(gram, W[used], penalty), None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -112,8 +127,8 @@ class MultiTaskElasticNet(CoupledTargets, ElasticNet):
     max_iter : int, default=1000
         Limit on the readings of the data.
     tol : float, default=1e-4
-        The gap to prove, relative to half the squared norm of the (centred) targets. It is usually
-        far smaller: the last steps are Newton's.
+        The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
+        targets. It is usually far smaller: the last steps are Newton's.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     random_state : int, RandomState or None
@@ -226,8 +241,8 @@ class MultiTaskLasso(MultiTaskElasticNet):
     max_iter : int, default=1000
         Limit on the readings of the data.
     tol : float, default=1e-4
-        The gap to prove, relative to half the squared norm of the (centred) targets. It is usually
-        far smaller: the last steps are Newton's.
+        The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
+        targets. It is usually far smaller: the last steps are Newton's.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     random_state : int, RandomState or None

@@ -10,10 +10,13 @@ from sklearn.utils.metadata_routing import _raise_for_params
 
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net_cv import ElasticNetCV
+from trueline.estimators.elastic_net_search import WAYS
 from trueline.estimators.multi_task import CoupledTargets, MultiTaskElasticNet
 from trueline.estimators.paths import lasso_path, strengths
+from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.selection.multi_task import Mixture, alpha_max, fold_errors, walk_of
+from trueline.solvers.block_descent import prefers_moments
 from trueline.threads import single_threaded_blas
 
 __all__ = ["MultiTaskElasticNetCV", "MultiTaskLassoCV"]
@@ -45,7 +48,7 @@ class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
     max_iter : int, default=1000
         Limit on the readings of the data in the final fit.
     tol : float, default=1e-4
-        As in :class:`MultiTaskElasticNet`.
+        As in :class:`MultiTaskElasticNet`; the fits of the folds stop at a gap of ``tol`` times it.
     cv : int, splitter, iterable or None
         None means five folds.
     copy_X : bool, default=True
@@ -169,6 +172,10 @@ class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
         for name in ("alpha_", "l1_ratio_"):
             self.__dict__.pop(name, None)
 
+    def _way_of_folds(self, plan: Plan) -> str:
+        facts = plan.facts
+        return WAYS[prefers_moments(facts.n, facts.d, facts.k, facts.is_sparse)]
+
     def _mixture_grids(self, problem: Problem) -> list[Mixture]:
         """The strengths to try, for each mixture."""
         top = 0.0
@@ -211,7 +218,7 @@ class MultiTaskLassoCV(MultiTaskElasticNetCV):
     max_iter : int, default=1000
         Limit on the readings of the data in the final fit.
     tol : float, default=1e-4
-        As in :class:`MultiTaskLasso`.
+        As in :class:`MultiTaskLasso`; the fits of the folds stop at a gap of ``tol`` times it.
     copy_X : bool, default=True
         Accepted for compatibility: X is never modified.
     cv : int, splitter, iterable or None

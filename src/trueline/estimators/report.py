@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ class Explanation:
     plan: Plan
     facts: Mapping[str, Any] | None = None
     certificate: Certificate | None = None
+    #: What is chosen before the fit that the plan is about, and how; one line each.
+    search: Sequence[str] = ()
 
     def table(self) -> list[dict[str, object]]:
         """One row per solver: estimates and verdict."""
@@ -27,6 +29,7 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [str(self.plan)]
+        lines += [f"{'' if i else 'search':<11}{line}" for i, line in enumerate(self.search)]
         if self.facts is not None:
             facts = self.facts
             lines.append(

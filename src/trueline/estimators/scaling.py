@@ -40,6 +40,15 @@ def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
     if not (_is_extreme(columns) or _is_extreme(targets)):
         return None
     e, f = -np.frexp(columns)[1], -np.frexp(targets)[1]
+    if any(kink != 0 for kink in problem.loss.kinks):
+        # A threshold in the units of the target would have to be scaled along.
+        if _is_extreme(targets):
+            raise ValueError(
+                f"Targets beyond {_LARGE:.0e} or below {_SMALL:.0e} in magnitude cannot be fitted "
+                f"with the {problem.loss.name} loss: its threshold is in the units of the target. "
+                "Divide the target by a power of ten first."
+            )
+        f = np.zeros_like(f)
     strength = np.max(np.asarray(problem.penalty.curvature, dtype=float), initial=0.0)
     if strength > 0:
         # No further than until the scaled strength alpha 2^(2 e) is about one: of a column so small

@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
+from collections.abc import Iterator
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SequentialFeatureSelector as _Refitting
-from sklearn.model_selection import cross_val_score
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length
+from sklearn.model_selection import check_cv
+from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.metadata_routing import _routing_enabled, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.design import as_design
-from trueline.estimators.linear_regression import LinearRegression
-from trueline.estimators.ridge import Ridge
-from trueline.losses import Squared
-from trueline.penalties import NoPenalty
-from trueline.problem import Problem
-from trueline.selection.stepwise.folds import fold_tableaux
-from trueline.selection.stepwise.scores import SCORES, FoldScores
+from trueline.estimators.sequential_routes import (
+    NeedsRefits,
+    Refits,
+    Route,
+    checked,
+    least_squares,
+    score_name,
+)
+from trueline.selection.stepwise.scores import FoldScores
 from trueline.threads import single_threaded_blas
+from trueline.wording import counted
 
 __all__ = ["SequentialFeatureSelector"]
 
 Mask = NDArray[np.bool_]
-
-# Solvers that give the least-squares answer to rounding; iterative ones stop at a tolerance.
-_DIRECT = {"auto", "cholesky", "svd", "qr", "kernel"}
-# Tableaux of more bytes than this are not made: scikit-learn's way needs no memory.
-_MOST_BYTES = 2 << 30
 
 
 class SequentialFeatureSelector(_Refitting):
@@ -75,8 +74,8 @@ class SequentialFeatureSelector(_Refitting):
     n_features_to_select_ : int
         How many were chosen.
     history_ : list of dict
-        For each step the ``feature`` that came in (or went out), the ``score`` of the model then,
-        and ``n_features``.
+        The books: for each step the ``feature`` that came in (or went out), the ``score`` of the
+        model then, ``n_features``, and how many candidates needed ``refits``.
     n_features_in_ : int
     feature_names_in_ : array of str
 
@@ -153,17 +152,19 @@ class SequentialFeatureSelector(_Refitting):
         self._mask = current_mask.copy()  # complete so far
         if not self._steps:
             self._scores = self._make_scores(estimator, X, y, cv, params)
-        refit = _Refits(self, estimator, X, y, cv, params)
+        refit = Refits(self, estimator, X, y, cv, params)
         best = None if self._scores is None else self._from_moments(current_mask, refit)
         if best is None:
+            refit.count = int((~current_mask).sum())
             best = super()._get_best_new_feature_score(estimator, X, y, cv, current_mask, **params)
         feature, score = int(best[0]), float(best[1])
         size = int(current_mask.sum()) + 1
         size = size if self.direction == "forward" else len(current_mask) - size
-        self._steps.append({"feature": feature, "score": score, "n_features": size})
+        step = {"feature": feature, "score": score, "n_features": size, "refits": refit.count}
+        self._steps.append(step)
         return feature, score
 
-    def _from_moments(self, mask: Mask, refit: _Refits) -> tuple[int, float] | None:
+    def _from_moments(self, mask: Mask, refit: Refits) -> tuple[int, float] | None:
         """The best exchange by fold moments; None where they cannot tell."""
         scores = self._scores
         assert scores is not None
@@ -189,7 +190,7 @@ class SequentialFeatureSelector(_Refitting):
         return best, self._decided(mask, best, score, float(np.nanmax(rounding[open_])), refit)
 
     def _decided(
-        self, mask: Mask, best: int, score: float, rounding: float, refit: _Refits
+        self, mask: Mask, best: int, score: float, rounding: float, refit: Refits
     ) -> float:
         """The score, such that its comparison with the last one and ``tol`` comes out right."""
         if self.tol is None or self.n_features_to_select != "auto" or not self._steps:
@@ -209,132 +210,96 @@ class SequentialFeatureSelector(_Refitting):
     ) -> FoldScores | None:
         """Scores from moments, if they mean the same as refitting."""
         try:
-            split_params = self._split_params(cv, params)
-            name = _score_name(self.scoring)
-            fit_intercept, strength = _least_squares(estimator)
-            X, y, splits = _checked(X, y, cv, split_params)
-            # Refits would fail one by one, and leave a choice between no scores.
-            assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
-            scores = _fold_scores(X, y, splits, fit_intercept, strength, name)
-        except _NeedsRefits as reason:
+            route = self._route(estimator, X, y, cv, params)
+            scores = route.scores()
+        except NeedsRefits as reason:
             self._way = f"refits: {reason}"
             return None
-        self._way = f"moments of {len(splits)} folds; refits only between near ties"
+        self._way = route.words
         return scores
+
+    def _route(self, estimator: Any, X: Any, y: Any, cv: Any, params: dict[str, Any]) -> Route:
+        """The way by moments, as far as one can tell without looking at the numbers."""
+        split_params = self._split_params(cv, params)
+        name = score_name(self.scoring)
+        fit_intercept, strength = least_squares(estimator)
+        X, y, splits = checked(X, y, cv, split_params)
+        # Refits would fail one by one, and leave a choice between no scores.
+        assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
+        return Route(X, y, splits, fit_intercept, strength, name)
 
     def _split_params(self, cv: Any, params: dict[str, Any]) -> dict[str, Any]:
         """The metadata of the splitter; others are for fits."""
         if isinstance(getattr(cv, "random_state", None), np.random.RandomState):
-            raise _NeedsRefits("the splitter draws new folds from its generator for each candidate")
+            raise NeedsRefits("the splitter draws new folds from its generator for each candidate")
         if not params or not _routing_enabled():
             return {}
         routed = process_routing(self, "fit", **params)
         if routed.estimator.fit or routed.scorer.score:
-            raise _NeedsRefits("metadata are routed to the estimator or the scorer")
+            raise NeedsRefits("metadata are routed to the estimator or the scorer")
         return dict(routed.splitter.split)
 
-    def explain(self) -> str:
-        """Say which way the features were scored, and what each step chose.
+    def explain(self, X: Any = None, y: Any = None) -> str:
+        """Say what will be done with (X, y), or which way was taken and what each step chose.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), optional
+            With ``y``: describe the search without running it.
+        y : array-like of shape (n,) or (n, k), optional
 
         Returns
         -------
         text : str
         """
+        if X is not None:
+            return self._plan(X, y)
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         sign = "+" if self.direction == "forward" else "-"
-        lines = [f"scored by  {self._way}", f"{'features':>8}  {'score':>12}  change"]
+        lines = [
+            f"scored by  {self._way}",
+            f"{'features':>8}  {'score':>12}  {'refits':>6}  change",
+        ]
         for step in self.history_:
             j = step["feature"]
             name = f"x{j}" if names is None else names[j]
-            lines.append(f"{step['n_features']:>8}  {step['score']:>12.8g}  {sign} {name}")
+            lines.append(
+                f"{step['n_features']:>8}  {step['score']:>12.8g}  {step['refits']:>6}  "
+                f"{sign} {name}"
+            )
         return "\n".join(lines)
 
-
-class _Refits:
-    """Scores a candidate by cross-validation with refits, as scikit-learn does."""
-
-    def __init__(self, owner: Any, estimator: Any, X: Any, y: Any, cv: Any, params: Any) -> None:
-        self.owner, self.estimator, self.cv, self.params = owner, estimator, cv, params
-        self.X, self.y = X, y
-
-    def __call__(self, mask: Mask, feature: int) -> float:
-        candidate = mask.copy()
-        candidate[feature] = True
-        if self.owner.direction == "backward":
-            candidate = ~candidate
-        scores = cross_val_score(
-            self.estimator,
-            self.X[:, candidate],
-            self.y,
-            cv=self.cv,
-            scoring=self.owner.scoring,
-            n_jobs=self.owner.n_jobs,
-            params=self.params,
+    def _plan(self, X: Any, y: Any) -> str:
+        """What a fit would do, in words."""
+        if y is None:
+            raise ValueError("explain(X, y) needs the target y beside X.")
+        self._validate_params()
+        X = check_array(X, accept_sparse="csc", ensure_min_features=2, ensure_all_finite=False)
+        d, wanted = X.shape[1], self.n_features_to_select
+        if isinstance(self.cv, Iterator):
+            way = "the given folds, by moments or by refits: reading the folds would use them up"
+        else:
+            cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+            try:
+                way = self._route(self.estimator, X, y, cv, {}).words
+            except NeedsRefits as reason:
+                way = f"refits: {reason}"
+        if wanted == "auto":
+            kept = d - 1 if self.tol is not None else d // 2
+        else:
+            kept = int(wanted) if isinstance(wanted, Integral) else int(d * wanted)
+        steps = kept if wanted == "auto" or self.direction == "forward" else d - kept
+        candidates = sum(d - step for step in range(steps))
+        open_ended = wanted == "auto" and self.tol is not None
+        until = f", ending when the score improves by less than {self.tol:g}" if open_ended else ""
+        start = "none" if self.direction == "forward" else "all"
+        return "\n".join(
+            [
+                f"search     {self.direction}, from {start} of {d} features: "
+                f"{'at most ' * open_ended}{counted(steps, 'step')}{until}",
+                f"score      {self.scoring or 'the score of the estimator'}; "
+                f"{'at most ' * open_ended}{counted(candidates, 'candidate')}",
+                f"by         {way}",
+            ]
         )
-        return float(scores.mean())
-
-
-class _NeedsRefits(Exception):
-    """Why moments would not mean the same as refitting."""
-
-
-def _score_name(scoring: Any) -> str:
-    if scoring is None:
-        return "r2"
-    if isinstance(scoring, str) and scoring in SCORES:
-        return scoring
-    raise _NeedsRefits(f"scoring={scoring!r} is not a function of squared errors")
-
-
-def _least_squares(estimator: Any) -> tuple[bool, float]:
-    """Intercept and strength of an estimator whose answer is least squares."""
-    from sklearn import linear_model
-
-    kind = type(estimator)
-    plain = kind in (LinearRegression, linear_model.LinearRegression)
-    if not plain and kind not in (Ridge, linear_model.Ridge):
-        raise _NeedsRefits(f"{kind.__name__} is not least squares")
-    if estimator.positive or getattr(estimator, "solver", "auto") not in _DIRECT:
-        raise _NeedsRefits("coefficients are bounded, or a solver stops at a tolerance")
-    alpha = 0.0 if plain else estimator.alpha
-    if not isinstance(alpha, Real) or not 0 <= float(alpha) < np.inf:
-        raise _NeedsRefits(f"alpha={alpha!r} is not one strength")
-    if getattr(estimator, "_skl_callbacks", None):
-        raise _NeedsRefits("callbacks watch the fits")
-    return bool(estimator.fit_intercept), float(alpha)
-
-
-def _checked(X: Any, y: Any, cv: Any, split_params: dict[str, Any]) -> tuple[Any, Any, list[Any]]:
-    """Dense X of single or double precision, y of double precision, and the folds."""
-    if not isinstance(X, np.ndarray):
-        raise _NeedsRefits("X is not a dense array")
-    try:
-        y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
-        check_consistent_length(X, y)
-        splits = list(cv.split(X, y, **split_params))
-        X = np.asarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
-    except (ValueError, TypeError) as error:  # scikit-learn has its own words for it
-        raise _NeedsRefits(str(error)) from None
-    return X, y.reshape(len(y), -1), splits
-
-
-def _fold_scores(
-    X: Any, Y: Any, splits: list[Any], fit_intercept: bool, strength: float, name: str
-) -> FoldScores:
-    if 16 * len(splits) * (X.shape[1] + Y.shape[1]) ** 2 > _MOST_BYTES:
-        raise _NeedsRefits("the Gram matrices of so many columns and folds take too much memory")
-    problem = Problem(as_design(X), Y, Squared(), NoPenalty(), fit_intercept)
-    try:
-        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
-            tableaux, helds, total = fold_tableaux(problem, splits, strength)
-    except (ValueError, IndexError) as error:  # an empty fold, say
-        raise _NeedsRefits(str(error)) from None
-    if not total.is_finite() or max(total.x_size.max(), total.y_size.max()) > 1e200:
-        raise _NeedsRefits("squares of these numbers overflow")
-    # Answers in single precision can be compared no better than they are.
-    unit = 64 * float(np.finfo(np.float32).eps) if X.dtype == np.float32 else 0.0
-    scores = FoldScores(tableaux, helds, name, unit)
-    if not scores.is_usable:
-        raise _NeedsRefits("the target does not vary within the test rows of a fold")
-    return scores

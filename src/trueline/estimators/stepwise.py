@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -10,17 +9,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.linear_regression import LinearRegression
+from trueline.estimators.stepwise_columns import ChosenColumns
+from trueline.estimators.stepwise_limits import check_combination, check_reached, check_sizes
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty, Penalty
 from trueline.problem import Problem
@@ -29,16 +29,13 @@ from trueline.selection.stepwise import (
     DIRECTIONS,
     FitScorer,
     HeldOutScorer,
-    PartialCholesky,
     Pricing,
     Search,
     Selection,
     StepwiseExplanation,
-    Tableau,
-    make_terms,
+    Watcher,
     purpose,
 )
-from trueline.solvers.loop import Event, Monitor
 from trueline.threads import single_threaded_blas
 from trueline.trace import Trace
 
@@ -61,7 +58,7 @@ _OF_THE_FIT = (
 )
 
 
-class StepwiseRegression(TransformerMixin, GaussianRegressor):
+class StepwiseRegression(ChosenColumns, GaussianRegressor):
     """Least squares on columns that are chosen step by step, with books and a proof.
 
     Starting from no column (or from all), each step lets the column in (or out) that lowers a
@@ -72,6 +69,9 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
     and the certificate is about that fit: what is proven is that the coefficients are optimal for
     the chosen columns. That the choice is the best of all choices is not claimed (a greedy search
     does not know).
+
+    Columns of a DataFrame that are categories or text are encoded, one column of zeros and ones for
+    each level but the first, and enter and leave together.
 
     The whole search, with cross-validation too, works on the Gram matrix of the columns: after one
     pass over the rows its time does not depend on their number.
@@ -94,7 +94,8 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
     groups : array-like of labels, sequence of sequences, dict or "factors", optional
         Columns that enter and leave together, as those of a factor should: one label per column,
         or lists of columns by number or name (other columns stay alone), or "factors", which
-        joins columns named alike before ``=`` (``city=Rome``, ``city=Oslo``).
+        joins columns named alike before ``=`` (``city=Rome``, ``city=Oslo``). The levels of a
+        categorical column of a DataFrame are joined anyway.
     cv : int, splitter or iterable, default=5
         The folds of ``criterion="cv"``. One split, as of ``ShuffleSplit(1)`` or
         ``PredefinedSplit``, is a hold-out set.
@@ -115,6 +116,9 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
         ``pandas.DataFrame(model.history_)`` is a table.
     n_features_ : int
         How many columns were chosen.
+    encoded_names_ : array of str
+        The columns that ``coef_`` and ``support_`` are about: those of X, or if it has categories
+        those that they become.
     finished_ : bool
         False if the search was interrupted (Ctrl-C): the model is then that of the last step.
     certificate_ : Certificate
@@ -186,7 +190,12 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
     ) -> tuple[Problem, Any, NDArray[Any]]:
         if y is not None:
             y = column_or_1d(y, warn=True)
-        return super()._validated_problem(X, y, sample_weight, reset)
+        if reset:
+            self._learn_categories(X)
+        validated = super()._validated_problem(self._as_numbers(X), y, sample_weight, reset)
+        if reset:
+            self._restore_names()
+        return validated
 
     # --- fitting --------------------------------------------------------------------------------
 
@@ -206,18 +215,18 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
         self : object
         """
         self._check_parameters()
-        self._check_combination()
+        check_combination(self)
         problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
-        terms = make_terms(self.groups, problem.n_features, self._names())
-        self._check_sizes(len(terms))
+        terms = self._terms(problem.n_features, self._names())
+        check_sizes(self, len(terms), self._is_grouped())
         with watch(self, Trace(), Seen(X, y, sample_weight, _attributes)) as monitor:
             with single_threaded_blas():
                 scorer = self._scorer(problem, X, y)
                 search = Search(
                     scorer, terms, self.direction, self.n_features_to_select, self.max_features
                 )
-                found = search.run(_Watcher(scorer.tableau, search, monitor))
-            self._check_reached(found, problem.n_samples)
+                found = search.run(Watcher(scorer.tableau, search, monitor))
+            check_reached(self, found, problem.n_samples)
             self._keep(found, problem, X, y)
         if not found.finished:
             warnings.warn(
@@ -228,51 +237,8 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
             )
         return self
 
-    def _names(self) -> list[str] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else list(names)
-
-    def _check_combination(self) -> None:
-        """Raise for parameters that contradict each other."""
-        if self.n_features_to_select is not None and self.direction == "both":
-            raise ValueError(
-                "n_features_to_select needs direction='forward' or 'backward': a search both ways "
-                "ends where the criterion does. Use max_features to limit it."
-            )
-        if self.max_features is not None and self.direction == "backward":
-            raise ValueError(
-                "max_features limits what enters; with direction='backward' use "
-                "n_features_to_select."
-            )
-        if self.k != 2.0 and self.criterion != "aic":
-            raise ValueError(
-                f"k={self.k!r} is the charge per parameter of criterion='aic'; "
-                f"criterion={self.criterion!r} has its own."
-            )
-
-    def _check_sizes(self, n_terms: int) -> None:
-        for name in ("n_features_to_select", "max_features"):
-            value = getattr(self, name)
-            if value is not None and value > n_terms:
-                what = "columns" if self.groups is None else "terms"
-                raise ValueError(f"{name}={value} is more than the {n_terms} {what} there are.")
-        if None not in (self.max_features, self.n_features_to_select) and (
-            self.max_features < self.n_features_to_select  # type: ignore[operator]
-        ):
-            raise ValueError(
-                f"max_features={self.max_features} is less than "
-                f"n_features_to_select={self.n_features_to_select}."
-            )
-
-    def _check_reached(self, found: Selection, rows: int) -> None:
-        wanted = self.n_features_to_select
-        reached = found.history[-1]["n_terms"]
-        if wanted is not None and found.finished and reached < wanted:
-            raise ValueError(
-                f"n_features_to_select={wanted}, but only {reached} are linearly independent on "
-                f"{rows} sample{'s' * (rows != 1)} (constant columns and combinations of others "
-                "cannot be chosen)."
-            )
+    def _is_grouped(self) -> bool:
+        return self.groups is not None or self._sources is not None
 
     def _scorer(self, problem: Problem, X: Any, y: NDArray[Any]) -> FitScorer | HeldOutScorer:
         """What prices the models, from one pass over the rows."""
@@ -281,7 +247,7 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
             splits = list(check_cv(self.cv).split(X.tocsr() if sp.issparse(X) else X, y))
         steps = self.n_features_to_select
         steps = self.max_features if steps is None else steps
-        grouped = self.groups is not None
+        grouped = self._is_grouped()
         pricing = Pricing(self.criterion, self.direction, float(self.k), grouped, steps)
         try:
             return pricing.scorer(problem, splits)
@@ -310,85 +276,7 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
         if hasattr(fit, "moments_"):
             self.moments_ = fit.moments_
 
-    def _chosen(self, X: Any) -> Any:
-        """The chosen columns of X; none at all are one column of zeros."""
-        if not self.support_.any():
-            return np.zeros((X.shape[0], 1), dtype=X.dtype)
-        if sp.issparse(X):
-            return X.tocsc()[:, np.flatnonzero(self.support_)]
-        return X[:, self.support_]
-
     # --- afterwards -----------------------------------------------------------------------------
-
-    def get_support(self, indices: bool = False) -> NDArray[Any]:
-        """The chosen columns.
-
-        Parameters
-        ----------
-        indices : bool, default=False
-            Their numbers instead of a mask.
-
-        Returns
-        -------
-        support : array
-        """
-        check_is_fitted(self)
-        return np.flatnonzero(self.support_) if indices else self.support_
-
-    def transform(self, X: Any) -> Any:
-        """X with the chosen columns alone.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        X : array or sparse matrix of shape (n, number of chosen columns)
-        """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr", "csc"],
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        return X[:, np.flatnonzero(self.support_)]
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The names of the chosen columns.
-
-        Parameters
-        ----------
-        input_features : array-like of str, optional
-            Names of all columns; by default those seen in ``fit``, or x0, x1, ...
-
-        Returns
-        -------
-        names : array of str
-        """
-        check_is_fitted(self)
-        return _check_feature_names_in(self, input_features)[self.support_]
-
-    def _coefficients(self) -> tuple[Array, Array]:
-        """Those of the chosen columns: what the certificate and the moments are about."""
-        if self.coef_[~self.support_].any():
-            raise ValueError(
-                "coef_ was changed for columns that were not chosen: the certificate is about the "
-                "chosen columns alone."
-            )
-        W = np.asarray(self.coef_[self.support_], dtype=np.float64).reshape(-1, 1)
-        W = W if len(W) else np.zeros((1, 1))
-        return W, np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), 1)
-
-    def _verified_design(self, X: Any) -> Any:
-        X = X if sp.issparse(X) else np.asarray(X)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features; the model was fitted with {self.n_features_in_}."
-            )
-        return self._chosen(X)
 
     def explain(  # type: ignore[override]
         self, X: Any = None, y: Any = None, sample_weight: Any = None
@@ -411,15 +299,18 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
             if y is None:
                 raise ValueError("explain(X, y) needs the target y beside X.")
             self._check_parameters()
-            self._check_combination()
-            problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
+            check_combination(self)
+            # What an earlier fit has learnt says nothing about these data.
+            fresh = type(self)(**self.get_params(deep=False))
+            fresh._learn_categories(X)
+            problem = fresh._validated_problem(X, y, sample_weight, reset=False)[0]
             names = list(X.columns) if hasattr(X, "columns") else None
-            terms = make_terms(self.groups, problem.n_features, names)
-            self._check_sizes(len(terms))
+            terms = fresh._terms(problem.n_features, names)
+            check_sizes(self, len(terms), fresh._is_grouped())
             return StepwiseExplanation(self._purpose(*problem.design.shape, len(terms)))
         check_is_fitted(self)
         fit = super().explain()
-        title = self._purpose(self._plan.facts.n, self.n_features_in_, None)
+        title = self._purpose(self._plan.facts.n, len(self.support_), None)
         names = self._names()
         return StepwiseExplanation(
             title, self.history_, self.criterion, names, str(fit), fit.certificate
@@ -439,32 +330,3 @@ class StepwiseRegression(TransformerMixin, GaussianRegressor):
 def _attributes(W: Array, b: Array) -> dict[str, Any]:
     """What a model in the middle of the search would predict with."""
     return {"coef_": W[:, 0], "intercept_": b[0], "support_": W[:, 0] != 0}
-
-
-class _Watcher:
-    """Hands every step to those who watch the fit."""
-
-    def __init__(
-        self, tableau: Tableau | PartialCholesky, search: Search, monitor: Monitor
-    ) -> None:
-        self.tableau, self.monitor = tableau, monitor
-        self.most = search.exactly or search.at_most
-        self.start = time.perf_counter()
-
-    def __call__(self, step: dict[str, Any]) -> bool:
-        if not self.monitor.callbacks:
-            return False
-        W = self.tableau.coefficients()
-        x_mean, y_mean = self.tableau.centre()
-        event = Event(
-            iteration=step["step"],
-            max_iter=max(self.most, step["step"]),
-            objective=0.5 * step["rss"],
-            gap=float("inf"),
-            seconds=time.perf_counter() - self.start,
-            coef=W,
-            intercept=y_mean - x_mean @ W,
-        )
-        # Every callback hears of every event, also when an earlier one asked to stop.
-        stop = [callback(event) is True for callback in self.monitor.callbacks]
-        return any(stop)

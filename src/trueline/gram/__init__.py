@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 # The first call of the kernel costs a process some tenths of a second, half of it the import of
 # Numba: from so many multiplications on, a few passes earn that back. Weights change from one
 # iteration to the next, so that a weighted Gram matrix is one of a dozen or more.
-_LARGE_WORK, _LARGE_REPEATED_WORK = 4_000_000_000, 500_000_000
+_LARGE_WORK, _LARGE_REPEATED_WORK = 4_000_000_000, 30_000_000
 # Narrower matrices would leave most of a tile empty; on wider ones BLAS was measured to be as fast,
 # and from 1000 columns on faster.
 _NARROW, _WIDE = 4, 640

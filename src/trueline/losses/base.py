@@ -12,7 +12,7 @@ else. What solvers may rely on is declared as data (``capabilities``), never dis
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,12 @@ class Loss(ABC):
         - ``"smooth"``: differentiable everywhere with a bounded second derivative;
         - ``"curvature"``: :meth:`curvature` is the second derivative (where it exists);
         - ``"quadratic"``: exactly 1/2 (z - y)^2, so that the sufficient statistics decide;
-        - ``"conjugate"``: :meth:`conjugate` and :meth:`project_dual` give lower bounds.
+        - ``"conjugate"``: :meth:`conjugate` and :meth:`project_dual` give lower bounds;
+        - ``"piecewise_linear"``: straight lines that meet at the kinks, so that
+          :attr:`first_slope` and :attr:`jumps` say everything up to a constant;
+        - ``"dual_box"``: l*(u) = u y + e abs(u) + h/2 u^2 on an interval, see :attr:`dual_box`;
+        - ``"maximum"``: what is minimised is the largest of the rows, not their sum;
+        - ``"ordered"``: straight lines, and the scores of a row must be in a stated order.
     kinks : tuple of float
         Values of ``z - y`` where the loss is not twice differentiable.
     """
@@ -49,6 +54,50 @@ class Loss(ABC):
     @property
     def kinks(self) -> tuple[float, ...]:
         return ()
+
+    def of_target(self, number: int) -> Loss:
+        """The loss of one target, for losses that differ between targets."""
+        return self
+
+    @property
+    def first_slope(self) -> Any:
+        """The slope left of all kinks, for piecewise linear losses."""
+        raise NotImplementedError(f"the {self.name} loss is not piecewise linear.")
+
+    @property
+    def jumps(self) -> tuple[float, ...]:
+        """By how much the slope rises at each kink, for piecewise linear losses."""
+        raise NotImplementedError(f"the {self.name} loss is not piecewise linear.")
+
+    @property
+    def dual_box(self) -> tuple[float, float, float, float]:
+        """e, h and the ends of the interval, for losses with such a conjugate."""
+        raise NotImplementedError(f"the conjugate of the {self.name} loss has another form.")
+
+    @property
+    def slope_bound(self) -> float:
+        """The smallest L with abs(l') <= L everywhere (``inf`` if there is none)."""
+        return np.inf
+
+    def total(self, values: Array, weights: Array | None) -> Array:
+        """What is minimised of the losses of all rows, per target: their weighted sum.
+
+        Parameters
+        ----------
+        values : array of shape (n, k)
+            As from :meth:`value`.
+        weights : array of shape (n,), optional
+            Weight zero leaves nothing, not even of infinity.
+        """
+        if weights is None:
+            return values.sum(axis=0)
+        factor = weights[:, None]
+        weighted = np.multiply(values, factor, where=factor != 0, out=np.zeros_like(values))
+        return np.asarray(weighted.sum(axis=0))
+
+    def total_formula(self, is_weighted: bool) -> str:
+        """:meth:`total` in plain text."""
+        return f"sum_i {'s_i ' if is_weighted else ''}[{self.formula}]"
 
     @property
     @abstractmethod
@@ -70,6 +119,14 @@ class Loss(ABC):
     @abstractmethod
     def curvature(self, y: Array, z: Array) -> Array:
         """l''(z), elementwise; at a kink, one of the two limits."""
+
+    def eased(self, size: float) -> Loss:
+        """A loss that bends wherever abs(z - y) <= size, and this one for small sizes."""
+        return self
+
+    def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
+        """A lower bound on l'' between z - reach and z + reach, elementwise; zero if not known."""
+        return np.zeros_like(z - y)
 
     @abstractmethod
     def conjugate(self, y: Array, u: Array) -> Array:

@@ -42,7 +42,9 @@ class Huber(Loss):
 
     name: ClassVar[str] = "huber"
     formula: ClassVar[str] = "1/2 r^2 if |r| <= delta else delta (|r| - delta/2), r = z - y"
-    capabilities: ClassVar[frozenset[str]] = frozenset({"smooth", "curvature", "conjugate"})
+    capabilities: ClassVar[frozenset[str]] = frozenset(
+        {"smooth", "curvature", "conjugate", "dual_box"}
+    )
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.delta) and self.delta > 0):
@@ -55,6 +57,14 @@ class Huber(Loss):
     @property
     def curvature_bound(self) -> float:
         return 1.0
+
+    @property
+    def slope_bound(self) -> float:
+        return self.delta
+
+    @property
+    def dual_box(self) -> tuple[float, float, float, float]:
+        return 0.0, 1.0, -self.delta, self.delta
 
     def check_target(self, y: Array) -> None:
         """Every finite target is allowed."""
@@ -70,6 +80,12 @@ class Huber(Loss):
 
     def curvature(self, y: Array, z: Array) -> Array:
         return (np.abs(z - y) <= self.delta).astype(np.result_type(y, z))
+
+    def eased(self, size: float) -> Huber:
+        return Huber(max(self.delta, size))
+
+    def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
+        return np.where(np.abs(z - y) + reach <= self.delta, 1.0, 0.0)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         return np.where(np.abs(u) <= self.delta, u * (0.5 * u + y), np.inf)

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from trueline.losses.base import Loss
+from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
 from trueline.losses.huber import Huber
+from trueline.losses.maximum_error import MaximumError
+from trueline.losses.quantile import Absolute, Quantile
 from trueline.losses.squared import Squared
 
 __all__ = ["LOSSES", "as_loss"]
 
-LOSSES: dict[str, type[Loss]] = {cls.name: cls for cls in (Squared, Huber)}
+LOSSES: dict[str, type[Loss]] = {
+    cls.name: cls
+    for cls in (
+        Squared,
+        Absolute,
+        Quantile,
+        Huber,
+        EpsilonInsensitive,
+        SquaredEpsilonInsensitive,
+        MaximumError,
+    )
+}
 
 
 def as_loss(loss: str | Loss) -> Loss:

@@ -35,12 +35,16 @@ class Squared(Loss):
     name: ClassVar[str] = "squared"
     formula: ClassVar[str] = "1/2 (z - y)^2"
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"smooth", "curvature", "quadratic", "conjugate"}
+        {"smooth", "curvature", "quadratic", "conjugate", "dual_box"}
     )
 
     @property
     def curvature_bound(self) -> float:
         return 1.0
+
+    @property
+    def dual_box(self) -> tuple[float, float, float, float]:
+        return 0.0, 1.0, -np.inf, np.inf
 
     def check_target(self, y: Array) -> None:
         """Every finite target is allowed."""
@@ -53,6 +57,9 @@ class Squared(Loss):
 
     def curvature(self, y: Array, z: Array) -> Array:
         return np.ones_like(z - y)  # the difference has the shape of both together
+
+    def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
+        return np.ones_like(z - y)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         return u * (0.5 * u + y)  # the square alone could overflow

@@ -49,7 +49,10 @@ class Penalty(ABC):
         - ``"quadratic"``: exactly ``sum_j curvature_j / 2 w_j^2`` (zero curvature included);
         - ``"nonnegative"``: the domain is W >= 0;
         - ``"coordinates"``: exactly ``sum_j linear_j abs(w_j) + curvature_j / 2 w_j^2`` on
-          ``lower <= w <= upper``.
+          ``lower <= w <= upper``;
+        - ``"elastic"``: exactly ``sum_j linear_j abs(w_j) + curvature_j / 2 w_j^2``, everywhere;
+        - ``"polyhedral"``: made of straight lines, so that linear programs can hold it;
+        - ``"none"``: zero everywhere.
     """
 
     name: ClassVar[str]

@@ -98,7 +98,7 @@ class L2(_ElasticNetFormulas):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return frozenset({"smooth", "prox", "conjugate", "quadratic"})
+        return frozenset({"smooth", "prox", "conjugate", "quadratic", "elastic"})
 
     @property
     def linear(self) -> float:
@@ -138,7 +138,7 @@ class L1(_ElasticNetFormulas):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return frozenset({"prox", "conjugate", "coordinates"})
+        return frozenset({"prox", "conjugate", "coordinates", "elastic", "polyhedral"})
 
     @property
     def linear(self) -> float | Array:
@@ -183,7 +183,7 @@ class ElasticNet(_ElasticNetFormulas):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return frozenset({"prox", "conjugate", "coordinates"})
+        return frozenset({"prox", "conjugate", "coordinates", "elastic"})
 
     @property
     def linear(self) -> float | Array:

@@ -32,7 +32,9 @@ class NoPenalty(Penalty):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return frozenset({"smooth", "prox", "conjugate", "quadratic"})
+        return frozenset(
+            {"smooth", "prox", "conjugate", "quadratic", "elastic", "polyhedral", "none"}
+        )
 
     @property
     def curvature(self) -> float:

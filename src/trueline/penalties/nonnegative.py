@@ -46,7 +46,7 @@ class NonNegative(Penalty):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return (self.base.capabilities - {"smooth"}) | {"nonnegative"}
+        return (self.base.capabilities - {"smooth", "elastic", "polyhedral"}) | {"nonnegative"}
 
     @property
     def curvature(self) -> float | Array:

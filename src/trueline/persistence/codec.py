@@ -138,6 +138,8 @@ class Encoder:
         cls = type(model)
         params = model.get_params(deep=False)
         getattr(model, "certificate_", None)  # a proof that is pending is worked out now
+        if settle := getattr(model, "_settle", None):  # and what else was left for later
+            settle()
         fitted = {
             name: value
             for name, value in vars(model).items()

@@ -17,17 +17,6 @@ _Class = TypeVar("_Class", bound=type)
 
 _registered: dict[str, type] = {}
 
-# Estimators that model files do not hold yet.
-_NOT_YET = frozenset(
-    {
-        "MultiTaskElasticNet",
-        "MultiTaskElasticNetCV",
-        "MultiTaskLasso",
-        "MultiTaskLassoCV",
-        "SequentialFeatureSelector",
-    }
-)
-
 
 def is_estimator(cls: type) -> bool:
     """Whether a class keeps scikit-learn's contract: parameters by name, ``get_params``."""
@@ -97,7 +86,7 @@ def _own_classes() -> dict[str, type]:
     """The package's classes, imported at the first save or load rather than with the package."""
     import trueline
     from trueline.certificates import Certificate
-    from trueline.losses import LOSSES
+    from trueline.losses import LOSSES, OrderedQuantiles
     from trueline.moments import Moments
     from trueline.penalties import PENALTIES
     from trueline.planner import Candidate, Plan
@@ -105,8 +94,9 @@ def _own_classes() -> dict[str, type]:
     from trueline.solvers.base import Cost, Facts
     from trueline.trace import Trace
 
-    exported = (getattr(trueline, name) for name in trueline.__all__ if name not in _NOT_YET)
+    exported = (getattr(trueline, name) for name in trueline.__all__)
     models = (item for item in exported if isinstance(item, type) and is_estimator(item))
     parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
-    classes = (*LOSSES.values(), *PENALTIES.values(), *parts, *models)
+    classes: tuple[type, ...]
+    classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *models)
     return {label(cls): cls for cls in classes}

@@ -14,31 +14,47 @@ module               draws
 ``cv_curve``         errors on held-out rows against the strength
 ``subsets``          a criterion against the number of columns
 ``steps``            a criterion along the steps of a selection
+``losses``           loss functions and their derivatives
+``outliers``         lines that different losses draw through data with outliers
+``quantile_fan``     quantile lines with shaded bands
+``alternation``      the band of the smallest largest error, and the rows that carry it
 ``strength``         (the axis of strengths, with numbers of columns on top)
 ``style``            (what they share)
 ===================  ============================================================================
 """
 
+from trueline.plots.alternation import AlternationDisplay, plot_alternation
 from trueline.plots.coefficients import CoefficientDisplay, plot_coefficients
 from trueline.plots.cv_curve import CVCurveDisplay, plot_cv_curve
 from trueline.plots.fit import FitDisplay, plot_fit
+from trueline.plots.losses import LossDisplay, plot_losses
+from trueline.plots.outliers import OutlierDisplay, plot_outliers
 from trueline.plots.path import PathDisplay, plot_path
+from trueline.plots.quantile_fan import QuantileFanDisplay, plot_quantile_fan
 from trueline.plots.steps import StepsDisplay, plot_steps
 from trueline.plots.subsets import SubsetDisplay, plot_subsets
 from trueline.plots.trace import TraceDisplay, plot_trace
 
 __all__ = [
+    "AlternationDisplay",
     "CVCurveDisplay",
     "CoefficientDisplay",
     "FitDisplay",
+    "LossDisplay",
+    "OutlierDisplay",
     "PathDisplay",
+    "QuantileFanDisplay",
     "StepsDisplay",
     "SubsetDisplay",
     "TraceDisplay",
+    "plot_alternation",
     "plot_coefficients",
     "plot_cv_curve",
     "plot_fit",
+    "plot_losses",
+    "plot_outliers",
     "plot_path",
+    "plot_quantile_fan",
     "plot_steps",
     "plot_subsets",
     "plot_trace",

@@ -102,6 +102,9 @@ class Options:
         Whether stochastic methods answer with the mean of their iterates instead of the last.
     start : array of shape (d, k), optional
         Coefficients to start from.
+    smoothing : float, optional
+        Width over which kinks are rounded off at the end, in units of the target; None leaves it to
+        the solver.
     """
 
     tol: float = 1e-6
@@ -113,6 +116,7 @@ class Options:
     batch_size: int = 32
     average: bool = False
     start: NDArray[np.float64] | None = None
+    smoothing: float | None = None
 
 
 class Solver(ABC):
@@ -133,7 +137,7 @@ class Solver(ABC):
     proof : str
         The kind of certificate its answers carry.
     is_textbook : bool
-        Whether it is here to be learned from: never chosen automatically, always by name.
+        Whether it is here to be learned from or to compare with: chosen by name only.
     """
 
     name: ClassVar[str]

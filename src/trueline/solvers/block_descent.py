@@ -98,10 +98,10 @@ class BlockDescent(Solver):
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         n, d = problem.design.shape
-        moments = None
+        moments = whole = None
         if prefers_moments(n, d, problem.n_targets, problem.design.is_sparse):
-            moments = Moments.from_rows(problem.design, problem.target, problem.weights)
-            moments = moments if problem.fit_intercept else moments.about_zero()
+            whole = Moments.from_rows(problem.design, problem.target, problem.weights)
+            moments = whole if problem.fit_intercept else whole.about_zero()
         target = target_gap(problem, options.tol)
         limit = options.max_iter or _MAX_ITER
         with single_threaded_blas():  # small factors, many of them: threads would only wait
@@ -121,6 +121,7 @@ class BlockDescent(Solver):
                 f"{'moments' if moments is not None else 'rows'}; {columns} of "
                 f"{d * len(iteration.walks)} columns in the working set, {sweeps} sweeps"
             ],
+            moments=whole,
         )
 
 

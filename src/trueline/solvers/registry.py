@@ -11,11 +11,21 @@ from trueline.solvers.block_descent import BlockDescent
 from trueline.solvers.cholesky import Cholesky
 from trueline.solvers.conjugate_gradient import ConjugateGradient
 from trueline.solvers.coordinate.solver import CoordinateDescent, GramDescent
+from trueline.solvers.dual.solver import DualCoordinateDescent
+from trueline.solvers.exchange.program import MaximumProgram
+from trueline.solvers.exchange.smoothed import SmoothedMaximum
+from trueline.solvers.exchange.solver import Exchange
 from trueline.solvers.gradient_descent import GradientDescent
+from trueline.solvers.highs import HiGHS
+from trueline.solvers.interior_point import InteriorPoint
 from trueline.solvers.kernel import Kernel
 from trueline.solvers.lsmr import LSMR
+from trueline.solvers.newton import Newton
+from trueline.solvers.non_crossing import NonCrossing
 from trueline.solvers.proximal_gradient import ProximalGradient
+from trueline.solvers.proximal_newton import ProximalNewton
 from trueline.solvers.qr import QR, SVD
+from trueline.solvers.smoothed import Smoothed
 from trueline.solvers.stochastic_gradient import MiniBatch, StochasticGradient
 
 __all__ = ["SOLVERS", "as_solver", "missing", "pairing_table", "solvers_for"]
@@ -33,6 +43,16 @@ SOLVERS: dict[str, Solver] = {
         GramDescent(),
         CoordinateDescent(),
         BlockDescent(),
+        InteriorPoint(),
+        HiGHS(),
+        NonCrossing(),
+        Smoothed(),
+        DualCoordinateDescent(),
+        Exchange(),
+        MaximumProgram(),
+        SmoothedMaximum(),
+        Newton(),
+        ProximalNewton(),
         ProximalGradient(),
         GradientDescent(),
         StochasticGradient(),
@@ -59,6 +79,10 @@ _LOSS_WORDS = {
     "smooth": "a smooth loss",
     "curvature": "a loss with second derivatives",
     "conjugate": "a loss with a conjugate",
+    "dual_box": "a loss whose conjugate is a parabola on an interval",
+    "piecewise_linear": "a loss made of straight lines",
+    "maximum": "the maximum error",
+    "ordered": "quantiles that must not cross",
 }
 _PENALTY_WORDS = {
     "quadratic": "a quadratic penalty or none",
@@ -68,6 +92,9 @@ _PENALTY_WORDS = {
     "coordinates": "a penalty made of absolute values, squares and bounds",
     "nonnegative": "nonnegative coefficients (positive=True)",
     "blocks": "a penalty made of norms of blocks",
+    "polyhedral": "a penalty made of absolute values, or none",
+    "elastic": "a penalty made of absolute values and squares, or none",
+    "none": "no penalty",
 }
 
 
@@ -94,7 +121,7 @@ def as_solver(name: str, loss: Loss, penalty: Penalty) -> Solver:
         ...
     trueline.errors.PairingError: solver='cholesky' cannot minimise the squared loss with the l1 \
 penalty: it needs a quadratic penalty or none. Solvers that can: gram_descent, \
-coordinate_descent, proximal_gradient.
+coordinate_descent, proximal_newton, proximal_gradient.
     """
     working = ", ".join(solver.name for solver in solvers_for(loss, penalty)) or "none"
     if name not in SOLVERS:

@@ -2,11 +2,12 @@
 
 ``statement`` forms the problem, ``exchange`` finds good supports, ``search`` proves by branch and
 bound that there is no better one, ``relaxation`` and ``diagonal`` give the lower bounds,
-``sequence`` goes through several sizes, ``path`` keeps what came out, ``proof`` certifies it.
+``rounding`` says what they are worth in double precision, ``sequence`` goes through several sizes,
+``path`` keeps what came out, ``proof`` certifies it.
 """
 
 from trueline.subset.node import Quadratic
-from trueline.subset.path import SubsetPath
+from trueline.subset.path import SubsetPath, carried_down
 from trueline.subset.proof import certify_search
 from trueline.subset.sequence import Answer, best_subsets
 from trueline.subset.statement import Statement, state
@@ -17,6 +18,7 @@ __all__ = [
     "Statement",
     "SubsetPath",
     "best_subsets",
+    "carried_down",
     "certify_search",
     "state",
 ]

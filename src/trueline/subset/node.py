@@ -26,7 +26,17 @@ from trueline.subset.diagonal import Relaxed, climb, uniform_diagonal
 from trueline.subset.elimination import DEPENDENT, best_few, eliminate, gain_of
 from trueline.subset.relaxation import relax
 
-__all__ = ["Node", "Outcome", "Quadratic", "explore", "is_small", "relaxed"]
+__all__ = [
+    "RAISED",
+    "ROOT_STEPS",
+    "Node",
+    "Outcome",
+    "Quadratic",
+    "Start",
+    "explore",
+    "is_small",
+    "relaxed",
+]
 
 Array = NDArray[np.float64]
 Support = NDArray[np.int64]
@@ -34,14 +44,14 @@ Support = NDArray[np.int64]
 # Nodes with no more choices than this are solved by looking at all of them.
 _CHOICES = 600_000
 _THETAS = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-# Newton steps for the diagonal: at the root, and in nodes (which inherit a good one).
-_ROOT_STEPS, _NODE_STEPS = 25, 4
+#: Newton steps for the diagonal: at the root, and in nodes (which inherit a good one).
+ROOT_STEPS, _NODE_STEPS = 25, 4
 # Strength of the barrier and accuracy of relaxations, in units of the value without columns.
 _BARRIER, _ACCURACY = 3e-6, 1e-6
 # With more free columns than this, a Newton step for the diagonal takes long.
 _LARGE = 400
-# Eigenvalues of correlation matrices below this are rounding.
-_RAISED = 1e-13
+#: Eigenvalues of correlation matrices below this are rounding.
+RAISED = 1e-13
 # A node is done again when this part of its columns has been fixed.
 _WORTHWHILE = 0.1
 
@@ -63,6 +73,8 @@ class Quadratic:
         compares all.
     rank : float
         So many columns may be independent; infinite with a squared penalty.
+    unit : float
+        Rounding of the entries of G, and of those of c relative to sqrt(2 constant).
     """
 
     gram: Array
@@ -72,6 +84,7 @@ class Quadratic:
     alpha: float = 0.0
     delta: float = 0.0
     rank: float = np.inf
+    unit: float = 2.0**-50
 
     @property
     def size(self) -> Array:
@@ -127,7 +140,7 @@ def is_small(m: int, q: int) -> bool:
 def explore(task: Quadratic, upper: float, node: Node) -> Outcome:
     """Bound a node, fix columns, and branch; ``upper`` is the value to beat."""
     inside, free, start, bound = node.inside, node.free, node.start, node.bound
-    steps = _ROOT_STEPS if node.number == 0 else _NODE_STEPS
+    steps = ROOT_STEPS if node.number == 0 else _NODE_STEPS
     candidates: list[Support] = []
     while True:
         P, r, gain, _ = eliminate(task.gram, task.cross, inside, free)
@@ -176,7 +189,7 @@ def _all_columns(P: Array, r: Array) -> tuple[float, int]:
     scale = 1.0 / np.sqrt(P.diagonal())
     values, vectors = np.linalg.eigh(P * scale[:, None] * scale)
     along = vectors.T @ (scale * r)
-    gain = 0.5 * float((along**2 / np.maximum(values, _RAISED)).sum())
+    gain = 0.5 * float((along**2 / np.maximum(values, RAISED)).sum())
     return gain * (1 + 1e-9), int(np.argmax(np.abs(vectors[:, 0])))
 
 

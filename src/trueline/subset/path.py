@@ -9,9 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SubsetPath"]
+__all__ = ["SubsetPath", "carried_down"]
 
 Array = NDArray[np.float64]
+
+
+def carried_down(k: NDArray[np.int64], delta: Array, bound: Array) -> Array:
+    """Bounds of all sizes, each at least that of every larger size.
+
+    Supports of few columns are among those of at most as many as a larger size allows: what bounds
+    these bounds them too, if it was not stated for fewer of them (``delta``).
+    """
+    bound = np.array(bound, dtype=float)
+    for i in np.argsort(-np.asarray(k), kind="stable"):
+        larger = (k >= k[i]) & (delta <= delta[i])
+        bound[i] = bound[larger].max()
+    return bound
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Rounding, evaluate
 from trueline.certificates.verify import coercivity
 from trueline.problem import Problem
-from trueline.subset.node import Start, relaxed
+from trueline.subset.node import ROOT_STEPS, Start, relaxed
 from trueline.subset.relaxation import sum_of_largest
 from trueline.subset.statement import Statement
 
@@ -19,10 +19,11 @@ __all__ = ["certify_search"]
 
 Array = NDArray[np.float64]
 
-_STEPS = 25
 _ROWS = 2048
 # The bound at the root is claimed this much lower (of the value without columns) than it was found.
 _SAFETY = 1e-9
+# A checker has sums of its own, which differ by less than this.
+_LEAST = 1e-10
 
 
 def certify_search(
@@ -48,10 +49,11 @@ def certify_search(
     objective = float(at.objective.sum()) + task.alpha * np.count_nonzero(W)
     rounding = float(at.objective_rounding.sum()) + 1e-15 * abs(objective)
     witness = _root(problem, statement)
-    witness["search_bound"] = np.array(max(search_bound, float(witness["root_bound"]), 0.0))
-    gap = objective + rounding - float(witness["search_bound"])
-    if gap < 0:  # the bound is that of another support's objective, to rounding
-        witness["search_bound"], gap = np.array(objective), rounding
+    # Never above what the rows say of this very support: moments may know it less well.
+    known = min(search_bound, objective - _LEAST * task.constant)
+    bound = max(known, float(witness["root_bound"]), 0.0)
+    witness["search_bound"] = np.array(bound)
+    gap = max(objective + rounding - bound, 0.0)
     return Certificate(
         kind="conditioned search" if task.delta > 0 else "search",
         objective=objective,
@@ -86,7 +88,7 @@ def _root(problem: Problem, statement: Statement) -> dict[str, Any]:
     q = min(task.k, m)
     if q == 0 or task.constant == 0:
         return witness
-    found, start = relaxed(task, G, c, q, G.diagonal(), Start(), np.inf, _STEPS)
+    found, start = relaxed(task, G, c, q, G.diagonal(), Start(), np.inf, ROOT_STEPS)
     if found is None:
         return witness
     theta = 1.0 if start.theta is None else start.theta

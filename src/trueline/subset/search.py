@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from trueline.subset.elimination import gain_of
 from trueline.subset.exchange import descend
-from trueline.subset.node import Node, Quadratic, explore
+from trueline.subset.node import Node, Quadratic, explore, is_small
 from trueline.threads import run_strands
 
 __all__ = ["Found", "search"]
@@ -29,9 +29,9 @@ Support = NDArray[np.int64]
 _BATCH = 8
 # Roundings of relaxations that are improved by exchanges; later ones seldom lead anywhere new.
 _DESCENTS = 500
-# Bounds are lowered by this part of the value without columns before they are claimed: far more
-# than the rounding of the sums behind them.
-_SAFETY = 1e-9
+# A node is closed when no support in it is better by more than this part of the value without
+# columns: what is closer than that to the best one counts as equal.
+_SLACK = 1e-9
 
 
 @dataclass
@@ -43,7 +43,8 @@ class Found:
     support : array of int
     value : float
     lower_bound : float
-        No support within the limits has a smaller value.
+        No support within the limits has a smaller value, as far as the numbers of the task go;
+        what their rounding means is worked out in :mod:`trueline.subset.rounding`.
     is_proven : bool
         Whether the search was finished.
     nodes : int
@@ -79,7 +80,8 @@ def search(
     support : array of int
         The best support known so far.
     deadline : float
-        Of ``time.perf_counter``.
+        Of ``time.perf_counter``. Few choices are looked at even after it, unless it is minus
+        infinity.
     floor : float
         A lower bound that is already known.
     watch : callable, optional
@@ -91,15 +93,17 @@ def search(
     found : Found
     """
     state = _State(task, allowed, support)
-    slack = _SAFETY * task.constant
+    slack = _SLACK * task.constant
     free = np.flatnonzero(allowed).astype(np.int64)
     heap = [Node(floor, 0, np.empty(0, dtype=np.int64), free)]
     batch: list[Node] = []
     nodes, number, reason = 0, 0, "proven"
+    # Looking at all choices takes no time: compilation before it may have.
+    is_quick = is_small(len(free), task.k) and deadline > -math.inf
     # Pruned nodes have bounds of at least value - slack; open ones are looked at.
     try:
         while heap and heap[0].bound < state.value - slack:
-            if time.perf_counter() > deadline:
+            if time.perf_counter() > deadline and not (is_quick and nodes == 0):
                 reason = "time limit"
                 break
             if nodes >= max_nodes:
@@ -130,7 +134,7 @@ def search(
     return Found(
         support=state.support,
         value=state.value,
-        lower_bound=lower - 2 * slack,
+        lower_bound=lower - slack,
         is_proven=is_proven,
         nodes=nodes,
         reason="proven" if is_proven else reason,

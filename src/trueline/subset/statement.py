@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 # What is left of a copy of another column, relative to its norm: the rounding of its numbers.
 _COPY = 1e-13
 _ROWS = 4096
+_EPS = float(np.finfo(np.float64).eps)
 _MOST_COLUMNS = 20_000
 
 
@@ -77,8 +78,17 @@ def state(problem: Problem, k: int, alpha: float) -> Statement:
         k=k,
         alpha=alpha,
         rank=math.inf if l2 > 0 else moments.count - int(problem.fit_intercept),
+        unit=_unit(moments, gram.diagonal()[columns], moments.x_size[columns], square),
     )
     return Statement(task, scale, columns, moments)
+
+
+def _unit(moments: Moments, squares: Array, sizes: Array, y_square: float) -> float:
+    """The rounding of the moments, relative to the norms of the columns and of the target."""
+    magnified = float(np.max(sizes / squares, initial=1.0))
+    if y_square > 0:
+        magnified = max(magnified, float(moments.y_size[0]) / y_square)
+    return moments.unit * magnified + 8 * _EPS
 
 
 def _columns(problem: Problem, moments: Moments, l2: float) -> NDArray[np.bool_]:

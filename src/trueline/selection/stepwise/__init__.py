@@ -18,6 +18,7 @@ from trueline.selection.stepwise.search import (
 )
 from trueline.selection.stepwise.tableau import Outlook, Tableau
 from trueline.selection.stepwise.terms import make_terms
+from trueline.selection.stepwise.watcher import Watcher
 
 __all__ = [
     "DIRECTIONS",
@@ -31,6 +32,7 @@ __all__ = [
     "Selection",
     "StepwiseExplanation",
     "Tableau",
+    "Watcher",
     "about",
     "fold_tableaux",
     "forward_selection",

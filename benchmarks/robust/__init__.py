@@ -1,0 +1,1 @@
+"""Robust regression beside other libraries: what ``python -m benchmarks robust`` measures."""

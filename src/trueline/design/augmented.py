@@ -1,0 +1,100 @@
+"""A design with one more column that is constant: [X, c 1], without a copy of X."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.design.base import Accuracy, Array, Design, SecondMoments
+from trueline.design.dense import DenseDesign
+
+__all__ = ["AugmentedDesign"]
+
+
+class AugmentedDesign(Design):
+    """Another design and a last column of one number: an intercept that may be penalised.
+
+    Parameters
+    ----------
+    base : Design
+    constant : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.design import AugmentedDesign, DenseDesign
+    >>> AugmentedDesign(DenseDesign(np.array([[1.0], [3.0]])), 2.0).toarray()
+    array([[1., 2.],
+           [3., 2.]])
+    """
+
+    def __init__(self, base: Design, constant: float) -> None:
+        self.base, self.constant = base, float(constant)
+        n, d = base.shape
+        self.shape, self.dtype, self.nonzeros = (n, d + 1), base.dtype, base.nonzeros + n
+        self.is_sparse = base.is_sparse
+
+    def matvec(self, W: Array) -> Array:
+        return self.base.matvec(W[:-1]) + self.constant * W[-1]
+
+    def rmatvec(self, U: Array) -> Array:
+        last = self.constant * U.sum(axis=0, keepdims=True)
+        return np.concatenate([self.base.rmatvec(U), last])
+
+    def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
+        own = None if shift is None else shift[:-1]
+        centre = 0.0 if shift is None else float(shift[-1])
+        level = self.constant - centre
+        sums = self.base.second_moments(Y, weights, own)
+        s = np.ones(self.shape[0]) if weights is None else weights
+        count, of_target = float(s.sum()), s @ Y
+        gram = np.empty((self.shape[1],) * 2)
+        gram[:-1, :-1] = sums.gram
+        gram[-1, :-1] = gram[:-1, -1] = level * sums.total
+        gram[-1, -1] = level**2 * count
+        return SecondMoments(
+            total=np.append(sums.total, level * count),
+            gram=gram,
+            cross=np.vstack([sums.cross, level * of_target]),
+            size=np.append(sums.size, (abs(self.constant) + abs(centre)) ** 2 * count),
+            terms=max(sums.terms, self.shape[0]),
+        )
+
+    def kernel(self, weights: Array | None, shift: Array | None) -> Array:
+        return DenseDesign(self.toarray()).kernel(weights, shift)
+
+    def column_means(self, weights: Array | None) -> Array:
+        return np.append(self.base.column_means(weights), self.constant)
+
+    def column_largest(self) -> Array:
+        return np.append(self.base.column_largest(), abs(self.constant))
+
+    def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
+        count = float(self.shape[0] if weights is None else weights.sum())
+        own, level = (None, 0.0) if shift is None else (shift[:-1], float(shift[-1]))
+        squares = self.base.column_squares(weights, own)
+        return np.append(squares, count * (self.constant - level) ** 2)
+
+    def row_squares(self, shift: Array | None) -> Array:
+        own, level = (None, 0.0) if shift is None else (shift[:-1], float(shift[-1]))
+        return self.base.row_squares(own) + (self.constant - level) ** 2
+
+    def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
+        base = self.base.accuracy(weights, None if magnitude is None else magnitude[:-1])
+        count = float(self.shape[0] if weights is None else weights.sum())
+        if magnitude is None:
+            magnitude = np.append(base.magnitude, abs(self.constant) * np.sqrt(count) * (1 + 1e-8))
+        terms = max(base.column_terms, float(self.shape[0]))
+        return Accuracy(base.row_terms + 2, terms, magnitude)
+
+    def blocks(self, rows: int) -> Iterator[tuple[slice, Array]]:
+        for where, block in self.base.blocks(rows):
+            yield where, np.column_stack([block, np.full(len(block), self.constant)])
+
+    def take(self, rows: NDArray[np.intp] | slice) -> AugmentedDesign:
+        return AugmentedDesign(self.base.take(rows), self.constant)
+
+    def row(self, i: int) -> Array:
+        return np.append(self.base.row(i), self.constant)

@@ -1,0 +1,162 @@
+"""Linear support vector regression."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from trueline.design import AugmentedDesign, as_design
+from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
+from trueline.penalties import L2
+from trueline.problem import Problem
+from trueline.solvers.base import Options
+
+__all__ = ["LinearSVR"]
+
+Array = NDArray[np.float64]
+
+
+class LinearSVR(SingleTargetRegressor):
+    r"""Linear support vector regression: errors up to epsilon cost nothing.
+
+    Minimises over w and b, with s the sample weights::
+
+        1/2 ||w||^2 + 1/2 (b / intercept_scaling)^2 + C sum_i s_i e_i,
+        e_i = max(0, |y_i - x_i.w - b| - epsilon),
+
+    with e_i^2 in place of e_i for the squared loss.
+
+    As in LIBLINEAR the intercept is the coefficient of a constant column, and penalised like the
+    others; a large ``intercept_scaling`` makes that penalty small.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+    tol : float, default=1e-4
+        For iterative solvers: the gap to prove is ``tol / 100`` of the objective of w = 0.
+    C : float, default=1.0
+        Strength of the loss: the smaller, the stronger the penalty.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
+    fit_intercept : bool, default=True
+    intercept_scaling : float, default=1.0
+    dual : bool or "auto", default="auto"
+        Accepted for compatibility; the planner decides.
+    verbose : int, default=0
+        Accepted for compatibility.
+    random_state : int, RandomState or None
+        Order in which coordinate descent on the dual visits the rows.
+    max_iter : int, default=1000
+        For iterative solvers.
+    solver : str, default="auto"
+        "auto" plans; or "interior_point", "dual_coordinate_descent", "newton", ...
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,)
+    intercept_ : float
+    certificate_ : Certificate
+        About the coefficients with that of the constant column as the last one.
+    solver_ : str
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import LinearSVR
+    >>> X = np.arange(-5.0, 6.0).reshape(-1, 1)
+    >>> y = 3 * X.ravel() + np.tile([0.1, -0.1], 6)[:11]
+    >>> model = LinearSVR(epsilon=0.1, C=10.0).fit(X, y)
+    >>> model.coef_.round(2), bool(model.verify(X, y))
+    (array([3.]), True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"})],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "dual": ["boolean", StrOptions({"auto"})],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "solver": [str],
+    }
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 0.0,
+        tol: float = 1e-4,
+        C: float = 1.0,
+        loss: str = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        dual: Any = "auto",
+        verbose: int = 0,
+        random_state: Any = None,
+        max_iter: int = 1000,
+        solver: str = "auto",
+    ) -> None:
+        self.epsilon = epsilon
+        self.tol = tol
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.dual = dual
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.solver = solver
+
+    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
+        design = as_design(X)
+        if self.fit_intercept:
+            design = AugmentedDesign(design, float(self.intercept_scaling))
+        loss: Loss = SquaredEpsilonInsensitive(float(self.epsilon))
+        if self.loss == "epsilon_insensitive":
+            loss = EpsilonInsensitive(float(self.epsilon))
+        strength = np.full(len(Y), float(self.C)) if weights is None else self.C * weights
+        return Problem(design, Y, loss, L2(1.0), False, strength)
+
+    def _options(self) -> Options:
+        return Options(
+            tol=self.tol / 100, max_iter=max(1, self.max_iter), random_state=self.random_state
+        )
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        if not self.fit_intercept:
+            return {"coef_": W[:, 0].copy(), "intercept_": 0.0}
+        return {"coef_": W[:-1, 0].copy(), "intercept_": W[-1, 0] * self.intercept_scaling}
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        w = np.asarray(self.coef_, dtype=np.float64)
+        if self.fit_intercept:
+            w = np.append(w, float(self.intercept_) / self.intercept_scaling)
+        return w.reshape(-1, 1), np.zeros(1)
+
+    def _verified_design(self, X: Any) -> Any:
+        """With the constant column, as the certificate is about it."""
+        if not self.fit_intercept:
+            return X
+        import scipy.sparse as sp
+
+        constant = np.full((X.shape[0], 1), float(self.intercept_scaling))
+        if sp.issparse(X):
+            return sp.hstack([X, constant], format="csr")
+        return np.hstack([np.asarray(X, dtype=np.float64), constant])
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        weights = np.ones(len(np.asarray(y))) if sample_weight is None else sample_weight
+        return super().verify(X, y, self.C * np.asarray(weights, dtype=np.float64))

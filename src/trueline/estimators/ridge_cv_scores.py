@@ -1,0 +1,186 @@
+"""Scores of all strengths of a ridge regression: by leave-one-out, or by folds."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import assert_all_finite
+
+from trueline.estimators.scaling import exponents_of
+from trueline.moments import Moments
+from trueline.problem import Problem
+from trueline.selection.folds import Fold, fold_scores, make_folds, r2_from_moments
+from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
+from trueline.selection.spectrum import Spectrum
+
+__all__ = ["StrengthSearch"]
+
+Array = NDArray[np.float64]
+
+
+class StrengthSearch:
+    """Sets ``alpha_``, ``best_score_`` and the scores behind them."""
+
+    alpha_per_target: bool
+    cv: Any
+    scoring: Any
+    store_cv_results: bool
+    alpha_: Any
+    best_score_: Any
+
+    def _choose_by_leave_one_out(
+        self,
+        problem: Problem,
+        X: Any,
+        y: NDArray[Any],
+        alphas: Array,
+        scorer_params: dict[str, Any],
+    ) -> Moments | None:
+        """Score all strengths by leave-one-out; returns the moments if they were formed."""
+        moments = _moments_of(problem)
+        is_safe = _is_safe(moments)
+        if not is_safe or problem.design.is_sparse:
+            # Otherwise the sums tell that every number is finite.
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        if not is_safe:
+            _check_range(problem)
+        spectrum = Spectrum.of(problem, moments, float(alphas.min()))
+        n, k = problem.n_samples, problem.n_targets
+        per_target = self.alpha_per_target and k > 1
+        if self.scoring is None and not self.store_cv_results:
+            scores = -leave_one_out_squares(problem, spectrum, alphas) / n
+        else:
+            errors = leave_one_out_errors(problem, spectrum, alphas)
+            if self.scoring is None:
+                results = errors**2
+                scores = -results.mean(axis=0)
+            else:
+                if problem.weights is not None:
+                    with np.errstate(divide="ignore", invalid="ignore"):
+                        errors = errors / np.sqrt(problem.weights)[:, None, None]
+                    errors[problem.weights == 0] = 0.0
+                results = problem.target[:, :, None] - errors
+                scores = self._scorer_values(results, y, scorer_params)
+            if self.store_cv_results:
+                self.cv_results_ = results[:, 0] if y.ndim == 1 else results
+        if not per_target and scores.ndim == 2:
+            scores = scores.mean(axis=0)
+        best = scores.argmax(axis=-1)
+        if per_target:
+            self.alpha_, self.best_score_ = alphas[best], scores[np.arange(k), best]
+        else:
+            self.alpha_, self.best_score_ = float(alphas[best]), float(scores[best])
+        return moments
+
+    def _scorer_values(
+        self, predictions: Array, y: NDArray[Any], scorer_params: dict[str, Any]
+    ) -> Array:
+        """The user's scorer on leave-one-out predictions, per strength (and per target)."""
+        scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
+        identity = _Identity()
+        k, count = predictions.shape[1:]
+        if self.alpha_per_target and k > 1:
+            values = [
+                [
+                    scorer(identity, predictions[:, t, a], y[:, t], **scorer_params)
+                    for a in range(count)
+                ]
+                for t in range(k)
+            ]
+            return np.array(values, dtype=float)
+        flat = predictions[:, 0] if y.ndim == 1 else predictions
+        values = [scorer(identity, flat[..., a], y, **scorer_params) for a in range(count)]
+        return np.array(values, dtype=float)
+
+    def _choose_by_folds(
+        self,
+        problem: Problem,
+        X: Any,
+        y: NDArray[Any],
+        alphas: Array,
+        scorer_params: dict[str, Any],
+        split_params: dict[str, Any],
+    ) -> Moments | None:
+        """Score all strengths by folds; returns the moments if they were formed."""
+        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
+        splits = list(check_cv(self.cv).split(X, y, **split_params))
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at next
+            folds, moments = make_folds(problem, splits)
+        if not _is_safe(moments):
+            _check_range(problem)
+        scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
+
+        def score(fold: Fold, W: Array, b: Array) -> Array:
+            if self.scoring is None and fold.held is not None:
+                return r2_from_moments(fold.held, W, b)
+            test = fold.test
+            given = {
+                name: np.asarray(value)[test] if np.ndim(value) else value
+                for name, value in scorer_params.items()
+            }
+            X_test, y_test = X[test], y[test]
+            models = [_Fitted(W[..., a], b[..., a], y.ndim) for a in range(len(alphas))]
+            return np.array([float(scorer(model, X_test, y_test, **given)) for model in models])
+
+        self.fold_scores_ = fold_scores(folds, moments, alphas, score)
+        mean = self.fold_scores_.mean(axis=0)
+        best = int(np.argmax(mean))
+        self.alpha_, self.best_score_ = float(alphas[best]), float(mean[best])
+        return moments
+
+
+def _moments_of(problem: Problem) -> Moments | None:
+    """The moments of tall data, formed once for all that follows; None for wide data."""
+    n, d = problem.design.shape
+    return None if n <= d else Moments.from_rows(problem.design, problem.target, problem.weights)
+
+
+def _is_safe(moments: Moments | None) -> bool:
+    """Whether the moments show that every number is finite and no square left its range."""
+    return moments is not None and moments.is_ordinary() and moments.is_finite()
+
+
+def _check_range(problem: Problem) -> None:
+    """Refuse data whose squares overflow or vanish: the scores would mean nothing."""
+    if exponents_of(problem) is not None:
+        raise ValueError(
+            "The squares of these values overflow or vanish in double precision: multiply the "
+            "columns or the target by a power of ten."
+        )
+
+
+class _Identity(RegressorMixin, BaseEstimator):
+    """Predictions given in place of X: what a scorer needs to score them."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return X
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class _Fitted(RegressorMixin, BaseEstimator):
+    """Coefficients that predict, for scorers on test rows."""
+
+    def __init__(self, W: Array, b: Array, y_ndim: int) -> None:
+        self.W, self.b, self.y_ndim = W, b, y_ndim
+
+    def fit(self, X: Any, y: Any) -> Self:
+        return self
+
+    def predict(self, X: Any) -> Array:
+        values = X @ self.W + self.b
+        return values[:, 0] if self.y_ndim == 1 else values
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True

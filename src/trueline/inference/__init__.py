@@ -1,0 +1,6 @@
+"""How far estimated coefficients may be from the truth: standard errors, tests, intervals."""
+
+from trueline.inference.quantile import quantile_covariance
+from trueline.inference.table import CoefficientTable
+
+__all__ = ["CoefficientTable", "quantile_covariance"]

@@ -1,0 +1,161 @@
+r"""The quantile (pinball) loss, and the absolute loss, which is twice its middle.
+
+    quantile    l(z) = q max(0, y - z) + (1 - q) max(0, z - y)      0 < q < 1
+                l*(u) = u y                                         for -q <= u <= 1 - q
+    absolute    l(z) = abs(z - y)
+                l*(u) = u y                                         for abs(u) <= 1
+
+Its minimiser over constants is the q-th quantile of y. Several q, one per target, make one loss.
+
+R. Koenker and G. Bassett, "Regression quantiles", Econometrica 46 (1978) 33-50.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trueline.losses.base import Array, Loss
+
+__all__ = ["Absolute", "OrderedQuantiles", "Quantile"]
+
+
+class _OneKink(Loss):
+    """Two straight lines that meet at z = y, written once in terms of their slopes."""
+
+    capabilities: ClassVar[frozenset[str]] = frozenset(
+        {"conjugate", "piecewise_linear", "dual_box"}
+    )
+
+    @property
+    def slopes(self) -> tuple[Any, Any]:
+        """Left and right of the target; arrays for a loss that differs between targets."""
+        return self.first_slope, self.first_slope + self.jumps[0]
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return (0.0,)
+
+    @property
+    def curvature_bound(self) -> float:
+        return np.inf
+
+    @property
+    def slope_bound(self) -> float:
+        return float(np.max([-self.slopes[0], self.slopes[1]]))
+
+    @property
+    def dual_box(self) -> tuple[float, float, float, float]:
+        return 0.0, 0.0, *self.slopes
+
+    def check_target(self, y: Array) -> None:
+        """Every finite target is allowed."""
+
+    def value(self, y: Array, z: Array) -> Array:
+        residual = z - y
+        left, right = self.slopes
+        return np.maximum(left * residual, right * residual)
+
+    def gradient(self, y: Array, z: Array) -> Array:
+        left, right = self.slopes
+        return np.where(z < y, left, np.where(z > y, right, 0.0)).astype(np.result_type(y, z))
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        return np.zeros_like(z - y)
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        left, right = self.slopes
+        return np.where((u >= left) & (u <= right), u * y, np.inf)
+
+    def project_dual(self, y: Array, u: Array) -> Array:
+        return np.clip(u, *self.slopes)
+
+
+@dataclass(frozen=True)
+class Quantile(_OneKink):
+    """The pinball loss, whose minimiser is a conditional quantile.
+
+    Parameters
+    ----------
+    q : float or tuple of float, default=0.5
+        Which quantile, between 0 and 1: predictions below the target cost q, above it 1 - q. A
+        tuple gives each target a quantile of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.losses import Quantile
+    >>> Quantile(q=0.9).value(np.array([1.0, 1.0]), np.array([0.0, 2.0]))
+    array([0.9, 0.1])
+    """
+
+    q: float | tuple[float, ...] = 0.5
+
+    name: ClassVar[str] = "quantile"
+    formula: ClassVar[str] = "q max(0, y - z) + (1 - q) max(0, z - y)"
+
+    def __post_init__(self) -> None:
+        q = np.asarray(self.q, dtype=float)
+        if not q.size or not ((q > 0) & (q < 1)).all():
+            raise ValueError(f"q must lie strictly between 0 and 1, got {self.q!r}.")
+
+    def of_target(self, number: int) -> Quantile:
+        return Quantile(self.q[number]) if isinstance(self.q, tuple) else self
+
+    @property
+    def first_slope(self) -> Any:
+        return -np.array(self.q) if isinstance(self.q, tuple) else -self.q
+
+    @property
+    def jumps(self) -> tuple[float, ...]:
+        return (1.0,)
+
+
+@dataclass(frozen=True)
+class OrderedQuantiles(Quantile):
+    """The pinball losses of several quantiles whose predictions must not cross.
+
+    The value is that of :class:`Quantile`. The order, z of a lower quantile at most z of a higher
+    one at every row that is fitted, couples the targets: solvers must ask for ``"ordered"``.
+
+    Examples
+    --------
+    >>> from trueline.losses import OrderedQuantiles
+    >>> OrderedQuantiles((0.9, 0.1, 0.5)).ranks
+    array([1, 2, 0])
+    """
+
+    name: ClassVar[str] = "ordered_quantiles"
+    formula: ClassVar[str] = "q max(0, y - z) + (1 - q) max(0, z - y), z in the order of q"
+    capabilities: ClassVar[frozenset[str]] = frozenset({"conjugate", "ordered"})
+
+    @property
+    def ranks(self) -> Any:
+        """Numbers of the targets in ascending order of their quantiles."""
+        return np.argsort(np.atleast_1d(self.q), kind="stable")
+
+
+@dataclass(frozen=True)
+class Absolute(_OneKink):
+    """The absolute error; its minimiser is a conditional median.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.losses import Absolute
+    >>> Absolute().value(np.array([1.0, 1.0]), np.array([0.0, 3.0]))
+    array([1., 2.])
+    """
+
+    name: ClassVar[str] = "absolute"
+    formula: ClassVar[str] = "|z - y|"
+
+    @property
+    def first_slope(self) -> float:
+        return -1.0
+
+    @property
+    def jumps(self) -> tuple[float, ...]:
+        return (2.0,)

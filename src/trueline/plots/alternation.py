@@ -1,0 +1,222 @@
+"""The narrowest band that holds every row, and the rows that carry it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.plots.style import COLOURS, GREY, Array, axes, legend, tidy
+
+__all__ = ["AlternationDisplay", "plot_alternation"]
+
+# More points than this only make a picture darker and its file larger.
+_MOST_POINTS = 5000
+
+
+@dataclass
+class AlternationDisplay:
+    """Data, fit, the band of the largest error, and the rows on its edges with their signs.
+
+    Parameters
+    ----------
+    x : array of shape (n,)
+        What the rows are drawn over: a single feature, or anything else, such as time.
+    y : array of shape (n,)
+    predicted : array of shape (n,)
+    alternation : array of int
+        The rows that carry the fit.
+    dual : array of float
+        Their multipliers: the size of a mark grows with them, their signs are written beside.
+    name : str, default="x"
+        Of the horizontal axis.
+    errors : bool, default=False
+        Draw the errors y - predicted instead of the data: alternation is then seen at once.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from trueline import ChebyshevRegressor
+    >>> from trueline.plots import AlternationDisplay
+    >>> X = np.linspace(0, 1, 50).reshape(-1, 1)
+    >>> y = np.exp(X.ravel())
+    >>> model = ChebyshevRegressor().fit(X, y)
+    >>> AlternationDisplay.from_estimator(model, X, y).ax_.get_ylabel()
+    'target'
+    """
+
+    x: ArrayLike
+    y: ArrayLike
+    predicted: ArrayLike
+    alternation: ArrayLike
+    dual: ArrayLike
+    name: str = "x"
+    errors: bool = False
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        over: ArrayLike | int | None = None,
+        errors: bool = False,
+        ax: Any = None,
+    ) -> AlternationDisplay:
+        """Predict and draw.
+
+        Parameters
+        ----------
+        estimator : fitted ChebyshevRegressor
+        X : array-like or sparse matrix of shape (n, d)
+            The rows that were fitted.
+        y : array-like of shape (n,)
+        over : int or array of shape (n,), optional
+            The column of X, or the values, to draw over. By default the first column; the
+            predictions, if there are several columns.
+        errors : bool, default=False
+            Draw the errors instead of the data.
+        ax : matplotlib Axes, optional
+        """
+        check_is_fitted(estimator, "alternation_")
+        predicted = np.asarray(estimator.predict(X), dtype=float)
+        names = getattr(estimator, "feature_names_in_", None)
+        if over is None and estimator.n_features_in_ == 1:
+            over = 0
+        if over is None:
+            x, name = predicted, "predicted"
+        elif np.ndim(over) == 0:
+            number = int(over)  # type: ignore[arg-type]
+            x = _column(X, number)
+            name = str(names[number]) if names is not None else f"x{number}"
+            name = "x" if names is None and estimator.n_features_in_ == 1 else name
+        else:
+            x, name = np.asarray(over, dtype=float), "x"
+        display = cls(x, y, predicted, estimator.alternation_, estimator.dual_, name, errors)
+        return display.plot(ax)
+
+    def plot(self, ax: Any = None) -> AlternationDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        self : AlternationDisplay
+        """
+        x, y, predicted = (
+            np.asarray(part, dtype=float) for part in (self.x, self.y, self.predicted)
+        )
+        if not (x.shape == y.shape == predicted.shape and x.ndim == 1):
+            raise ValueError(
+                "x, y and predicted must be one-dimensional and equally long, got shapes "
+                f"{x.shape}, {y.shape} and {predicted.shape}."
+            )
+        rows, dual = np.asarray(self.alternation, dtype=int), np.asarray(self.dual, dtype=float)
+        if rows.shape != dual.shape:
+            raise ValueError(f"There are {len(dual)} multipliers for {len(rows)} rows.")
+        ax = axes(ax)
+        tidy(ax)
+        largest = float(np.abs(y - predicted).max(initial=0.0))
+        middle, shown = (0.0 * y, y - predicted) if self.errors else (predicted, y)
+        self._band(ax, x, middle, largest)
+        keep = np.unique(
+            np.concatenate([np.linspace(0, len(x) - 1, _MOST_POINTS).astype(int), rows])
+        )
+        keep = np.arange(len(x)) if len(x) <= _MOST_POINTS else keep
+        size = 16 if len(x) <= 500 else 6
+        ax.scatter(
+            x[keep], shown[keep], s=size, color=COLOURS[0], alpha=0.6, linewidths=0, label="data"
+        )
+        self._marks(ax, x[rows], shown[rows], dual)
+        ax.set_xlabel(self.name)
+        ax.set_ylabel("error" if self.errors else "target")
+        if self.errors:  # they fill the band from edge to edge
+            ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+        else:
+            legend(ax, "best")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _band(self, ax: Any, x: Array, middle: Array, largest: float) -> None:
+        """The fit and its band, as lines over the sorted x."""
+        order = np.argsort(x, kind="stable")
+        x, middle = x[order], middle[order]
+        ax.fill_between(
+            x,
+            middle - largest,
+            middle + largest,
+            color=GREY,
+            alpha=0.18,
+            linewidth=0,
+            label=f"fit ± {largest:.3g}",
+        )
+        for edge in (-largest, largest):
+            ax.plot(x, middle + edge, color=GREY, linewidth=0.9)
+        ax.plot(x, middle, color="black", linewidth=1.2)
+
+    def _marks(self, ax: Any, x: Array, y: Array, dual: Array) -> None:
+        """Circles on the edges, above in one colour and below in the other, with their signs."""
+        share = np.abs(dual) / np.abs(dual).max(initial=1e-300)
+        sides = ((dual > 0, COLOURS[1], "+", 9), (dual < 0, COLOURS[2], "−", -9))
+        for side, colour, sign, offset in sides:
+            if not side.any():
+                continue
+            ax.scatter(
+                x[side],
+                y[side],
+                s=40 + 100 * share[side],
+                facecolors="none",
+                edgecolors=colour,
+                linewidths=1.8,
+                zorder=3,
+                label=f"carries the fit ({sign})",
+            )
+            for place in zip(x[side], y[side]):
+                ax.annotate(
+                    sign,
+                    place,
+                    xytext=(0, offset),
+                    textcoords="offset points",
+                    ha="center",
+                    va="bottom" if offset > 0 else "top",
+                    color=colour,
+                    fontweight="bold",
+                )
+        ax.margins(y=0.12)
+
+
+def _column(X: Any, number: int) -> Array:
+    """One column of an array, a frame or a sparse matrix."""
+    if hasattr(X, "iloc"):
+        return np.asarray(X.iloc[:, number], dtype=float)
+    column = X[:, [number]] if hasattr(X, "toarray") else np.asarray(X)[:, number]
+    return np.asarray(column.toarray() if hasattr(column, "toarray") else column, float).ravel()
+
+
+def plot_alternation(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    ax: Any = None,
+    *,
+    over: ArrayLike | int | None = None,
+    errors: bool = False,
+) -> AlternationDisplay:
+    """Draw the band of a fit and the rows that carry it; see :class:`AlternationDisplay`."""
+    return AlternationDisplay.from_estimator(estimator, X, y, over=over, errors=errors, ax=ax)

@@ -1,0 +1,131 @@
+"""Loss functions side by side with their derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from trueline.errors import require
+from trueline.losses import Absolute, EpsilonInsensitive, Huber, Loss, Quantile, Squared
+from trueline.plots.style import COLOURS, Array, tidy
+
+__all__ = ["LossDisplay", "plot_losses"]
+
+_POINTS = 601
+# Points that stand for the two sides of a kink.
+_BESIDE = 1e-9
+
+
+def _default_losses() -> dict[str, Loss]:
+    return {
+        "squared": Squared(),
+        "absolute": Absolute(),
+        "Huber, delta = 0.75": Huber(0.75),
+        "quantile, q = 0.8": Quantile(0.8),
+        "epsilon-insensitive, 0.5": EpsilonInsensitive(0.5),
+    }
+
+
+@dataclass
+class LossDisplay:
+    """Losses of the residual on the left, their derivatives on the right.
+
+    What a loss says about an outlier is its derivative: how hard a row pulls.
+
+    Parameters
+    ----------
+    losses : mapping of str to Loss, optional
+        By label; without it those for regression, with common parameters.
+    reach : float, default=2.5
+        Residuals from -reach to reach are shown.
+
+    Attributes
+    ----------
+    ax_ : pair of matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from trueline.losses import Huber, Squared
+    >>> from trueline.plots import LossDisplay
+    >>> display = LossDisplay({"squared": Squared(), "Huber": Huber(1.0)}).plot()
+    >>> [text.get_text() for text in display.ax_[0].get_legend().get_texts()]
+    ['squared', 'Huber']
+    """
+
+    losses: Mapping[str, Loss] | None = None
+    reach: float = 2.5
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+
+    def plot(self, ax: Sequence[Any] | None = None) -> LossDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : pair of matplotlib Axes, optional
+            For the losses, and for their derivatives.
+
+        Returns
+        -------
+        self : LossDisplay
+        """
+        if not self.reach > 0:
+            raise ValueError(f"reach must be positive, got {self.reach!r}.")
+        if ax is None:
+            pyplot = require("matplotlib.pyplot", "plot")
+            ax = pyplot.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")[1]
+        value_ax, slope_ax = ax
+        losses = _default_losses() if self.losses is None else self.losses
+        for number, (label, loss) in enumerate(losses.items()):
+            # Later lines are thinner: where two coincide, both are seen.
+            width = max(3.4 - 0.5 * number, 1.2)
+            style = {"color": COLOURS[number % len(COLOURS)], "linewidth": width, "label": label}
+            r = self._residuals(loss)
+            zero = np.zeros_like(r)
+            value_ax.plot(r, loss.value(zero, r), **style)
+            slope_ax.plot(*_broken(r, loss.gradient(zero, r), loss), **style)
+        for one, name in ((value_ax, "loss"), (slope_ax, "derivative: how hard a row pulls")):
+            tidy(one)
+            one.axhline(0.0, color="black", linewidth=0.8, zorder=1)
+            one.set_xlim(-self.reach, self.reach)
+            one.set_xlabel("residual, prediction minus target")
+            one.set_ylabel(name)
+        value_ax.set_ylim(bottom=0.0)
+        value_ax.legend(loc="upper center", fontsize="small", frameon=False)
+        self.ax_, self.figure_ = (value_ax, slope_ax), value_ax.figure
+        return self
+
+    def _residuals(self, loss: Loss) -> Array:
+        """A grid with points just beside the kinks, so that corners are sharp."""
+        grid = np.linspace(-self.reach, self.reach, _POINTS)
+        for kink in loss.kinks:
+            beside = np.array([kink - _BESIDE, kink + _BESIDE])
+            grid = np.append(
+                grid[np.abs(grid - kink) > _BESIDE], beside[np.abs(beside) < self.reach]
+            )
+        return np.sort(grid)
+
+
+def _broken(r: Array, slope: Array, loss: Loss) -> tuple[Array, Array]:
+    """The derivative with gaps where it jumps: no line is drawn through a jump."""
+    jumps = [k for k in loss.kinks if _jumps_at(loss, k)]
+    places = np.searchsorted(r, jumps)
+    return np.insert(r, places, jumps), np.insert(slope, places, np.nan)
+
+
+def _jumps_at(loss: Loss, kink: float) -> bool:
+    sides = loss.gradient(np.zeros(2), np.array([kink - _BESIDE, kink + _BESIDE]))
+    return bool(abs(sides[1] - sides[0]) > 1e-6)
+
+
+def plot_losses(
+    losses: Mapping[str, Loss] | None = None, ax: Sequence[Any] | None = None, *, reach: float = 2.5
+) -> LossDisplay:
+    """Draw losses side by side with their derivatives; see :class:`LossDisplay`."""
+    return LossDisplay(losses, reach).plot(ax)

@@ -1,0 +1,1 @@
+"""Newton's method for losses with curvature, on standardised rows."""

@@ -1,0 +1,202 @@
+r"""Newton's method for one target: a convex loss that bends, with a quadratic penalty or none.
+
+    minimise over v     P(v) = sum_i s_i l(y_i, a_i.v) + sum_j q_j / 2 v_j^2
+
+    g = A^T S u + Q v,   u_i = l'(z_i),      H = A^T S diag(l''(z)) A + Q,      v <- v - t H^-1 g
+
+with t minimising P along the step, exactly for all that matters (one more evaluation of n losses
+each time it is improved). Where the loss is made of parabolas and straight lines, as Huber's is, P
+is quadratic on each cell of rows that keep their piece: the first step that stays in its cell ends
+at the minimum (the semismooth Newton method; D. Sun, J. Han, SIAM J. Optim. 7 (1997) 463-480; for
+Huber's loss K. Madsen, H. B. Nielsen, "Finite algorithms for robust linear regression", BIT 30
+(1990) 682-699).
+
+Where too few rows bend H is singular, and far from the minimum it may promise too much. Then mu B
+is added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1 the model lies
+above P and every step helps. mu rises when steps had to be cut, and falls after whole ones.
+
+The first point of long data comes from a sample of the rows: it leaves few rows on a wrong piece.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from trueline.losses import Loss
+from trueline.solvers.curved.approach import approach, run_steps
+from trueline.solvers.curved.gram import FollowingGram
+from trueline.solvers.curved.rows import StandardRows
+from trueline.solvers.curved.search import minimise_along
+
+__all__ = ["Descent", "Factor", "starting_point"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_LEAST_PIVOT = 2e-14
+_FIRST_MU, _LEAST_MU = 1e-8, 1e-9
+_CUT, _WHOLE = 0.3, 0.9
+# Samples are this share of the rows; they must still be many for each coefficient.
+_SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
+_SAMPLE_DECREASE = 1e-6
+_INVERSE_STEPS = 6
+
+
+class Factor:
+    """Cholesky factor of a matrix, its diagonal brought to one.
+
+    Attributes
+    ----------
+    least : float
+        The smallest pivot, squared distance of a unit column from the others; 0 if there is none.
+    """
+
+    def __init__(self, matrix: Array) -> None:
+        diagonal = matrix.diagonal()
+        self.root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        self._unit = matrix / np.outer(self.root, self.root)
+        self._L, info = lapack.dpotrf(self._unit, lower=1, clean=0)
+        failed = info != 0 or (diagonal <= 0).any()
+        self.least = 0.0 if failed else float((self._L.diagonal() ** 2).min(initial=1.0))
+
+    def solve(self, right: Array) -> Array:
+        """The matrix's inverse times a vector."""
+        if not len(right):
+            return right
+        solved, _ = lapack.dpotrs(self._L, right / self.root, lower=1)
+        return solved / self.root
+
+    def least_eigenvalue(self) -> float:
+        """A lower bound on the smallest eigenvalue, the diagonal brought to one.
+
+        Inverse iteration tells about where it is; that C - tau I has a Cholesky factor proves tau.
+        """
+        p = len(self.root)
+        x = np.random.default_rng(0).standard_normal(p)
+        for _ in range(_INVERSE_STEPS):
+            x, _ = lapack.dpotrs(self._L, x / np.linalg.norm(x), lower=1)
+        tau = 0.7 / float(np.linalg.norm(x))
+        while tau > p * _EPS:
+            if lapack.dpotrf(self._unit - tau * np.eye(p), lower=1)[1] == 0:
+                return tau
+            tau *= 0.25
+        return 0.0
+
+
+class Descent:
+    """The state of Newton's method.
+
+    Attributes
+    ----------
+    v, z : arrays of shape (p,) and (n,)
+        The point, and its scores.
+    u : array of shape (n,)
+        The loss's derivatives there.
+    decrease : float
+        What the model promises of a further step, 1/2 g^T H^-1 g; the gap, near the minimum.
+    is_exact : bool
+        Whether H was taken as it is.
+    """
+
+    def __init__(self, rows: StandardRows, loss: Loss, y: Array, quad: Array, v: Array) -> None:
+        self.rows, self.loss, self.y, self.quad = rows, loss, y, quad
+        self.gram = FollowingGram(rows, loss.curvature_bound)
+        self.mu = 0.0
+        self.is_exact = True
+        self.v, self.z = v, rows.scores(v)
+        self._look()
+
+    @property
+    def objective(self) -> float:
+        losses = self.rows.weights * self.loss.value(self.y, self.z)
+        return float(losses.sum() + 0.5 * self.quad @ self.v**2)
+
+    def _look(self) -> None:
+        """Derivatives at the present point, and the next step."""
+        rows, loss = self.rows, self.loss
+        self.u = loss.gradient(self.y, self.z)
+        self.gradient = rows.total(rows.weights * self.u) + self.quad * self.v
+        H = self.gram.follow(rows.weights * loss.curvature(self.y, self.z))
+        self.hessian = H + np.diag(self.quad)
+        while True:
+            B = self.gram.whole + np.diag(self.quad)
+            factor = Factor(self.hessian + self.mu * B if self.mu else self.hessian)
+            if factor.least > _LEAST_PIVOT or self.mu >= 1.0:
+                break
+            self.mu = min(max(100 * self.mu, _FIRST_MU), 1.0)
+        self.is_exact = self.mu == 0.0
+        self.factor = factor
+        self.direction = -factor.solve(self.gradient) if factor.least > 0 else -self.gradient
+        self.decrease = max(-0.5 * float(self.gradient @ self.direction), 0.0)
+
+    def step(self) -> float:
+        """Move; the length of the step, 0 if rounding allows for none."""
+        s, y, loss = self.rows.weights, self.y, self.loss
+        change = self.rows.scores(self.direction)
+        first = float(self.gradient @ self.direction)
+        if not first < 0 or not np.isfinite(first):
+            return 0.0
+        own = float(self.quad @ (self.v * self.direction))
+        across = float(self.quad @ self.direction**2)
+
+        def slope(t: float) -> tuple[float, float]:
+            z = self.z + t * change
+            weighted = s * change
+            return (
+                float(weighted @ loss.gradient(y, z)) + own + t * across,
+                float((weighted * change) @ loss.curvature(y, z)) + across,
+            )
+
+        t = minimise_along(slope, first)
+        self.v = self.v + t * self.direction
+        # Whole steps: scores afresh now and then, so that rounding does not add up.
+        self.z = self.z + t * change
+        if t < _CUT:
+            self.mu = min(max(self.mu, _LEAST_MU) * min(3.0 / np.sqrt(t), 1e3), 1.0)
+        elif t >= _WHOLE:
+            # A step that should have been longer says that mu is far too large.
+            self.mu = 0.1 * self.mu / np.sqrt(t) if self.mu > _LEAST_MU else 0.0
+        self._look()
+        return t
+
+    def use(self, loss: Loss) -> None:
+        """Go on with another loss."""
+        self.loss = loss
+        self._look()
+
+
+def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Array:
+    """The answer on a sample of the rows, the least-squares fit or a constant: what is best."""
+    n, p = len(y), rows.count
+    count = max(n // _SHARE, _ROWS_EACH * p)
+    if n < _LONG or 2 * count > n:
+        return _crude_start(rows, loss, y, quad, constant)
+    some = np.sort(np.random.default_rng(0).choice(n, count, replace=False, shuffle=False))
+    part = rows.sample(some)
+    crude = _crude_start(part, loss, y[some], quad, constant)
+    descent = Descent(part, loss, y[some], quad, crude)
+    approach(descent, loss)
+    run_steps(descent, _SAMPLE_DECREASE)
+    return descent.v
+
+
+def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Array:
+    """Least squares for the residuals of the constant, or the constant alone."""
+    v = np.zeros(rows.count)
+    if rows.fit_intercept:
+        v[-1] = constant
+    s = rows.weights
+    level = constant if rows.fit_intercept else 0.0
+    cross = rows.total(s * (y - level))
+    factor = Factor(rows.gram + np.diag(quad / loss.curvature_bound))
+    if factor.least <= _EPS:
+        return v
+    fitted = v + factor.solve(cross)
+    best, least = v, np.inf
+    for point in (v, fitted):
+        value = float((s * loss.value(y, rows.scores(point))).sum() + 0.5 * quad @ point**2)
+        if value < least:
+            best, least = point, value
+    return best

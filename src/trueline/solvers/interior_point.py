@@ -1,0 +1,101 @@
+r"""Absolute, quantile and epsilon-insensitive losses, exactly.
+
+An interior-point method on the rows that matter, then the vertex: see
+:mod:`trueline.solvers.piecewise`. The multipliers of the kinks are the dual point: a row off its
+kinks has the slope of its straight piece, u_i = l'(z_i), and a row on a kink a slope in between.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.duality import certify_dual
+from trueline.problem import Problem
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.costs import CALL, GRAM_RATE
+from trueline.solvers.loop import Monitor
+from trueline.solvers.piecewise.band import Answer, sample_size, solve_target, worked_rows
+from trueline.solvers.piecewise.source import Source
+from trueline.threads import run_strands
+from trueline.wording import counted
+
+__all__ = ["InteriorPoint"]
+
+Array = NDArray[np.float64]
+
+# Gram matrices of more columns than this are too many numbers.
+_MOST_COLUMNS = 4000
+_STEPS = 20
+# The gap, relative to objective and targets, up to which an answer counts as solved: one that is no
+# vertex, and one that is.
+_CLOSE, _BELIEVED = 1e-9, 1e-4
+
+
+class InteriorPoint(Solver):
+    """Interior point and vertex, for losses made of straight lines."""
+
+    name = "interior_point"
+    title = "interior point, one weighted Gram matrix a step, then the exact vertex"
+    needs_loss = frozenset({"piecewise_linear"})
+    needs_penalty = frozenset({"elastic"})
+    is_direct = True
+    proof = "duality"
+
+    def refuses(self, facts: Facts) -> str | None:
+        if facts.d > _MOST_COLUMNS:
+            return f"forms Gram matrices, too large for {facts.d} columns"
+        return None
+
+    def cost(self, facts: Facts) -> Cost:
+        n, p = facts.n, facts.d + facts.fit_intercept
+        rows = worked_rows(n, p)
+        flops = _STEPS * (2.0 * rows * p * p + p**3 / 3) * facts.k
+        passes = 8.0 + 4.0 * facts.k
+        seconds = CALL + 2 * flops / GRAM_RATE + passes * 1.5e-9 * facts.nonzeros
+        seconds += facts.k * _STEPS * (3e-4 + 1e-7 * rows)
+        return Cost(flops, passes, 8.0 * rows * (p + 12), seconds)
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        sources = Source.of(problem)
+        n, p = problem.n_samples, sources[0].size
+        is_reduced = bool(p) and worked_rows(n, p) < n
+        if len(sources) > 1 and is_reduced and sources[0].fitted() is None:
+            sources[0].sample(sample_size(n, p))  # once for all, before they part
+        answers = run_strands(solve_target, sources)
+        return _solution(problem, answers, monitor, self.name)
+
+
+def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: str) -> Solution:
+    found = [answer.source.coefficients(answer.v) for answer in answers]
+    W = np.stack([w for w, _ in found], axis=1)
+    b = np.array([level for _, level in found])
+    u = np.stack([answer.u for answer in answers], axis=1)
+    source = answers[0].source
+    scale = source.scale * np.sqrt(problem.total_weight) * (1 + 1e-6)
+    certificate = certify_dual(problem, W, b, u, source.mean, scale)
+    # A perfect fit leaves nothing to compare with but the targets, in the units of the proof.
+    targets = 1e-3 * float(certificate.witness["radius"].sum())
+    size = abs(certificate.objective) + problem.total_weight * targets
+    # Nor is a vertex believed to be optimal against its own proof.
+    share = _BELIEVED if all(answer.is_exact for answer in answers) else _CLOSE
+    close = certificate.gap <= share * size + certificate.objective_rounding
+    steps = sum(answer.steps for answer in answers)
+    exchanges = sum(answer.exchanges for answer in answers)
+    rows = max(answer.rows for answer in answers)
+    notes = [
+        f"{counted(steps, 'interior-point step')}, {counted(exchanges, 'exchange')} of rows",
+        f"{counted(rows, 'row')} of {problem.n_samples} treated one by one",
+    ]
+    return Solution(
+        W,
+        b,
+        Status.SOLVED if close else Status.STALLED,
+        name,
+        n_iter=max(1, steps),
+        proof=certificate,
+        trace=monitor.trace,
+        notes=notes,
+        extra={"interpolated": [answer.on_kinks for answer in answers]},
+    )

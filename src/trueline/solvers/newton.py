@@ -1,0 +1,271 @@
+r"""Newton's method for losses with curvature and a quadratic penalty or none.
+
+The mathematics of a step is in :mod:`trueline.solvers.curved.descent`. Here the targets are taken
+one after the other, and the answer is proven: by the curvature around it where that suffices
+(:mod:`trueline.certificates.curvature`), else by the dual point u_i = l'(z_i).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.curvature import certify_curvature
+from trueline.certificates.duality import certify_dual
+from trueline.certificates.evaluation import Rounding
+from trueline.design import Accuracy
+from trueline.gram.rows import SMALL_WORK, rows_per_block
+from trueline.penalties import L2
+from trueline.problem import Problem
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds, normal_factor_seconds
+from trueline.solvers.curved.approach import approach
+from trueline.solvers.curved.descent import Descent, Factor, starting_point
+from trueline.solvers.curved.rows import StandardRows
+from trueline.solvers.iterative import best_constant
+from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.wording import counted
+
+__all__ = ["Newton"]
+
+Array = NDArray[np.float64]
+
+_MOST_COLUMNS, _MOST_SPARSE_COLUMNS = 4000, 2000
+_STEPS = 6.0
+# One step more costs little and leaves rounding alone: this much is asked for in any case.
+_FINE = 1e-10
+_MAX_ITER = 200
+# A proof costs more than a step, and steps are exact at the end: prove when nothing is left to do.
+_NEGLIGIBLE = 1e-7
+# Residuals of an exact fit, relative to the target, squared.
+_UNSEEN = 1e-22
+# Tolerances need no digits: a constant model is fitted to this many rows at most.
+_MANY = 4096
+
+
+class Newton(Solver):
+    """Newton's method with exact line searches."""
+
+    name = "newton"
+    title = "Newton's method, Gram matrices updated by the rows that change"
+    needs_loss = frozenset({"smooth", "curvature", "conjugate"})
+    needs_penalty = frozenset({"quadratic"})
+    is_direct = False
+    proof = "curvature or duality"
+
+    def refuses(self, facts: Facts) -> str | None:
+        if facts.d > _MOST_COLUMNS:
+            return f"forms Gram matrices, too large for {facts.d} columns"
+        if facts.is_sparse and facts.d > _MOST_SPARSE_COLUMNS:
+            return f"forms dense Gram matrices of all {facts.d} columns of a sparse matrix"
+        return None
+
+    def cost(self, facts: Facts) -> Cost:
+        n, d = facts.n, facts.d
+        once = 2.0 * gram_seconds(facts)
+        each = 2.0 * iteration_seconds(facts) + 5e-8 * n + 2 * normal_factor_seconds(d, 1)
+        seconds = 2 * CALL + once + facts.k * (_STEPS + 2) * each
+        flops = 2.0 * n * d * d + facts.k * _STEPS * (4.0 * facts.nonzeros + d**3 / 3)
+        return Cost(flops, 2 + 2 * _STEPS * facts.k, 8.0 * (3.0 * d * d + 12 * n), seconds)
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        require_ordinary(problem)
+        rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
+        bends = np.broadcast_to(problem.penalty.curvature, (problem.n_features, problem.n_targets))
+        rows = rows.independent(bool((bends > 0).all()))
+        prover = _Prover(problem, rows, bends)
+        constants, unit = constant_model(problem)
+        asked = options.tol * unit
+        target = min(asked, _FINE * unit) / problem.n_targets
+        descents, worst, iterations = [], Status.CONVERGED, 0
+        for t in range(problem.n_targets):
+            y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss.of_target(t)
+            quad = rows.strength(bends[:, t], 2)
+            if options.start is None:
+                v = starting_point(rows, loss, y, quad, float(constants[t]))
+            else:
+                v = rows.standard(options.start[:, t], float(constants[t]))
+            descent = Descent(rows, loss, y, quad, v)
+            approach(descent, loss)
+            iteration = _Iteration(descent, prover, t, target, monitor.is_watching)
+            limit = options.max_iter or _MAX_ITER
+            status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
+            worst = worst if status.is_final else status
+            iterations = max(iterations, count)
+            descents.append(descent)
+        certificate = prover.certify(list(range(problem.n_targets)), descents)
+        if not worst.is_final and certificate.gap <= asked + _rounding(problem, certificate):
+            worst = Status.CONVERGED
+        formed = sum(descent.gram.formed for descent in descents)
+        updated = sum(descent.gram.updated for descent in descents)
+        return Solution(
+            certificate.coef,
+            certificate.intercept,
+            worst,
+            self.name,
+            n_iter=iterations,
+            proof=certificate,
+            trace=monitor.trace,
+            notes=[
+                f"Gram matrix formed {counted(1 + formed, 'time')} from all rows, "
+                f"{counted(updated, 'time')} from those that changed"
+            ],
+        )
+
+
+def require_ordinary(problem: Problem) -> None:
+    """Raise ``FloatingPointError`` where squares of the target leave the range of doubles."""
+    largest = float(np.abs(problem.target).max(initial=0.0))
+    if not (largest == 0 or 1e-100 < largest < 1e100):
+        raise FloatingPointError("the squares of the target overflow or vanish")
+
+
+def constant_model(problem: Problem) -> tuple[Array, float]:
+    """A constant close to the best one, and what it costs: the unit of tolerances."""
+    n = problem.n_samples
+    some = problem
+    if n > _MANY:
+        rows = np.linspace(0, n - 1, _MANY).astype(np.intp)
+        weights = None if problem.weights is None else problem.weights[rows]
+        if weights is None or weights.any():
+            design, target = problem.design.take(rows[:1]), problem.target[rows]
+            some = replace(problem, design=design, target=target, weights=weights)
+    constants = best_constant(some)
+    y = problem.target
+    values = problem.loss.value(y, np.broadcast_to(constants, y.shape))
+    return constants, float(problem.weigh(values).sum())
+
+
+def _rounding(problem: Problem, certificate: Certificate) -> float:
+    """Gaps that nobody could tell from zero, given the digits of the data."""
+    size = float(problem.weigh(problem.target**2).sum())
+    return certificate.objective_rounding + _UNSEEN * size
+
+
+class _Prover:
+    """Certificates of points in standard coordinates; what the data alone decide is kept."""
+
+    def __init__(self, problem: Problem, rows: StandardRows, bends: Array) -> None:
+        self.problem, self.rows, self.bends = problem, rows, bends
+        d = problem.n_features
+        n, block = problem.n_samples, rows_per_block(problem.n_samples, d)
+        # As the designs say themselves, with the squares of the columns that are known already.
+        is_whole = problem.design.is_sparse or n * d < SMALL_WORK
+        terms = n if is_whole else block + n / block + 8
+        self.rounding = Rounding(
+            accuracy=Accuracy(d, float(terms), np.sqrt(rows.size) * (1 + 1e-6)),
+            mean=rows.mean,
+            weight=rows.total_weight,
+            target_size=np.sqrt(problem.weigh(problem.target**2).sum(axis=0)) * (1 + 1e-6),
+            rows=problem.n_samples,
+        )
+        self.alone = np.setdiff1d(np.arange(d), rows.kept)
+        self._points: list[Array] = []
+        self._certificate: Certificate
+
+    def certify(self, targets: list[int], descents: list[Descent]) -> Certificate:
+        """The certificate of some targets at the points where their descents are."""
+        points = [descent.v for descent in descents]
+        if len(points) != len(self._points) or any(
+            new is not old for new, old in zip(points, self._points)
+        ):
+            self._points, self._certificate = points, self._proof(targets, descents)
+        return self._certificate
+
+    def _proof(self, targets: list[int], descents: list[Descent]) -> Certificate:
+        found = [self.rows.coefficients(descent.v) for descent in descents]
+        W = np.stack([w for w, _ in found], axis=1)
+        b = np.array([level for _, level in found])
+        problem = _part(self.problem, targets)
+        rounding = Rounding(
+            self.rounding.accuracy,
+            self.rounding.mean,
+            self.rounding.weight,
+            self.rounding.target_size[targets],
+            self.rounding.rows,
+        )
+        scale = self.rows.scale * np.sqrt(self.rows.total_weight) * (1 + 1e-6)
+        if (self.bends[self.alone] > 0).all():
+            pairs = [self._curvature(t, descent) for t, descent in zip(targets, descents)]
+            nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
+            bends = np.stack([d.gram.h for d in descents], axis=1) / self.rows.weights[:, None]
+            proof = certify_curvature(
+                problem, W, b, self.rows.mean, basis, nu, scale, bends, rounding
+            )
+            if proof is not None:
+                return proof
+        u = np.stack([descent.u for descent in descents], axis=1)
+        return certify_dual(problem, W, b, u, self.rows.mean, scale)
+
+    def _curvature(self, target: int, descent: Descent) -> tuple[float, Array]:
+        """A bound on the smallest eigenvalue of M H M, and M, which brings the diagonal to one."""
+        rows, factor = self.rows, descent.factor
+        factor = factor if descent.is_exact else Factor(descent.hessian)
+        count = len(rows.kept)
+        M = np.empty(len(rows.mean) + rows.fit_intercept)
+        M[rows.kept] = 1.0 / (rows.scale[rows.kept] * factor.root[:count])
+        M[len(rows.mean) :] = 1.0 / factor.root[count:]
+        # A column without spread is held by the penalty alone.
+        M[self.alone] = 1.0 / np.sqrt(self.bends[self.alone, target])
+        return (factor.least_eigenvalue() if factor.least > 0 else 0.0), M
+
+
+def _part(problem: Problem, targets: list[int]) -> Problem:
+    """The problem of some of the targets."""
+    if len(targets) == problem.n_targets:
+        return problem
+    bends = np.broadcast_to(problem.penalty.curvature, (problem.n_features, problem.n_targets))
+    own = L2(np.ascontiguousarray(bends[:, targets])) if bends.any() else problem.penalty
+    return replace(
+        problem,
+        target=np.ascontiguousarray(problem.target[:, targets]),
+        loss=problem.loss.of_target(targets[0]) if len(targets) == 1 else problem.loss,
+        penalty=own,
+    )
+
+
+class _Iteration(Iteration):
+    """One target; a step of the loop is a step of Newton's method."""
+
+    def __init__(
+        self, descent: Descent, prover: _Prover, target: int, gap: float, is_watched: bool
+    ) -> None:
+        self._descent, self._prover, self._target = descent, prover, target
+        self._gap, self._is_watched = gap, is_watched
+        self._least, self._idle, self._proven = math.inf, 0, math.inf
+        # A start of our own making is no answer yet: there is a step to be seen in any case.
+        self._has_moved = False
+        self._expose()
+
+    def _expose(self) -> None:
+        w, b = self._prover.rows.coefficients(self._descent.v)
+        self.coef, self.intercept = w[:, None], np.array([b])
+
+    def step(self) -> None:
+        self._has_moved = True
+        length = self._descent.step()
+        self._expose()
+        # Steps that promise no more than the ones before are made of rounding.
+        self._idle = self._idle + 1 if self._descent.decrease >= 0.5 * self._least else 0
+        self._least = min(self._least, self._descent.decrease)
+        is_late = self._descent.is_exact and self._idle > 4 and self._descent.decrease <= self._gap
+        self.is_stalled = length == 0.0 or is_late
+
+    def progress(self) -> Progress:
+        descent = self._descent
+        objective = descent.objective
+        small = descent.decrease <= _NEGLIGIBLE * self._gap
+        if not (self._is_watched or small or self._idle > 2) or not self._has_moved:
+            return Progress(objective, math.inf)
+        gap = self._prover.certify([self._target], [descent]).gap
+        # The step is exact: what a proof does not show now, the next one will not either.
+        self.is_stalled = self.is_stalled or (small and gap > 0.5 * self._proven)
+        self._proven = min(gap, self._proven)
+        # Whoever watches sees more proofs, and the same steps.
+        due = small or self._idle > 2
+        return Progress(objective, gap if due else max(gap, 1.001 * self._gap))

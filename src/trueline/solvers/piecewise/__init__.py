@@ -1,0 +1,1 @@
+"""Exact minimisation of piecewise linear losses: interior point, then the vertex."""

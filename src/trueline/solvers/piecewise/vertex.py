@@ -1,0 +1,196 @@
+r"""From a point near the optimum to the optimal vertex, by exchanging kinks.
+
+A vertex v lies on p kinks with independent rows B: B v = t_B. Beside them every kink is on one
+side, and its multiplier is 0 or c. The multipliers of the vertex's own kinks follow,
+
+    B^T pi_B = -(ell + sum_{e beside} pi_e a_e),
+
+and v is optimal if 0 <= pi_B <= c_B. If one of them is outside, moving away from its kink along
+B dv = +-e_i lowers the function at the rate of the violation; the slope rises by c_e abs(a_e.dv)
+at each kink that is passed, and the kink where it turns positive takes the place of i. So one
+exchange may pass many kinks (I. Barrodale and F. D. K. Roberts, "An improved algorithm for discrete
+l1 linear approximation", SIAM J. Numer. Anal. 10 (1973) 839-848).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.solvers.piecewise.program import Program
+
+__all__ = ["Vertex", "independent_kinks"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# A row whose part outside of the span of others is this small depends on them.
+_INDEPENDENT = 1e-7
+# Multipliers may leave [0, c] by so much of c: rounding.
+_SLACK = 1e-10
+_REFACTOR = 40
+_FEW_MET = 64
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def independent_kinks(program: Program, weights: Array) -> Indices | None:
+    """p kinks with independent rows, those of large weight first; None if there are not so many."""
+    p = len(program.ell)
+    order = np.argsort(-weights, kind="stable")
+    basis = np.zeros((p, p))
+    chosen: list[int] = []
+    for start in range(0, len(order), 4 * p + 16):
+        kinks = order[start : start + 4 * p + 16]
+        for kink, row in zip(kinks, program.rows(kinks), strict=True):
+            found = basis[: len(chosen)]
+            rest = row - found.T @ (found @ row)
+            rest -= found.T @ (found @ rest)
+            size = float(np.linalg.norm(rest))
+            if size > _INDEPENDENT * float(np.linalg.norm(row)) and size > 0:
+                basis[len(chosen)] = rest / size
+                chosen.append(int(kink))
+                if len(chosen) == p:
+                    return np.array(chosen)
+    return np.array(chosen) if p == 0 else None
+
+
+class Vertex:
+    """A vertex, the side of every kink, and exchanges until it is optimal.
+
+    Parameters
+    ----------
+    program : Program
+        Without quadratic terms.
+    kinks : array of int of shape (p,)
+        Those that the vertex lies on.
+    near : array of shape (p,)
+        A point near the vertex: it tells the side of kinks that the vertex touches by chance.
+    """
+
+    def __init__(self, program: Program, kinks: Indices, near: Array) -> None:
+        self.program, self.kinks = program, kinks.copy()
+        self._factor()
+        noise = 1e-12 * (1.0 + np.abs(program.t))
+        side = np.where(np.abs(self.offset) > noise, self.offset, program.offsets(near))
+        self.is_above = side > 0
+        self._weigh_sides()
+        self.exchanges = 0
+
+    def _factor(self) -> None:
+        """Everything from the kinks and sides alone, free of the rounding of exchanges."""
+        program = self.program
+        rows = program.rows(self.kinks)
+        self.inverse = np.asarray(np.linalg.inv(rows), dtype=np.float64)
+        t = program.t[self.kinks]
+        v = self.inverse @ t
+        self.v = v + self.inverse @ (t - rows @ v)
+        self.v[program.at_zero(self.kinks)] = 0.0  # exactly
+        self.offset = program.offsets(self.v)
+        self.age = 0
+
+    def _weigh_sides(self) -> None:
+        """The slope of everything but the vertex's own kinks."""
+        program = self.program
+        beside = np.where(self.is_above, program.c, 0.0)
+        beside[self.kinks] = 0.0
+        self.rest = program.ell + program.pull(beside)
+
+    def multipliers(self) -> Array:
+        """Of all kinks; those of the vertex's own may be outside of [0, c]."""
+        program = self.program
+        pi = np.where(self.is_above, program.c, 0.0)
+        own = self._own_multipliers()
+        # One round of refinement: the slope should vanish to the last bits.
+        own -= self.inverse.T @ (self.rest + program.rows(self.kinks).T @ own)
+        pi[self.kinks] = own
+        return pi
+
+    def _own_multipliers(self) -> Array:
+        return -(self.inverse.T @ self.rest)
+
+    def improve(self, most: int) -> bool:
+        """Exchange until optimal; False if that took more than so many exchanges."""
+        c = self.program.c
+        rounding = 64 * _EPS * float(np.abs(self.program.ell).max(initial=0.0))
+        for _ in range(most):
+            own = self._own_multipliers()
+            beyond = own - c[self.kinks]
+            excess = np.maximum(-own, beyond)
+            # In units of the edge: how fast the function falls per unit of length.
+            rate = excess / np.sqrt(np.einsum("ij,ij->j", self.inverse, self.inverse))
+            rate[excess <= _SLACK * c[self.kinks] + rounding] = -1.0
+            leaving = int(np.argmax(rate)) if len(rate) else 0
+            if not len(rate) or rate[leaving] < 0:
+                if self.age == 0:
+                    return True
+                self._factor()  # decided on what rounding has touched: look again
+                self._weigh_sides()
+                continue
+            self._exchange(leaving, bool(beyond[leaving] == excess[leaving]), excess[leaving])
+        return False
+
+    def _exchange(self, leaving: int, upward: bool, excess: float) -> None:
+        """Leave one kink, pass as many as pay, and stay on the last."""
+        program, c = self.program, self.program.c
+        own = self.kinks[leaving]
+        direction = self.inverse[:, leaving] if upward else -self.inverse[:, leaving]
+        moved = program.scores(direction)
+        moved[self.kinks] = 0.0
+        met = np.flatnonzero(np.where(self.is_above, moved < 0, moved > 0))
+        if not len(met):
+            raise FloatingPointError("the function falls without end along an edge.")
+        reach = np.maximum(-self.offset[met] / moved[met], 0.0)
+        order, last = _turning_point(reach, c[met] * np.abs(moved[met]), excess)
+        passed, entering = met[order[:last]], int(met[order[last]])
+        self._pass(passed)
+        self._leave(own, upward)
+        self._enter(leaving, entering)
+        step = float(reach[order[last]])
+        self.v = self.v + step * direction
+        self.offset += step * moved
+        self.offset[own] = step if upward else -step
+        self.offset[entering] = 0.0
+        self.age += 1
+        self.exchanges += 1
+        if self.age >= _REFACTOR:
+            self._factor()
+            self._weigh_sides()
+
+    def _pass(self, passed: Indices) -> None:
+        rise = np.where(self.is_above[passed], -self.program.c[passed], self.program.c[passed])
+        self.rest = self.rest + rise @ self.program.rows(passed)
+        self.is_above[passed] = ~self.is_above[passed]
+
+    def _leave(self, own: int, upward: bool) -> None:
+        self.is_above[own] = upward
+        if upward:
+            self.rest = self.rest + self.program.c[own] * self.program.rows(np.array([own]))[0]
+
+    def _enter(self, leaving: int, entering: int) -> None:
+        """B changes one row: its inverse by a product of rank one."""
+        row = self.program.rows(np.array([entering]))[0]
+        if self.is_above[entering]:
+            self.rest = self.rest - self.program.c[entering] * row
+        along = row @ self.inverse
+        column = self.inverse[:, leaving] / along[leaving]
+        along[leaving] -= 1.0
+        self.inverse = self.inverse - np.outer(column, along)
+        self.kinks[leaving] = entering
+
+
+def _turning_point(reach: Array, gains: Array, fall: float) -> tuple[Indices, int]:
+    """The order in which kinks are met, and the place in it where the slope turns positive.
+
+    Few are met before that: only those are sorted.
+    """
+    count = _FEW_MET
+    while True:
+        if count < len(reach):
+            first = np.argpartition(reach, count)[:count]
+            order = first[np.argsort(reach[first], kind="stable")]
+        else:
+            order = np.argsort(reach, kind="stable")
+        last = int(np.searchsorted(np.cumsum(gains[order]), fall))
+        if last < len(order) or len(order) == len(reach):
+            return order, min(last, len(order) - 1)
+        count *= 8

@@ -1,0 +1,131 @@
+"""Losses made of straight lines: the exact minimum, by an interior point and then the vertex."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trueline.design import as_design
+from trueline.losses import Absolute, EpsilonInsensitive, Loss, Quantile
+from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
+from trueline.planner import execute, make_plan
+from trueline.problem import Problem
+from trueline.solution import Solution
+from trueline.solvers.base import Options
+from trueline.solvers.loop import Monitor
+from trueline.solvers.piecewise import band
+from trueline.solvers.piecewise.source import Source
+
+LOSSES = (Absolute(), Quantile(0.5), Quantile(0.9), Quantile(0.03), EpsilonInsensitive(0.4))
+PENALTIES = (NoPenalty(), L1(2.0), L2(1.5), ElasticNet(3.0, 0.5))
+
+
+def solve(problem: Problem, solver: str = "interior_point") -> Solution:
+    return execute(problem, make_plan(problem, solver), Options(), Monitor())
+
+
+def noisy(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    return X, X @ random.normal(size=d) + random.standard_t(2, size=n)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p.name)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_gap_is_proven_to_be_tiny(
+    loss: Loss, penalty: Penalty, fit_intercept: bool, kind: str
+) -> None:
+    X, y = noisy(60, 5)
+    design = as_design(sp.csr_array(X) if kind == "sparse" else X)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, size=60)
+    solution = solve(Problem(design, y[:, None], loss, penalty, fit_intercept, weights))
+    certificate = solution.certificate
+    assert certificate is not None
+    assert certificate.relative_gap < 1e-8
+    assert certificate.verify(design.toarray(), y, weights)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("penalty", PENALTIES[:2], ids=lambda p: p.name)
+def test_it_agrees_with_highs(loss: Loss, penalty: Penalty) -> None:
+    X, y = noisy(80, 6, seed=3)
+    problem = Problem(as_design(X), y[:, None], loss, penalty)
+    ours, other = solve(problem), solve(problem, "highs")
+    assert ours.certificate is not None
+    assert other.certificate is not None
+    assert ours.certificate.objective == pytest.approx(other.certificate.objective, rel=1e-10)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_small_problems_with_ties_agree_with_highs(data: st.DataObject) -> None:
+    """Integers make ties, repeated rows, dependent columns and perfect fits."""
+    n, d = data.draw(st.integers(1, 14)), data.draw(st.integers(1, 5))
+    numbers = st.integers(-3, 3)
+    X = np.array(data.draw(st.lists(numbers, min_size=n * d, max_size=n * d)), dtype=float)
+    y = np.array(data.draw(st.lists(numbers, min_size=n, max_size=n)), dtype=float)
+    loss = data.draw(st.sampled_from(LOSSES))
+    penalty = data.draw(st.sampled_from([NoPenalty(), L1(0.5), L1(3.0)]))
+    problem = Problem(
+        as_design(X.reshape(n, d)), y[:, None], loss, penalty, data.draw(st.booleans())
+    )
+    ours, other = solve(problem), solve(problem, "highs")
+    objective = problem.objective(ours.coef, ours.intercept)
+    reference = problem.objective(other.coef, other.intercept)
+    assert objective == pytest.approx(reference, abs=1e-9, rel=1e-9)
+    assert ours.certificate is not None
+    assert ours.certificate.gap <= 1e-7 * max(1.0, abs(objective))
+    assert ours.certificate.verify(X.reshape(n, d), y)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_a_vertex_lies_on_as_many_rows_as_it_has_coefficients(loss: Loss) -> None:
+    X, y = noisy(200, 4, seed=5)
+    solution = solve(Problem(as_design(X), y[:, None], loss, NoPenalty()))
+    residual = X @ solution.coef[:, 0] + solution.intercept - y
+    distance = np.min([np.abs(residual - kink) for kink in loss.kinks], axis=0)
+    assert np.count_nonzero(distance < 1e-9) == 5
+    assert sorted(solution.extra["interpolated"][0]) == sorted(np.flatnonzero(distance < 1e-9))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p.name)
+def test_few_rows_at_a_time_and_all_at_once_agree(
+    loss: Loss, penalty: Penalty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = noisy(4000, 4, seed=7)
+    problem = Problem(as_design(X), y[:, None], loss, penalty)
+    reduced = band.solve_target(Source.of(problem)[0])
+    monkeypatch.setattr(band, "_WORTH", np.inf)
+    whole = band.solve_target(Source.of(problem)[0])
+    assert reduced.rows < 2000 < whole.rows == 4000
+    np.testing.assert_allclose(reduced.v, whole.v, rtol=0, atol=1e-9)
+
+
+def test_sorted_rows_do_not_mislead_the_sample() -> None:
+    """A column that varies in few rows only: a sample may miss it altogether."""
+    X, y = noisy(20_000, 3, seed=8)
+    X = np.column_stack([X, np.zeros(len(X))])
+    X[:7, 3] = 1.0
+    y[:7] += 50.0
+    solution = solve(Problem(as_design(X), y[:, None], Absolute(), NoPenalty()))
+    assert solution.certificate is not None
+    assert solution.certificate.relative_gap < 1e-8
+    assert solution.coef[3, 0] == pytest.approx(50.0, abs=5.0)
+
+
+def test_several_quantiles_are_those_of_one_at_a_time() -> None:
+    X, y = noisy(300, 3)
+    quantiles = (0.1, 0.5, 0.8)
+    Y = np.repeat(y[:, None], 3, axis=1)
+    together = solve(Problem(as_design(X), Y, Quantile(quantiles), NoPenalty()))
+    for j, q in enumerate(quantiles):
+        alone = solve(Problem(as_design(X), y[:, None], Quantile(q), NoPenalty()))
+        np.testing.assert_allclose(together.coef[:, j], alone.coef[:, 0], atol=1e-12)
+    assert together.certificate is not None
+    assert together.certificate.verify(X, Y)
