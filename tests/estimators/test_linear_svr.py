@@ -109,6 +109,14 @@ def test_single_precision_stays_single():
     assert model.verify(X.astype(np.float32), y.astype(np.float32))
 
 
+@pytest.mark.parametrize("scaling", [0.1, 3.0, 700.0])
+def test_the_proof_survives_the_scaling_of_the_intercept(scaling):
+    X, y = noisy(n=60)
+    model = LinearSVR(C=0.5, intercept_scaling=scaling).fit(X, y)
+    assert model.verify(X, y)
+    assert model.verify(X.tolist(), y.tolist())
+
+
 def test_changed_coefficients_do_not_verify():
     X, y = noisy()
     model = LinearSVR(C=0.1).fit(X, y)

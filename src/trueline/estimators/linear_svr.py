@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -150,12 +151,11 @@ class LinearSVR(SingleTargetRegressor):
         """With the constant column, as the certificate is about it."""
         if not self.fit_intercept:
             return X
-        import scipy.sparse as sp
-
+        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
         constant = np.full((X.shape[0], 1), float(self.intercept_scaling))
-        if sp.issparse(X):
-            return sp.hstack([X, constant], format="csr")
-        return np.hstack([np.asarray(X, dtype=np.float64), constant])
+        return (
+            sp.hstack([X, constant], format="csr") if sp.issparse(X) else np.hstack([X, constant])
+        )
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         weights = np.ones(len(np.asarray(y))) if sample_weight is None else sample_weight

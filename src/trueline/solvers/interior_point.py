@@ -85,7 +85,7 @@ def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: s
     exchanges = sum(answer.exchanges for answer in answers)
     rows = max(answer.rows for answer in answers)
     notes = [
-        f"{counted(steps, 'interior-point step')}, {counted(exchanges, 'exchange')} of rows",
+        f"{counted(steps, 'step')}, {counted(exchanges, 'exchange')} of rows",
         f"{counted(rows, 'row')} of {problem.n_samples} treated one by one",
     ]
     return Solution(

@@ -49,8 +49,7 @@ class NonCrossing(Solver):
         share = _BELIEVED if answer.is_exact else _CLOSE
         close = certificate.gap <= share * size + certificate.objective_rounding
         notes = [
-            f"{counted(answer.steps, 'interior-point step')}, "
-            f"{counted(answer.exchanges, 'exchange')} of rows",
+            f"{counted(answer.steps, 'step')}, {counted(answer.exchanges, 'exchange')} of rows",
             f"{counted(answer.rows, 'row')} of {problem.n_samples} treated one by one",
         ]
         if answer.constraints:
