@@ -1,0 +1,64 @@
+"""Class labels: any type in, numbers inside, the same labels out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from trueline.wording import counted
+
+__all__ = ["encode_declared", "encode_labels", "signs_of"]
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
+    """The labels that occur, sorted, and the position of each row's label among them.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of any type that can be sorted.
+    name : str
+        The estimator, for messages.
+
+    Examples
+    --------
+    >>> from trueline.estimators.labels import encode_labels
+    >>> classes, codes = encode_labels(["spam", "ham", "spam"], "Perceptron")
+    >>> classes.tolist(), codes.tolist()
+    (['ham', 'spam'], [1, 0, 1])
+    """
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{name} needs samples of at least two classes, but the only class in y is "
+            f"{classes[0]!r}."
+        )
+    return classes, codes
+
+
+def encode_declared(y: Any, classes: NDArray[Any]) -> Codes:
+    """The position of each label among ``classes`` (sorted), which must hold all of them."""
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    found = np.unique(y)
+    unknown = found[~np.isin(found, classes)]
+    if len(unknown):
+        raise ValueError(
+            f"y holds {counted(len(unknown), 'label')} that were not declared: "
+            f"{unknown[:5].tolist()}. Declared classes: {classes[:10].tolist()}."
+        )
+    return np.searchsorted(classes, y)
+
+
+def signs_of(codes: Codes) -> Array:
+    """-1 for the first of two classes, +1 for the second."""
+    return np.where(codes == 1, 1.0, -1.0)
