@@ -18,40 +18,53 @@ module               draws
 ``outliers``         lines that different losses draw through data with outliers
 ``quantile_fan``     quantile lines with shaded bands
 ``alternation``      the band of the smallest largest error, and the rows that carry it
+``boundary``         the regions of a classifier, its boundary, margin and mistakes
+``mistakes``         mistakes of an online learner so far, and their bound
+``updates``          an animation of a perceptron's corrections
+``views``            (rows of many columns in one or two coordinates)
 ``strength``         (the axis of strengths, with numbers of columns on top)
 ``style``            (what they share)
 ===================  ============================================================================
 """
 
 from trueline.plots.alternation import AlternationDisplay, plot_alternation
+from trueline.plots.boundary import BoundaryDisplay, plot_boundary
 from trueline.plots.coefficients import CoefficientDisplay, plot_coefficients
 from trueline.plots.cv_curve import CVCurveDisplay, plot_cv_curve
 from trueline.plots.fit import FitDisplay, plot_fit
 from trueline.plots.losses import LossDisplay, plot_losses
+from trueline.plots.mistakes import MistakeDisplay, plot_mistakes
 from trueline.plots.outliers import OutlierDisplay, plot_outliers
 from trueline.plots.path import PathDisplay, plot_path
 from trueline.plots.quantile_fan import QuantileFanDisplay, plot_quantile_fan
 from trueline.plots.steps import StepsDisplay, plot_steps
 from trueline.plots.subsets import SubsetDisplay, plot_subsets
 from trueline.plots.trace import TraceDisplay, plot_trace
+from trueline.plots.updates import UpdateAnimation, animate_updates
 
 __all__ = [
     "AlternationDisplay",
+    "BoundaryDisplay",
     "CVCurveDisplay",
     "CoefficientDisplay",
     "FitDisplay",
     "LossDisplay",
+    "MistakeDisplay",
     "OutlierDisplay",
     "PathDisplay",
     "QuantileFanDisplay",
     "StepsDisplay",
     "SubsetDisplay",
     "TraceDisplay",
+    "UpdateAnimation",
+    "animate_updates",
     "plot_alternation",
+    "plot_boundary",
     "plot_coefficients",
     "plot_cv_curve",
     "plot_fit",
     "plot_losses",
+    "plot_mistakes",
     "plot_outliers",
     "plot_path",
     "plot_quantile_fan",
