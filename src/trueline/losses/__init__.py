@@ -2,6 +2,7 @@
 
 from trueline.losses.base import Loss
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
+from trueline.losses.hinge import Hinge, SquaredHinge
 from trueline.losses.huber import Huber
 from trueline.losses.maximum_error import MaximumError
 from trueline.losses.quantile import Absolute, OrderedQuantiles, Quantile
@@ -12,6 +13,7 @@ __all__ = [
     "LOSSES",
     "Absolute",
     "EpsilonInsensitive",
+    "Hinge",
     "Huber",
     "Loss",
     "OrderedQuantiles",
@@ -19,5 +21,6 @@ __all__ = [
     "Quantile",
     "Squared",
     "SquaredEpsilonInsensitive",
+    "SquaredHinge",
     "as_loss",
 ]

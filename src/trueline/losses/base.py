@@ -64,6 +64,10 @@ class Loss(ABC):
         """The slope left of all kinks, for piecewise linear losses."""
         raise NotImplementedError(f"the {self.name} loss is not piecewise linear.")
 
+    def first_slopes(self, y: Array) -> Array:
+        """:attr:`first_slope` of every row, for losses where it depends on the target."""
+        return np.full(np.shape(y), self.first_slope, dtype=np.float64)
+
     @property
     def jumps(self) -> tuple[float, ...]:
         """By how much the slope rises at each kink, for piecewise linear losses."""
@@ -73,6 +77,11 @@ class Loss(ABC):
     def dual_box(self) -> tuple[float, float, float, float]:
         """e, h and the ends of the interval, for losses with such a conjugate."""
         raise NotImplementedError(f"the conjugate of the {self.name} loss has another form.")
+
+    def dual_interval(self, y: Array) -> tuple[Array, Array]:
+        """The ends of the interval of :attr:`dual_box` for every row."""
+        _, _, low, high = self.dual_box
+        return np.full(np.shape(y), low), np.full(np.shape(y), high)
 
     @property
     def slope_bound(self) -> float:

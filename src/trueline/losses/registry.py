@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trueline.losses.base import Loss
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
+from trueline.losses.hinge import Hinge, SquaredHinge
 from trueline.losses.huber import Huber
 from trueline.losses.maximum_error import MaximumError
 from trueline.losses.quantile import Absolute, Quantile
@@ -21,6 +22,8 @@ LOSSES: dict[str, type[Loss]] = {
         EpsilonInsensitive,
         SquaredEpsilonInsensitive,
         MaximumError,
+        Hinge,
+        SquaredHinge,
     )
 }
 

@@ -84,7 +84,8 @@ def _solve_target(problem: Problem, number: int, method: str) -> tuple[Array, fl
     jumps, kinks = np.array(loss.jumps), np.array(loss.kinks)
     strength = np.broadcast_to(problem.penalty.linear, (d, problem.n_targets))[:, number]
     X = _rows(problem)
-    first = loss.first_slope * s
+    slopes = loss.first_slopes(y)
+    first = slopes * s
     slope = X.T @ first
     cost = [strength + slope, strength - slope, np.multiply.outer(jumps, s).ravel()]
     cost.insert(2, np.full(int(problem.fit_intercept), first.sum()))
@@ -104,7 +105,7 @@ def _solve_target(problem: Problem, number: int, method: str) -> tuple[Array, fl
     pi = -np.asarray(found.ineqlin.marginals).reshape(len(jumps), n).sum(axis=0)
     w = found.x[:d] - found.x[d : 2 * d]
     level = float(found.x[2 * d]) if problem.fit_intercept else 0.0
-    return w, level, loss.first_slope + pi / s, int(found.nit)
+    return w, level, slopes + pi / s, int(found.nit)
 
 
 def _rows(problem: Problem) -> Any:

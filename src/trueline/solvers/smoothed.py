@@ -107,8 +107,8 @@ def smooth_derivative(loss: Loss, y: Array, z: Array, delta: float) -> Array:
     >>> smooth_derivative(Absolute(), np.zeros(3), np.array([-1.0, 0.05, 0.2]), 0.1)
     array([-1. ,  0.5,  1. ])
     """
-    left = np.asarray(loss.first_slope, dtype=np.float64)
-    u = np.broadcast_to(left, z.shape).astype(np.float64)
+    left = loss.first_slopes(np.broadcast_to(y, z.shape))
+    u = left.copy()
     for kink, jump in zip(loss.kinks, loss.jumps, strict=True):
         u = u + np.clip((z - y - kink) / delta, left, left + jump) - left
         left = left + jump

@@ -41,6 +41,8 @@ _ROUGH = 0.1
 _ANOTHER_SIDE = 0.05
 # Rows of the last step, for each coefficient; how often the kinks are sharpened.
 _FEW, _LEVELS = 40, 40
+# How often the rows near their kinks are chosen anew.
+_ROUNDS = 6
 # Rows that a sample should have on the rarer side of the quantile, for each coefficient.
 _RARE = 1.0
 # Samples pay if they and the rows near their kinks are so many times fewer than all rows.
@@ -92,6 +94,8 @@ def solve_target(source: Source) -> Answer:
 
 def _is_extreme(source: Source, sample: int) -> bool:
     """Whether a sample has too few rows on the rare side to say anything."""
+    if "margins" in source.loss.capabilities:
+        return False
     share = -source.loss.first_slope / sum(source.loss.jumps)
     return sample * min(share, 1 - share) < _RARE * source.size
 
@@ -110,8 +114,15 @@ def _start(source: Source, A: Array, rows: Indices | slice) -> Array:
     gram[np.diag_indices_from(gram)] += 1e-10 * np.trace(gram) / max(1, len(gram)) + 1e-300
     v = np.linalg.solve(gram, A.T @ y)
     if source.problem.fit_intercept:
-        v[-1] += np.quantile(y - A @ v, -source.loss.first_slope / sum(source.loss.jumps))
+        v[-1] += _level(source, y - A @ v)
     return np.asarray(v, dtype=np.float64)
+
+
+def _level(source: Source, residual: Array) -> float:
+    """The intercept that leaves as many residuals above it as should be."""
+    if "margins" in source.loss.capabilities:
+        return float(residual.mean())
+    return float(np.quantile(residual, -source.loss.first_slope / sum(source.loss.jumps)))
 
 
 def _solve_whole(source: Source, steps: int = 0) -> Answer:
@@ -156,26 +167,31 @@ def _least_squares(source: Source) -> tuple[Array, Array | None]:
     """Least squares with the intercept at the quantile of the residuals, and the scores there."""
     v = np.zeros(source.size)
     fitted = source.fitted()
-    if fitted is None:
+    # Least squares say little about which rows are at the margins of their classes.
+    if fitted is None or "margins" in source.loss.capabilities:
         return v, None
     v[: len(source.kept)] = source.slopes
     if source.problem.fit_intercept:
-        share = -source.loss.first_slope / sum(source.loss.jumps)
-        v[-1] = np.quantile(source.target - fitted, share)
+        v[-1] = _level(source, source.target - fitted)
     return v, fitted + v[-1] if source.problem.fit_intercept else fitted
 
 
 def _solve_from(source: Source, v: Array, z: Array, near: int, most: float) -> Answer | None:
     """The answer from coefficients nearby; None if more rows than ``most`` were misjudged."""
-    few = max(_FEW * source.size, 1000)
-    band = Band.around(source, z, near)
-    smoothed = Smoothed(band.program, v, band.width)
-    if not _sharpen(smoothed, few // 8):
-        return None
-    z = source.scores(smoothed.v)
-    if len(band.changed(z)) > most:
-        return None
-    steps = 0
+    few, steps = max(_FEW * source.size, 1000), 0
+    for _ in range(_ROUNDS):
+        band = Band.around(source, z, near)
+        smoothed = Smoothed(band.program, v, band.width)
+        if not _sharpen(smoothed, few // 8):
+            return None
+        v, z = smoothed.v, source.scores(smoothed.v)
+        misjudged = len(band.changed(z))
+        if misjudged > most:
+            return None
+        # Fewer rows than changed sides could not hold the coefficients against them.
+        if misjudged <= few // 8:
+            break
+        steps += smoothed.steps
     for count in (few, near):
         steps += smoothed.steps
         band = Band.around(source, z, count)
@@ -349,7 +365,7 @@ def _answer(
     count = len(found.multipliers) - len(program.lasso)
     own = found.multipliers[:count].reshape(-1, len(rows)).sum(axis=0)
     u = slopes / s
-    u[rows] = source.loss.first_slope + own / s[rows]
+    u[rows] = source.loss.first_slopes(source.target[rows]) + own / s[rows]
     on = found.kinks if found.kinks is not None else np.empty(0, dtype=np.intp)
     on = rows[on[on < count] % max(1, len(rows))]
     return Answer(

@@ -62,10 +62,11 @@ class InteriorPoint:
         self.program = program
         offset = program.offsets(v)
         margin = max(_MARGIN * float(np.abs(offset).mean()) if len(offset) else 0.0, 1e-150)
+        inside = (0 < program.share) & (program.share < 1)
         self.at = Interior(
             v=v.copy(),
             # Where the lines of the rows are cancelled nothing pulls: the slope vanishes.
-            multipliers=program.share * program.c,
+            multipliers=np.where(inside, program.share, 0.5) * program.c,
             above=np.maximum(offset, 0.0) + margin,
             below=np.maximum(-offset, 0.0) + margin,
         )

@@ -201,10 +201,11 @@ class Source:
         # more, and would drown the others in its rounding.
         linear = np.minimum(linear, 2 * loss.slope_bound * self.problem.total_weight)
         lasso = np.flatnonzero(linear)
-        ell = A.T @ (loss.first_slope * s) - linear
+        first = loss.first_slopes(y)
+        ell = A.T @ (first * s) - linear
         c = np.concatenate([np.multiply.outer(jumps, s).ravel(), 2 * linear[lasso]])
         share = np.full(len(c), 0.5)
-        share[: len(c) - len(lasso)] = -loss.first_slope / jumps.sum()
+        share[: len(c) - len(lasso)] = np.tile(-first / jumps.sum(), len(jumps))
         return Program(
             A=A,
             ell=ell if beside is None else ell + beside,
