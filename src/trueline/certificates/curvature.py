@@ -24,7 +24,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.problem import Problem
 
-__all__ = ["certify_curvature", "recertify_curvature"]
+__all__ = ["centred_sums", "certify_curvature", "recertify_curvature", "shifted_sums"]
 
 Array = NDArray[np.float64]
 
@@ -71,7 +71,7 @@ def certify_curvature(
     rounding = (rounding or Rounding.of(problem)).confirmable()
     at = evaluate(problem, rounding, W, b)
     is_far = bool((rounding.accuracy.magnitude > _FAR * spread).any()) and problem.fit_intercept
-    about = _centred(problem, rounding, at, centre, spread) if is_far else _shifted(at, centre)
+    about = centred_sums(problem, rounding, at, centre, spread) if is_far else shifted_sums(at, centre)
     steep = _steepness(problem, at, W, about, basis)
     if not ((coercivity > 0) & np.isfinite(coercivity)).all():
         return None
@@ -141,7 +141,7 @@ def recertify_curvature(
     return certify_curvature(problem, W, b, centre, witness["diagonal"], nu, spread, bends)
 
 
-def _shifted(at: Evaluation, centre: Array) -> tuple[Array, Array]:
+def shifted_sums(at: Evaluation, centre: Array) -> tuple[Array, Array]:
     """X_c^T S u from finished sums, and a bound on its error."""
     m = centre[:, None]
     error = at.correlation_rounding + np.abs(m) * at.slope_rounding
@@ -150,7 +150,7 @@ def _shifted(at: Evaluation, centre: Array) -> tuple[Array, Array]:
     )
 
 
-def _centred(
+def centred_sums(
     problem: Problem, rounding: Rounding, at: Evaluation, centre: Array, spread: Array
 ) -> tuple[Array, Array]:
     """The same from centred rows: columns far from zero cost no digits."""

@@ -3,9 +3,11 @@
 from trueline.losses.base import Loss
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
 from trueline.losses.huber import Huber
+from trueline.losses.logistic import Logistic
 from trueline.losses.maximum_error import MaximumError
 from trueline.losses.quantile import Absolute, OrderedQuantiles, Quantile
 from trueline.losses.registry import LOSSES, as_loss
+from trueline.losses.softmax import Softmax
 from trueline.losses.squared import Squared
 
 __all__ = [
@@ -13,10 +15,12 @@ __all__ = [
     "Absolute",
     "EpsilonInsensitive",
     "Huber",
+    "Logistic",
     "Loss",
     "OrderedQuantiles",
     "MaximumError",
     "Quantile",
+    "Softmax",
     "Squared",
     "SquaredEpsilonInsensitive",
     "as_loss",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from trueline.losses.base import Loss
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
 from trueline.losses.huber import Huber
+from trueline.losses.logistic import Logistic
 from trueline.losses.maximum_error import MaximumError
 from trueline.losses.quantile import Absolute, Quantile
 from trueline.losses.squared import Squared
@@ -18,6 +19,7 @@ LOSSES: dict[str, type[Loss]] = {
         Absolute,
         Quantile,
         Huber,
+        Logistic,
         EpsilonInsensitive,
         SquaredEpsilonInsensitive,
         MaximumError,
