@@ -65,7 +65,7 @@ def best_constant(problem: Problem) -> Array:
         return np.zeros(problem.n_targets)
     if "quadratic" in problem.loss.capabilities:
         return problem.weigh(y).sum(axis=0) / problem.total_weight
-    weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+    weights = np.ones(len(y)) if problem.weights is None else problem.weights
     known = problem.loss.constant(y, weights)
     if known is not None:
         return known
