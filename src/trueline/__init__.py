@@ -27,6 +27,7 @@ _HOMES = {
     "LinearRegression": "trueline.estimators",
     "LinearRegressor": "trueline.estimators",
     "LinearSVR": "trueline.estimators.linear_svr",
+    "LogisticRegression": "trueline.estimators.logistic",
     "MultiTaskElasticNet": "trueline.estimators.multi_task",
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
     "MultiTaskLasso": "trueline.estimators.multi_task",
@@ -61,6 +62,7 @@ __all__ = [
     "LinearRegression",
     "LinearRegressor",
     "LinearSVR",
+    "LogisticRegression",
     "MultiTaskElasticNet",
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
@@ -99,6 +101,7 @@ if TYPE_CHECKING:
     from trueline.estimators.lasso import Lasso
     from trueline.estimators.lasso_cv import LassoCV
     from trueline.estimators.linear_svr import LinearSVR
+    from trueline.estimators.logistic import LogisticRegression
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
     from trueline.estimators.paths import (

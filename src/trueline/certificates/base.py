@@ -45,6 +45,10 @@ KINDS: dict[str, str] = {
         "no coefficients give an objective lower than the one reached by more than the gap, by the "
         "curvature around them and convexity beyond"
     ),
+    "tangent": (
+        "no coefficients give an objective lower than the one reached by more than the gap, by the "
+        "tangent of the losses there and the penalty"
+    ),
     "concomitant": (
         "no coefficients and no scale (coefficients and intercept up to the stated radius) give an "
         "objective lower than the one reached by more than the gap"

@@ -110,9 +110,17 @@ class Rows:
         self._doubled: Doubled | None = None
 
     def __iter__(self) -> Iterator[tuple[slice, Array]]:
+        return self.blocks(keep_sparse=False)
+
+    def blocks(self, *, keep_sparse: bool) -> Iterator[tuple[slice, Any]]:
+        """Consecutive rows; those of a sparse matrix as they are where zeros may be left out."""
+        keep_sparse = keep_sparse and sp.issparse(self.X) and self.x_power is None
         for start in range(0, self.n, ROWS):
             rows = slice(start, min(start + ROWS, self.n))
             block = self.X[rows]
+            if keep_sparse:
+                yield rows, block.astype(np.float64, copy=False)
+                continue
             dense = block.toarray() if sp.issparse(block) else block
             dense = np.asarray(dense, dtype=np.float64)
             if self.x_power is not None:
@@ -146,12 +154,14 @@ class Rows:
             return f"X {self.X.shape}, y {self.y.shape}, weights {self.s.shape}"
         if not np.isfinite(self.y).all() or not np.isfinite(self.s).all() or (self.s < 0).any():
             return "y or weights not finite, or negative weights"
-        for _, block in self:
-            if not np.isfinite(block).all():
+        for _, block in self.blocks(keep_sparse=True):
+            numbers = block.data if sp.issparse(block) else block
+            if not np.isfinite(numbers).all():
                 return "X not finite"
             # A zero adds nothing to a sum, not even rounding: count what is there in a row.
-            terms = int(np.count_nonzero(block, axis=1).max(initial=0))
-            self.row_terms = max(self.row_terms, terms)
+            counts = np.diff(block.indptr) if sp.issparse(block) else None
+            counts = np.count_nonzero(block, axis=1) if counts is None else counts
+            self.row_terms = max(self.row_terms, int(counts.max(initial=0)))
         if not (np.isfinite(certificate.coef).all() and np.isfinite(certificate.intercept).all()):
             return "coefficients not finite"
         if not certificate.fit_intercept and certificate.intercept.any():
@@ -180,13 +190,13 @@ def _objective(certificate: Certificate, rows: Rows) -> tuple[float, float]:
     loss, W, b = certificate.loss, certificate.coef, certificate.intercept
     total = certificate.penalty.value(W)
     rounding = (rows.d + 8) * EPS * abs(total)
-    for where, block in rows:
-        z, s, y = block @ W + b, rows.s[where, None], rows.y[where]
+    for where, block in rows.blocks(keep_sparse=True):
+        z, s, y = np.asarray(block @ W) + b, rows.s[where, None], rows.y[where]
         value = s * loss.value(y, z)
         total += float(value.sum())
         # The score errs by the terms of a row + 2, times eps and the magnitudes; the loss passes
         # that on.
-        reach = (rows.row_terms + 2) * EPS * (np.abs(block) @ np.abs(W) + np.abs(b))
+        reach = (rows.row_terms + 2) * EPS * (abs(block) @ np.abs(W) + np.abs(b))
         slope = np.abs(loss.gradient(y, z)) + reach * min(loss.curvature_bound, 1e300)
         slope = np.minimum(slope, loss.slope_bound)
         rounding += float((s * slope * reach).sum())

@@ -5,6 +5,7 @@ r"""Which proof fits a problem: one place decides, for loops and for final certi
 | squared, quadratic; penalty bends every coefficient        | quadratic |
 | squared, quadratic; a factor of the Hessian is given       | quadratic |
 | squared; penalty made of coordinates, zero in its domain   | fenchel   |
+| of margins; penalty holds every coefficient                | tangent   |
 | penalty whose conjugate is finite around zero              | duality   |
 | the rest                                                   | bounded   |
 
@@ -28,6 +29,7 @@ from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.certificates.fenchel import certify_fenchel, is_fenchel
 from trueline.certificates.maximum import certify_maximum
 from trueline.certificates.quadratic import Evidence, certify_quadratic
+from trueline.certificates.tangent import Tangent, is_tangent
 from trueline.problem import Problem
 
 __all__ = ["Prover", "certify", "gap_at"]
@@ -56,7 +58,7 @@ class Prover:
 
     Attributes
     ----------
-    kind : {"quadratic", "fenchel", "duality", "bounded"}
+    kind : {"quadratic", "fenchel", "tangent", "duality", "bounded"}
         The proof that will be used.
     mean : array of shape (d,)
         Weighted means of the columns (zero without an intercept), as a by-product.
@@ -93,6 +95,7 @@ class Prover:
         rounding = rounding or Rounding.of(problem)
         self.mean, self.column_norms = rounding.mean, rounding.accuracy.magnitude
         self._rounding = rounding if self.kind == "quadratic" else rounding.confirmable()
+        self._tangent = Tangent(problem, rounding) if self.kind == "tangent" else None
 
     def evaluate(self, W: Array, b: Array) -> Evaluation:
         """Objective and derivatives at a point: two products."""
@@ -107,6 +110,8 @@ class Prover:
             return certify_fenchel(self.problem, W, b, self._rounding, at).gap
         if self.kind == "maximum error":
             return certify_maximum(self.problem, W, b).gap
+        if self._tangent is not None:
+            return self._tangent.gap(at, W, b)
         if self.kind == "duality":
             gap = duality_gap(self.problem, self._rounding, at, W, b)[0]
         elif self.kind == "bounded":
@@ -121,6 +126,8 @@ class Prover:
             return certify_fenchel(self.problem, W, b, self._rounding)
         if self.kind == "maximum error":
             return certify_maximum(self.problem, W, b)
+        if self._tangent is not None:
+            return self._tangent.certify(W, b)
         if self.kind == "duality":
             return certify_duality(self.problem, W, b)
         if self.kind == "bounded":
@@ -171,6 +178,8 @@ def _choose(problem: Problem, basis: Array | None, coercivity: float) -> tuple[s
             return "quadratic", basis, proven if np.isfinite(proven) else 1.0
     if is_fenchel(problem):
         return "fenchel", np.empty(0), 0.0
+    if is_tangent(problem):
+        return "tangent", np.empty(0), 0.0
     # A domain that ends at zero makes every rounded dual point infeasible.
     near = np.where(unpenalised(problem), 0.0, _NEXT_TO_ZERO)
     around_zero = np.minimum(penalty.dual_scale(near), penalty.dual_scale(-near))

@@ -24,7 +24,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.problem import Problem
 
-__all__ = ["certify_curvature", "recertify_curvature"]
+__all__ = ["centred_sums", "certify_curvature", "recertify_curvature", "shifted_sums"]
 
 Array = NDArray[np.float64]
 
@@ -33,6 +33,8 @@ _BLOCK_ROWS = 2048
 _UNDERFLOW = 1e-290
 # Rows that may leave their piece of the loss within rho: more of them are not looked at singly.
 _FEW = 0.02
+# The share of their curvature that rows must keep within rho.
+_KEPT = 0.9
 # Columns whose means are so many spreads away from zero are centred before they are summed.
 _FAR = 10.0
 
@@ -71,7 +73,7 @@ def certify_curvature(
     rounding = (rounding or Rounding.of(problem)).confirmable()
     at = evaluate(problem, rounding, W, b)
     is_far = bool((rounding.accuracy.magnitude > _FAR * spread).any()) and problem.fit_intercept
-    about = _centred(problem, rounding, at, centre, spread) if is_far else _shifted(at, centre)
+    about = centred_sums(problem, rounding, at, centre, spread) if is_far else shifted_sums(at, centre)
     steep = _steepness(problem, at, W, about, basis)
     if not ((coercivity > 0) & np.isfinite(coercivity)).all():
         return None
@@ -91,10 +93,13 @@ def certify_curvature(
         room = reach[t] * row * (1 + 1e-9) + error[t]
         y, z = problem.target[:, t], scores[:, t]
         loss = problem.loss.of_target(t)
-        lost = bends[:, t] - loss.least_curvature(y, z, np.full_like(z, room))
+        # Losses without kinks bend a little less everywhere, others not at all but on their edges.
+        keep = 1.0 if loss.kinks else _KEPT
+        lost = keep * bends[:, t] - loss.least_curvature(y, z, np.full_like(z, room))
         edge = np.flatnonzero(lost > 0)
         if len(edge) > _FEW * len(z) + 1:
             return None
+        nu[t] *= keep
         if len(edge):
             rows = problem.design.take(edge).toarray() - centre
             square = ((rows * basis[: rows.shape[1], t]) ** 2).sum(axis=1)
@@ -141,7 +146,7 @@ def recertify_curvature(
     return certify_curvature(problem, W, b, centre, witness["diagonal"], nu, spread, bends)
 
 
-def _shifted(at: Evaluation, centre: Array) -> tuple[Array, Array]:
+def shifted_sums(at: Evaluation, centre: Array) -> tuple[Array, Array]:
     """X_c^T S u from finished sums, and a bound on its error."""
     m = centre[:, None]
     error = at.correlation_rounding + np.abs(m) * at.slope_rounding
@@ -150,7 +155,7 @@ def _shifted(at: Evaluation, centre: Array) -> tuple[Array, Array]:
     )
 
 
-def _centred(
+def centred_sums(
     problem: Problem, rounding: Rounding, at: Evaluation, centre: Array, spread: Array
 ) -> tuple[Array, Array]:
     """The same from centred rows: columns far from zero cost no digits."""

@@ -223,17 +223,23 @@ def objective_doubled(certificate: Certificate, rows: Rows) -> tuple[float, floa
     penalty = certificate.penalty.value(W)
     values, rounding = [penalty], (len(W) + 16) * _EPS * abs(penalty)
     units, bend = sum_units(rows.d + 2), min(loss.curvature_bound, 1e300)
+    is_coupled = "coupled" in loss.capabilities
     for where, block in _small_blocks(rows):
-        s = rows.s[where]
+        s, y = rows.s[where], rows.y[where]
+        z = np.empty(y.shape)
         for t in range(W.shape[1]):
-            y = rows.y[where, t]
-            z, _ = residual_doubled(block, W[:, t], float(b[t]), np.zeros_like(y))
-            off = units * (np.abs(block) @ np.abs(W[:, t]) + abs(b[t])) + _EPS * np.abs(z)
+            z[:, t], _ = residual_doubled(block, W[:, t], float(b[t]), np.zeros(len(y)))
+        off = units * (np.abs(block) @ np.abs(W) + np.abs(b)) + _EPS * np.abs(z)
+        # Coupled losses are of a whole row, others of one target each.
+        parts = [slice(None)] if is_coupled else [slice(t, t + 1) for t in range(W.shape[1])]
+        for t, part in enumerate(parts):
             own = loss.of_target(t)
-            value = s * own.value(y, z)
-            values += value.tolist()
-            slope = np.minimum(np.abs(own.gradient(y, z)) + bend * off, own.slope_bound)
-            rounding += float((s * slope * off + 8 * _EPS * np.abs(value)).sum())
+            value = s[:, None] * own.value(y[:, part], z[:, part])
+            values += value.ravel().tolist()
+            slope = np.abs(own.gradient(y[:, part], z[:, part])) + bend * off[:, part]
+            slope = np.minimum(slope, own.slope_bound)
+            passed_on = s[:, None] * slope * off[:, part]
+            rounding += float((passed_on + 8 * _EPS * np.abs(value)).sum())
     total = math.fsum(values)
     return total, rounding + 2 * _EPS * abs(total) + rows.n * _SMALLEST
 

@@ -183,6 +183,8 @@ def _through_the_loss(
 ) -> tuple[Array, Array]:
     """What an error of the scores does to the sum of the losses, and to the derivatives."""
     steepest = loss.slope_bound * np.sqrt(weight)
+    if "coupled" in loss.capabilities:  # an error of one score is felt by all of its row
+        size, score_error = (np.full_like(v, np.sqrt((v**2).sum())) for v in (size, score_error))
     if not np.isfinite(loss.curvature_bound):
         return steepest * score_error, np.full_like(score_error, 2 * steepest)
     bend = loss.curvature_bound

@@ -15,7 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from trueline.certificates import concomitant_check, curvature_check, maximum_check, search
+from trueline.certificates import (
+    concomitant_check,
+    curvature_check,
+    maximum_check,
+    search,
+    tangent_check,
+)
 from trueline.certificates.base import Certificate
 from trueline.certificates.checking import Check, Rows, Verification, check_objective
 from trueline.certificates.duality_check import check_bounded, check_duality, check_ordered
@@ -33,6 +39,7 @@ _WITNESS = {
     "ordered duality": ("dual", "radius", "order", "slack"),
     "bounded": ("radius", "intercept_radius"),
     "curvature": curvature_check.WITNESS,
+    "tangent": tangent_check.WITNESS,
     "concomitant": concomitant_check.WITNESS,
     "search": search.WITNESS,
     "conditioned search": search.WITNESS,
@@ -97,6 +104,8 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
             checks += check_ordered(certificate, rows)
         elif certificate.kind == "curvature":
             checks += curvature_check.check_curvature(certificate, rows)
+        elif certificate.kind == "tangent":
+            checks += tangent_check.check_tangent(certificate, rows)
         elif certificate.kind == "bounded":
             checks += check_bounded(certificate, rows)
         else:

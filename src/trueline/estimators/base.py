@@ -159,6 +159,98 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             stacklevel=5 + hasattr(type(self).fit, "__wrapped__"),
         )
 
+    def _solve_and_store(
+        self,
+        problem: Problem,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Any,
+        moments: Moments | None = None,
+    ) -> None:
+        """Solve under the eyes of those who watch; ``X`` and ``y`` are as validated."""
+
+        def attributes(W: Array, b: Array) -> dict[str, Any]:
+            W, b = W.astype(X.dtype), b.astype(X.dtype)
+            return self._fitted_attributes(W, b, y.ndim, problem.fit_intercept)
+
+        trace = Trace(enabled=bool(getattr(self, "trace", False)))
+        with watch(self, trace, Seen(X, y, sample_weight, attributes)) as monitor:
+            plan, solution = self._solve(problem, X, monitor, moments)
+            self._store(problem, plan, solution, X.dtype, y.ndim)
+
+    def _check_parameters(self) -> None:
+        """Raise for parameters that are out of range; defaults need no look."""
+        own = vars(self)
+        if any(own[name] is not default for name, default in _defaults(self.__class__)):  # type: ignore[arg-type]
+            self._validate_params()
+
+    def _store(
+        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
+    ) -> None:
+        """Copy the solution into fitted attributes, in scikit-learn's shapes and dtypes."""
+        W, b = solution.coef, solution.intercept
+        proof = solution.proof
+        if dtype == np.float32:
+            W, b = _in_single_precision(problem, W, b)
+            proof = self._certify_rounded(problem, solution, W, b)
+        self.__dict__.update(self._fitted_attributes(W, b, y_ndim, problem.fit_intercept))
+        self.solver_ = solution.solver
+        self.n_iter_ = solution.n_iter
+        self.trace_ = solution.trace
+        if solution.moments is not None:
+            self.moments_ = solution.moments
+        elif hasattr(self, "moments_"):
+            del self.moments_
+        self._plan = plan
+        self._certificate = proof
+        self._solution_facts = solution.facts()
+
+    @abstractmethod
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        """Coefficients and intercepts in scikit-learn's shapes."""
+
+    def _certify_rounded(
+        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
+    ) -> Certificate:
+        """The certificate of coefficients rounded to single precision."""
+        from trueline.certificates.choose import certify
+        from trueline.certificates.curvature import recertify_curvature
+        from trueline.certificates.duality import certify_dual
+        from trueline.certificates.quadratic import certify_quadratic
+
+        W, b = W.astype(np.float64), b.astype(np.float64)
+        certificate, moments = solution.certificate, solution.moments
+        assert certificate is not None
+        witness = certificate.witness
+        if "column_exponent" in witness:
+            return certificate
+        if certificate.kind == "maximum error":
+            from trueline.certificates.maximum import certify_maximum
+
+            rows, dual = solution.extra["rows"], solution.extra["dual"]
+            return certify_maximum(problem, W, b, rows, dual)
+        if "centre" in witness or ("dual" in witness and "smooth" not in problem.loss.capabilities):
+            return certify_dual(problem, W, b, witness["dual"])
+        if certificate.kind == "curvature":
+            proof = recertify_curvature(certificate, problem, W, b)
+            return certify(problem, W, b) if proof is None else proof
+        if "basis" not in witness:
+            return certify(problem, W, b)
+        basis, coercivity = witness["basis"], float(witness["coercivity"])
+        if moments is None:
+            mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
+            centre = np.zeros(problem.n_features) if mean is None else mean
+            evidence = evidence_from_rows(problem, W, b, centre, basis, coercivity)
+        else:
+            about = moments if problem.fit_intercept else moments.about_zero()
+            evidence = evidence_from_moments(problem, about, W, b, basis, coercivity)
+        left_out = float(witness.get("left_out", 0.0))
+        is_global = certificate.kind == "quadratic"
+        evidence = replace(evidence, is_global=is_global, left_out=left_out)
+        return certify_quadratic(problem, W, b, evidence)
+
     # --- what is known afterwards ---------------------------------------------------------------
 
     @property
@@ -311,52 +403,6 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         self._solve_and_store(problem, X, y, sample_weight)
         return self
 
-    def _solve_and_store(
-        self,
-        problem: Problem,
-        X: Any,
-        y: NDArray[Any],
-        sample_weight: Any,
-        moments: Moments | None = None,
-    ) -> None:
-        """Solve under the eyes of those who watch; ``X`` and ``y`` are as validated."""
-
-        def attributes(W: Array, b: Array) -> dict[str, Any]:
-            W, b = W.astype(X.dtype), b.astype(X.dtype)
-            return self._fitted_attributes(W, b, y.ndim, problem.fit_intercept)
-
-        trace = Trace(enabled=bool(getattr(self, "trace", False)))
-        with watch(self, trace, Seen(X, y, sample_weight, attributes)) as monitor:
-            plan, solution = self._solve(problem, X, monitor, moments)
-            self._store(problem, plan, solution, X.dtype, y.ndim)
-
-    def _check_parameters(self) -> None:
-        """Raise for parameters that are out of range; defaults need no look."""
-        own = vars(self)
-        if any(own[name] is not default for name, default in _defaults(self.__class__)):  # type: ignore[arg-type]
-            self._validate_params()
-
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        """Copy the solution into fitted attributes, in scikit-learn's shapes and dtypes."""
-        W, b = solution.coef, solution.intercept
-        proof = solution.proof
-        if dtype == np.float32:
-            W, b = _in_single_precision(problem, W, b)
-            proof = self._certify_rounded(problem, solution, W, b)
-        self.__dict__.update(self._fitted_attributes(W, b, y_ndim, problem.fit_intercept))
-        self.solver_ = solution.solver
-        self.n_iter_ = solution.n_iter
-        self.trace_ = solution.trace
-        if solution.moments is not None:
-            self.moments_ = solution.moments
-        elif hasattr(self, "moments_"):
-            del self.moments_
-        self._plan = plan
-        self._certificate = proof
-        self._solution_facts = solution.facts()
-
     def _fitted_attributes(
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
     ) -> dict[str, Any]:
@@ -367,46 +413,6 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         if fit_intercept:
             intercept = b[0] if y_ndim == 1 else b
         return {"coef_": coef, "intercept_": intercept}
-
-    def _certify_rounded(
-        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate:
-        """The certificate of coefficients rounded to single precision."""
-        from trueline.certificates.choose import certify
-        from trueline.certificates.curvature import recertify_curvature
-        from trueline.certificates.duality import certify_dual
-        from trueline.certificates.quadratic import certify_quadratic
-
-        W, b = W.astype(np.float64), b.astype(np.float64)
-        certificate, moments = solution.certificate, solution.moments
-        assert certificate is not None
-        witness = certificate.witness
-        if "column_exponent" in witness:
-            return certificate
-        if certificate.kind == "maximum error":
-            from trueline.certificates.maximum import certify_maximum
-
-            rows, dual = solution.extra["rows"], solution.extra["dual"]
-            return certify_maximum(problem, W, b, rows, dual)
-        if "centre" in witness or ("dual" in witness and "smooth" not in problem.loss.capabilities):
-            return certify_dual(problem, W, b, witness["dual"])
-        if certificate.kind == "curvature":
-            proof = recertify_curvature(certificate, problem, W, b)
-            return certify(problem, W, b) if proof is None else proof
-        if "basis" not in witness:
-            return certify(problem, W, b)
-        basis, coercivity = witness["basis"], float(witness["coercivity"])
-        if moments is None:
-            mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
-            centre = np.zeros(problem.n_features) if mean is None else mean
-            evidence = evidence_from_rows(problem, W, b, centre, basis, coercivity)
-        else:
-            about = moments if problem.fit_intercept else moments.about_zero()
-            evidence = evidence_from_moments(problem, about, W, b, basis, coercivity)
-        left_out = float(witness.get("left_out", 0.0))
-        is_global = certificate.kind == "quadratic"
-        evidence = replace(evidence, is_global=is_global, left_out=left_out)
-        return certify_quadratic(problem, W, b, evidence)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the target for new rows.

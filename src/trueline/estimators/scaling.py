@@ -49,6 +49,8 @@ def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
                 "Divide the target by a power of ten first."
             )
         f = np.zeros_like(f)
+    if "margins" in problem.loss.capabilities:  # labels are as they are
+        f = np.zeros_like(f)
     strength = np.max(np.asarray(problem.penalty.curvature, dtype=float), initial=0.0)
     if strength > 0:
         # No further than until the scaled strength alpha 2^(2 e) is about one: of a column so small

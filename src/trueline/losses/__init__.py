@@ -4,9 +4,11 @@ from trueline.losses.base import Loss
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
 from trueline.losses.hinge import Hinge, SquaredHinge
 from trueline.losses.huber import Huber
+from trueline.losses.logistic import Logistic
 from trueline.losses.maximum_error import MaximumError
 from trueline.losses.quantile import Absolute, OrderedQuantiles, Quantile
 from trueline.losses.registry import LOSSES, as_loss
+from trueline.losses.softmax import Softmax
 from trueline.losses.squared import Squared
 
 __all__ = [
@@ -15,10 +17,12 @@ __all__ = [
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
+    "Logistic",
     "Loss",
     "OrderedQuantiles",
     "MaximumError",
     "Quantile",
+    "Softmax",
     "Squared",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",

@@ -42,7 +42,11 @@ class Loss(ABC):
           :attr:`first_slope` and :attr:`jumps` say everything up to a constant;
         - ``"dual_box"``: l*(u) = u y + e abs(u) + h/2 u^2 on an interval, see :attr:`dual_box`;
         - ``"maximum"``: what is minimised is the largest of the rows, not their sum;
-        - ``"ordered"``: straight lines, and the scores of a row must be in a stated order.
+        - ``"ordered"``: straight lines, and the scores of a row must be in a stated order;
+        - ``"coupled"``: the scores of a row are coupled: derivatives are those of their sum, and
+          :meth:`bend` is the second one;
+        - ``"margins"``: never negative and falling with the margin by which a row is on the right
+          side: :meth:`least_margin` inverts it.
     kinks : tuple of float
         Values of ``z - y`` where the loss is not twice differentiable.
     """
@@ -136,6 +140,18 @@ class Loss(ABC):
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
         """A lower bound on l'' between z - reach and z + reach, elementwise; zero if not known."""
         return np.zeros_like(z - y)
+
+    def bend(self, y: Array, z: Array, change: Array) -> Array:
+        """The second derivative at z applied to a change of the scores, row by row."""
+        return self.curvature(y, z) * change
+
+    def least_margin(self, level: float) -> float:
+        """The least margin at which the loss is no more than a level, for losses of margins."""
+        raise NotImplementedError(f"the {self.name} loss is no function of margins.")
+
+    def constant(self, y: Array, weights: Array) -> Array | None:
+        """The scores that are best for all rows together; None where no formula tells."""
+        return None
 
     @abstractmethod
     def conjugate(self, y: Array, u: Array) -> Array:

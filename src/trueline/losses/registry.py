@@ -6,6 +6,7 @@ from trueline.losses.base import Loss
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
 from trueline.losses.hinge import Hinge, SquaredHinge
 from trueline.losses.huber import Huber
+from trueline.losses.logistic import Logistic
 from trueline.losses.maximum_error import MaximumError
 from trueline.losses.quantile import Absolute, Quantile
 from trueline.losses.squared import Squared
@@ -19,6 +20,7 @@ LOSSES: dict[str, type[Loss]] = {
         Absolute,
         Quantile,
         Huber,
+        Logistic,
         EpsilonInsensitive,
         SquaredEpsilonInsensitive,
         MaximumError,

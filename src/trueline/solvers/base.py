@@ -102,6 +102,8 @@ class Options:
         Whether stochastic methods answer with the mean of their iterates instead of the last.
     start : array of shape (d, k), optional
         Coefficients to start from.
+    start_intercept : array of shape (k,), optional
+        Intercepts to start from, beside ``start``; None leaves them to the solver.
     smoothing : float, optional
         Width over which kinks are rounded off at the end, in units of the target; None leaves it to
         the solver.
@@ -116,6 +118,7 @@ class Options:
     batch_size: int = 32
     average: bool = False
     start: NDArray[np.float64] | None = None
+    start_intercept: NDArray[np.float64] | None = None
     smoothing: float | None = None
 
 

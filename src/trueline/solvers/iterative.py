@@ -57,14 +57,18 @@ _STALL_AFTER = 5
 def best_constant(problem: Problem) -> Array:
     """The intercepts of the best model without coefficients; zero if there is no intercept.
 
-    The mean for squared loss; for other losses the root of sum_i s_i l'(b), which increases with
-    b, by bisection between the extreme targets.
+    The mean for squared loss, what the loss itself says, or the root of sum_i s_i l'(b), which
+    increases with b, by bisection between the extreme targets.
     """
     y = problem.target
     if not problem.fit_intercept:
         return np.zeros(problem.n_targets)
     if "quadratic" in problem.loss.capabilities:
         return problem.weigh(y).sum(axis=0) / problem.total_weight
+    weights = np.ones(len(y)) if problem.weights is None else problem.weights
+    known = problem.loss.constant(y, weights)
+    if known is not None:
+        return known
     low, high = y.min(axis=0) - 1.0, y.max(axis=0) + 1.0
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)

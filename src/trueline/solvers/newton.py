@@ -2,7 +2,8 @@ r"""Newton's method for losses with curvature and a quadratic penalty or none.
 
 The mathematics of a step is in :mod:`trueline.solvers.curved.descent`. Here the targets are taken
 one after the other, and the answer is proven: by the curvature around it where that suffices
-(:mod:`trueline.certificates.curvature`), else by the dual point u_i = l'(z_i).
+(:mod:`trueline.certificates.curvature`), of losses of margins by their tangent
+(:mod:`trueline.certificates.tangent`), else by the dual point u_i = l'(z_i).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_curvature
 from trueline.certificates.duality import certify_dual
 from trueline.certificates.evaluation import Rounding
+from trueline.certificates.tangent import Tangent, is_tangent
 from trueline.design import Accuracy
 from trueline.gram.rows import SMALL_WORK, rows_per_block
 from trueline.penalties import L2
@@ -56,7 +58,7 @@ class Newton(Solver):
     needs_loss = frozenset({"smooth", "curvature", "conjugate"})
     needs_penalty = frozenset({"quadratic"})
     is_direct = False
-    proof = "curvature or duality"
+    proof = "curvature, tangent or duality"
 
     def refuses(self, facts: Facts) -> str | None:
         if facts.d > _MOST_COLUMNS:
@@ -78,10 +80,10 @@ class Newton(Solver):
         rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
         bends = np.broadcast_to(problem.penalty.curvature, (problem.n_features, problem.n_targets))
         rows = rows.independent(bool((bends > 0).all()))
-        prover = _Prover(problem, rows, bends)
         constants, unit = constant_model(problem)
         asked = options.tol * unit
         target = min(asked, _FINE * unit) / problem.n_targets
+        prover = _Prover(problem, rows, bends, target)
         descents, worst, iterations = [], Status.CONVERGED, 0
         for t in range(problem.n_targets):
             y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss.of_target(t)
@@ -89,7 +91,8 @@ class Newton(Solver):
             if options.start is None:
                 v = starting_point(rows, loss, y, quad, float(constants[t]))
             else:
-                v = rows.standard(options.start[:, t], float(constants[t]))
+                level = constants if options.start_intercept is None else options.start_intercept
+                v = rows.standard(options.start[:, t], float(level[t]))
             descent = Descent(rows, loss, y, quad, v)
             approach(descent, loss)
             iteration = _Iteration(descent, prover, t, target, monitor.is_watching)
@@ -150,7 +153,7 @@ def _rounding(problem: Problem, certificate: Certificate) -> float:
 class _Prover:
     """Certificates of points in standard coordinates; what the data alone decide is kept."""
 
-    def __init__(self, problem: Problem, rows: StandardRows, bends: Array) -> None:
+    def __init__(self, problem: Problem, rows: StandardRows, bends: Array, enough: float) -> None:
         self.problem, self.rows, self.bends = problem, rows, bends
         d = problem.n_features
         n, block = problem.n_samples, rows_per_block(problem.n_samples, d)
@@ -165,6 +168,7 @@ class _Prover:
             rows=problem.n_samples,
         )
         self.alone = np.setdiff1d(np.arange(d), rows.kept)
+        self.enough = enough
         self._points: list[Array] = []
         self._certificate: Certificate
 
@@ -189,6 +193,10 @@ class _Prover:
             self.rounding.target_size[targets],
             self.rounding.rows,
         )
+        if is_tangent(problem):
+            proof = Tangent(problem, rounding).certify(W, b)
+            if proof.gap <= self.enough:
+                return proof
         scale = self.rows.scale * np.sqrt(self.rows.total_weight) * (1 + 1e-6)
         if (self.bends[self.alone] > 0).all():
             pairs = [self._curvature(t, descent) for t, descent in zip(targets, descents)]

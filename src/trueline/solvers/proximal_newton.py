@@ -86,7 +86,8 @@ class ProximalNewton(Solver):
             if options.start is None:
                 v = proximal_start(rows, loss, y, standard, float(constants[t]))
             else:
-                v = rows.standard(options.start[:, t], float(constants[t]))
+                level = constants if options.start_intercept is None else options.start_intercept
+                v = rows.standard(options.start[:, t], float(level[t]))
             descent = ProximalDescent(rows, loss, y, standard, v)
             approach(descent, loss)
             iteration = _Iteration(problem, rows, descent, terms, target, monitor.is_watching)

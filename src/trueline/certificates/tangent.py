@@ -1,0 +1,128 @@
+"""Certificates by the tangent of the losses; see :mod:`trueline.certificates.tangent_check`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.curvature import centred_sums, shifted_sums
+from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
+from trueline.certificates.tangent_check import class_indicators, is_held, tangent_gap
+from trueline.problem import Problem
+
+__all__ = ["Tangent", "is_tangent"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_UNDERFLOW = 1e-290
+# Columns whose means are so many spreads away from zero are centred before they are summed.
+_FAR = 10.0
+
+
+def is_tangent(problem: Problem) -> bool:
+    """Whether this proof applies: losses of margins, every coefficient penalised."""
+    loss = problem.loss.capabilities
+    return (
+        "margins" in loss
+        and (problem.n_targets == 1 or "coupled" in loss)
+        and is_held(problem.penalty, (problem.n_features, problem.n_targets))
+        and bool((_shares(problem) > 0).all())
+    )
+
+
+def _shares(problem: Problem) -> Array:
+    """The total weights of the classes."""
+    members = class_indicators(problem.loss, problem.target)
+    return members.sum(axis=0) if problem.weights is None else problem.weights @ members
+
+
+class Tangent:
+    """Proves gaps at many points of one problem; what the data alone decide is kept.
+
+    Parameters
+    ----------
+    problem : Problem
+    rounding : Rounding, optional
+        The data's constants, if they are already known.
+    """
+
+    def __init__(self, problem: Problem, rounding: Rounding | None = None) -> None:
+        self.problem = problem
+        self.rounding = (rounding or Rounding.of(problem)).confirmable()
+        # About the means, which costs sparse rows their zeros: those are taken as they are.
+        is_centred = problem.fit_intercept and not problem.design.is_sparse
+        self.centre = self.rounding.mean if is_centred else np.zeros(problem.n_features)
+        self._classes: tuple[Array, Array] | None = None
+        self._spread: Array | None = None
+
+    @property
+    def spread(self) -> Array:
+        """At least sqrt(sum_i s_i (x_ij - centre_j)^2)."""
+        if self._spread is None:
+            design, weights = self.problem.design, self.problem.weights
+            shift = self.centre if self.centre.any() else None
+            self._spread = np.sqrt(design.column_squares(weights, shift)) * (1 + 1e-6)
+        return self._spread
+
+    @property
+    def classes(self) -> tuple[Array, Array]:
+        """Weights of the classes from below, and their centred means from above."""
+        if self._classes is None:
+            problem = self.problem
+            members = class_indicators(problem.loss, problem.target)
+            shares = _shares(problem) * (1 - (problem.n_samples + 4) * _EPS)
+            means = np.zeros((len(shares), problem.n_features))
+            if problem.fit_intercept:
+                sums = problem.design.rmatvec(problem.weigh(members)).T
+                sums = np.abs(sums - np.outer(shares, self.centre))
+                # Bounds on bounds: a thousandth more, and what centring may have lost.
+                lost = np.sqrt(shares)[:, None] * self.rounding.products(np.ones(1))[:, 0] * 8
+                means = (sums * 1.001 + lost) / shares[:, None]
+            self._classes = shares, means
+        return self._classes
+
+    def gap(self, at: Evaluation, W: Array, b: Array) -> float:
+        """The proven gap at an evaluated point."""
+        problem, centre = self.problem, self.centre
+        is_far = problem.fit_intercept and bool(centre.any())
+        is_far = is_far and bool((self.rounding.accuracy.magnitude > _FAR * self.spread).any())
+        if is_far:
+            g, error = centred_sums(problem, self.rounding, at, centre, self.spread)
+        else:
+            g, error = shifted_sums(at, centre)
+        ceiling = float(at.objective.sum() + 3 * at.objective_rounding.sum())
+        # Once for these sums, once for those of whoever checks them, once for what they differ by.
+        gap = tangent_gap(
+            problem.loss,
+            problem.penalty,
+            W,
+            b + centre @ W if problem.fit_intercept else None,
+            ceiling,
+            (g, 3 * error),
+            (at.slope, 3 * at.slope_rounding),
+            self.classes,
+        )
+        return gap * (1 + 1e-9) + _UNDERFLOW * problem.n_samples
+
+    def evaluate(self, W: Array, b: Array) -> Evaluation:
+        """Objective and derivatives at a point: two products."""
+        return evaluate(self.problem, self.rounding, W, b)
+
+    def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:
+        """The certificate of a point."""
+        problem = self.problem
+        at = at or self.evaluate(W, b)
+        return Certificate(
+            kind="tangent",
+            objective=float(at.objective.sum()),
+            objective_rounding=float(2 * at.objective_rounding.sum()),
+            gap=self.gap(at, W, b),
+            loss=problem.loss,
+            penalty=problem.penalty,
+            fit_intercept=problem.fit_intercept,
+            coef=W,
+            intercept=b,
+            witness={"about": self.centre},
+        )

@@ -1,0 +1,257 @@
+"""What all linear classifiers share: labels, class weights, scores, decisions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from trueline.certificates.verify import Verification
+from trueline.estimators.base import LinearEstimator, build_problem
+from trueline.estimators.callbacks import fit_with_callbacks
+from trueline.estimators.labels import encode_declared, encode_labels, signs_of
+from trueline.losses import Loss
+from trueline.penalties import Penalty
+from trueline.problem import Problem
+
+__all__ = ["LinearClassifierBase"]
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+class LinearClassifierBase(ClassifierMixin, LinearEstimator):
+    """Classification: labels of any type; scores, one per class or one for the second of two."""
+
+    classes_: NDArray[Any]
+    class_weight: Any
+    fit_intercept: bool
+
+    @abstractmethod
+    def _loss(self, n_classes: int) -> Loss:
+        """The loss for so many classes."""
+
+    @abstractmethod
+    def _penalty(self) -> Penalty:
+        """The penalty, with its strength."""
+
+    # --- the problem ----------------------------------------------------------------------------
+
+    def _validated_problem(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool
+    ) -> tuple[Problem, Any, NDArray[Any]]:
+        arguments: dict[str, Any] = {
+            "accept_sparse": ["csr", "csc", "coo"],
+            "dtype": [np.float64, np.float32],
+            "ensure_all_finite": False,
+        }
+        if reset:
+            X, y = validate_data(self, X, y, **arguments)
+        else:
+            from sklearn.utils import check_X_y
+
+            X, y = check_X_y(X, y, estimator=self, **arguments)
+        classes, codes = encode_labels(y, type(self).__name__)
+        if reset:
+            self.classes_ = classes
+        weights = self._weights(sample_weight, X)
+        weights = self._with_class_weights(classes, codes, weights)
+        kept: Any = X
+        if weights is not None and not weights.all():
+            # What does not count is left out: a class without weight shows, and nothing else.
+            present = np.flatnonzero(weights)
+            kept = (X.tocsr() if sp.issparse(X) else X)[present]
+            codes, weights = codes[present], weights[present]
+        target = self._target(codes, len(classes))
+        self._require_classes(classes, codes)
+        return self._stated(kept, target, weights), X, y
+
+    def _stated(self, X: Any, target: Array, weights: Array | None) -> Problem:
+        """The problem, for checked data."""
+        loss = self._loss(max(2, target.shape[1]))
+        return build_problem(X, target, weights, loss, self._penalty(), self.fit_intercept)
+
+    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
+        return self._stated(X, Y, weights)
+
+    def _target(self, codes: Codes, count: int) -> Array:
+        """Signs for two classes, one-hot rows for more."""
+        if count == 2:
+            return signs_of(codes)[:, None]
+        target = np.zeros((len(codes), count))
+        target[np.arange(len(codes)), codes] = 1.0
+        return target
+
+    def _require_classes(self, classes: NDArray[Any], codes: Codes) -> None:
+        """With an intercept, a class of no weight would push it to infinity."""
+        absent = np.setdiff1d(np.arange(len(classes)), codes)
+        if len(absent) and self.fit_intercept:
+            raise ValueError(
+                f"{type(self).__name__} with an intercept needs every class to have some weight, "
+                f"but {classes[absent][:5].tolist()} has none: its intercept would be minus "
+                "infinity. Leave its rows out of X and y, or give them weight."
+            )
+
+    def _with_class_weights(
+        self, classes: NDArray[Any], codes: Codes, weights: Array | None
+    ) -> Array | None:
+        """Sample weights times the weights of the classes."""
+        if self.class_weight is None:
+            return weights
+        if isinstance(self.class_weight, dict):
+            of_class = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
+        else:
+            of_class = compute_class_weight(
+                self.class_weight, classes=classes, y=classes[codes], sample_weight=weights
+            )
+        own = np.asarray(of_class, dtype=np.float64)[codes]
+        combined = own if weights is None else weights * own
+        if not (np.isfinite(combined).all() and (combined >= 0).all()):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} gives weights that are negative or not "
+                "finite. Give every class a weight of at least zero."
+            )
+        if not combined.any():
+            raise ValueError("All weights are zero: no row is left to fit.")
+        return combined
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows to learn from.
+        y : array-like of shape (n,)
+            Class labels of any type.
+        sample_weight : float or array-like of shape (n,), optional
+            Weight 2 counts a row twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+        self._solve_and_store(problem, X, y, sample_weight)
+        return self
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        level = b if fit_intercept else np.zeros_like(b)
+        return {"coef_": np.ascontiguousarray(W.T), "intercept_": np.ascontiguousarray(level)}
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_  # type: ignore[attr-defined]
+        W = np.atleast_2d(np.asarray(coef, dtype=np.float64)).T
+        return W, np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), W.shape[1])
+
+    # --- what is known afterwards ---------------------------------------------------------------
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+        """Check the certificate against the data that were fitted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+            The labels.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        verification : Verification
+            True in a boolean context if every claim holds.
+        """
+        check_is_fitted(self)
+        codes = encode_declared(y, self.classes_)
+        weights = None
+        if sample_weight is not None:
+            given = np.asarray(sample_weight, dtype=np.float64)
+            weights = np.broadcast_to(given, len(codes))
+        weights = self._with_class_weights(self.classes_, codes, weights)
+        target = self._target(codes, len(self.classes_))
+        return self.certificate_.verify(self._verified_design(X), target, weights)
+
+    # --- prediction -----------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """The scores of new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        scores : array of shape (n,) or (n, k)
+            For two classes the score of ``classes_[1]``, predicted where it is positive.
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse=["csr", "csc", "coo"],
+            dtype=[np.float64, np.float32],
+            reset=False,
+        )
+        scores = X @ self.coef_.T
+        if sp.issparse(scores):
+            scores = scores.toarray()
+        scores = np.asarray(scores) + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each new row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        y : array of shape (n,)
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    def densify(self) -> Self:
+        """Keep ``coef_`` as an array, the default.
+
+        Returns
+        -------
+        self : object
+        """
+        check_is_fitted(self)
+        if sp.issparse(self.coef_):
+            self.coef_ = self.coef_.toarray()  # type: ignore[attr-defined]
+        return self
+
+    def sparsify(self) -> Self:
+        """Keep ``coef_`` as a sparse matrix, which pays where most coefficients are zero.
+
+        Returns
+        -------
+        self : object
+        """
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+

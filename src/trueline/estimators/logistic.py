@@ -1,0 +1,357 @@
+"""Logistic and softmax regression."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.utils._param_validation import Hidden, Interval, StrOptions
+
+from trueline.design import AugmentedDesign, as_design
+from trueline.estimators.linear_classifier import LinearClassifierBase
+from trueline.estimators.separation import warn_if_separated
+from trueline.losses import Logistic, Loss, Softmax
+from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
+from trueline.planner import Plan
+from trueline.problem import Problem
+from trueline.solution import Solution
+from trueline.solvers.base import Options
+
+__all__ = ["LogisticRegression"]
+
+Array = NDArray[np.float64]
+
+#: scikit-learn's names of solvers, and ours: they all minimise the same function.
+SOLVER_NAMES = {
+    "auto": "auto",
+    "lbfgs": "auto",
+    "liblinear": "auto",
+    "newton-cg": "auto",
+    "newton-cholesky": "auto",
+    "sag": "auto",
+    "saga": "auto",
+    "newton": "newton",
+    "newton_cg": "newton_cg",
+    "proximal_newton": "proximal_newton",
+    "proximal_gradient": "proximal_gradient",
+    "gradient_descent": "gradient_descent",
+    "stochastic_gradient": "stochastic_gradient",
+    "mini_batch": "mini_batch",
+}
+# A gap is quadratic in the gradient that scikit-learn's tolerances are about; the finest that
+# double precision lets anybody prove.
+_FINEST = 1e-13
+# Textbook methods take steps by the thousand.
+_TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch"}
+
+
+class LogisticRegression(LinearClassifierBase):
+    """Logistic regression, of two classes or more (softmax), proven optimal.
+
+    Minimises over w and b, for two classes with y_i = -1 or +1::
+
+        sum_i s_i log(1 + exp(-y_i (x_i.w + b)))
+            + 1/C (l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2)
+
+    and for more classes, with one w_k and b_k for each and z_ik = x_i.w_k + b_k::
+
+        sum_i s_i (log(sum_k exp(z_ik)) - z_i,y_i)
+            + 1/C sum_k (l1_ratio ||w_k||_1 + (1 - l1_ratio)/2 ||w_k||^2)
+
+    The weights s_i are sample weights times class weights. The intercept is not penalised.
+
+    Parameters
+    ----------
+    penalty : {"l1", "l2", "elasticnet", None}
+        Deprecated, as in scikit-learn: say ``l1_ratio`` (0 is "l2", 1 is "l1"), and ``C=np.inf``
+        for no penalty.
+    C : float, default=1.0
+        Inverse strength of the penalty; ``np.inf`` is none.
+    l1_ratio : float, default=0.0
+        0 is the squared penalty, 1 that of absolute values, between them the elastic net.
+    dual : bool, default=False
+        Accepted as in scikit-learn; the answer is the same.
+    tol : float, default=1e-4
+        Tolerance of the gradient: the gap to prove is ``tol ** 2``, relative to the objective of
+        the best constant.
+    fit_intercept : bool, default=True
+    intercept_scaling : float, default=1
+        For ``solver="liblinear"`` only, which penalises the intercept: it is that many times the
+        coefficient of a constant column of that size.
+    class_weight : dict or "balanced", optional
+        Weights of the classes; "balanced" gives them all the same total weight.
+    random_state : int, RandomState or None
+        For stochastic solvers.
+    solver : str, default="auto"
+        "auto" plans. scikit-learn's names ("lbfgs", "liblinear", "newton-cg", "newton-cholesky",
+        "sag", "saga") are accepted and plan too: the function that is minimised decides the answer.
+        Only "liblinear" means another function, with a penalised intercept, and two classes. By
+        name: "newton", "newton_cg", "proximal_newton", and as textbooks write them
+        "gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch".
+    max_iter : int, default=100
+        Iteration limit; of the textbook solvers a hundred times as many.
+    verbose : int, default=0
+        Accepted; ``explain()`` tells what happened.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+    n_jobs : int, optional
+        Deprecated, without effect, as in scikit-learn.
+    trace : bool, default=False
+        Keep objective and gap of every iteration in ``trace_``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (k,)
+    coef_ : array of shape (1, d) or (k, d)
+    intercept_ : array of shape (1,) or (k,)
+    certificate_ : Certificate
+    solver_ : str
+    n_iter_ : array of shape (1,)
+    trace_ : Trace
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import LogisticRegression
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> y = np.array(["no", "no", "yes", "yes"])
+    >>> model = LogisticRegression().fit(X, y)
+    >>> model.predict([[0.4], [2.6]]), model.predict_proba([[1.5]]).round(3)
+    (array(['no', 'yes'], dtype='<U3'), array([[0.5, 0.5]]))
+    >>> bool(model.verify(X, y))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "penalty": [
+            StrOptions({"l1", "l2", "elasticnet"}),
+            None,
+            Hidden(StrOptions({"deprecated"})),
+        ],
+        "C": [Interval(Real, 0, None, closed="right")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
+        "dual": ["boolean"],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "random_state": ["random_state"],
+        "solver": [StrOptions(set(SOLVER_NAMES))],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "verbose": ["verbose"],
+        "warm_start": ["boolean"],
+        "n_jobs": [None, Integral],
+        "trace": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        penalty: Any = "deprecated",
+        *,
+        C: float = 1.0,
+        l1_ratio: float | None = 0.0,
+        dual: bool = False,
+        tol: float = 1e-4,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1,
+        class_weight: Any = None,
+        random_state: Any = None,
+        solver: str = "auto",
+        max_iter: int = 100,
+        verbose: int = 0,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        trace: bool = False,
+    ) -> None:
+        self.penalty = penalty
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.dual = dual
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.solver = solver
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.trace = trace
+
+    # --- the problem ----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for message, category in deprecations(self):
+            warnings.warn(message, category, stacklevel=4)
+        if self.penalty == "elasticnet" and self.l1_ratio is None:
+            raise ValueError("penalty='elasticnet' needs l1_ratio, a number between 0 and 1.")
+
+    def _loss(self, n_classes: int) -> Loss:
+        return Logistic() if n_classes == 2 else Softmax()
+
+    def _penalty(self) -> Penalty:
+        return penalty_of(self, self.C)
+
+    @property
+    def _penalises_intercept(self) -> bool:
+        """Whether the intercept is the coefficient of a constant column, as LIBLINEAR has it."""
+        return self.solver == "liblinear" and self.fit_intercept
+
+    def _stated(self, X: Any, target: Array, weights: Array | None) -> Problem:
+        if self.solver == "liblinear" and target.shape[1] > 1:
+            raise ValueError(
+                "solver='liblinear' is for two classes, as in scikit-learn, but y has "
+                f"{target.shape[1]}. Leave solver at 'auto', or wrap the model in "
+                "OneVsRestClassifier."
+            )
+        if not self._penalises_intercept:
+            return super()._stated(X, target, weights)
+        design = AugmentedDesign(as_design(X), float(self.intercept_scaling))
+        return Problem(design, target, Logistic(), self._penalty(), False, weights)
+
+    def _solver_name(self) -> str:
+        return SOLVER_NAMES[self.solver]
+
+    def _options(self) -> Options:
+        limit = max(1, self.max_iter)
+        return Options(
+            tol=max(self.tol**2, _FINEST),
+            max_iter=100 * limit if self.solver in _TEXTBOOK else limit,
+            random_state=self.random_state,
+            **self._start(),
+        )
+
+    def _start(self) -> dict[str, Any]:
+        """Where a warm start begins."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return {}
+        W, b = self._coefficients()
+        expected = (self.n_features_in_, len(self.classes_) if len(self.classes_) > 2 else 1)
+        if W.shape != (expected[0] + self._penalises_intercept, expected[1]):
+            raise ValueError(
+                f"warm_start=True would start from coefficients of shape {W.T.shape}, but these "
+                f"data need {expected[::-1]}. Fit once with warm_start=False."
+            )
+        return {"start": np.ascontiguousarray(W), "start_intercept": np.array(b)}
+
+    # --- what was found -------------------------------------------------------------------------
+
+    def _store(
+        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
+    ) -> None:
+        warn_if_separated(problem, solution, type(self).__name__)
+        super()._store(problem, plan, solution, dtype, y_ndim)
+        self.n_iter_ = np.array([solution.n_iter], dtype=np.int32)
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        if not self._penalises_intercept:
+            return super()._fitted_attributes(W, b, y_ndim, fit_intercept)
+        level = (W[-1] * self.intercept_scaling).astype(W.dtype)
+        return {"coef_": np.ascontiguousarray(W[:-1].T), "intercept_": level}
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        W, b = super()._coefficients()
+        if not self._penalises_intercept:
+            return W, b
+        return np.vstack([W, b / self.intercept_scaling]), np.zeros(1)
+
+    def _verified_design(self, X: Any) -> Any:
+        """With the constant column, where the certificate is about it."""
+        if not self._penalises_intercept:
+            return X
+        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        constant = np.full((X.shape[0], 1), float(self.intercept_scaling))
+        return (
+            sp.hstack([X, constant], format="csr") if sp.issparse(X) else np.hstack([X, constant])
+        )
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """The probability of each class for new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        probabilities : array of shape (n, k)
+            In the order of ``classes_``; every row adds up to one.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.stack([expit(-scores), expit(scores)], axis=1)
+        return softmax(scores, axis=1)
+
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+        """The logarithms of the probabilities, finite where these underflow.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        logarithms : array of shape (n, k)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.stack([log_expit(-scores), log_expit(scores)], axis=1)
+        return log_softmax(scores, axis=1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.solver != "liblinear"
+        return tags
+
+
+def penalty_of(model: Any, C: float) -> Penalty:
+    """The penalty that ``penalty``, ``C`` and ``l1_ratio`` stand for, as scikit-learn reads them."""
+    ratio = 0.0 if model.l1_ratio is None else float(model.l1_ratio)
+    ratio = {"l1": 1.0, "l2": 0.0}.get(model.penalty, ratio)
+    if model.penalty is None or np.isinf(C):
+        return NoPenalty()
+    if ratio in (0.0, 1.0):
+        return (L2 if ratio == 0 else L1)(1.0 / float(C))
+    return ElasticNet(1.0 / float(C), ratio)
+
+
+def deprecations(model: Any) -> list[tuple[str, type[Warning]]]:
+    """What scikit-learn deprecated or warns about, of these parameters."""
+    found: list[tuple[str, type[Warning]]] = []
+    if model.penalty == "deprecated":
+        if model.l1_ratio is None:
+            found.append(("l1_ratio=None is deprecated; use 0 for 'l2'.", FutureWarning))
+    else:
+        found.append(
+            (
+                "penalty is deprecated: leave it out and use l1_ratio=0 for 'l2', l1_ratio=1 for "
+                "'l1', a number in between for 'elasticnet', and C=np.inf for None.",
+                FutureWarning,
+            )
+        )
+        ratio = model.l1_ratio
+        if model.penalty != "elasticnet" and ratio is not None and 0 < ratio < 1:
+            found.append((f"l1_ratio is not used with penalty={model.penalty!r}.", UserWarning))
+        if (model.penalty == "l2" and ratio != 0) or (model.penalty == "l1" and ratio != 1):
+            found.append(
+                (
+                    f"Inconsistent values: penalty={model.penalty} with l1_ratio={ratio}.",
+                    UserWarning,
+                )
+            )
+        if model.penalty is None and getattr(model, "C", 1.0) != 1.0:
+            found.append(("penalty=None ignores C and l1_ratio.", UserWarning))
+    if getattr(model, "n_jobs", None) is not None and hasattr(model, "C"):
+        found.append(("n_jobs is deprecated and has no effect.", FutureWarning))
+    return found

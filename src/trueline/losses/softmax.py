@@ -1,0 +1,114 @@
+r"""The loss of softmax regression: minus the log-likelihood of one of k classes.
+
+The target of a row is one-hot, y_k = 1 for its class; its k scores are coupled. With
+p_k = exp(z_k) / sum_l exp(z_l),
+
+    l(z)      = log sum_l exp(z_l) - y.z
+    l'(z)     = p - y
+    l''(z) t  = p t - p (p.t)
+    l*(u)     = sum_k p_k log p_k        for p = u + y in the simplex
+
+A loss per score is asked for: y_k (log sum_l exp(z_l) - z_k), which adds up to l over the classes.
+Along a change e of the scores the curvature keeps at least the factor exp(-(max_k e_k - min_k e_k)):
+with v_k = t_k - p.t the third derivative is a mean of v_k^2 (e_k - p.e), at most the range of e
+times the mean of v_k^2. For two classes it is the logistic loss of z_2 - z_1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import xlogy
+
+from trueline.losses.base import Array, Loss
+
+__all__ = ["Softmax"]
+
+
+@dataclass(frozen=True)
+class Softmax(Loss):
+    """The multinomial loss: ``log(sum_l exp(z_l)) - z_y`` for the row's class y, one-hot.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.losses import Softmax
+    >>> y, z = np.array([[0.0, 1.0, 0.0]]), np.array([[0.0, 800.0, 0.0]])
+    >>> Softmax().value(y, z), Softmax().gradient(y, 0 * z).round(3)
+    (array([[0., 0., 0.]]), array([[ 0.333, -0.667,  0.333]]))
+    """
+
+    name: ClassVar[str] = "softmax"
+    formula: ClassVar[str] = "log(sum_l exp(z_il)) - sum_l y_il z_il"
+    capabilities: ClassVar[frozenset[str]] = frozenset({"smooth", "coupled", "margins"})
+
+    @property
+    def curvature_bound(self) -> float:
+        return 0.5
+
+    @property
+    def slope_bound(self) -> float:
+        return 1.0
+
+    def check_target(self, y: Array) -> None:
+        """Rows are one-hot."""
+        one_hot = ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all()
+        if not one_hot:
+            raise ValueError("Targets of the softmax loss are one-hot: one 1 in every row, else 0.")
+
+    def value(self, y: Array, z: Array) -> Array:
+        # Taken from the largest score down, logarithms are at least zero: nothing cancels.
+        place = z.argmax(axis=1)[:, None]
+        below = z - np.take_along_axis(z, place, axis=1)
+        small = np.exp(below)
+        np.put_along_axis(small, place, 0.0, axis=1)
+        rest = np.log1p(small.sum(axis=1, keepdims=True))
+        return np.where(y != 0, rest - below, 0.0)
+
+    def probabilities(self, z: Array) -> Array:
+        """exp(z_k) / sum_l exp(z_l), row by row."""
+        small = np.exp(z - z.max(axis=1, keepdims=True))
+        return small / small.sum(axis=1, keepdims=True)
+
+    def gradient(self, y: Array, z: Array) -> Array:
+        # p_y - 1 as minus the sum of the others: rows that are well classified keep their digits.
+        small = np.exp(z - z.max(axis=1, keepdims=True))
+        own = y != 0
+        others = np.where(own, 0.0, small)
+        total = others.sum(axis=1, keepdims=True)
+        whole = small.sum(axis=1, keepdims=True)
+        return np.where(own, -total, others) / whole
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        """The diagonal p (1 - p) of the second derivative."""
+        p = self.probabilities(z)
+        return p * (1.0 - p)
+
+    def bend(self, y: Array, z: Array, change: Array) -> Array:
+        p = self.probabilities(z)
+        return p * (change - (p * change).sum(axis=1, keepdims=True))
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        p = u + y
+        inside = (p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1) <= 4e-16 * p.shape[1])
+        return np.where(inside[:, None], xlogy(p, np.where(p > 0, p, 1.0)), np.inf)
+
+    def project_dual(self, y: Array, u: Array) -> Array:
+        """The nearest point whose p is in the simplex (W. Wang, M. Carreira-Perpinan, 2013)."""
+        p = u + y
+        n, k = p.shape
+        down = -np.sort(-p, axis=1)
+        share = (1.0 - np.cumsum(down, axis=1)) / np.arange(1, k + 1)
+        count = np.count_nonzero(down + share > 0, axis=1)
+        return np.maximum(p + share[np.arange(n), count - 1][:, None], 0.0) - y
+
+    def least_margin(self, level: float) -> float:
+        # log sum_l exp(z_l) - z_y is at least log(1 + exp(z_l - z_y)) for every other l.
+        return float(-level - np.log(-np.expm1(-level)))
+
+    def constant(self, y: Array, weights: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(weights @ y)
+        return logarithms - logarithms.mean()
