@@ -26,6 +26,7 @@ _HOMES = {
     "LeastAbsoluteDeviations": "trueline.estimators.quantile",
     "LinearRegression": "trueline.estimators",
     "LinearRegressor": "trueline.estimators",
+    "LinearSVC": "trueline.estimators.linear_svc",
     "LinearSVR": "trueline.estimators.linear_svr",
     "LogisticRegression": "trueline.estimators.logistic",
     "MultiTaskElasticNet": "trueline.estimators.multi_task",
@@ -61,6 +62,7 @@ __all__ = [
     "LeastAbsoluteDeviations",
     "LinearRegression",
     "LinearRegressor",
+    "LinearSVC",
     "LinearSVR",
     "LogisticRegression",
     "MultiTaskElasticNet",
@@ -100,6 +102,7 @@ if TYPE_CHECKING:
     from trueline.estimators.huber import HuberRegressor
     from trueline.estimators.lasso import Lasso
     from trueline.estimators.lasso_cv import LassoCV
+    from trueline.estimators.linear_svc import LinearSVC
     from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.logistic import LogisticRegression
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso

@@ -77,15 +77,19 @@ class Loss(ABC):
         """By how much the slope rises at each kink, for piecewise linear losses."""
         raise NotImplementedError(f"the {self.name} loss is not piecewise linear.")
 
+    def row_jumps(self, y: Array) -> Array:
+        """:attr:`jumps` of every row, of shape (kinks, n)."""
+        return np.multiply.outer(np.array(self.jumps), np.ones(np.shape(y)))
+
     @property
     def dual_box(self) -> tuple[float, float, float, float]:
         """e, h and the ends of the interval, for losses with such a conjugate."""
         raise NotImplementedError(f"the conjugate of the {self.name} loss has another form.")
 
-    def dual_interval(self, y: Array) -> tuple[Array, Array]:
-        """The ends of the interval of :attr:`dual_box` for every row."""
-        _, _, low, high = self.dual_box
-        return np.full(np.shape(y), low), np.full(np.shape(y), high)
+    def dual_boxes(self, y: Array) -> tuple[Array, Array, Array, Array]:
+        """:attr:`dual_box` of every row, for losses where it depends on the target."""
+        e, h, low, high = (np.full(np.shape(y), number) for number in self.dual_box)
+        return e, h, low, high
 
     @property
     def slope_bound(self) -> float:

@@ -1,20 +1,21 @@
 r"""The losses of support vector classification, for labels y in {-1, +1}.
 
 With y y = 1 the margin's shortfall is 1 - y z = y (y - z): a hinge is a quantile loss whose side
-depends on the label, max(0, y - z) for y = 1 and max(0, z - y) for y = -1. So
+depends on the label, max(0, y - z) for y = 1 and max(0, z - y) for y = -1. With a factor c that is
+``positive`` for y = 1 and 1 for y = -1,
 
-    hinge            l(z)  = max(0, 1 - y z)
-                     l*(u) = u y              for -1 <= y u <= 0
-    squared hinge    l(z)  = max(0, 1 - y z)^2
-                     l*(u) = u y + u^2 / 4    for y u <= 0
+    hinge            l(z)  = c max(0, 1 - y z)
+                     l*(u) = u y                    for -c <= y u <= 0
+    squared hinge    l(z)  = c max(0, 1 - y z)^2
+                     l*(u) = u y + u^2 / (4 c)      for y u <= 0
 
 C. Cortes and V. Vapnik, "Support-vector networks", Mach. Learn. 20 (1995) 273-297.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -25,11 +26,22 @@ __all__ = ["Hinge", "SquaredHinge"]
 
 @dataclass(frozen=True)
 class _HingeLike(Loss):
-    """What both have in common: labels, and where the loss bends."""
+    """What both have in common: labels, where the loss bends, and what the classes weigh."""
+
+    positive: float | tuple[float, ...] = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.positive).all() and (np.array(self.positive) > 0).all()):
+            raise ValueError(f"positive must be positive and finite, got {self.positive!r}.")
 
     @property
     def kinks(self) -> tuple[float, ...]:
         return (0.0,)
+
+    def of_target(self, number: int) -> Self:
+        if not isinstance(self.positive, tuple):
+            return self
+        return replace(self, positive=self.positive[number])
 
     def check_target(self, y: Array) -> None:
         """Labels are -1 and +1."""
@@ -39,14 +51,40 @@ class _HingeLike(Loss):
                 f"y holds {np.unique(y[np.abs(y) != 1])[:3].tolist()}."
             )
 
+    @property
+    def _most(self) -> float:
+        """The larger factor."""
+        return max(1.0, float(np.max(self.positive)))
+
+    def _factor(self, y: Array) -> Any:
+        """c of every row."""
+        if self.positive == 1.0:
+            return 1.0
+        return np.where(y > 0, np.array(self.positive), 1.0)
+
     def _shortfall(self, y: Array, z: Array) -> Array:
         """By how much the margin y z is short of 1."""
         return np.maximum(0.0, 1.0 - y * z)
+
+    def dual_boxes(self, y: Array) -> tuple[Array, Array, Array, Array]:
+        e, h, _, most = self.dual_box
+        factor = np.broadcast_to(self._factor(y), np.shape(y))
+        low, high = np.where(y > 0, -most, 0.0), np.where(y > 0, 0.0, most)
+        return np.full(np.shape(y), e), h / factor, low * factor, high * factor
+
+    def project_dual(self, y: Array, u: Array) -> Array:
+        _, _, low, high = self.dual_boxes(y)
+        return np.clip(u, low, high)
 
 
 @dataclass(frozen=True)
 class Hinge(_HingeLike):
     """The hinge: ``max(0, 1 - y z)`` for labels y in {-1, +1}.
+
+    Parameters
+    ----------
+    positive : float or tuple of float, default=1.0
+        What rows with y = +1 count; those with y = -1 count one. A tuple has one for each target.
 
     Examples
     --------
@@ -67,14 +105,14 @@ class Hinge(_HingeLike):
         return (1.0,)
 
     def first_slopes(self, y: Array) -> Array:
-        return np.where(y > 0, -1.0, 0.0)
+        return np.where(y > 0, -1.0, 0.0) * self._factor(y)
+
+    def row_jumps(self, y: Array) -> Array:
+        return np.broadcast_to(self._factor(y), (1, *np.shape(y)))
 
     @property
     def dual_box(self) -> tuple[float, float, float, float]:
         return 0.0, 0.0, -1.0, 1.0
-
-    def dual_interval(self, y: Array) -> tuple[Array, Array]:
-        return np.where(y > 0, -1.0, 0.0), np.where(y > 0, 0.0, 1.0)
 
     @property
     def curvature_bound(self) -> float:
@@ -82,31 +120,34 @@ class Hinge(_HingeLike):
 
     @property
     def slope_bound(self) -> float:
-        return 1.0
+        return self._most
 
     def value(self, y: Array, z: Array) -> Array:
-        return self._shortfall(y, z)
+        return self._factor(y) * self._shortfall(y, z)
 
     def gradient(self, y: Array, z: Array) -> Array:
-        return np.where(y * z < 1.0, -y, 0.0)
+        return np.where(y * z < 1.0, -y, 0.0) * self._factor(y)
 
     def curvature(self, y: Array, z: Array) -> Array:
         return np.zeros_like(z - y)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         along = y * u
-        return np.where((along <= 0.0) & (along >= -1.0), along, np.inf)
-
-    def project_dual(self, y: Array, u: Array) -> Array:
-        return np.clip(u, *self.dual_interval(y))
+        inside = (along <= 0.0) & (along >= -self._factor(y))
+        return np.where(inside, along, np.inf)
 
     def least_margin(self, level: float) -> float:
-        return 1.0 - level
+        return 1.0 - level / min(1.0, float(np.min(self.positive)))
 
 
 @dataclass(frozen=True)
 class SquaredHinge(_HingeLike):
     """The squared hinge: ``max(0, 1 - y z)^2`` for labels y in {-1, +1} (without a factor 1/2).
+
+    Parameters
+    ----------
+    positive : float or tuple of float, default=1.0
+        What rows with y = +1 count; those with y = -1 count one. A tuple has one for each target.
 
     Examples
     --------
@@ -126,31 +167,26 @@ class SquaredHinge(_HingeLike):
     def dual_box(self) -> tuple[float, float, float, float]:
         return 0.0, 0.5, -np.inf, np.inf
 
-    def dual_interval(self, y: Array) -> tuple[Array, Array]:
-        return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)
-
     @property
     def curvature_bound(self) -> float:
-        return 2.0
+        return 2.0 * self._most
 
     def value(self, y: Array, z: Array) -> Array:
-        return self._shortfall(y, z) ** 2
+        return self._factor(y) * self._shortfall(y, z) ** 2
 
     def gradient(self, y: Array, z: Array) -> Array:
-        return -2.0 * y * self._shortfall(y, z)
+        return -2.0 * y * self._factor(y) * self._shortfall(y, z)
 
     def curvature(self, y: Array, z: Array) -> Array:
-        return np.where(y * z < 1.0, 2.0, 0.0).astype(np.result_type(y, z))
+        bend = np.where(y * z < 1.0, 2.0, 0.0) * self._factor(y)
+        return bend.astype(np.result_type(y, z))
 
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
-        return np.where(y * z + reach < 1.0, 2.0, 0.0)
+        return np.where(y * z + reach < 1.0, 2.0, 0.0) * self._factor(y)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         # One product: two of them could be infinite with opposite signs.
-        return np.where(y * u <= 0.0, u * (y + 0.25 * u), np.inf)
-
-    def project_dual(self, y: Array, u: Array) -> Array:
-        return np.clip(u, *self.dual_interval(y))
+        return np.where(y * u <= 0.0, u * (y + 0.25 * u / self._factor(y)), np.inf)
 
     def least_margin(self, level: float) -> float:
-        return 1.0 - float(np.sqrt(level))
+        return 1.0 - float(np.sqrt(level / min(1.0, float(np.min(self.positive)))))

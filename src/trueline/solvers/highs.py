@@ -81,13 +81,13 @@ def _solve_target(problem: Problem, number: int, method: str) -> tuple[Array, fl
     loss, y = problem.loss.of_target(number), problem.target[:, number]
     n, d = problem.design.shape
     s = np.ones(n) if problem.weights is None else problem.weights
-    jumps, kinks = np.array(loss.jumps), np.array(loss.kinks)
+    jumps, kinks = loss.row_jumps(y), np.array(loss.kinks)
     strength = np.broadcast_to(problem.penalty.linear, (d, problem.n_targets))[:, number]
     X = _rows(problem)
     slopes = loss.first_slopes(y)
     first = slopes * s
     slope = X.T @ first
-    cost = [strength + slope, strength - slope, np.multiply.outer(jumps, s).ravel()]
+    cost = [strength + slope, strength - slope, (jumps * s).ravel()]
     cost.insert(2, np.full(int(problem.fit_intercept), first.sum()))
     scores = sp.hstack([X, -X, np.ones((n, int(problem.fit_intercept)))])
     m = n * len(jumps)

@@ -195,7 +195,7 @@ class Source:
     def program_of(self, A: Array, s: Array, y: Array, beside: Array | None = None) -> Program:
         """The function of rows A with weights s and targets y."""
         loss, penalty = self.loss, self.problem.penalty
-        jumps, kinks = np.array(loss.jumps), np.array(loss.kinks)
+        jumps, kinks = loss.row_jumps(y), np.array(loss.kinks)
         linear, quad = self._of_kept(penalty.linear, 1), self._of_kept(penalty.curvature, 2)
         # No coefficient is pulled harder than by all rows together: a stronger penalty says no
         # more, and would drown the others in its rounding.
@@ -203,9 +203,9 @@ class Source:
         lasso = np.flatnonzero(linear)
         first = loss.first_slopes(y)
         ell = A.T @ (first * s) - linear
-        c = np.concatenate([np.multiply.outer(jumps, s).ravel(), 2 * linear[lasso]])
+        c = np.concatenate([(jumps * s).ravel(), 2 * linear[lasso]])
         share = np.full(len(c), 0.5)
-        share[: len(c) - len(lasso)] = np.tile(-first / jumps.sum(), len(jumps))
+        share[: len(c) - len(lasso)] = np.tile(-first / jumps.sum(axis=0), len(jumps))
         return Program(
             A=A,
             ell=ell if beside is None else ell + beside,

@@ -1,0 +1,244 @@
+"""Linear support vector classification."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+
+from trueline.estimators.constant_column import (
+    apart,
+    together,
+    with_constant,
+    with_constant_column,
+)
+from trueline.estimators.linear_classifier import LinearClassifierBase
+from trueline.losses import Hinge, Loss, SquaredHinge
+from trueline.penalties import L1, L2, Penalty
+from trueline.planner import Plan
+from trueline.problem import Problem
+from trueline.solution import Solution
+from trueline.solvers.base import Options
+
+__all__ = ["LinearSVC"]
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+class LinearSVC(LinearClassifierBase):
+    r"""Linear support vector classification: errors and narrow margins cost.
+
+    Minimises over w and b, for two classes with y_i = -1 or +1::
+
+        1/2 ||w||^2 + C sum_i s_i max(0, 1 - y_i (x_i.w + b))^2
+
+    or without the square for ``loss="hinge"``, and with ||w||_1 in place of 1/2 ||w||^2 for
+    ``penalty="l1"``. With more classes there is one such problem for each, its rows against all
+    others ("one versus rest"). The weights s_i are sample weights times class weights.
+
+    The intercept is not penalised, unless ``intercept_scaling`` says so.
+
+    Parameters
+    ----------
+    penalty : {"l1", "l2"}, default="l2"
+    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+    dual : bool or "auto", default="auto"
+        Accepted as in scikit-learn; the planner decides how to get to the same answer.
+    tol : float, default=1e-4
+        For iterative solvers: the gap to prove is ``tol / 100`` of the objective of w = 0.
+    C : float, default=1.0
+        Strength of the loss: the smaller, the stronger the penalty.
+    multi_class : {"ovr"}, default="ovr"
+    fit_intercept : bool, default=True
+    intercept_scaling : float, optional
+        If given, the intercept is the coefficient of a constant column of this size and penalised
+        like the others, as LIBLINEAR does it (scikit-learn's default is 1).
+    class_weight : dict or "balanced", optional
+        Weights of the classes; "balanced" gives them all the same total weight.
+    verbose : int, default=0
+        Accepted; ``explain()`` tells what happened.
+    random_state : int, RandomState or None
+        Order in which coordinate descent on the dual visits the rows.
+    max_iter : int, default=1000
+        For iterative solvers.
+    solver : str, default="auto"
+        "auto" plans; or "interior_point", "newton", "dual_coordinate_descent", ...
+
+    Attributes
+    ----------
+    classes_ : array of shape (k,)
+    coef_ : array of shape (1, d) or (k, d)
+    intercept_ : array of shape (1,) or (k,)
+    support_ : array of int
+        Rows on or inside a margin: only these matter for the answer.
+    margin_ : array of shape (1,) or (k,)
+        The distance 1 / ||w|| of the margins from the boundary.
+    certificate_ : Certificate
+        Objective divided by C. With ``intercept_scaling`` it is about coefficients with that of
+        the constant column as the last one.
+    solver_ : str
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import LinearSVC
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 1.0], [3.0, 1.0]])
+    >>> y = ["left", "left", "right", "right"]
+    >>> model = LinearSVC(loss="hinge", C=100.0).fit(X, y)
+    >>> model.coef_.round(3), model.margin_.round(3), model.support_
+    (array([[1., 1.]]), array([0.707]), array([1, 2]))
+    >>> bool(model.verify(X, y))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "penalty": [StrOptions({"l1", "l2"})],
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "dual": ["boolean", StrOptions({"auto"})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "multi_class": [StrOptions({"ovr"})],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither"), None],
+        "class_weight": [None, dict, StrOptions({"balanced"})],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "solver": [str],
+    }
+
+    def __init__(
+        self,
+        penalty: str = "l2",
+        loss: str = "squared_hinge",
+        *,
+        dual: Any = "auto",
+        tol: float = 1e-4,
+        C: float = 1.0,
+        multi_class: str = "ovr",
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        class_weight: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        max_iter: int = 1000,
+        solver: str = "auto",
+    ) -> None:
+        self.penalty = penalty
+        self.loss = loss
+        self.dual = dual
+        self.tol = tol
+        self.C = C
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.solver = solver
+
+    # --- the problem ----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        unheard = {
+            ("l1", "hinge", True): "penalty='l1' with loss='hinge'",
+            ("l1", "hinge", False): "penalty='l1' with loss='hinge'",
+            ("l1", "hinge", "auto"): "penalty='l1' with loss='hinge'",
+            ("l1", "squared_hinge", True): "penalty='l1' with dual=True",
+            ("l2", "hinge", False): "loss='hinge' with dual=False",
+        }
+        said = unheard.get((self.penalty, self.loss, self.dual))
+        if said is not None:
+            raise ValueError(
+                f"{said} is not supported, as in scikit-learn. Leave dual at 'auto', and use "
+                "loss='squared_hinge' with penalty='l1'."
+            )
+
+    @property
+    def _penalises_intercept(self) -> bool:
+        return self.fit_intercept and self.intercept_scaling is not None
+
+    def _loss(self, n_classes: int) -> Loss:
+        return (Hinge if self.loss == "hinge" else SquaredHinge)(self._positive)
+
+    def _penalty(self) -> Penalty:
+        return (L1 if self.penalty == "l1" else L2)(1.0 / float(self.C))
+
+    def _with_class_weights(
+        self, classes: NDArray[Any], codes: Codes, weights: Array | None
+    ) -> Array | None:
+        """With more than two classes only the own rows of a class weigh more, as in LIBLINEAR."""
+        self._positive: float | tuple[float, ...] = 1.0
+        if self.class_weight is None or len(classes) == 2:
+            return super()._with_class_weights(classes, codes, weights)
+        of_class = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
+        if not (np.isfinite(of_class).all() and (of_class > 0).all()):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} gives weights that are not positive and "
+                "finite. Give every class a positive weight."
+            )
+        self._positive = tuple(float(weight) for weight in of_class)
+        return weights
+
+    def _target(self, codes: Codes, count: int) -> Array:
+        """One column of signs for two classes, one for each class of more."""
+        if count == 2:
+            return super()._target(codes, count)
+        return np.where(codes[:, None] == np.arange(count), 1.0, -1.0)
+
+    def _stated(self, X: Any, target: Array, weights: Array | None) -> Problem:
+        if not self._penalises_intercept:
+            return super()._stated(X, target, weights)
+        assert self.intercept_scaling is not None
+        design = with_constant(X, self.intercept_scaling)
+        return Problem(design, target, self._loss(2), self._penalty(), False, weights)
+
+    def _options(self) -> Options:
+        return Options(
+            tol=self.tol / 100, max_iter=max(1, self.max_iter), random_state=self.random_state
+        )
+
+    # --- what was found -------------------------------------------------------------------------
+
+    def _store(
+        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
+    ) -> None:
+        super()._store(problem, plan, solution, dtype, y_ndim)
+        margins = problem.target * problem.scores(solution.coef, solution.intercept)
+        # On the margin itself up to what rounding does to a score.
+        reach = 1 + 1e-9 * (1 + np.abs(margins).max(initial=0.0))
+        self.support_ = np.flatnonzero((margins <= reach).any(axis=1))
+        with np.errstate(divide="ignore"):
+            self.margin_ = 1.0 / np.linalg.norm(self.coef_, axis=1)
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        if self._penalises_intercept:
+            assert self.intercept_scaling is not None
+            W, b = apart(W, self.intercept_scaling)
+            fit_intercept = True
+        return super()._fitted_attributes(W, b, y_ndim, fit_intercept)
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        W, b = super()._coefficients()
+        if not self._penalises_intercept:
+            return W, b
+        assert self.intercept_scaling is not None
+        return together(W, b, self.intercept_scaling)
+
+    def _verified_design(self, X: Any) -> Any:
+        if not self._penalises_intercept:
+            return X
+        assert self.intercept_scaling is not None
+        return with_constant_column(X, self.intercept_scaling)
