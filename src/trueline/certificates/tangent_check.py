@@ -157,12 +157,7 @@ def check_tangent(certificate: Certificate, rows: Any) -> list[Check]:
     suited = suited and (W.shape[1] == 1 or "coupled" in loss.capabilities)
     checks = [
         Check("centre", f"{rows.d} numbers", "yes" if fits else "no", bool(fits)),
-        Check(
-            "losses of margins, all coefficients penalised",
-            "yes",
-            "yes" if suited else "no",
-            suited,
-        ),
+        Check("losses of margins, all coefficients penalised", "yes", "yes" if suited else "no", suited),
     ]
     if not (fits and suited):
         return checks

@@ -253,3 +253,5 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
