@@ -1,0 +1,215 @@
+"""Linear support vector classification: LIBLINEAR's objective, exactly, and proven."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import linprog
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.svm import LinearSVC as Liblinear
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from trueline import LinearSVC, load, save
+
+LOSSES = ("hinge", "squared_hinge")
+
+
+def noisy(n: int = 200, d: int = 5, seed: int = 0, classes: int = 2):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    scores = X @ random.normal(size=(d, classes)) + random.normal(size=(n, classes)) + 0.3
+    return X, np.array(["ash", "elm", "oak", "fir"])[scores.argmax(axis=1)]
+
+
+def objective(model, X, y, weights=1.0):
+    """As the docstring states it, summed over the problems of one class against the rest."""
+    total = 0.0
+    rows = [model.classes_[1]] if len(model.classes_) == 2 else model.classes_
+    for name, w, b in zip(rows, model.coef_, model.intercept_, strict=True):
+        short = np.maximum(0.0, 1 - np.where(y == name, 1.0, -1.0) * (X @ w + b))
+        losses = short if model.loss == "hinge" else short**2
+        total += np.abs(w).sum() if model.penalty == "l1" else 0.5 * w @ w
+        total += model.C * np.sum(weights * losses)
+        if model.fit_intercept and model.intercept_scaling is not None:
+            total += 0.5 * (b / model.intercept_scaling) ** 2
+    return float(total)
+
+
+def liblinear(X, y, weights=None, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Liblinear(tol=1e-10, max_iter=100_000, random_state=0, **options)
+        return model.fit(X, y, weights)
+
+
+@parametrize_with_checks(
+    [LinearSVC(), LinearSVC(loss="hinge"), LinearSVC(penalty="l1"), LinearSVC(intercept_scaling=1)]
+)
+def test_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_it_reaches_the_minimum_that_liblinear_approaches(loss, C, classes, kind):
+    X, y = noisy(classes=classes)
+    options = {"C": C, "loss": loss, "intercept_scaling": 2.0}
+    data = sp.csr_array(X) if kind == "sparse" else X
+    ours = LinearSVC(**options, tol=1e-6).fit(data, y)
+    other = liblinear(X, y, **options)
+    best, reference = objective(ours, X, y), objective(other, X, y)
+    assert best <= reference * (1 + 1e-9)
+    assert best == pytest.approx(reference, rel=1e-5)
+    assert C * ours.certificate_.objective == pytest.approx(best, rel=1e-10)
+    assert ours.certificate_.relative_gap <= 1e-7
+    assert ours.verify(data, y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("weight", ["balanced", {"ash": 3.0}])
+def test_weights_of_classes_mean_what_they_mean_in_liblinear(loss, classes, weight):
+    X, y = noisy(classes=classes)
+    options = {"loss": loss, "class_weight": weight, "intercept_scaling": 1.0, "C": 0.1}
+    ours, other = LinearSVC(**options, tol=1e-8).fit(X, y), liblinear(X, y, **options)
+    assert_allclose(ours.coef_, other.coef_, atol=1e-5)
+    assert_allclose(ours.intercept_, other.intercept_, atol=1e-5)
+    assert ours.verify(X, y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_intercept_is_free_unless_a_scaling_is_given(loss, kind):
+    X, y = noisy()
+    data = sp.csr_array(X) if kind == "sparse" else X
+    free = LinearSVC(loss=loss, tol=1e-8).fit(data, y)
+    # A constant column of huge size is hardly penalised.
+    almost = LinearSVC(loss=loss, intercept_scaling=1e4, tol=1e-10).fit(data, y)
+    assert objective(free, X, y) <= objective(almost, X, y)
+    assert_allclose(free.coef_, almost.coef_, atol=1e-4)
+    assert_allclose(free.intercept_, almost.intercept_, atol=1e-4)
+    assert free.verify(data, y)
+
+
+def test_without_a_penalty_worth_speaking_of_the_hinge_is_a_linear_program():
+    X, y = noisy(n=60, d=2)
+    signs = np.where(y == "elm", 1.0, -1.0)
+    n, d = X.shape
+    # min sum e + c sum |w|, y (x.w + b) >= 1 - e: with c -> 0 the hinge alone decides.
+    A = -np.hstack([signs[:, None] * X, signs[:, None], np.eye(n)])
+    cost = np.r_[np.zeros(d + 1), np.ones(n)]
+    bounds = [(None, None)] * (d + 1) + [(0, None)] * n
+    best = linprog(cost, A_ub=A, b_ub=-np.ones(n), bounds=bounds).fun
+    model = LinearSVC(loss="hinge", C=1e8).fit(X, y)
+    hinge = np.maximum(0, 1 - signs * model.decision_function(X)).sum()
+    assert hinge == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_weight_of_two_is_a_row_twice(loss):
+    X, y = noisy(n=80)
+    weights = np.random.default_rng(1).integers(0, 4, size=len(y)).astype(float)
+    again = np.repeat(np.arange(len(y)), weights.astype(int))
+    model = LinearSVC(loss=loss, tol=1e-9).fit(X, y, weights)
+    twice = LinearSVC(loss=loss, tol=1e-9).fit(X[again], y[again])
+    assert_allclose(model.coef_, twice.coef_, atol=1e-6)
+    assert model.verify(X, y, weights)
+
+
+def test_l1_leaves_columns_out():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    ours = LinearSVC(penalty="l1", C=0.01, tol=1e-6, intercept_scaling=1.0).fit(X, y)
+    # LIBLINEAR penalises the constant by its absolute value too.
+    other = liblinear(X, y, penalty="l1", C=0.01, dual=False)
+    assert 0 < np.count_nonzero(ours.coef_) < 20
+    assert_allclose(ours.coef_, other.coef_, atol=2e-4)
+    assert ours.verify(X, y)
+
+
+def test_only_support_vectors_matter():
+    X, y = noisy(n=300)
+    model = LinearSVC(loss="hinge").fit(X, y)
+    assert len(model.support_) < len(y)
+    again = LinearSVC(loss="hinge").fit(X[model.support_], y[model.support_])
+    assert_allclose(again.coef_, model.coef_, atol=1e-7)
+    inside = np.where(y == "elm", 1, -1) * model.decision_function(X) <= 1 + 1e-8
+    assert_array_equal(np.flatnonzero(inside), model.support_)
+
+
+def test_the_margin_is_the_distance_of_the_nearest_rows_where_classes_are_apart():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:100], y[:100]
+    model = LinearSVC(loss="hinge", C=1e4).fit(X, y)
+    distance = np.abs(model.decision_function(X)) / np.linalg.norm(model.coef_)
+    assert distance.min() == pytest.approx(model.margin_[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_single_precision_stays_single(loss):
+    X, y = noisy()
+    model = LinearSVC(loss=loss).fit(X.astype(np.float32), y)
+    assert model.coef_.dtype == np.float32
+    assert model.verify(X.astype(np.float32), y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_changed_coefficients_are_found_out(loss):
+    X, y = noisy()
+    model = LinearSVC(loss=loss).fit(X, y)
+    model.coef_ = model.coef_ * 1.01
+    assert not model.verify(X, y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_models_are_kept_in_files(tmp_path, loss):
+    X, y = noisy(classes=3)
+    model = LinearSVC(loss=loss).fit(X, y)
+    save(model, tmp_path / "model.trueline")
+    back = load(tmp_path / "model.trueline")
+    assert_array_equal(back.predict(X), model.predict(X))
+    assert back.verify(X, y)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"penalty": "l1", "loss": "hinge"},
+        {"penalty": "l1", "dual": True},
+        {"loss": "hinge", "dual": False},
+        {"C": 0.0},
+        {"C": -1.0},
+        {"intercept_scaling": 0.0},
+        {"class_weight": {"ash": -1.0}},
+    ],
+)
+def test_contradictory_parameters_are_refused(options):
+    X, y = noisy(n=20)
+    with pytest.raises(ValueError):
+        LinearSVC(**options).fit(X, y)
+
+
+def test_columns_on_wild_scales():
+    X, y = noisy()
+    scale = 10.0 ** np.array([-6, -3, 0, 3, 6])
+    model = LinearSVC(loss="hinge", C=1.0).fit(X * scale, y)
+    assert model.certificate_.relative_gap < 1e-6
+    assert model.verify(X * scale, y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_in_a_thousand(loss):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3000, 3))
+    y = np.zeros(3000, dtype=int)
+    y[:3] = 1
+    X[:3] += 4.0
+    model = LinearSVC(loss=loss, class_weight="balanced").fit(X, y)
+    assert (model.predict(X[:3]) == 1).all()
+    assert model.verify(X, y)
