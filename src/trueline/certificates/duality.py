@@ -86,12 +86,15 @@ def dual_point(
         X^T (s u), if it is known: the point then costs no product.
     """
     inside = problem.loss.project_dual(problem.target, u)
+    has_sides = "margins" in problem.loss.capabilities
+    if problem.fit_intercept and has_sides:
+        inside = _balance_sides(problem, inside)
     if correlation is None or not np.array_equal(inside, u):
         correlation = problem.design.rmatvec(problem.weigh(inside))
     size = np.sqrt(sum_rows(problem.weigh(inside**2))) * (1 + 1e-6)
     # Once for the product, twice more for the shift and the two scalings of u below.
     error = rounding.products(3 * size)
-    if problem.fit_intercept:
+    if problem.fit_intercept and not has_sides:
         inside, shift, room = _balance(problem, inside)
         moved = rounding.weight * shift
         correlation = (correlation - rounding.mean[:, None] * moved) * room
@@ -138,6 +141,18 @@ def _penalty_conjugate(problem: Problem, point: DualPoint, reach: Array) -> Arra
         most = np.maximum(np.abs(point.low), np.abs(point.high))
         value = value + np.sum(np.where(free, most * np.where(free, reach, 0.0), 0.0), axis=0)
     return value
+
+
+def _balance_sides(problem: Problem, u: Array) -> Array:
+    """sum_i s_i u_i = 0 by making the heavier of the two classes lighter.
+
+    The sign of u is that of a class, and zero is in the domain of l*: so is what is smaller.
+    """
+    up, down = sum_rows(problem.weigh(np.maximum(u, 0))), sum_rows(problem.weigh(np.maximum(-u, 0)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        less_up = np.where(up > down, down / up, 1.0)
+        less_down = np.where(down > up, up / down, 1.0)
+    return np.where(u > 0, u * less_up, u * less_down)
 
 
 def _balance(problem: Problem, u: Array) -> tuple[Array, Array, Array]:

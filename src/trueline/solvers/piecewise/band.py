@@ -133,7 +133,10 @@ def _solve_whole(source: Source, steps: int = 0) -> Answer:
         source, A = smaller, smaller.gather(rows)
     program = source.program(A, rows)
     start = _start(source, A, rows)
-    found = minimise(program, start, source.loss_at(A @ start))
+    size = source.loss_at(A @ start)
+    if "margins" in source.loss.capabilities:
+        size = max(size, source.loss_at(np.zeros(len(A))))  # least squares may fit labels exactly
+    found = minimise(program, start, size)
     found.steps += steps
     return _answer(source, program, found, np.arange(len(A)), np.zeros(len(A)))
 
