@@ -100,18 +100,22 @@ class SparseDesign(Design):
         return largest
 
     def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
-        squares = self._double.multiply(self._double)
         factor = np.ones(self.shape[0]) if weights is None else weights
-        total = squares.T @ factor
+        total = self._squares().T @ factor
         if shift is not None:
             total = total - 2 * shift * self.rmatvec(factor) + factor.sum() * shift**2
         return np.maximum(total, 0.0)
 
     def row_squares(self, shift: Array | None) -> Array:
-        total = np.asarray(self._double.multiply(self._double).sum(axis=1)).ravel()
+        total = self._squares() @ np.ones(self.shape[1])
         if shift is not None:
             total = total - 2 * self.matvec(shift) + np.sum(shift**2)
         return np.maximum(total, 0.0)
+
+    def _squares(self) -> sp.csr_array | sp.csc_array:
+        """The squares of all entries, which stand where the entries do."""
+        X = self._double
+        return type(X)((X.data**2, X.indices, X.indptr), shape=X.shape)
 
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         along = np.diff(self._double.indptr).max(initial=0)

@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 
 from trueline._jit import kernel
 
-__all__ = ["sweep_dense", "sweep_sparse"]
+__all__ = [
+    "pull_dense",
+    "pull_sparse",
+    "score_dense",
+    "score_sparse",
+    "sweep_dense",
+    "sweep_sparse",
+]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -55,6 +62,8 @@ def violation(slope: float, at: float, e: float, low: float, high: float) -> flo
 @kernel
 def minimiser(slope: float, at: float, bend: float, e: float, low: float, high: float) -> float:
     """The best place of one variable."""
+    if bend <= 0.0:  # a row of zeros: nothing but a bound or the kink ends it
+        return high if slope + e < 0.0 else (low if slope - e > 0.0 else 0.0)
     pull = bend * at - slope
     if pull > e:
         best = (pull - e) / bend
@@ -79,7 +88,7 @@ def decide(product: float, at: float, terms: Array, i: int) -> tuple[float, floa
     slope = product + terms[i, 2] * at - terms[i, 0]
     e, low, high, bend = terms[i, 1], terms[i, 3], terms[i, 4], terms[i, 5]
     off = violation(slope, at, e, low, high)
-    if off <= 0.0 or bend <= 0.0:
+    if off <= 0.0:
         return off, at
     return off, minimiser(slope, at, bend, e, low, high)
 
@@ -161,3 +170,65 @@ def sweep_sparse(
                 w[np.uint64(indices[place])] += change * data[place]
             w[d] += change * constant
     return active, worst
+
+
+@kernel(reassociate=True)
+def score_dense(X: Array, rows: Integers, w: Array, constant: float, out: Array) -> None:
+    """x_i.w of some rows."""
+    d = X.shape[1]
+    for k in range(len(rows)):
+        i = rows[k]
+        product = float(constant * w[d])
+        for j in range(d):
+            product += X[i, j] * w[j]
+        out[k] = product
+
+
+@kernel(reassociate=True)
+def pull_dense(X: Array, rows: Integers, weights: Array, constant: float, out: Array) -> None:
+    """Add sum_k weights_k x_k over some rows."""
+    d = X.shape[1]
+    for k in range(len(rows)):
+        i, weight = rows[k], weights[k]
+        for j in range(d):
+            out[j] += weight * X[i, j]
+        out[d] += weight * constant
+
+
+@kernel
+def score_sparse(
+    data: Array,
+    indices: Indices,
+    indptr: Integers,
+    rows: Integers,
+    w: Array,
+    constant: float,
+    out: Array,
+) -> None:
+    """The same over compressed rows."""
+    d = len(w) - 1
+    for k in range(len(rows)):
+        i = rows[k]
+        product = constant * w[d]
+        for place in range(indptr[i], indptr[i + 1]):
+            product += data[place] * w[np.uint64(indices[place])]
+        out[k] = product
+
+
+@kernel
+def pull_sparse(
+    data: Array,
+    indices: Indices,
+    indptr: Integers,
+    rows: Integers,
+    weights: Array,
+    constant: float,
+    out: Array,
+) -> None:
+    """The same over compressed rows."""
+    d = len(out) - 1
+    for k in range(len(rows)):
+        i, weight = rows[k], weights[k]
+        for place in range(indptr[i], indptr[i + 1]):
+            out[np.uint64(indices[place])] += weight * data[place]
+        out[d] += weight * constant

@@ -11,18 +11,17 @@ on [lo, hi] the dual is
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.duality import certify_duality
-from trueline.design import AugmentedDesign, Design, SparseDesign
+from trueline.design import AugmentedDesign
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL
+from trueline.solvers.dual.face import face_of, kinds, minimise_on
+from trueline.solvers.dual.rows import Rows
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
@@ -30,7 +29,8 @@ __all__ = ["DualCoordinateDescent"]
 
 Array = NDArray[np.float64]
 
-_CHECK_EVERY = 3
+# The face is clear when so few of the free variables change their kind in a sweep.
+_CLEAR = 0.1
 
 
 class DualCoordinateDescent(Solver):
@@ -64,7 +64,6 @@ class DualCoordinateDescent(Solver):
             monitor,
             max_iter=options.max_iter or 10_000,
             target_gap=target_gap(problem, options.tol),
-            check_every=_CHECK_EVERY,
             patience=1000,
         )
         W, b = iteration.coef, iteration.intercept
@@ -77,7 +76,11 @@ class DualCoordinateDescent(Solver):
 
 
 class _Iteration(Iteration):
-    """beta and w; a step is a sweep over the rows that are still active."""
+    """beta and w; a step is a sweep over the rows that are still active.
+
+    Once few variables change their kind in a sweep, conjugate gradients on the face that they
+    span go before each sweep, which then visits all rows.
+    """
 
     def __init__(self, problem: Problem, options: Options) -> None:
         self.problem = problem
@@ -85,8 +88,7 @@ class _Iteration(Iteration):
         self.strength = float(np.max(problem.penalty.curvature))
         s = np.ones(n) if problem.weights is None else problem.weights
         e, h, low, high = problem.loss.dual_box
-        design, constant = _split(problem.design)
-        squares = design.row_squares(None) + constant**2
+        self.rows = Rows(problem.design)
         bend = self.strength * h / s
         self.terms = np.stack(
             [
@@ -95,20 +97,21 @@ class _Iteration(Iteration):
                 bend,
                 -s * high / self.strength,
                 -s * low / self.strength,
-                squares + bend,
+                self.rows.squares + bend,
             ],
             axis=1,
         )
-        self.beta, self.w = np.zeros(n), np.zeros(design.shape[1] + 1)
-        self.constant = constant
+        self.beta, self.w = np.zeros(n), np.zeros(self.rows.size)
         self.order, self.active = np.arange(n), n
         seed = np.random.RandomState(0) if options.random_state is None else options.random_state
         draw = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
         self.state = np.array([draw.randint(1, 2**31 - 1)], dtype=np.uint64)
-        self.sweep = _sweeper(design)
         self.threshold, self.first = np.inf, 0.0
         self.inner = 0.1
         self.weights = s
+        self.kinds = kinds(self.beta, self.terms)
+        self.is_clear = False
+        self.scores: Array | None = None
         self.intercept = np.zeros(1)
         self._expose()
 
@@ -117,16 +120,17 @@ class _Iteration(Iteration):
         self.coef = (self.w if has_constant else self.w[:-1]).reshape(-1, 1)
 
     def step(self) -> None:
-        self.active, worst = self.sweep(
-            self.constant,
-            self.terms,
-            self.beta,
-            self.w,
-            self.order,
-            self.active,
-            self.threshold,
-            self.state,
+        if self.is_clear:
+            face = face_of(self.kinds, self.terms)
+            minimise_on(self.rows, face, self.terms, self.beta, self.w, self._scores())
+            self.active, self.threshold = len(self.beta), np.inf
+        self.scores = None
+        self.active, worst = self.rows.sweep(
+            self.terms, self.beta, self.w, self.order, self.active, self.threshold, self.state
         )
+        before, self.kinds = self.kinds, kinds(self.beta, self.terms)
+        changed = np.count_nonzero(before != self.kinds)
+        self.is_clear = bool(changed <= _CLEAR * np.count_nonzero(np.abs(self.kinds) == 1))
         self.first = max(self.first, worst)
         self.threshold = worst if worst > 0 else np.inf
         if worst <= self.inner * self.first:
@@ -134,46 +138,24 @@ class _Iteration(Iteration):
             self.active, self.threshold = len(self.beta), np.inf
             self.inner *= 0.3
 
+    def _scores(self) -> Array:
+        """x_i.w of all rows."""
+        if self.scores is None:
+            self.scores = self.rows.scores(np.arange(len(self.beta)), self.w)
+        return self.scores
+
     def dual(self) -> Array:
         """The derivatives u of the losses."""
         return (-self.strength * self.beta / self.weights)[:, None]
 
     def progress(self) -> Progress:
         self._expose()
-        objective = self.problem.objective(self.coef, self.intercept)
+        loss, penalty = self.problem.loss, self.problem.penalty
+        losses = loss.value(self.problem.target, self._scores()[:, None])
+        total = loss.total(losses, self.problem.weights) + penalty.value_per_target(self.coef)
+        objective = float(total.sum())
         t, e, h = self.terms[:, :3].T
         size = np.abs(self.beta)
         own = float((size * (e + 0.5 * h * size) - t * self.beta).sum())
         lower = -self.strength * (own + 0.5 * float(self.w @ self.w))
         return Progress(objective, max(objective - lower, 0.0))
-
-
-def _split(design: Design) -> tuple[Design, float]:
-    """The rows, and the constant that each of them ends with."""
-    if isinstance(design, AugmentedDesign):
-        return design.base, design.constant
-    return design, 0.0
-
-
-def _sweeper(design: Design) -> Callable[..., tuple[int, float]]:
-    """The compiled sweep for dense or compressed rows."""
-    from trueline.solvers.dual.kernels import sweep_dense, sweep_sparse
-
-    if isinstance(design, SparseDesign):
-        X = design.by_rows
-        parts = X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
-
-        def sparse(*arguments: Any) -> tuple[int, float]:
-            return sweep_sparse(*parts, *arguments)
-
-        return sparse
-    rows = np.ascontiguousarray(design.toarray() if design.dtype != np.float64 else _array(design))
-
-    def dense(*arguments: Any) -> tuple[int, float]:
-        return sweep_dense(rows, *arguments)
-
-    return dense
-
-
-def _array(design: Design) -> Array:
-    return design.X if hasattr(design, "X") else design.toarray()

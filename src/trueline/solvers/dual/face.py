@@ -1,0 +1,122 @@
+r"""Conjugate gradients on the face of the box where the dual variables have settled.
+
+Coordinate descent soon tells which variables end at a bound or at the kink, and then improves the
+others by a fixed factor each sweep. On their face the function is quadratic,
+
+    f(beta + delta) = f(beta) + g.delta + 1/2 || sum_i delta_i x_i ||^2 + sum_i h_i/2 delta_i^2,
+
+and conjugate gradients (preconditioned by the diagonal) take the root of the sweeps that are left.
+Where a step leaves the face it is clipped to it, and what remains is followed to the minimum along
+it: the function never rises. (J. J. More and G. Toraldo, "On the solution of large quadratic
+programming problems with bound constraints", SIAM J. Optim. 1 (1991) 93-113, alternate between
+gradient projection and conjugate gradients in this way; sweeps are our projection.)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.solvers.dual.rows import Rows
+
+__all__ = ["Face", "face_of", "kinds", "minimise_on"]
+
+Array = NDArray[np.float64]
+
+# Steps of conjugate gradients, and how much of the slope (squared) may remain.
+_STEPS, _ENOUGH = 10, 1e-4
+# Directions that bend less than this, compared with their parts alone, count as straight.
+_FLAT = 1e-12
+
+
+class Face(NamedTuple):
+    """The variables that are free to move, and between which walls."""
+
+    free: NDArray[np.int64]
+    low: Array
+    high: Array
+
+
+def kinds(beta: Array, terms: Array) -> NDArray[np.int8]:
+    """Of each variable: 2 or -2 at a bound, 1 or -1 on a side of the kink, 0 at it."""
+    kind = np.sign(beta).astype(np.int8)
+    if not terms[:, 1].any():
+        kind[:] = 1  # no kink: zero is a place like any other
+    kind[beta <= terms[:, 3]] = -2
+    kind[beta >= terms[:, 4]] = 2
+    return kind
+
+
+def face_of(kind: NDArray[np.int8], terms: Array) -> Face:
+    """The face that variables of these kinds span."""
+    free = np.flatnonzero((np.abs(kind) == 1) & (terms[:, 5] > 0))
+    low, high = terms[free, 3], terms[free, 4]
+    if terms[:, 1].any():
+        low = np.where(kind[free] > 0, np.maximum(low, 0.0), low)
+        high = np.where(kind[free] < 0, np.minimum(high, 0.0), high)
+    return Face(free, low, high)
+
+
+def minimise_on(rows: Rows, face: Face, terms: Array, beta: Array, w: Array, scores: Array) -> bool:
+    """Move ``beta`` and ``w`` towards the minimum on a face; whether that made any difference.
+
+    Parameters
+    ----------
+    rows : Rows
+    face : Face
+    terms : array of shape (n, 6)
+        As the sweeps take them.
+    beta, w : arrays of shape (n,) and (d + 1,)
+        Changed in place.
+    scores : array of shape (n,)
+        x_i.w
+    """
+    free = face.free
+    t, e, h, bend = terms[free][:, [0, 1, 2, 5]].T
+    at = beta[free]
+    side = np.where(face.low >= 0.0, 1.0, -1.0)
+    g = scores[free] + h * at - t + e * side
+    x = _conjugate_gradients(rows, free, g, h, bend)
+    for step in (np.clip(at + x, face.low, face.high) - at, _to_the_wall(x, at, face)):
+        fall = -float(g @ step)
+        if fall > 0:
+            moved = rows.pull(free, step)
+            rise = float(moved @ moved + (h * step) @ step)
+            length = min(1.0, fall / rise) if rise > 0 else 1.0
+            beta[free] = np.clip(at + length * step, face.low, face.high)
+            w += length * moved
+            return True
+    return False
+
+
+def _conjugate_gradients(
+    rows: Rows, free: NDArray[np.int64], g: Array, h: Array, bend: Array
+) -> Array:
+    """About -H^-1 g for the H of the face."""
+    x, r = np.zeros(len(free)), -g
+    z = r / bend
+    direction, size = z, float(r @ z)
+    enough = _ENOUGH * size
+    for _ in range(_STEPS):
+        if not size > enough:
+            break
+        product = rows.roughly_there_and_back(free, direction) + h * direction
+        curvature = float(direction @ product)
+        if not curvature > 0:
+            break
+        length = size / curvature
+        x += length * direction
+        r -= length * product
+        z = r / bend
+        before, size = size, float(r @ z)
+        direction = z + (size / before) * direction
+    return x
+
+
+def _to_the_wall(x: Array, at: Array, face: Face) -> Array:
+    """As much of a step as stays on the face."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(x > 0, (face.high - at) / x, np.where(x < 0, (face.low - at) / x, np.inf))
+    return min(1.0, float(room.min(initial=1.0))) * x

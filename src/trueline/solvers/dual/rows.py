@@ -1,0 +1,128 @@
+"""The rows of a design as the kernels of this package take them, and products with some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.design import AugmentedDesign, Design, SparseDesign
+from trueline.solvers.dual import kernels
+from trueline.threads import run_strands
+
+__all__ = ["Rows"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Products of so many numbers are worth a second strand.
+_MANY = 200_000
+# Numbers between this and its inverse may be squared and summed in single precision.
+_RANGE = 1e12
+
+
+class Rows:
+    """Dense or compressed rows, and the constant that each of them ends with.
+
+    Attributes
+    ----------
+    size : int
+        Number of coefficients, that of the constant included.
+    constant : float
+    squares : array of shape (n,)
+        x_i.x_i
+    """
+
+    def __init__(self, design: Design) -> None:
+        self.constant = 0.0
+        if isinstance(design, AugmentedDesign):
+            self.constant = design.constant
+            design = design.base
+        self.size = design.shape[1] + 1
+        self.squares = design.row_squares(None) + self.constant**2
+        self._density = design.nonzeros / max(1, design.shape[0])
+        self._parts: tuple[Any, ...]
+        self._score: Callable[..., None]
+        self._pull: Callable[..., None]
+        self._sweep: Callable[..., tuple[int, float]]
+        if isinstance(design, SparseDesign):
+            X = design.by_rows
+            indices, starts = X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
+            self._parts = X.data, indices, starts
+            self._score, self._pull = kernels.score_sparse, kernels.pull_sparse
+            self._sweep = kernels.sweep_sparse
+        else:
+            self._parts = (np.ascontiguousarray(_doubles(design)),)
+            self._score, self._pull = kernels.score_dense, kernels.pull_dense
+            self._sweep = kernels.sweep_dense
+
+    def sweep(self, *state: Any) -> tuple[int, float]:
+        """One sweep of coordinate descent."""
+        return self._sweep(*self._parts, self.constant, *state)
+
+    def scores(self, rows: Integers, w: Array) -> Array:
+        """x_i.w of some rows."""
+        return self._scores(self._parts, rows, w, self.constant)
+
+    def pull(self, rows: Integers, weights: Array) -> Array:
+        """sum_i weights_i x_i over some rows."""
+        return self._pulled(self._parts, rows, weights, self.constant)
+
+    def roughly_there_and_back(self, rows: Integers, weights: Array) -> Array:
+        """X (X^T weights) for some rows; compressed ones in single precision, in half the time."""
+        size = float(np.abs(weights).max(initial=0.0))
+        if self._single is None or not size > 0:
+            return self.scores(rows, self.pull(rows, weights))
+        pulled = self._pulled(self._single, rows, (weights / size).astype(np.float32), 0.0)
+        there = self._scores(self._single, rows, pulled, 0.0).astype(np.float64) * size
+        return there + self.constant**2 * weights.sum()
+
+    @cached_property
+    def _single(self) -> tuple[Any, ...] | None:
+        """Compressed rows in single precision, if their squares are within its range."""
+        if len(self._parts) == 1:
+            return None
+        data, *places = self._parts
+        size = np.abs(data[data != 0])
+        if not len(size) or size.max() > _RANGE or size.min() < 1 / _RANGE:
+            return None
+        return data.astype(np.float32), *places
+
+    def _scores(
+        self, parts: tuple[Any, ...], rows: Integers, w: NDArray[Any], constant: float
+    ) -> NDArray[Any]:
+        out = np.empty(len(rows), dtype=w.dtype)
+
+        def work(strand: slice) -> None:
+            self._score(*parts, rows[strand], w, constant, out[strand])
+
+        run_strands(work, self._strands(len(rows)))
+        return out
+
+    def _pulled(
+        self, parts: tuple[Any, ...], rows: Integers, weights: NDArray[Any], constant: float
+    ) -> NDArray[Any]:
+        def work(strand: slice) -> NDArray[Any]:
+            out = np.zeros(self.size, dtype=weights.dtype)
+            self._pull(*parts, rows[strand], weights[strand], constant, out)
+            return out
+
+        first, *others = run_strands(work, self._strands(len(rows)))
+        for other in others:
+            first += other
+        return first
+
+    def _strands(self, count: int) -> list[slice]:
+        """Two halves if they are long."""
+        if count * self._density < _MANY:
+            return [slice(0, count)]
+        return [slice(0, count // 2), slice(count // 2, count)]
+
+
+def _doubles(design: Design) -> Array:
+    if design.dtype == np.float64 and hasattr(design, "X"):
+        return np.asarray(design.X)
+    return design.toarray()

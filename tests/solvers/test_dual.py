@@ -1,0 +1,112 @@
+"""Coordinate descent on the dual, and conjugate gradients on the face where it settles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trueline import LinearSVR
+from trueline.design import AugmentedDesign, as_design
+from trueline.losses import EpsilonInsensitive, Huber, SquaredEpsilonInsensitive
+from trueline.penalties import L2
+from trueline.problem import Problem
+from trueline.solvers.base import Options
+from trueline.solvers.dual.face import face_of, kinds, minimise_on
+from trueline.solvers.dual.rows import Rows
+from trueline.solvers.dual.solver import DualCoordinateDescent
+from trueline.solvers.loop import Monitor
+
+
+def dual_value(X, constant, terms, beta):
+    """The function that the sweeps minimise, written out."""
+    w = np.append(X.T @ beta, constant * beta.sum())
+    t, e, h = terms[:, :3].T
+    return 0.5 * w @ w + np.sum(e * np.abs(beta) + 0.5 * h * beta**2 - t * beta)
+
+
+def random_terms(draw, X, constant, e, h):
+    n = len(X)
+    squares = (X**2).sum(axis=1) + constant**2
+    columns = [draw.normal(size=n), np.full(n, e), np.full(n, h), np.full(n, -1.0), np.full(n, 2.0)]
+    return np.stack([*columns, squares + h], axis=1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    is_sparse=st.booleans(),
+    constant=st.sampled_from([0.0, 1.0, 30.0]),
+    e=st.sampled_from([0.0, 0.1]),
+    h=st.sampled_from([0.0, 0.5]),
+)
+def test_a_step_on_the_face_stays_on_it_and_never_rises(seed, is_sparse, constant, e, h):
+    draw = np.random.default_rng(seed)
+    n, d = draw.integers(2, 30, size=2)
+    X = draw.normal(size=(n, d)) * (draw.random((n, d)) < 0.5)
+    terms = random_terms(draw, X, constant, e, h)
+    beta = np.clip(draw.normal(size=n), -1.0, 2.0) * (draw.random(n) < 0.8)
+    design = AugmentedDesign(as_design(sp.csr_array(X) if is_sparse else X), constant)
+    rows = Rows(design)
+    w = rows.pull(np.arange(n), beta)
+    kind = kinds(beta, terms)
+    before, old = dual_value(X, constant, terms, beta), beta.copy()
+    minimise_on(rows, face_of(kind, terms), terms, beta, w, rows.scores(np.arange(n), w))
+    assert dual_value(X, constant, terms, beta) <= before + 1e-12 * (1 + abs(before))
+    assert np.allclose(w, np.append(X.T @ beta, constant * beta.sum()), atol=1e-10)
+    assert (beta >= -1.0).all()
+    assert (beta <= 2.0).all()
+    held = np.abs(kind) != 1
+    assert np.array_equal(beta[held], old[held])
+    if e > 0:  # no variable passes the kink
+        assert (beta * old >= 0).all()
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9, 1e20])
+def test_rough_products_are_those_of_the_rows(scale):
+    draw = np.random.default_rng(0)
+    X = sp.random_array((40, 60), density=0.2, rng=draw, format="csr") * scale
+    rows, v = Rows(AugmentedDesign(as_design(X), 2.0)), draw.normal(size=20) / scale
+    where = np.sort(draw.choice(40, 20, replace=False))
+    whole = np.hstack([X.toarray(), np.full((40, 1), 2.0)])[where]
+    exact = whole @ (whole.T @ v)
+    assert np.allclose(rows.roughly_there_and_back(where, v), exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "loss", [EpsilonInsensitive(0.1), SquaredEpsilonInsensitive(0.1), Huber(0.5)]
+)
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_tight_gaps_take_few_sweeps(loss, is_sparse):
+    draw = np.random.default_rng(1)
+    X = sp.random_array((300, 400), density=0.05, rng=draw, format="csr")
+    y = X @ draw.normal(size=400) + draw.normal(size=300)
+    weights = draw.uniform(0.5, 2.0, 300)
+    design = AugmentedDesign(as_design(X if is_sparse else X.toarray()), 1.0)
+    problem = Problem(design, y[:, None], loss, L2(1.0), False, weights)
+    found = DualCoordinateDescent().solve(problem, Options(tol=1e-11), Monitor())
+    assert found.proof.gap <= 1e-10 * problem.objective(0 * found.coef, np.zeros(1))
+    assert found.n_iter < 60
+
+
+def test_sparse_and_dense_rows_agree_with_an_exact_solver():
+    draw = np.random.default_rng(2)
+    X = sp.random_array((120, 30), density=0.3, rng=draw, format="csr")
+    y = X @ draw.normal(size=30) + draw.standard_t(2, size=120)
+    exact = LinearSVR(epsilon=0.2, solver="interior_point").fit(X, y)
+    for given_X in (X, X.toarray()):
+        model = LinearSVR(
+            epsilon=0.2, tol=1e-9, max_iter=3000, solver="dual_coordinate_descent"
+        ).fit(given_X, y)
+        assert np.allclose(model.coef_, exact.coef_, atol=1e-5)
+        assert model.verify(given_X, y)
+
+
+def test_rows_of_zeros_do_not_hold_up_the_proof():
+    X = sp.csr_array(np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0], [0.0, 0.0]]))
+    y = np.array([1.0, 5.0, -1.0, -3.0])
+    model = LinearSVR(fit_intercept=False, tol=1e-8, solver="dual_coordinate_descent").fit(X, y)
+    assert model.certificate_.gap <= 1e-9
+    assert model.verify(X, y)
