@@ -7,6 +7,11 @@ on [lo, hi] the dual is
     minimise  1/2 || sum_i beta_i x_i ||^2
               + sum_i (e abs(beta_i) + a h / (2 s_i) beta_i^2 - y_i beta_i)
     over      -s_i hi / a <= beta_i <= -s_i lo / a.
+
+An intercept asks for sum_i beta_i = 0. It is found by the method of multipliers (M. J. D. Powell,
+1969; M. R. Hestenes, J. Optim. Theory Appl. 4 (1969) 303-320): a constant column of size k stands
+for its distance from a centre, b = centre + k w_last, and the centre follows after each sweep. Where
+it rests, w_last = k sum_i beta_i is zero.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.duality import certify_duality
-from trueline.design import AugmentedDesign
+from trueline.design import AugmentedDesign, Design
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
@@ -44,8 +49,6 @@ class DualCoordinateDescent(Solver):
     proof = "duality"
 
     def refuses(self, facts: Facts) -> str | None:
-        if facts.fit_intercept:
-            return "needs every coefficient penalised, the intercept too"
         if facts.unpenalised or facts.strengths > 1 or facts.k > 1:
             return "needs one positive strength and one target"
         return None
@@ -63,12 +66,12 @@ class DualCoordinateDescent(Solver):
             iteration,
             monitor,
             max_iter=options.max_iter or 10_000,
-            target_gap=target_gap(problem, options.tol),
+            target_gap=iteration.target,
             patience=1000,
         )
         W, b = iteration.coef, iteration.intercept
         certificate = certify_duality(problem, W, b, iteration.dual())
-        if status is not Status.CONVERGED and certificate.gap <= target_gap(problem, options.tol):
+        if status is not Status.CONVERGED and certificate.gap <= iteration.target:
             status = Status.CONVERGED
         return Solution(
             W, b, status, self.name, n_iter=n_iter, proof=certificate, trace=monitor.trace
@@ -83,17 +86,17 @@ class _Iteration(Iteration):
     """
 
     def __init__(self, problem: Problem, options: Options) -> None:
-        self.problem = problem
-        n = problem.n_samples
+        self.problem, self.target = problem, target_gap(problem, options.tol)
+        n, y = problem.n_samples, problem.target[:, 0]
         self.strength = float(np.max(problem.penalty.curvature))
         s = np.ones(n) if problem.weights is None else problem.weights
-        e, h, low, high = problem.loss.dual_box
-        self.rows = Rows(problem.design)
+        e, h, low, high = problem.loss.dual_boxes(y)
+        self.rows = Rows(_with_constant(problem))
         bend = self.strength * h / s
         self.terms = np.stack(
             [
-                problem.target[:, 0],
-                np.full(n, e),
+                y,
+                e,
                 bend,
                 -s * high / self.strength,
                 -s * low / self.strength,
@@ -112,12 +115,14 @@ class _Iteration(Iteration):
         self.kinds = kinds(self.beta, self.terms)
         self.is_clear = False
         self.scores: Array | None = None
-        self.intercept = np.zeros(1)
+        self.centre = 0.0
         self._expose()
 
     def _expose(self) -> None:
         has_constant = isinstance(self.problem.design, AugmentedDesign)
         self.coef = (self.w if has_constant else self.w[:-1]).reshape(-1, 1)
+        level = self.centre + self.rows.constant * self.w[-1]
+        self.intercept = np.array([level if self.problem.fit_intercept else 0.0])
 
     def step(self) -> None:
         if self.is_clear:
@@ -137,6 +142,9 @@ class _Iteration(Iteration):
             # Good on the active rows: look at all of them again, and then more closely.
             self.active, self.threshold = len(self.beta), np.inf
             self.inner *= 0.3
+        if self.problem.fit_intercept:
+            self.centre += self.rows.constant * float(self.w[-1])
+            self.terms[:, 0] = self.problem.target[:, 0] - self.centre
 
     def _scores(self) -> Array:
         """x_i.w of all rows."""
@@ -151,11 +159,36 @@ class _Iteration(Iteration):
     def progress(self) -> Progress:
         self._expose()
         loss, penalty = self.problem.loss, self.problem.penalty
-        losses = loss.value(self.problem.target, self._scores()[:, None])
+        losses = loss.value(self.problem.target, self._scores()[:, None] + self.centre)
         total = loss.total(losses, self.problem.weights) + penalty.value_per_target(self.coef)
         objective = float(total.sum())
-        t, e, h = self.terms[:, :3].T
-        size = np.abs(self.beta)
-        own = float((size * (e + 0.5 * h * size) - t * self.beta).sum())
-        lower = -self.strength * (own + 0.5 * float(self.w @ self.w))
-        return Progress(objective, max(objective - lower, 0.0))
+        gap = objective - self._lower(self.beta, self.w)
+        if self.problem.fit_intercept and gap <= self.target:
+            balanced = _balanced(self.beta)
+            w = self.rows.pull(np.arange(len(balanced)), balanced)
+            gap = objective - self._lower(balanced, w)
+        return Progress(objective, max(gap, 0.0))
+
+    def _lower(self, beta: Array, w: Array) -> float:
+        """What the dual is worth at a point, a lower bound if sum_i beta_i = 0."""
+        y, (e, h) = self.problem.target[:, 0], self.terms[:, 1:3].T
+        size = np.abs(beta)
+        own = float((size * (e + 0.5 * h * size) - y * beta).sum())
+        square = w @ w - (w[-1] ** 2 if self.problem.fit_intercept else 0.0)
+        return -self.strength * (own + 0.5 * float(square))
+
+
+def _with_constant(problem: Problem) -> Design:
+    """With a constant column as long as the rows are, if there is an intercept."""
+    if not problem.fit_intercept:
+        return problem.design
+    size = float(np.sqrt(np.mean(problem.design.row_squares(None))))
+    return AugmentedDesign(problem.design, size if size > 0 else 1.0)
+
+
+def _balanced(beta: Array) -> Array:
+    """With vanishing sum, the heavier of the two signs made lighter."""
+    up, down = float(np.maximum(beta, 0).sum()), float(np.maximum(-beta, 0).sum())
+    if up > down:
+        return np.where(beta > 0, beta * (down / up), beta)
+    return beta if up == down else np.where(beta < 0, beta * (up / down), beta)
