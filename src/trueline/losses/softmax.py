@@ -86,9 +86,12 @@ class Softmax(Loss):
         p = self.probabilities(z)
         return p * (1.0 - p)
 
-    def bend(self, y: Array, z: Array, change: Array) -> Array:
-        p = self.probabilities(z)
-        return p * (change - (p * change).sum(axis=1, keepdims=True))
+    def bending(self, y: Array, z: Array) -> Array:
+        return self.probabilities(z)
+
+    def bend(self, bending: Array, change: Array) -> Array:
+        along = (bending * change).sum(axis=1, keepdims=True)
+        return bending * (change - along)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         p = u + y
