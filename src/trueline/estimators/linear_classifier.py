@@ -253,5 +253,3 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-

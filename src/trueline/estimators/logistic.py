@@ -316,7 +316,7 @@ class LogisticRegression(LinearClassifierBase):
 
 
 def penalty_of(model: Any, C: float) -> Penalty:
-    """The penalty that ``penalty``, ``C`` and ``l1_ratio`` stand for, as scikit-learn reads them."""
+    """The penalty that ``penalty``, ``C`` and ``l1_ratio`` stand for, as in scikit-learn."""
     ratio = 0.0 if model.l1_ratio is None else float(model.l1_ratio)
     ratio = {"l1": 1.0, "l2": 0.0}.get(model.penalty, ratio)
     if model.penalty is None or np.isinf(C):

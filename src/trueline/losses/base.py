@@ -46,7 +46,9 @@ class Loss(ABC):
         - ``"coupled"``: the scores of a row are coupled: derivatives are those of their sum, and
           :meth:`bend` is the second one;
         - ``"margins"``: never negative and falling with the margin by which a row is on the right
-          side: :meth:`least_margin` inverts it.
+          side: :meth:`least_margin` inverts it;
+        - ``"self_concordant"``: a change e of the scores of a row leaves at least the factor
+          exp(-abs(e)) of its curvature (of coupled scores exp(min e - max e)).
     kinks : tuple of float
         Values of ``z - y`` where the loss is not twice differentiable.
     """

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
+from trueline.certificates.tangent import at_most_objective
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
@@ -45,7 +46,9 @@ class NewtonCG(Solver):
 
     def cost(self, facts: Facts) -> Cost:
         each = iteration_seconds(facts) + 3e-8 * facts.n * facts.k
-        blocks = facts.k * min(facts.d, 2000) ** 2 * (5.0 * facts.d) / 3e10 if facts.d <= 2000 else 0.0
+        blocks = (
+            facts.k * min(facts.d, 2000) ** 2 * (5.0 * facts.d) / 3e10 if facts.d <= 2000 else 0.0
+        )
         seconds = 8 * CALL + _PRODUCTS * each + 3 * _STEPS * each + 3 * blocks
         flops = 4.0 * (_PRODUCTS + 2 * _STEPS) * facts.nonzeros * facts.k
         memory = 8.0 * facts.k * (6.0 * facts.n + 8.0 * facts.d + min(facts.d, 2000) ** 2)
@@ -121,7 +124,8 @@ class _Iteration(Iteration):
 
     def certify(self) -> Certificate:
         """The certificate of the present point."""
-        return self.prover.certify(self.coef, self.intercept)
+        found = self.prover.certify(self.coef, self.intercept)
+        return at_most_objective(self._problem, found)
 
     def progress(self) -> Progress:
         descent = self._descent
