@@ -28,6 +28,7 @@ _HOMES = {
     "LinearRegressor": "trueline.estimators",
     "LinearSVR": "trueline.estimators.linear_svr",
     "LogisticRegression": "trueline.estimators.logistic",
+    "LogisticRegressionCV": "trueline.estimators.logistic_cv",
     "MultiTaskElasticNet": "trueline.estimators.multi_task",
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
     "MultiTaskLasso": "trueline.estimators.multi_task",
@@ -63,6 +64,7 @@ __all__ = [
     "LinearRegressor",
     "LinearSVR",
     "LogisticRegression",
+    "LogisticRegressionCV",
     "MultiTaskElasticNet",
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
@@ -102,6 +104,7 @@ if TYPE_CHECKING:
     from trueline.estimators.lasso_cv import LassoCV
     from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.logistic import LogisticRegression
+    from trueline.estimators.logistic_cv import LogisticRegressionCV
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
     from trueline.estimators.paths import (
