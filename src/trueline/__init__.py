@@ -29,6 +29,7 @@ _HOMES = {
     "LinearSVC": "trueline.estimators.linear_svc",
     "LinearSVR": "trueline.estimators.linear_svr",
     "LogisticRegression": "trueline.estimators.logistic",
+    "LogisticRegressionCV": "trueline.estimators.logistic_cv",
     "MultiTaskElasticNet": "trueline.estimators.multi_task",
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
     "MultiTaskLasso": "trueline.estimators.multi_task",
@@ -65,6 +66,7 @@ __all__ = [
     "LinearSVC",
     "LinearSVR",
     "LogisticRegression",
+    "LogisticRegressionCV",
     "MultiTaskElasticNet",
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
@@ -105,6 +107,7 @@ if TYPE_CHECKING:
     from trueline.estimators.linear_svc import LinearSVC
     from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.logistic import LogisticRegression
+    from trueline.estimators.logistic_cv import LogisticRegressionCV
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
     from trueline.estimators.paths import (

@@ -73,7 +73,9 @@ def certify_curvature(
     rounding = (rounding or Rounding.of(problem)).confirmable()
     at = evaluate(problem, rounding, W, b)
     is_far = bool((rounding.accuracy.magnitude > _FAR * spread).any()) and problem.fit_intercept
-    about = centred_sums(problem, rounding, at, centre, spread) if is_far else shifted_sums(at, centre)
+    about = (
+        centred_sums(problem, rounding, at, centre, spread) if is_far else shifted_sums(at, centre)
+    )
     steep = _steepness(problem, at, W, about, basis)
     if not ((coercivity > 0) & np.isfinite(coercivity)).all():
         return None

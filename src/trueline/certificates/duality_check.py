@@ -132,6 +132,8 @@ def check_bounded(certificate: Certificate, rows: Rows) -> list[Check]:
         z, s = block @ W + b, rows.s[where, None]
         u = s * loss.gradient(rows.y[where], z)
         reach = s * (np.abs(block) @ np.abs(W) + np.abs(b))
+        if "coupled" in loss.capabilities:  # an error of one score is felt by all of its row
+            reach = np.sqrt((reach**2).sum(axis=1, keepdims=True)) * np.ones_like(u)
         bend = min(loss.curvature_bound, 1e300)
         error = (rows.row_terms + 4) * EPS * reach * bend + terms * EPS * np.abs(u)
         g = g + block.T @ u

@@ -120,8 +120,8 @@ class Rounding:
 class Evaluation(NamedTuple):
     """A problem at a point: values per target, and bounds on their rounding.
 
-    ``u`` are the derivatives of the loss by row, ``size`` their weighted norms ||u||_s and
-    ``row_error`` the bound on their own error; ``correlation`` is X^T S u, ``slope`` sum_i s_i u_i.
+    ``scores`` are X W + b, ``u`` the derivatives of the loss by row, ``size`` their weighted norms
+    ||u||_s and ``row_error`` the bound on their own error; ``correlation`` is X^T S u, ``slope`` sum_i s_i u_i.
     """
 
     objective: Array
@@ -133,6 +133,7 @@ class Evaluation(NamedTuple):
     correlation_rounding: Array
     slope: Array
     slope_rounding: Array
+    scores: Array
 
 
 def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evaluation:
@@ -156,6 +157,7 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
         correlation_rounding=rounding.products(size, row_error),
         slope=sum_rows(weighted),
         slope_rounding=np.sqrt(rounding.weight) * (row_error + rounding.sums * size),
+        scores=z,
     )
 
 

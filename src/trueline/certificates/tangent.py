@@ -8,10 +8,15 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import centred_sums, shifted_sums
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
-from trueline.certificates.tangent_check import class_indicators, is_held, tangent_gap
+from trueline.certificates.tangent_check import (
+    class_indicators,
+    is_held,
+    least_level_curvature,
+    tangent_gap,
+)
 from trueline.problem import Problem
 
-__all__ = ["Tangent", "is_tangent"]
+__all__ = ["Tangent", "at_most_objective", "is_tangent"]
 
 Array = NDArray[np.float64]
 
@@ -56,6 +61,7 @@ class Tangent:
         self.centre = self.rounding.mean if is_centred else np.zeros(problem.n_features)
         self._classes: tuple[Array, Array] | None = None
         self._spread: Array | None = None
+        self._farthest: float | None = None
 
     @property
     def spread(self) -> Array:
@@ -103,8 +109,22 @@ class Tangent:
             (g, 3 * error),
             (at.slope, 3 * at.slope_rounding),
             self.classes,
+            self._local(at),
         )
         return gap * (1 + 1e-9) + _UNDERFLOW * problem.n_samples
+
+    def _local(self, at: Evaluation) -> tuple[float, float, float]:
+        """What the bound by curvature nearby needs to know, each a little on the safe side."""
+        problem = self.problem
+        if not problem.fit_intercept or np.any(problem.penalty.linear):
+            return 0.0, 0.0, 0.0
+        s = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+        b = least_level_curvature(problem.loss, problem.target, at.scores, s)
+        if self._farthest is None:
+            shift = self.centre if self.centre.any() else None
+            squares = problem.design.row_squares(shift)
+            self._farthest = float(np.sqrt(squares.max(initial=0.0))) * (1 + 1e-6)
+        return b * (1 - 1e-6), float((self.spread**2).sum()) * (1 + 1e-6), self._farthest
 
     def evaluate(self, W: Array, b: Array) -> Evaluation:
         """Objective and derivatives at a point: two products."""
@@ -126,3 +146,13 @@ class Tangent:
             intercept=b,
             witness={"about": self.centre},
         )
+
+
+def at_most_objective(problem: Problem, certificate: Certificate) -> Certificate:
+    """The certificate, or that no objective is negative, where that says more."""
+    is_single = problem.n_targets == 1 or "coupled" in problem.loss.capabilities
+    if certificate.gap <= certificate.objective or not is_single:
+        return certificate
+    if "margins" not in problem.loss.capabilities or "elastic" not in problem.penalty.capabilities:
+        return certificate
+    return Tangent(problem).certify(certificate.coef, certificate.intercept)

@@ -1,7 +1,7 @@
 r"""Proof by the tangent of the losses, for losses of margins: formulas, and their checker.
 
-The losses are not negative and p(w) = sum_j (l_j abs(w_j) + a_j/2 w_j^2) with l_j + a_j > 0. Every v
-with P(v) <= P = P(w) has p(v) <= P, and with g the gradient of the losses at w, h that in c,
+The losses are not negative and p(w) = sum_j (l_j abs(w_j) + a_j/2 w_j^2) with l_j + a_j > 0. Every
+v with P(v) <= P = P(w) has p(v) <= P, and with g the gradient of the losses at w, h that in c,
 
     P(w, c) - P(v, c')  <=  p(w) + g.w - (g.v + p(v)) + h.(c - c')
 
@@ -17,8 +17,28 @@ M_k = sup { abs(m_k.v) : p(v) <= P }, at most P max_j abs(m_kj) / l_j or sqrt(2 
     two classes    phi^-1(P / S_+) - M_+  <=  c'  <=  M_- - phi^-1(P / S_-)
     softmax        c'_l - c'_k  <=  M_k - phi^-1(P / S_k)    for all l,     where sum_k h_k = 0,
 
-for the softmax with the sup over abs(m_k.(v_k - v_l)), sqrt(2) times the second bound. Everything is
-therefore about all coefficients whatsoever, and the coefficients themselves are the witness.
+for the softmax with the sup over abs(m_k.(v_k - v_l)), sqrt(2) times the second bound. Everything
+is therefore about all coefficients whatsoever, and the coefficients themselves are the witness.
+
+What an intercept may gain is linear in h, and rounding leaves some h. With a squared penalty alone
+and losses that are self-concordant there is a second bound. Let G now be the whole gradient in w,
+a the least a_j, B = sum_i s_i l_i'' the curvature in c and b its least eigenvalue (where scores are
+coupled, of those that add up to zero), D = L sum_i s_i |x_i - m|^2 >= |H_ww|. For steps e in w and
+f in c, and f' = f + B^+ H_cw e, the Hessian H of the losses has
+
+    (e, f).H (e, f) >= b |f'|^2,   |H_wc B^+ h| <= (D / b)^1/2 |h|,   |B^+ H_cw e| <= (D / b)^1/2 |e|
+
+so that as long as half of the curvature is left, N^2 = a |e|^2 + b/2 |f'|^2 and
+
+    T^2 = (|G| + (D / b)^1/2 |h|)^2 / a + 2 |h|^2 / b      give      P - P(step) <= T N - N^2 / 2.
+
+Steps with N <= 2 T change the score of a row by r = 2 T (|x_i - m| / a^1/2 + (2 / b)^1/2 +
+(D / (a b))^1/2) at most (the range of coupled scores by sqrt(2) times that). If r <= log 2 for all
+rows, half of the curvature is left within, P is no lower than here on the edge and by convexity
+beyond, and the gap is at most T^2 / 2.
+
+No objective is negative: P itself bounds the gap, which is all that can be said without a penalty
+where the classes are separated and the coefficients on their way to infinity.
 """
 
 from __future__ import annotations
@@ -26,6 +46,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
@@ -33,7 +54,14 @@ from trueline.certificates.checking import EPS, ROWS, UNDERFLOW, Check
 from trueline.losses import Loss
 from trueline.penalties import Penalty
 
-__all__ = ["WITNESS", "check_tangent", "class_indicators", "is_held", "tangent_gap"]
+__all__ = [
+    "WITNESS",
+    "check_tangent",
+    "class_indicators",
+    "is_held",
+    "least_level_curvature",
+    "tangent_gap",
+]
 
 Array = NDArray[np.float64]
 
@@ -63,6 +91,7 @@ def tangent_gap(
     gradient: tuple[Array, Array],
     slope: tuple[Array, Array],
     classes: tuple[Array, Array],
+    local: tuple[float, float, float],
 ) -> float:
     """The bound of the module's text.
 
@@ -79,15 +108,23 @@ def tangent_gap(
         g and h, each with a bound on its error.
     classes : pair of arrays of shape (classes,) and (classes, d)
         S_k from below, and abs(m_k) from above.
+    local : triple of float
+        b from below (0 if not known), and from above sum_i s_i |x_i - m|^2 and max_i |x_i - m|.
     """
     linear = np.broadcast_to(penalty.linear, W.shape)
     bend = np.broadcast_to(penalty.curvature, W.shape)
     ceiling = ceiling * _SAFE
+    if not is_held(penalty, W.shape):
+        return ceiling
     gap = _along(W, linear, bend, ceiling, *gradient)
     if c is not None:
         steep = np.abs(slope[0]) + slope[1]
         gap += _levels(loss, linear, bend, c, ceiling, steep, *classes)
-    return gap * _SAFE
+        if not linear.any() and local[0] > 0:
+            whole = np.abs(gradient[0] + bend * W) + gradient[1] + 4 * EPS * np.abs(bend * W)
+            length = float(np.sqrt((whole**2).sum()))
+            gap = min(gap, _nearby(loss, float(bend.min()), length, steep, *local))
+    return min(gap * _SAFE, ceiling)
 
 
 def _along(W: Array, linear: Array, bend: Array, ceiling: float, g: Array, error: Array) -> float:
@@ -147,17 +184,49 @@ def _levels(
     return float(steep[0]) * float(max(abs(c[0] - low), abs(high - c[0])))
 
 
+def _nearby(
+    loss: Loss, a: float, length: float, steep: Array, b: float, size: float, farthest: float
+) -> float:
+    """The second bound, infinite where steps reach too far for it."""
+    h, D = float(np.sqrt((steep**2).sum())), loss.curvature_bound * size
+    with np.errstate(over="ignore", divide="ignore"):
+        T = np.sqrt((length + np.sqrt(D / b) * h) ** 2 / a + 2 * h**2 / b) * _SAFE
+        reach = 2 * T * (farthest / np.sqrt(a) + np.sqrt(2 / b) + np.sqrt(D / (a * b))) * _SAFE
+    reach *= np.sqrt(2.0) if "coupled" in loss.capabilities else 1.0
+    return float(0.5 * T * T) if reach <= np.log(2.0) else np.inf
+
+
+def least_level_curvature(loss: Loss, y: Array, z: Array, s: Array) -> float:
+    """b from below: the least eigenvalue of sum_i s_i l_i'', on scores that add up to zero."""
+    if "self_concordant" not in loss.capabilities:
+        return 0.0
+    bending = loss.bending(y, z)
+    if "coupled" not in loss.capabilities:
+        return float(s @ bending[:, 0]) * (1 - 1e-6)
+    k = z.shape[1]
+    B = np.stack([s @ loss.bend(bending, unit[None, :]) for unit in np.eye(k)])
+    # On the space of equal scores, where B vanishes, something that is not the least.
+    whole = float(np.trace(B))
+    values = np.linalg.eigvalsh(0.5 * (B + B.T) + whole / k * np.ones((k, k)))
+    return max(float(values[0]) * (1 - 1e-6) - 1e-10 * whole, 0.0)
+
+
 def check_tangent(certificate: Certificate, rows: Any) -> list[Check]:
     """All checks but that of the objective; ``rows`` are those of the independent checker."""
     loss, penalty, W = certificate.loss, certificate.penalty, certificate.coef
     centre = np.asarray(certificate.witness["about"], dtype=np.float64)
     fits = centre.shape == (rows.d,) and bool(np.isfinite(centre).all())
     fits = fits and (certificate.fit_intercept or not centre.any())
-    suited = "margins" in loss.capabilities and is_held(penalty, W.shape)
+    suited = "margins" in loss.capabilities and "elastic" in penalty.capabilities
     suited = suited and (W.shape[1] == 1 or "coupled" in loss.capabilities)
     checks = [
         Check("centre", f"{rows.d} numbers", "yes" if fits else "no", bool(fits)),
-        Check("losses of margins, all coefficients penalised", "yes", "yes" if suited else "no", suited),
+        Check(
+            "losses of margins, all coefficients penalised",
+            "yes",
+            "yes" if suited else "no",
+            suited,
+        ),
     ]
     if not (fits and suited):
         return checks
@@ -182,6 +251,7 @@ def check_tangent(certificate: Certificate, rows: Any) -> list[Check]:
         (sums.g, sums.error),
         (sums.h, sums.h_error),
         (shares, means),
+        (sums.curvature, sums.size * _SAFE, sums.farthest * _SAFE),
     )
     gap += UNDERFLOW * rows.n
     checks.append(
@@ -200,13 +270,16 @@ class _Sums:
         self.h, self.h_error = np.zeros(k), np.zeros(k)
         classes = members.shape[1]
         self.members, self.member_error = np.zeros((classes, d)), np.zeros((classes, d))
+        self.size = self.farthest = 0.0
+        z = np.empty((rows.n, k))
         terms = min(rows.n, ROWS) + rows.n / ROWS + 8
         bound = loss.curvature_bound
         is_coupled = "coupled" in loss.capabilities
         # Sparse rows stay as they are where nothing is to be subtracted from them.
         for where, block in rows.blocks(keep_sparse=not centre.any()):
             s, y = rows.s[where, None], rows.y[where]
-            u = s * loss.gradient(y, np.asarray(block @ W) + b)
+            scores = np.asarray(block @ W) + b
+            u = s * loss.gradient(y, scores)
             off = (rows.row_terms + 4) * EPS * (abs(block) @ np.abs(W) + np.abs(b))
             if is_coupled:  # an error of one score is felt by all of the row
                 off = np.broadcast_to(np.sqrt((off**2).sum(axis=1, keepdims=True)), u.shape)
@@ -220,4 +293,13 @@ class _Sums:
             self.h_error += off.sum(axis=0)
             self.members += (centred.T @ own).T
             self.member_error += terms * EPS * (size.T @ own).T
+            square = (
+                np.asarray(centred.multiply(centred).sum(axis=1)).ravel()
+                if sp.issparse(centred)
+                else (centred**2).sum(axis=1)
+            )
+            self.size += float(rows.s[where] @ square)
+            self.farthest = max(self.farthest, float(np.sqrt(square.max(initial=0.0))))
+            z[where] = scores
         self.error += 4 * EPS * np.abs(self.g)
+        self.curvature = least_level_curvature(loss, rows.y, z, rows.s)

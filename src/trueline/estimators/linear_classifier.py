@@ -25,17 +25,21 @@ __all__ = ["LinearClassifierBase"]
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
+# Scores this far below all others: probabilities that are zero for every purpose.
+_NEVER = 60.0
+
 
 class LinearClassifierBase(ClassifierMixin, LinearEstimator):
     """Classification: labels of any type; scores, one per class or one for the second of two."""
 
     classes_: NDArray[Any]
+    _present: Codes
     class_weight: Any
     fit_intercept: bool
 
     @abstractmethod
-    def _loss(self, n_classes: int) -> Loss:
-        """The loss for so many classes."""
+    def _loss(self, n_scores: int) -> Loss:
+        """The loss for so many scores of a row: one for two classes, else one for each."""
 
     @abstractmethod
     def _penalty(self) -> Penalty:
@@ -58,23 +62,30 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
 
             X, y = check_X_y(X, y, estimator=self, **arguments)
         classes, codes = encode_labels(y, type(self).__name__)
+        problem, present = self._posed(X, classes, codes, self._weights(sample_weight, X))
         if reset:
-            self.classes_ = classes
-        weights = self._weights(sample_weight, X)
+            self.classes_, self._present = classes, present
+        return problem, X, y
+
+    def _posed(
+        self, X: Any, classes: NDArray[Any], codes: Codes, weights: Array | None
+    ) -> tuple[Problem, Codes]:
+        """The problem of checked data, and the classes that it is about."""
         weights = self._with_class_weights(classes, codes, weights)
-        kept: Any = X
         if weights is not None and not weights.all():
             # What does not count is left out: a class without weight shows, and nothing else.
-            present = np.flatnonzero(weights)
-            kept = (X.tocsr() if sp.issparse(X) else X)[present]
-            codes, weights = codes[present], weights[present]
+            counted = np.flatnonzero(weights)
+            X = (X.tocsr() if sp.issparse(X) else X)[counted]
+            codes, weights = codes[counted], weights[counted]
+        present = self._present_classes(classes, codes)
         target = self._target(codes, len(classes))
-        self._require_classes(classes, codes)
-        return self._stated(kept, target, weights), X, y
+        if len(present) < len(classes):
+            target = np.ascontiguousarray(target[:, present])
+        return self._stated(X, target, weights), present
 
     def _stated(self, X: Any, target: Array, weights: Array | None) -> Problem:
         """The problem, for checked data."""
-        loss = self._loss(max(2, target.shape[1]))
+        loss = self._loss(target.shape[1])
         return build_problem(X, target, weights, loss, self._penalty(), self.fit_intercept)
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
@@ -88,15 +99,21 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         target[np.arange(len(codes)), codes] = 1.0
         return target
 
-    def _require_classes(self, classes: NDArray[Any], codes: Codes) -> None:
-        """With an intercept, a class of no weight would push it to infinity."""
-        absent = np.setdiff1d(np.arange(len(classes)), codes)
-        if len(absent) and self.fit_intercept:
+    def _present_classes(self, classes: NDArray[Any], codes: Codes) -> Codes:
+        """The classes that the problem is about.
+
+        With an intercept, one that has no weight at all would be pushed to probability zero, its
+        intercept to minus infinity: the others are fitted without it.
+        """
+        present = np.unique(codes)
+        if not self.fit_intercept or len(present) == len(classes):
+            return np.arange(len(classes))
+        if len(present) < 2:
             raise ValueError(
-                f"{type(self).__name__} with an intercept needs every class to have some weight, "
-                f"but {classes[absent][:5].tolist()} has none: its intercept would be minus "
-                "infinity. Leave its rows out of X and y, or give them weight."
+                f"{type(self).__name__} with an intercept needs samples with weight of at least "
+                f"two classes, but only {classes[present[0]]!r} has any. Give other rows weight."
             )
+        return present
 
     def _with_class_weights(
         self, classes: NDArray[Any], codes: Codes, weights: Array | None
@@ -149,12 +166,21 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
     ) -> dict[str, Any]:
         level = b if fit_intercept else np.zeros_like(b)
-        return {"coef_": np.ascontiguousarray(W.T), "intercept_": np.ascontiguousarray(level)}
+        coef, count = np.ascontiguousarray(W.T), len(self.classes_)
+        if len(self._present) < count:
+            few, coef = coef, np.zeros((count, W.shape[0]), dtype=W.dtype)
+            coef[self._present] = few
+            own, level = level, np.full(count, level.min() - _NEVER, dtype=b.dtype)
+            level[self._present] = own
+        return {"coef_": coef, "intercept_": np.ascontiguousarray(level)}
 
     def _coefficients(self) -> tuple[Array, Array]:
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_  # type: ignore[attr-defined]
         W = np.atleast_2d(np.asarray(coef, dtype=np.float64)).T
-        return W, np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), W.shape[1])
+        b = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), W.shape[1])
+        if len(self._present) < len(self.classes_):
+            return W[:, self._present], b[self._present]
+        return W, b
 
     # --- what is known afterwards ---------------------------------------------------------------
 
@@ -181,6 +207,8 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
             weights = np.broadcast_to(given, len(codes))
         weights = self._with_class_weights(self.classes_, codes, weights)
         target = self._target(codes, len(self.classes_))
+        if len(self._present) < len(self.classes_):
+            target = target[:, self._present]
         return self.certificate_.verify(self._verified_design(X), target, weights)
 
     # --- prediction -----------------------------------------------------------------------------
@@ -253,5 +281,3 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-

@@ -195,8 +195,8 @@ class LogisticRegression(LinearClassifierBase):
         if self.penalty == "elasticnet" and self.l1_ratio is None:
             raise ValueError("penalty='elasticnet' needs l1_ratio, a number between 0 and 1.")
 
-    def _loss(self, n_classes: int) -> Loss:
-        return Logistic() if n_classes == 2 else Softmax()
+    def _loss(self, n_scores: int) -> Loss:
+        return Logistic() if n_scores == 1 else Softmax()
 
     def _penalty(self) -> Penalty:
         return penalty_of(self, self.C)
@@ -235,7 +235,7 @@ class LogisticRegression(LinearClassifierBase):
         if not self.warm_start or not hasattr(self, "coef_"):
             return {}
         W, b = self._coefficients()
-        expected = (self.n_features_in_, len(self.classes_) if len(self.classes_) > 2 else 1)
+        expected = (self.n_features_in_, len(self._present) if len(self.classes_) > 2 else 1)
         if W.shape != (expected[0] + self._penalises_intercept, expected[1]):
             raise ValueError(
                 f"warm_start=True would start from coefficients of shape {W.T.shape}, but these "
@@ -249,6 +249,8 @@ class LogisticRegression(LinearClassifierBase):
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
     ) -> None:
         warn_if_separated(problem, solution, type(self).__name__)
+        # LIBLINEAR answers in double precision, whatever it is given.
+        dtype = np.dtype(np.float64) if self.solver == "liblinear" else dtype
         super()._store(problem, plan, solution, dtype, y_ndim)
         self.n_iter_ = np.array([solution.n_iter], dtype=np.int32)
 
@@ -316,7 +318,7 @@ class LogisticRegression(LinearClassifierBase):
 
 
 def penalty_of(model: Any, C: float) -> Penalty:
-    """The penalty that ``penalty``, ``C`` and ``l1_ratio`` stand for, as scikit-learn reads them."""
+    """The penalty that ``penalty``, ``C`` and ``l1_ratio`` stand for, as in scikit-learn."""
     ratio = 0.0 if model.l1_ratio is None else float(model.l1_ratio)
     ratio = {"l1": 1.0, "l2": 0.0}.get(model.penalty, ratio)
     if model.penalty is None or np.isinf(C):

@@ -46,7 +46,9 @@ class Loss(ABC):
         - ``"coupled"``: the scores of a row are coupled: derivatives are those of their sum, and
           :meth:`bend` is the second one;
         - ``"margins"``: never negative and falling with the margin by which a row is on the right
-          side: :meth:`least_margin` inverts it.
+          side: :meth:`least_margin` inverts it;
+        - ``"self_concordant"``: a change e of the scores of a row leaves at least the factor
+          exp(-abs(e)) of its curvature (of coupled scores exp(min e - max e)).
     kinks : tuple of float
         Values of ``z - y`` where the loss is not twice differentiable.
     """
@@ -145,9 +147,13 @@ class Loss(ABC):
         """A lower bound on l'' between z - reach and z + reach, elementwise; zero if not known."""
         return np.zeros_like(z - y)
 
-    def bend(self, y: Array, z: Array, change: Array) -> Array:
-        """The second derivative at z applied to a change of the scores, row by row."""
-        return self.curvature(y, z) * change
+    def bending(self, y: Array, z: Array) -> Array:
+        """What :meth:`bend` needs to know of the scores, of the shape of z."""
+        return self.curvature(y, z)
+
+    def bend(self, bending: Array, change: Array) -> Array:
+        """The second derivative, applied to a change of the scores, row by row."""
+        return bending * change
 
     def least_margin(self, level: float) -> float:
         """The least margin at which the loss is no more than a level, for losses of margins."""

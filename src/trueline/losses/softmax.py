@@ -9,7 +9,7 @@ p_k = exp(z_k) / sum_l exp(z_l),
     l*(u)     = sum_k p_k log p_k        for p = u + y in the simplex
 
 A loss per score is asked for: y_k (log sum_l exp(z_l) - z_k), which adds up to l over the classes.
-Along a change e of the scores the curvature keeps at least the factor exp(-(max_k e_k - min_k e_k)):
+Along a change e of the scores the curvature keeps at least the factor exp(min_k e_k - max_k e_k):
 with v_k = t_k - p.t the third derivative is a mean of v_k^2 (e_k - p.e), at most the range of e
 times the mean of v_k^2. For two classes it is the logistic loss of z_2 - z_1.
 """
@@ -42,7 +42,9 @@ class Softmax(Loss):
 
     name: ClassVar[str] = "softmax"
     formula: ClassVar[str] = "log(sum_l exp(z_il)) - sum_l y_il z_il"
-    capabilities: ClassVar[frozenset[str]] = frozenset({"smooth", "coupled", "margins"})
+    capabilities: ClassVar[frozenset[str]] = frozenset(
+        {"smooth", "coupled", "margins", "self_concordant"}
+    )
 
     @property
     def curvature_bound(self) -> float:
@@ -86,9 +88,12 @@ class Softmax(Loss):
         p = self.probabilities(z)
         return p * (1.0 - p)
 
-    def bend(self, y: Array, z: Array, change: Array) -> Array:
-        p = self.probabilities(z)
-        return p * (change - (p * change).sum(axis=1, keepdims=True))
+    def bending(self, y: Array, z: Array) -> Array:
+        return self.probabilities(z)
+
+    def bend(self, bending: Array, change: Array) -> Array:
+        along = (bending * change).sum(axis=1, keepdims=True)
+        return bending * (change - along)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         p = u + y

@@ -18,7 +18,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_curvature
 from trueline.certificates.duality import certify_dual
 from trueline.certificates.evaluation import Rounding
-from trueline.certificates.tangent import Tangent, is_tangent
+from trueline.certificates.tangent import Tangent, at_most_objective, is_tangent
 from trueline.design import Accuracy
 from trueline.gram.rows import SMALL_WORK, rows_per_block
 from trueline.penalties import L2
@@ -208,7 +208,7 @@ class _Prover:
             if proof is not None:
                 return proof
         u = np.stack([descent.u for descent in descents], axis=1)
-        return certify_dual(problem, W, b, u, self.rows.mean, scale)
+        return at_most_objective(problem, certify_dual(problem, W, b, u, self.rows.mean, scale))
 
     def _curvature(self, target: int, descent: Descent) -> tuple[float, Array]:
         """A bound on the smallest eigenvalue of M H M, and M, which brings the diagonal to one."""

@@ -21,6 +21,7 @@ from trueline.solvers.interior_point import InteriorPoint
 from trueline.solvers.kernel import Kernel
 from trueline.solvers.lsmr import LSMR
 from trueline.solvers.newton import Newton
+from trueline.solvers.newton_cg import NewtonCG
 from trueline.solvers.non_crossing import NonCrossing
 from trueline.solvers.proximal_gradient import ProximalGradient
 from trueline.solvers.proximal_newton import ProximalNewton
@@ -52,6 +53,7 @@ SOLVERS: dict[str, Solver] = {
         MaximumProgram(),
         SmoothedMaximum(),
         Newton(),
+        NewtonCG(),
         ProximalNewton(),
         ProximalGradient(),
         GradientDescent(),
@@ -83,6 +85,8 @@ _LOSS_WORDS = {
     "piecewise_linear": "a loss made of straight lines",
     "maximum": "the maximum error",
     "ordered": "quantiles that must not cross",
+    "coupled": "a loss whose scores are coupled",
+    "margins": "a loss of margins",
 }
 _PENALTY_WORDS = {
     "quadratic": "a quadratic penalty or none",

@@ -1,0 +1,433 @@
+"""Logistic regression that chooses its penalty by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.model_selection import check_cv
+from sklearn.utils import Bunch
+from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
+from sklearn.utils._param_validation import Hidden, Interval, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metadata_routing import (
+    UNUSED,
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+
+from trueline.estimators.callbacks import Seen, watch
+from trueline.estimators.logistic import LogisticRegression
+from trueline.estimators.logistic_path import Grid, scored_path
+from trueline.trace import Trace
+
+__all__ = ["LogisticRegressionCV"]
+
+Array = NDArray[np.float64]
+
+
+class LogisticRegressionCV(LogisticRegression):
+    """Logistic regression with C (and l1_ratio) chosen by cross-validation.
+
+    For every fold and ``l1_ratio`` the objective of :class:`LogisticRegression` is minimised along
+    all ``Cs``, each fit starting from the one before; the pair with the best mean score is fitted
+    to all rows, and that fit is proven.
+
+    Parameters
+    ----------
+    Cs : int or array, default=10
+        Inverse strengths; an int means as many between 1e-4 and 1e4, equally spaced as logarithms.
+    l1_ratios : array, optional
+        Mixtures to choose from; by default the squared penalty alone.
+    fit_intercept : bool, default=True
+    cv : int, splitter or iterable, optional
+        Five stratified folds by default.
+    dual : bool, default=False
+        Accepted as in scikit-learn; the answer is the same.
+    penalty : {"l1", "l2", "elasticnet"}
+        Deprecated, as in scikit-learn: say ``l1_ratios``.
+    scoring : str or callable, optional
+        How models are judged on rows they have not seen; None means accuracy. Not giving it warns,
+        as in scikit-learn 1.9, where the default is going to be "neg_log_loss".
+    solver : str, default="auto"
+        As in :class:`LogisticRegression`.
+    tol : float, default=1e-4
+    max_iter : int, default=100
+    class_weight : dict or "balanced", optional
+    n_jobs : int, optional
+        Folds that are fitted at once.
+    verbose : int, default=0
+    refit : bool, default=True
+        False averages the coefficients of the folds at their own best penalties instead; nothing is
+        proven about averages.
+    intercept_scaling : float, default=1.0
+    random_state : int, RandomState or None
+    use_legacy_attributes : bool
+        True keeps scikit-learn's older shapes of ``scores_``, ``coefs_paths_``, ``n_iter_``, ``C_``
+        and ``l1_ratio_``, with dictionaries by class. Not giving it warns, as in scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : array of shape (k,)
+    coef_ : array of shape (1, d) or (k, d)
+    intercept_ : array of shape (1,) or (k,)
+    Cs_, l1_ratios_ : arrays
+        What was tried.
+    C_, l1_ratio_ : float
+        What was chosen.
+    scores_ : array of shape (folds, l1_ratios, Cs)
+    coefs_paths_ : array of shape (folds, l1_ratios, Cs, classes, d + 1)
+    n_iter_ : array of shape (folds, l1_ratios, Cs)
+    certificate_ : Certificate
+        Of the last fit, to all rows.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from trueline import LogisticRegressionCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegressionCV(
+    ...     Cs=5, l1_ratios=(0,), scoring="neg_log_loss", use_legacy_attributes=False
+    ... ).fit(X, y)
+    >>> model.C_, bool(model.verify(X, y))
+    (100.0, True)
+    """
+
+    __metadata_request__score: ClassVar[dict[str, Any]] = {"sample_weight": UNUSED}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{
+            name: constraint
+            for name, constraint in LogisticRegression._parameter_constraints.items()
+            if name not in ("C", "warm_start", "l1_ratio", "trace")
+        },
+        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "l1_ratios": ["array-like", None, Hidden(StrOptions({"warn"}))],
+        "cv": ["cv_object"],
+        "scoring": [
+            StrOptions(set(get_scorer_names())),
+            callable,
+            None,
+            Hidden(StrOptions({"warn"})),
+        ],
+        "refit": ["boolean"],
+        "penalty": [StrOptions({"l1", "l2", "elasticnet"}), Hidden(StrOptions({"deprecated"}))],
+        "use_legacy_attributes": ["boolean", Hidden(StrOptions({"warn"}))],
+    }
+    warm_start = False
+
+    def __init__(
+        self,
+        *,
+        Cs: Any = 10,
+        l1_ratios: Any = "warn",
+        fit_intercept: bool = True,
+        cv: Any = None,
+        dual: bool = False,
+        penalty: Any = "deprecated",
+        scoring: Any = "warn",
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 100,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        refit: bool = True,
+        intercept_scaling: float = 1.0,
+        random_state: Any = None,
+        use_legacy_attributes: Any = "warn",
+    ) -> None:
+        self.Cs = Cs
+        self.l1_ratios = l1_ratios
+        self.fit_intercept = fit_intercept
+        self.cv = cv
+        self.dual = dual
+        self.penalty = penalty
+        self.scoring = scoring
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.refit = refit
+        self.intercept_scaling = intercept_scaling
+        self.random_state = random_state
+        self.use_legacy_attributes = use_legacy_attributes
+
+    # --- parameters -----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        self._validate_params()
+        if isinstance(self.l1_ratios, str) or self.l1_ratios is None:
+            self._deprecated("l1_ratios must be given from scikit-learn 1.10 on: say (0,).")
+        if self.penalty != "deprecated":
+            self._deprecated("penalty is deprecated: use l1_ratios, (0,) for 'l2', (1,) for 'l1'.")
+            if self.penalty != "elasticnet" and not self._has_default_ratios:
+                warnings.warn(f"l1_ratios is not used with penalty={self.penalty!r}.", stacklevel=4)
+        if isinstance(self.scoring, str) and self.scoring == "warn":
+            self._deprecated(
+                "scoring=None (accuracy) is going to become 'neg_log_loss': say which one you mean."
+            )
+        if isinstance(self.use_legacy_attributes, str):
+            self._deprecated("use_legacy_attributes=True is going to become False: say which.")
+
+    def _deprecated(self, message: str) -> None:
+        warnings.warn(message, FutureWarning, stacklevel=5)
+
+    @property
+    def _has_default_ratios(self) -> bool:
+        return self.l1_ratios is None or isinstance(self.l1_ratios, str)
+
+    def _grid(self) -> Grid:
+        """The Cs and the mixtures."""
+        Cs = np.logspace(-4, 4, self.Cs) if isinstance(self.Cs, Integral) else np.asarray(self.Cs)
+        Cs = np.asarray(Cs, dtype=np.float64)
+        if Cs.ndim != 1 or not len(Cs) or not (Cs > 0).all():
+            raise ValueError(f"Cs must be positive numbers, or how many of them; got {self.Cs!r}.")
+        if self.penalty in ("l1", "l2"):
+            return Grid(Cs, np.array([float(self.penalty == "l1")]))
+        if self._has_default_ratios and self.penalty != "elasticnet":
+            return Grid(Cs, np.zeros(1))
+        given = () if self._has_default_ratios else tuple(self.l1_ratios)
+        if not given or not all(isinstance(r, Real) and 0 <= r <= 1 for r in given):
+            raise ValueError(
+                "l1_ratios must be an array-like of numbers between 0 and 1, got "
+                f"{self.l1_ratios!r}."
+            )
+        return Grid(Cs, np.asarray(given, dtype=np.float64))
+
+    def _declared_weights(self, y: NDArray[Any], sample_weight: Any) -> Any:
+        """Class weights for the folds: "balanced" is about all rows, not those of one fold."""
+        given = self.class_weight
+        if isinstance(given, dict):
+            unknown = set(given) - set(self.classes_)
+            if unknown:
+                raise ValueError(
+                    f"class_weight names {sorted(map(str, unknown))}, which are not among the "
+                    f"classes {self.classes_.tolist()}."
+                )
+        elif given == "balanced":
+            values = compute_class_weight(
+                given, classes=self.classes_, y=y, sample_weight=sample_weight
+            )
+            return dict(zip(self.classes_, values))
+        return given
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Choose the penalty and fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+            Class labels of any type.
+        sample_weight : array-like of shape (n,), optional
+        **params : dict
+            For the splitter and the scorer, where metadata routing is enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        _raise_for_params(params, self, "fit")
+        self._check_parameters()
+        grid = self._grid()
+        self.C, self.l1_ratio = float(grid.Cs[0]), float(grid.ratios[0])
+        try:
+            _, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+            if sp.issparse(X):
+                X = X.tocsr()
+            X = X.astype(np.float64, copy=False)
+            weights = self._weights(sample_weight, X)
+            routed = self._routed(sample_weight, params)
+            folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+            model = self._single(self._declared_weights(y, sample_weight))
+            scorer = self._fold_scorer()
+            paths = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(scored_path)(
+                    model, X, y, weights, fold, grid, ratio, scorer, routed.scorer.score
+                )
+                for fold in folds
+                for ratio in grid.ratios
+            )
+            shape = (len(folds), len(grid.ratios))
+            scores = np.reshape([path.scores for path in paths], (*shape, len(grid.Cs)))
+            coefs = np.stack([path.coefs for path in paths])
+            coefs = coefs.reshape(*shape, *coefs.shape[1:])
+            n_iter = np.reshape([path.n_iter for path in paths], (*shape, len(grid.Cs)))
+            self._choose(X, y, sample_weight, grid, scores, coefs)
+        finally:
+            del self.C, self.l1_ratio
+        self._remember(grid, scores, coefs, n_iter)
+        return self
+
+    def _single(self, class_weight: Any) -> LogisticRegression:
+        """The model of one C, as the folds fit it."""
+        model = LogisticRegression(
+            dual=self.dual,
+            tol=self.tol,
+            fit_intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            class_weight=class_weight,
+            random_state=self.random_state,
+            solver=self.solver,
+            max_iter=self.max_iter,
+        )
+        model.classes_, model.n_features_in_ = self.classes_, self.n_features_in_
+        return model
+
+    def _choose(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Any,
+        grid: Grid,
+        scores: Array,
+        coefs: Array,
+    ) -> None:
+        """Fit the best pair to all rows, or average what was best in the folds."""
+        if self.refit:
+            total = scores.sum(axis=0).T  # ties: the smallest C, then the first mixture
+            c, r = np.unravel_index(int(np.argmax(total)), total.shape)
+            self._chosen = float(grid.Cs[c]), float(grid.ratios[r])
+            self.C, self.l1_ratio = self._chosen
+            problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+            self._solve_and_store(problem, X, y, sample_weight)
+            return
+        flat = np.swapaxes(scores, 1, 2).reshape(len(scores), -1)
+        best = np.unravel_index(flat.argmax(axis=1), (len(grid.Cs), len(grid.ratios)))
+        mean = np.mean([coefs[i, r, c] for i, (c, r) in enumerate(zip(*best))], axis=0)
+        d = X.shape[1]
+        self.coef_ = np.ascontiguousarray(mean[:, :d])
+        self.intercept_ = mean[:, d] if self.fit_intercept else np.zeros(len(mean))
+        ratio = float(np.mean(grid.ratios[best[1]])) if len(grid.ratios) > 1 else grid.ratios[0]
+        self._chosen = float(np.mean(grid.Cs[best[0]])), float(ratio)
+        # Nothing is proven about averages of coefficients.
+        for name in ("_certificate", "_plan", "_solution_facts", "solver_", "trace_"):
+            self.__dict__.pop(name, None)
+
+    def _solve_and_store(
+        self, problem: Any, X: Any, y: NDArray[Any], sample_weight: Any, moments: Any = None
+    ) -> None:
+        with watch(self, Trace(), Seen(X, y, sample_weight)) as monitor:
+            plan, solution = self._solve(problem, X, monitor)
+            self._store(problem, plan, solution, X.dtype, 1)
+
+    def _remember(self, grid: Grid, scores: Array, coefs: Array, n_iter: Any) -> None:
+        """What was tried, in scikit-learn's shapes, old or new."""
+        self.Cs_, self.l1_ratios_ = grid.Cs, grid.ratios
+        C, ratio = self._chosen
+        if self.use_legacy_attributes is False:
+            self.C_, self.l1_ratio_ = C, ratio
+            self.scores_, self.n_iter_ = scores, n_iter
+            self.coefs_paths_ = coefs
+            return
+        names = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        self.C_, self.l1_ratio_ = np.full(len(names), C), np.full(len(names), ratio)
+        by_class = np.moveaxis(coefs, 3, 0).swapaxes(2, 3)  # class, fold, C, ratio, coefficient
+        of_scores, self.n_iter_ = scores.swapaxes(1, 2), n_iter.swapaxes(1, 2)[None]
+        if self._has_default_ratios:
+            by_class, of_scores = by_class[:, :, :, 0], of_scores[:, :, 0]
+            self.n_iter_ = self.n_iter_[..., 0]
+            self.l1_ratios_ = np.array([None])
+        self.coefs_paths_ = dict(zip(names, by_class))
+        self.scores_ = {name: of_scores.copy() for name in names}
+
+    def _store(self, *arguments: Any) -> None:
+        super()._store(*arguments)
+        del self.n_iter_
+
+    # --- scores ---------------------------------------------------------------------------------
+
+    def _get_scorer(self) -> Any:
+        is_default = self.scoring is None or (
+            isinstance(self.scoring, str) and self.scoring == "warn"
+        )
+        return get_scorer("accuracy" if is_default else self.scoring)
+
+    def _fold_scorer(self) -> Any:
+        """The scorer for folds, which may lack classes that log losses must know of."""
+        import inspect
+
+        from sklearn.metrics import make_scorer
+
+        scorer = self._get_scorer()
+        function = getattr(scorer, "_score_func", None)
+        known = inspect.signature(function).parameters if function is not None else {}
+        if "labels" not in known or (self.scoring in (None, "warn")):
+            return scorer
+        extra: dict[str, Any] = {"labels": self.classes_}
+        if "pos_label" in known and len(self.classes_) == 2:
+            extra["pos_label"] = self.classes_[1]
+        return make_scorer(
+            function,
+            greater_is_better=scorer._sign == 1,
+            response_method=scorer._response_method,
+            **{**extra, **scorer._kwargs},
+        )
+
+    def _routed(self, sample_weight: Any, params: dict[str, Any]) -> Any:
+        """Parameters for the splitter and the scorer."""
+        if _routing_enabled():
+            return process_routing(self, "fit", sample_weight=sample_weight, **params)
+        score = dict(params)
+        if sample_weight is not None:
+            score["sample_weight"] = sample_weight
+        return Bunch(splitter=Bunch(split={}), scorer=Bunch(score=score))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, **score_params: Any) -> float:
+        """The score of new rows, by ``scoring``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        **score_params : dict
+            For the scorer, where metadata routing is enabled.
+
+        Returns
+        -------
+        score : float
+        """
+        _raise_for_params(score_params, self, "score")
+        if sample_weight is not None:
+            score_params["sample_weight"] = sample_weight
+        if _routing_enabled():
+            routed = process_routing(self, "score", **score_params).scorer.score
+        else:
+            routed = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self._get_scorer()(self, X, y, **routed))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Who may ask for which parameters, of scikit-learn's metadata routing.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                splitter=self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+            .add(
+                scorer=self._get_scorer(),
+                method_mapping=MethodMapping()
+                .add(caller="score", callee="score")
+                .add(caller="fit", callee="score"),
+            )
+        )

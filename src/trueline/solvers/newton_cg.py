@@ -1,0 +1,142 @@
+r"""Newton's method with conjugate gradients, for smooth losses and quadratic penalties.
+
+The mathematics of a step is in :mod:`trueline.solvers.truncated.descent`. Losses whose scores are
+coupled, as the softmax's, are minimised over all targets at once.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.choose import Prover
+from trueline.certificates.tangent import at_most_objective
+from trueline.problem import Problem
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.costs import CALL, iteration_seconds
+from trueline.solvers.iterative import best_constant, target_gap
+from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.solvers.truncated.descent import TruncatedDescent
+from trueline.solvers.truncated.rows import Rows
+from trueline.wording import counted
+
+__all__ = ["NewtonCG"]
+
+Array = NDArray[np.float64]
+
+_STEPS, _PRODUCTS = 9.0, 60.0
+_MAX_ITER = 100
+# What the step promised, relative to the gap asked for, where there is no proof of a gap.
+_SETTLED = 1e-6
+
+
+class NewtonCG(Solver):
+    """Newton steps by preconditioned conjugate gradients."""
+
+    name = "newton_cg"
+    title = "Newton's method, steps by preconditioned conjugate gradients"
+    needs_loss = frozenset({"smooth", "margins"})
+    needs_penalty = frozenset({"quadratic"})
+    is_direct = False
+    proof = "tangent"
+
+    def cost(self, facts: Facts) -> Cost:
+        each = iteration_seconds(facts) + 3e-8 * facts.n * facts.k
+        blocks = (
+            facts.k * min(facts.d, 2000) ** 2 * (5.0 * facts.d) / 3e10 if facts.d <= 2000 else 0.0
+        )
+        seconds = 8 * CALL + _PRODUCTS * each + 3 * _STEPS * each + 3 * blocks
+        flops = 4.0 * (_PRODUCTS + 2 * _STEPS) * facts.nonzeros * facts.k
+        memory = 8.0 * facts.k * (6.0 * facts.n + 8.0 * facts.d + min(facts.d, 2000) ** 2)
+        return Cost(flops, 2 * _PRODUCTS, memory, seconds)
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        d, k = problem.n_features, problem.n_targets
+        weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+        bends = np.zeros((d + 1, k))
+        bends[:-1] = problem.penalty.curvature
+        is_coupled = "coupled" in problem.loss.capabilities
+        is_alike = is_coupled and bool((bends == bends[:, :1]).all())
+        V = np.zeros((d + 1, k))
+        if problem.fit_intercept:
+            V[-1] = best_constant(problem)
+        if options.start is not None:
+            V[:-1] = options.start
+            V[-1] = V[-1] if options.start_intercept is None else options.start_intercept
+        rows = Rows(problem.design, weights, problem.fit_intercept)
+        descent = TruncatedDescent(rows, problem.loss, problem.target, bends, V, is_alike)
+        target = target_gap(problem, options.tol)
+        iteration = _Iteration(problem, descent, target, monitor.is_watching)
+        limit = options.max_iter or _MAX_ITER
+        status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
+        certificate = iteration.certify()
+        if not status.is_final and certificate.gap <= target + 2 * certificate.objective_rounding:
+            status = Status.CONVERGED
+        return Solution(
+            iteration.coef,
+            iteration.intercept,
+            status,
+            self.name,
+            n_iter=count,
+            proof=certificate,
+            trace=monitor.trace,
+            notes=[f"{counted(descent.products, 'Hessian-vector product')}"],
+        )
+
+
+class _Iteration(Iteration):
+    """A step of the loop is a step of Newton's method."""
+
+    def __init__(
+        self, problem: Problem, descent: TruncatedDescent, target: float, is_watched: bool
+    ) -> None:
+        self._problem, self._descent, self._target = problem, descent, target
+        self._is_watched = is_watched
+        self._prover: Prover | None = None
+        self._least = float(np.min(descent.bends[:-1], initial=np.inf))
+        self._idle, self._best = 0, math.inf
+        self._expose()
+
+    def _expose(self) -> None:
+        V = self._descent.V
+        self.coef, self.intercept = np.ascontiguousarray(V[:-1]), V[-1].copy()
+
+    def step(self) -> None:
+        length = self._descent.step()
+        self._expose()
+        norm = float(np.linalg.norm(self._descent.G))
+        self._idle = 0 if norm < 0.5 * self._best else self._idle + 1
+        self._best = min(norm, self._best)
+        self.is_stalled = length == 0.0 or self._idle > 6
+        if self._least == 0:
+            self.is_settled = self._descent.decrease <= _SETTLED * self._target
+
+    @property
+    def prover(self) -> Prover:
+        """Made when it is first needed: it reads the data twice."""
+        if self._prover is None:
+            self._prover = Prover(self._problem)
+        return self._prover
+
+    def certify(self) -> Certificate:
+        """The certificate of the present point."""
+        found = self.prover.certify(self.coef, self.intercept)
+        return at_most_objective(self._problem, found)
+
+    def progress(self) -> Progress:
+        descent = self._descent
+        about = math.inf
+        if self._least > 0:
+            # The gap by strong convexity, but for what rounding and the intercept add.
+            about = float((descent.G[:-1] ** 2).sum()) / (2 * self._least)
+        if not (self._is_watched or about <= self._target or self.is_stalled):
+            return Progress(descent.objective, math.inf)
+        if about <= self._target:
+            descent.balance()
+            self._expose()
+        at = self.prover.evaluate(self.coef, self.intercept)
+        return Progress(descent.objective, self.prover.gap(at, self.coef, self.intercept))

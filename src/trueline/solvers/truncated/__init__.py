@@ -1,0 +1,1 @@
+"""Newton's method with steps found by conjugate gradients, for many coefficients."""

@@ -1,0 +1,149 @@
+r"""Steps of Newton's method, each found by conjugate gradients as exactly as it is worth.
+
+    minimise over V    P(V) = sum_i s_i l(y_i, [x_i, 1].V) + sum a/2 V^2,    H D = -G,    V <- V + t D
+
+The residual of the linear equations is brought down to min(0.1, (|G| / |G_0|)^1/2) of what it was,
+in the norm of the preconditioner: convergence is faster than linear (R. S. Dembo, S. C. Eisenstat,
+T. Steihaug, "Inexact Newton methods", SIAM J. Numer. Anal. 19 (1982) 400-408). t minimises P along
+the step. The preconditioner is renewed when conjugate gradients took longer than they should.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.losses import Loss
+from trueline.solvers.curved.search import minimise_along
+from trueline.solvers.truncated.precondition import Preconditioner, sampled_rows
+from trueline.solvers.truncated.rows import Rows
+
+__all__ = ["TruncatedDescent"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_COARSE = 0.1
+_BALANCE_STEPS = 6
+_MOST_INNER = 250
+# From this many inner steps on another factor costs less than it saves.
+_SLOW = 8
+
+
+class TruncatedDescent:
+    """The state of the method.
+
+    Attributes
+    ----------
+    V, Z : arrays of shape (d + 1, k) and (n, k)
+        Coefficients with intercepts last, and scores.
+    G : array of shape (d + 1, k)
+        The gradient.
+    decrease : float
+        What the last step promised, 1/2 G.H^-1 G there.
+    products : int
+        Hessian-vector products so far.
+    """
+
+    def __init__(
+        self, rows: Rows, loss: Loss, target: Array, bends: Array, V: Array, is_alike: bool
+    ) -> None:
+        self.rows, self.loss, self.target, self.bends = rows, loss, target, bends
+        self.is_alike = is_alike
+        self.V = V - V.mean(axis=1, keepdims=True) if is_alike else V
+        self.Z = rows.scores(self.V)
+        self.products, self.decrease = 0, np.inf
+        self._sample = sampled_rows(rows.design, rows.fit_intercept, V.shape[1])
+        self._preconditioner: Preconditioner | None = None
+        self._look()
+        self._first = float(np.linalg.norm(self.G)) or 1.0
+
+    def _look(self) -> None:
+        """Value and gradient at the present point."""
+        s = self.rows.weights[:, None]
+        values = self.loss.value(self.target, self.Z)
+        self.objective = float((s * values).sum() + 0.5 * (self.bends * self.V**2).sum())
+        self.u = self.loss.gradient(self.target, self.Z)
+        self.G = self.rows.total(s * self.u) + self.bends * self.V
+
+    def _renew(self) -> None:
+        h = self.rows.weights[:, None] * self.loss.curvature(self.target, self.Z)
+        self._preconditioner = Preconditioner(
+            self._sample, self.rows.design, h, self.bends, self.is_alike
+        )
+
+    def step(self) -> float:
+        """Move; the length of the step, 0 if rounding allows for none."""
+        D = self._direction()
+        first = float((self.G * D).sum())
+        self.decrease = max(-0.5 * first, 0.0)
+        if not first < 0 or not np.isfinite(first):
+            return 0.0
+        change = self.rows.scores(D)
+        s, loss, y = self.rows.weights[:, None], self.loss, self.target
+        weighted = s * change
+        own, across = float((self.bends * self.V * D).sum()), float((self.bends * D**2).sum())
+
+        def slope(t: float) -> tuple[float, float]:
+            Z = self.Z + t * change
+            bent = loss.bend(loss.bending(y, Z), change)
+            return (
+                float((weighted * loss.gradient(y, Z)).sum()) + own + t * across,
+                float((weighted * bent).sum()) + across,
+            )
+
+        t = minimise_along(slope, first)
+        self.V = self.V + t * D
+        self.Z = self.rows.scores(self.V)
+        before = self.objective
+        self._look()
+        # Where rounding decides, a step back to where it was lower ends the descent.
+        return t if self.objective <= before + 1e-12 * abs(before) else 0.0
+
+    def balance(self) -> None:
+        """Newton steps for the intercepts alone, which proofs want to be as exact as can be."""
+        s, loss = self.rows.weights[:, None], self.loss
+        for _ in range(_BALANCE_STEPS if self.rows.fit_intercept else 0):
+            slope = self.G[-1]
+            if np.abs(slope).max() <= 4 * _EPS * float((s * np.abs(self.u)).sum()):
+                break
+            bending = loss.bending(self.target, self.Z)
+            units = np.eye(len(slope))
+            H = np.stack([(s * loss.bend(bending, unit[None, :])).sum(axis=0) for unit in units])
+            step = -np.linalg.lstsq(H, slope, rcond=1e-12)[0]
+            before = self.V, self.Z, self.objective, self.u, self.G
+            self.V = self.V.copy()
+            self.V[-1] += step
+            self.Z = self.rows.scores(self.V)
+            self._look()
+            if np.abs(self.G[-1]).max() >= 0.5 * np.abs(slope).max():
+                self.V, self.Z, self.objective, self.u, self.G = before
+                break
+
+    def _direction(self) -> Array:
+        """Conjugate gradients for H D = -G."""
+        bending = self.loss.bending(self.target, self.Z)
+        if self._preconditioner is None:
+            self._renew()
+        assert self._preconditioner is not None
+        ratio = float(np.linalg.norm(self.G)) / self._first
+        enough = min(_COARSE, np.sqrt(ratio)) ** 2
+        D, R = np.zeros_like(self.G), -self.G
+        Q = self._preconditioner.apply(R)
+        p, size = Q, float((R * Q).sum())
+        start, count = size, 0
+        while count < _MOST_INNER and size > enough * start and size > 0:
+            image = self.rows.bent(self.loss, bending, p) + self.bends * p
+            along = float((p * image).sum())
+            if not along > 0:
+                break
+            a = size / along
+            D, R = D + a * p, R - a * image
+            Q = self._preconditioner.apply(R)
+            before, size = size, float((R * Q).sum())
+            p = Q + (size / before) * p
+            count += 1
+        self.products += count
+        if count >= _SLOW:
+            self._preconditioner = None
+        return D if count else Q
