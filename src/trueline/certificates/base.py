@@ -72,6 +72,15 @@ KINDS: dict[str, str] = {
         "no coefficients within the stated radii of the fitted ones give a largest error lower "
         "than the one reached by more than the gap"
     ),
+    "training errors": (
+        "the objective is the weight of the rows that these coefficients get wrong; that fewer "
+        "errors are impossible is not claimed"
+    ),
+    "mistake bound": (
+        "the run made the stated number of updates, no more than its bound (R / gamma)^2, with R "
+        "the largest norm of a row and gamma the margin of the separator in the witness; the "
+        "objective is the weight of the rows that these coefficients get wrong"
+    ),
 }
 
 

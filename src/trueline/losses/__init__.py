@@ -10,6 +10,7 @@ from trueline.losses.quantile import Absolute, OrderedQuantiles, Quantile
 from trueline.losses.registry import LOSSES, as_loss
 from trueline.losses.softmax import Softmax
 from trueline.losses.squared import Squared
+from trueline.losses.zero_one import ZeroOne
 
 __all__ = [
     "LOSSES",
@@ -24,6 +25,7 @@ __all__ = [
     "Quantile",
     "Softmax",
     "Squared",
+    "ZeroOne",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
     "as_loss",

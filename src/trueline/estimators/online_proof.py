@@ -1,0 +1,168 @@
+"""What is proven about a classifier that learned row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.mistakes import Run, certify_mistakes
+from trueline.certificates.verify import Verification
+from trueline.estimators.labels import encode_declared, signs_of
+from trueline.online.rows import Rows, normalised, with_constant
+from trueline.wording import counted
+
+__all__ = ["OnlineProof", "Story"]
+
+Array = NDArray[np.float64]
+
+
+class OnlineProof:
+    """The certificate, worked out from the fitted rows when somebody looks."""
+
+    classes_: NDArray[Any]
+    coef_: NDArray[Any]
+    intercept_: NDArray[Any]
+
+    def _remember(self, rows: Rows, run: Run | None = None) -> None:
+        """Keep the rows until the certificate is asked for."""
+        self._certificate: Certificate | None = None
+        self._pending = (rows, run)
+
+    def _forget_proof(self) -> None:
+        """After a batch: the rows of earlier batches are gone, nothing can be counted."""
+        self.__dict__.pop("_pending", None)
+        self.__dict__.pop("_certificate", None)
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The training errors of the coefficients, counted; and the mistake bound of the run.
+
+        After ``partial_fit`` the rows are gone: :meth:`certify` counts on rows that are given.
+        """
+        check_is_fitted(self)
+        if "_certificate" not in self.__dict__:
+            raise AttributeError(
+                f"This {type(self).__name__} learned by partial_fit and kept no rows to count "
+                "errors on. certify(X, y) gives a certificate about rows of your choice."
+            )
+        if self._certificate is None:
+            rows, run = self._pending
+            self._certificate = self._certify(rows, run)
+            del self._pending
+        W, b = self._coefficients()
+        return replace(self._certificate, coef=W, intercept=b)
+
+    def certify(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
+        """Count the errors on given rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        certificate : Certificate
+            Its objective is the weight of the rows that the model gets wrong.
+        """
+        check_is_fitted(self)
+        model: Any = self
+        X, y = model._validated(X, y, reset=False)
+        rows = Rows(X, encode_declared(y, self.classes_), model._row_weights(sample_weight, X))
+        return self._certify(rows, None)
+
+    def _certify(self, rows: Rows, run: Run | None) -> Certificate:
+        W, b = self._coefficients()
+        single = W.shape[1] == 1
+        target = signs_of(rows.codes) if single else rows.codes.astype(np.float64)
+        weights = None if len(rows.weights) == 1 else rows.weights.astype(np.float64)
+        separate = not self._constant_column() and bool(self.fit_intercept)  # type: ignore[attr-defined]
+        return certify_mistakes(
+            rows.X, target, weights, self._class_weights, W, b, separate, run
+        )
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        """Weights of shape (d, k) and intercepts (k,), as the certificate has them."""
+        W = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        W = np.asarray(W, dtype=np.float64).T
+        b = np.asarray(self.intercept_, dtype=np.float64)
+        if self._constant_column():  # type: ignore[attr-defined]
+            return np.vstack([W, b]), np.zeros(len(b))
+        return np.ascontiguousarray(W), b
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+        """Check the certificate against the data that were fitted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        verification : Verification
+            True in a boolean context if every claim holds.
+        """
+        certificate = self.certificate_
+        codes = encode_declared(y, self.classes_)
+        target = signs_of(codes) if certificate.coef.shape[1] == 1 else codes
+        X = X if sp.issparse(X) else np.asarray(X)
+        if not sp.issparse(X) and X.dtype not in (np.float64, np.float32):
+            X = X.astype(np.float64)
+        if self.normalize_rows:  # type: ignore[attr-defined]
+            X = normalised(X)
+        if self._constant_column():  # type: ignore[attr-defined]
+            X = with_constant(X)
+        return certificate.verify(X, target, sample_weight)
+
+    def _settle(self) -> None:
+        """Before saving: work out what is pending, drop what is found again."""
+        if "_certificate" in self.__dict__:
+            _ = self.certificate_
+        for name in ("_row_state", "_seeds_of"):
+            self.__dict__.pop(name, None)
+
+    def explain(self) -> Story:
+        """What was done in the last fit, in words."""
+        check_is_fitted(self)
+        model: Any = self
+        rule = model._rule()
+        tally = model._tally
+        lines = [
+            f"rule       {rule.name}: w <- w + y step x, step = {rule.formula}",
+            f"visits     {counted(int(tally[:, 0].max()), 'row')}, "
+            f"passes: {int(getattr(model, 'n_iter_', 1))}",
+            f"learned    {counted(int(tally[:, 2].sum()), 'update')}, "
+            f"{counted(int(tally[:, 3].sum()), 'mistake')}",
+        ]
+        certificate = self.certificate_ if "_certificate" in self.__dict__ else None
+        if certificate is not None:
+            lines.append(f"errors     {certificate.objective:.10g} of the training rows (weighted)")
+            for r, bound in enumerate(np.atleast_1d(certificate.witness.get("bound", []))):
+                w = certificate.witness
+                lines.append(
+                    f"bound      {w['mistakes'][r]:.0f} updates <= {bound:.6g}"
+                    f"   (R = {w['radius'][r]:.4g}, gamma = {w['gamma'][r]:.4g})"
+                )
+            lines.append(f"proof      {certificate.statement}")
+        return Story("\n".join(lines))
+
+
+@dataclass(frozen=True)
+class Story:
+    """Text that prints as itself."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__

@@ -1,0 +1,420 @@
+"""The perceptron, in every form the textbooks have."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from trueline.certificates.mistakes import Run
+from trueline.estimators.online import OnlineClassifier
+from trueline.online import rules
+from trueline.online.average import averaged
+from trueline.online.multiclass import learn_direct, run_direct
+from trueline.online.order import Order
+from trueline.online.passes import Penalty, Stopping, Task, run_passes, setting_of
+from trueline.online.record import Record
+from trueline.online.rows import Rows
+from trueline.online.variants import run_batch, run_pocket, run_textbook, survivors
+
+__all__ = ["Perceptron"]
+
+Array = NDArray[np.float64]
+
+_PASSES = ("standard", "cyclic", "averaged", "voted")
+
+
+class Perceptron(OnlineClassifier):
+    r"""The perceptron: add every row that is on the wrong side.
+
+    Weights start at zero. A row with y (x.w + b) <= margin, y in {-1, +1}, changes them::
+
+        w <- w + eta0 s y x,        b <- b + eta0 s y,
+
+    with s the weight of the row. If some unit vector separates the rows with margin gamma, and no
+    row is longer than R, there are at most (R / gamma)^2 changes, in whatever order rows come
+    (Novikoff 1962). :attr:`certificate_` states R, gamma, the bound and the changes made, and
+    counts the training errors.
+
+    Parameters
+    ----------
+    penalty : {"l2", "l1", "elasticnet"} or None, default=None
+        Shrinks the weights at every visit, for ``variant="standard"``.
+    alpha : float, default=0.0001
+        Strength of the penalty.
+    l1_ratio : float, default=0.15
+        For the elastic net: 0 is l2, 1 is l1.
+    fit_intercept : bool, default=True
+    max_iter : int, default=1000
+        Passes over the rows, at most.
+    tol : float or None, default=1e-3
+        Passes stop once ``n_iter_no_change`` of them did not lower the mean loss by this.
+    shuffle : bool, default=True
+        Whether rows are shuffled before every pass.
+    verbose : int, default=0
+        Accepted for compatibility; :attr:`records_` tells what happened.
+    eta0 : float, default=1.0
+        Learning rate.
+    n_jobs : int or None, default=None
+        Accepted for compatibility.
+    random_state : int, RandomState or None, default=0
+        Order of the rows: the same as in scikit-learn.
+    early_stopping : bool, default=False
+        Whether ``tol`` is about the accuracy on rows kept apart.
+    validation_fraction : float, default=0.1
+        Share of these rows.
+    n_iter_no_change : int, default=5
+    class_weight : dict, "balanced" or None, default=None
+    warm_start : bool, default=False
+        Whether ``fit`` starts from the weights of the last fit.
+    variant : str, default="standard"
+        - "standard": passes over all rows (in the order of ``shuffle``) until ``tol`` says stop, as
+          in scikit-learn;
+        - "textbook": look for a mistake from the first row on, correct it, start again;
+        - "cyclic": round and round in the given order, until a pass makes no mistake;
+        - "batch": find all mistakes, add them all at once, repeat;
+        - "pocket": keep the weights with the fewest training errors so far (Gallant 1990, with
+          ratchet), for rows that no line separates;
+        - "averaged": the mean of the weights over all visits;
+        - "voted": all weights of the run vote, each as often as it was right (Freund and Schapire
+          1999); ``coef_`` then is their mean, whose predictions are nearly the same.
+    margin : float, default=0.0
+        Rows that are right by no more than this are added too (the margin perceptron).
+    multiclass : {"ovr", "direct"}, default="ovr"
+        One problem for each class against the rest, or one weight vector for each class learned
+        together: a mistake adds the row to the right class and subtracts it from the best other.
+    bias : {"separate", "constant_feature"}, default="separate"
+        The intercept as a number of its own, or as the weight of a column of ones; the same answer.
+    intercept_step : float, optional
+        Step of the intercept, compared with that of the weights. None is 1, but for sparse rows and
+        ``variant="standard"`` 0.01, as in scikit-learn.
+    normalize_rows : bool, default=False
+        Whether rows are divided by their Euclidean norms, also in predictions.
+    record_updates : bool, default=False
+        Whether :attr:`records_` keeps the row and step of every update.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, d) or (classes, d)
+    intercept_ : array of shape (1,) or (classes,)
+    classes_ : array
+    n_iter_ : int
+        Passes; for several problems, the most.
+    records_ : list of Record
+        Visits, mistakes and updates of each problem, per pass.
+    certificate_ : Certificate
+    progress_ : Progress
+        After ``fit_stream``.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+    survivors_, votes_ : lists of arrays
+        With ``variant="voted"``: for each problem all weights (intercept last), and their votes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import Perceptron
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> y = np.array(["no", "no", "no", "yes"])
+    >>> model = Perceptron(variant="textbook").fit(X, y)
+    >>> model.predict(X).tolist(), model.coef_.tolist(), model.intercept_.tolist()
+    (['no', 'no', 'no', 'yes'], [[2.0, 1.0]], [-2.0])
+    >>> bool(model.verify(X, y))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "penalty": [StrOptions({"l2", "l1", "elasticnet"}), None],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "fit_intercept": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "shuffle": ["boolean"],
+        "verbose": ["verbose"],
+        "eta0": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "warm_start": ["boolean"],
+        "variant": [
+            StrOptions(
+                {"standard", "textbook", "cyclic", "batch", "pocket", "averaged", "voted"}
+            )
+        ],
+        "margin": [Interval(Real, 0, None, closed="left")],
+        "multiclass": [StrOptions({"ovr", "direct"})],
+        "bias": [StrOptions({"separate", "constant_feature"})],
+        "intercept_step": [Interval(Real, 0, None, closed="neither"), None],
+        "normalize_rows": ["boolean"],
+        "record_updates": ["boolean"],
+    }
+    _online_variants = frozenset({"standard", "cyclic", "averaged"})
+
+    def __init__(
+        self,
+        *,
+        penalty: str | None = None,
+        alpha: float = 0.0001,
+        l1_ratio: float = 0.15,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float | None = 1e-3,
+        shuffle: bool = True,
+        verbose: int = 0,
+        eta0: float = 1.0,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        variant: str = "standard",
+        margin: float = 0.0,
+        multiclass: str = "ovr",
+        bias: str = "separate",
+        intercept_step: float | None = None,
+        normalize_rows: bool = False,
+        record_updates: bool = False,
+    ) -> None:
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.verbose = verbose
+        self.eta0 = eta0
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.variant = variant
+        self.margin = margin
+        self.multiclass = multiclass
+        self.bias = bias
+        self.intercept_step = intercept_step
+        self.normalize_rows = normalize_rows
+        self.record_updates = record_updates
+
+    # --- what the parameters mean ---------------------------------------------------------------
+
+    @property
+    def average(self) -> bool:  # type: ignore[override]
+        """Whether the mean of the weights is kept beside them."""
+        return self.variant in ("averaged", "voted")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.variant == "standard" and self.multiclass == "ovr":
+            return
+        for name, plain in (("penalty", None), ("early_stopping", False)):
+            if getattr(self, name) != plain:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is for variant='standard' with "
+                    f"multiclass='ovr', not for variant={self.variant!r} with "
+                    f"multiclass={self.multiclass!r}."
+                )
+        if self.multiclass == "direct" and self.variant not in ("standard", "cyclic", "averaged"):
+            raise ValueError(
+                f"variant={self.variant!r} is for two classes, or one against the rest: set "
+                "multiclass='ovr', or variant to 'standard', 'cyclic' or 'averaged'."
+            )
+
+    def _rule(self) -> rules.Rule:
+        return rules.perceptron(float(self.eta0), float(self.margin))
+
+    def _penalty(self) -> Penalty | None:
+        if self.penalty is None:
+            return None
+        ratio = {"l2": 0.0, "l1": 1.0, "elasticnet": float(self.l1_ratio)}[self.penalty]
+        return Penalty(float(self.alpha), ratio)
+
+    def _like_scikit_learn(self) -> bool:
+        return self.variant == "standard" and self.multiclass == "ovr"
+
+    def _stopping(self) -> Stopping:
+        separated = self.variant != "standard"
+        tol = None if self.variant == "cyclic" else self.tol
+        return Stopping(int(self.max_iter), tol, int(self.n_iter_no_change), separated)
+
+    # --- learning -------------------------------------------------------------------------------
+
+    def _learn(
+        self, rows: Rows, classes: NDArray[Any], class_weights: Array, W: Any, b: Array
+    ) -> dict[str, Any]:
+        k = len(classes)
+        started = bool(W.any() or b.any())
+        if self._is_direct(k):
+            return self._learn_together(rows, class_weights, W, b, started)
+        seeds, keep = self._seeds_and_rows(rows, k)
+        if self.variant == "cyclic":
+            seeds = [None] * len(seeds)
+        later = np.zeros((len(W), W.shape[1] + 1 if self.average else 0))
+        if self.average:
+            later[:, :-1], later[:, -1] = W, b
+        counts = np.zeros((len(W), rows.n), dtype=np.int32)
+        problems = []
+        for r in range(len(W)):
+            task = self._task(rows, r, k, class_weights, W[r], b[r : r + 1], later[r])
+            task.counts = counts[r]
+            problems.append(self._learn_one(task, Order(rows.n, seeds[r], keep)))
+        records = [problem["record"] for problem in problems]
+        tally = np.array([problem["tally"] for problem in problems])
+        iterations = max(problem["n_iter"] for problem in problems)
+        fitted: dict[str, Any] = {"n_iter_": iterations, "records_": records, "_tally": tally}
+        if not all(problem["finished"] for problem in problems):
+            self._warn(records)
+        last = np.stack([problem["last"] for problem in problems])
+        if not started and self.penalty is None:
+            largest = np.array([problem["largest"] for problem in problems])
+            self._run = self._run_of(rows, counts.T, last, largest, False)
+        if self.variant == "voted":
+            step = self._step_of_intercept(rows.is_sparse)
+            pairs = [survivors(record, rows.X, step) for record in records]
+            fitted["survivors_"] = [pair[0] for pair in pairs]
+            fitted["votes_"] = [pair[1] for pair in pairs]
+        return {**fitted, **self._averages(W, b, later, tally)}
+
+    def _learn_one(self, task: Task, order: Order) -> dict[str, Any]:
+        """One binary problem, by the variant asked for."""
+        keep_log = bool(self.record_updates) or self.variant == "voted"
+        largest, finished = 0.0, True
+        if self.variant in _PASSES:
+            rows = task.rows
+            score = None
+            if order.keep is not None:
+                from trueline.estimators.online import _validation
+
+                score = _validation(rows.take(~order.keep), task.positive)
+            n_iter, record = run_passes(task, order, self._stopping(), keep_log, score)
+            limited = n_iter == self.max_iter
+            if self.variant == "standard":
+                finished = not limited or self.tol is None
+            else:
+                finished = not limited or record.updates_per_pass[-1] == 0 or self.tol is None
+        elif self.variant == "textbook":
+            n_iter, record, finished = run_textbook(task, int(self.max_iter), keep_log)
+        elif self.variant == "batch":
+            n_iter, record, largest = run_batch(task, int(self.max_iter), keep_log)
+            finished = record.updates_per_pass[-1] == 0
+        else:
+            n_iter, record, _, w, b = run_pocket(task, order, int(self.max_iter), keep_log)
+            return self._outcome(task, n_iter, record, 0.0, True, np.append(w, b))
+        return self._outcome(task, n_iter, record, largest, finished, np.append(task.w, task.b))
+
+    @staticmethod
+    def _outcome(
+        task: Task, n_iter: int, record: Record, largest: float, finished: bool, last: Any
+    ) -> dict[str, Any]:
+        return {
+            "n_iter": n_iter,
+            "record": record,
+            "tally": task.tally,
+            "largest": largest,
+            "finished": finished,
+            "last": np.asarray(last, dtype=np.float64),
+        }
+
+    def _learn_together(
+        self, rows: Rows, class_weights: Array, W: Any, b: Array, started: bool
+    ) -> dict[str, Any]:
+        """One weight vector for each class, all changed by the same mistakes."""
+        k = len(b)
+        seeds, _ = self._seeds_and_rows(rows, k)
+        order = Order(rows.n, None if self.variant == "cyclic" else seeds[0])
+        V = np.ascontiguousarray(W.T, dtype=np.float64)
+        later = np.zeros((V.shape[0] + 1 if self.average else 0, k))
+        if self.average:
+            later[:-1], later[-1] = V, b
+        counts = np.zeros((rows.n, k), dtype=np.int32)
+        setting = setting_of(
+            self._rule(), intercept_step=self._step_of_intercept(rows.is_sparse)
+        )
+        n_iter, record = run_direct(
+            *(rows, class_weights, self._rule(), setting, V, b, later, counts, order),
+            *(self._stopping(), type(self).__name__, bool(self.record_updates)),
+        )
+        if n_iter == self.max_iter and self.tol is not None and record.updates_per_pass[-1]:
+            self._warn([record])
+        if not started:
+            last = np.vstack([V, b]).T
+            self._run = self._run_of(rows, counts, last, np.zeros(1), True)
+        loss = record.loss_per_pass[-1]
+        tally = np.tile([record.visits, loss, record.updates, record.mistakes], (k, 1))
+        fitted = {"n_iter_": n_iter, "records_": [record], "_tally": tally.astype(np.float64)}
+        return {**fitted, **self._direct_averages(V, b, later, record.visits, rows.X.dtype)}
+
+    def _direct_averages(
+        self, V: Array, b: Array, later: Array, visits: float, dtype: Any
+    ) -> dict[str, Any]:
+        W = np.ascontiguousarray(V.T)
+        if not self.average:
+            return {"coef_": W.astype(dtype), "intercept_": b}
+        mean, level = averaged(V, later[:-1], visits), averaged(b, later[-1], visits)
+        coef = np.ascontiguousarray(mean.T).astype(dtype)
+        across = np.ascontiguousarray(later.T)
+        return {"coef_": coef, "intercept_": level, "_last": (W, b, across)}
+
+    def _direct_batch(
+        self,
+        rows: Rows,
+        class_weights: Array,
+        order: NDArray[np.integer],
+        W: Any,
+        b: Array,
+        later: Array,
+        tally: Array,
+    ) -> None:
+        """One pass of ``partial_fit``; everything changes in place."""
+        V = np.ascontiguousarray(W.T, dtype=np.float64)
+        across = np.ascontiguousarray(later.T) if later.shape[1] else np.zeros((0, len(b)))
+        setting = setting_of(self._rule(), intercept_step=self._step_of_intercept(rows.is_sparse))
+        counts, log = np.zeros((0, len(b)), dtype=np.int32), np.zeros((0, 4))
+        learn_direct(
+            *(rows, class_weights, self._rule(), setting, order, V, b, across, counts, tally, log),
+            type(self).__name__,
+        )
+        W[:] = V.T
+        later[:] = across.T if later.shape[1] else later
+
+    def _run_of(
+        self, rows: Rows, counts: NDArray[np.int32], last: Array, largest: Array, direct: bool
+    ) -> Run:
+        return Run(
+            counts=counts,
+            last=np.ascontiguousarray(last[:, :-1].T),
+            last_intercept=last[:, -1].copy(),
+            rate=float(self.eta0),
+            threshold=float(self.margin),
+            intercept_step=self._step_of_intercept(rows.is_sparse),
+            largest=largest,
+            direct=direct,
+            precision=float(np.finfo(rows.X.dtype).eps),
+        )
+
+    def _remember(self, rows: Rows, run: Run | None = None) -> None:
+        super()._remember(rows, self.__dict__.pop("_run", None))
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        if self.variant != "voted" or not hasattr(self, "votes_"):
+            return super()._scores(X)
+        sides = []
+        for weights, votes in zip(self.survivors_, self.votes_):
+            w, b = weights[:, :-1], weights[:, -1]
+            if self._constant_column():
+                w, b = weights[:, :-2], weights[:, -2]
+            side = np.sign(np.asarray(X @ w.T) + b)
+            sides.append(side @ votes / max(1.0, votes.sum()))
+        return sides[0] if len(sides) == 1 else np.column_stack(sides)

@@ -1,0 +1,134 @@
+"""One row: its product with the weights, its norm, and its addition to the weights.
+
+Small enough that the compiler puts them into the loops that call them; a call for each row would
+cost more than the row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trueline._jit import kernel
+from trueline.online.kernels.prefetch import prefetch
+
+__all__ = [
+    "add_dense",
+    "add_sparse",
+    "ask_for_dense",
+    "ask_for_sparse",
+    "dot_dense",
+    "dot_sparse",
+    "finite_after_dense",
+    "finite_after_sparse",
+    "square_dense",
+    "square_sparse",
+]
+
+# Below this many numbers in a row they are added in the order written, as a reader would do it by
+# hand (exact ties between classes then are ties here too); above, in several partial sums, which
+# is several times as fast.
+_MANY = 16
+
+
+@kernel
+def dot_dense(X: Any, i: int, w: Any) -> Any:
+    """x_i . w"""
+    if X.shape[1] >= _MANY:
+        return _dot_of_many(X, i, w)
+    total = 0.0
+    for j in range(X.shape[1]):
+        total += w[j] * X[i, j]
+    return total
+
+
+@kernel(reassociate=True)
+def _dot_of_many(X: Any, i: int, w: Any) -> Any:
+    total = 0.0
+    for j in range(X.shape[1]):
+        total += w[j] * X[i, j]
+    return total
+
+
+@kernel
+def dot_sparse(data: Any, indices: Any, start: int, stop: int, w: Any) -> Any:
+    """x . w of the row whose numbers lie from start to stop; unsigned indices are fastest."""
+    total, rest = 0.0, start
+    if stop - start >= _MANY:
+        rest = stop - (stop - start) % 4
+        a = b = c = e = 0.0
+        for k in range(start, rest, 4):
+            a += w[indices[k]] * data[k]
+            b += w[indices[k + 1]] * data[k + 1]
+            c += w[indices[k + 2]] * data[k + 2]
+            e += w[indices[k + 3]] * data[k + 3]
+        total = (a + b) + (c + e)
+    for k in range(rest, stop):
+        total += w[indices[k]] * data[k]
+    return total
+
+
+@kernel
+def square_dense(X: Any, i: int) -> Any:
+    """||x_i||^2"""
+    total = 0.0
+    for j in range(X.shape[1]):
+        total += float(X[i, j]) * float(X[i, j])
+    return total
+
+
+@kernel
+def square_sparse(data: Any, start: int, stop: int) -> Any:
+    """||x||^2 of the row whose numbers lie from start to stop."""
+    total = 0.0
+    for k in range(start, stop):
+        total += float(data[k]) * float(data[k])
+    return total
+
+
+@kernel
+def add_dense(X: Any, i: int, c: Any, w: Any) -> None:
+    """w <- w + c x_i"""
+    for j in range(X.shape[1]):
+        w[j] += float(X[i, j]) * c
+
+
+@kernel
+def add_sparse(data: Any, indices: Any, start: int, stop: int, c: Any, w: Any) -> None:
+    """w <- w + c x"""
+    for k in range(start, stop):
+        w[indices[k]] += float(data[k]) * c
+
+
+@kernel
+def finite_after_dense(X: Any, i: int, c: Any, w: Any) -> bool:
+    """Whether w + c x_i is finite."""
+    total = 0.0
+    for j in range(X.shape[1]):
+        total += 0.0 * (w[j] + float(X[i, j]) * c)
+    return total == 0.0
+
+
+@kernel
+def finite_after_sparse(data: Any, indices: Any, start: int, stop: int, c: Any, w: Any) -> bool:
+    """Whether w + c x is finite."""
+    total = 0.0
+    for k in range(start, stop):
+        total += 0.0 * (w[indices[k]] + float(data[k]) * c)
+    return total == 0.0
+
+
+@kernel
+def ask_for_dense(X: Any, i: int) -> None:
+    """Have row i brought from memory while other rows are worked on."""
+    d = X.shape[1]
+    for k in range(0, min(d, 128), 8):
+        prefetch(X, i * d + k)
+
+
+@kernel
+def ask_for_sparse(data: Any, indices: Any, start: int, stop: int) -> None:
+    """Have the beginning of a row brought from memory; its rest the processor finds by itself."""
+    for k in range(start, min(stop, start + 64), 8):
+        prefetch(data, k)
+    for k in range(start, min(stop, start + 64), 16):
+        prefetch(indices, k)

@@ -1,0 +1,174 @@
+"""One pass over sparse rows of two classes, without a penalty: the loop that all of this is about."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from trueline._jit import kernel
+from trueline.online.kernels.prefetch import prefetch
+from trueline.online.kernels.rows import (
+    add_sparse,
+    ask_for_sparse,
+    dot_sparse,
+    finite_after_sparse,
+    square_sparse,
+)
+from trueline.online.kernels.steps import LOGISTIC, PERCEPTRON, loss_of, step_of
+
+__all__ = ["sparse_pass", "sparse_row"]
+
+_AHEAD = 8
+
+
+@kernel
+def sparse_pass(
+    data: Any,
+    indices: Any,
+    indptr: Any,
+    codes: Any,
+    positive: int,
+    weights: Any,
+    order: Any,
+    rule: int,
+    setting: Any,
+    w: Any,
+    b: Any,
+    later: Any,
+    counts: Any,
+    tally: Any,
+    log: Any,
+) -> int:
+    """Visit rows in the given order and learn from each; -1, or the row whose score is no number.
+
+    Parameters
+    ----------
+    data, indices, indptr : arrays
+        The rows, as in a CSR matrix.
+    codes : array of shape (n,)
+        Classes; ``positive`` is +1, all others are -1.
+    weights : array of shape (n,) or (1,)
+    order : array of int
+        Rows to visit.
+    setting : array of 8 numbers
+        rate, threshold, decay, weight of +1, weight of -1, step of the intercept (0 for none), what
+        the intercept adds to squared norms, visit from which on weights are averaged.
+    w, b : arrays of shape (d,) and (1,)
+        Changed in place.
+    later : array of shape (d + 1,) or (0,)
+        For averages: gains (time of the update) times (the update).
+    counts : array of int, of shape (n,) or (0,)
+        Gains 1 for every update by a row.
+    tally : array of 4 numbers
+        Visits so far; sum of losses, updates and mistakes, which are added to.
+    log : array of shape (m, 3) or (0, 3)
+        Row, step (with its sign) and visit of each update, from the beginning.
+    """
+    rate, threshold, decay = setting[0], setting[1], setting[2]
+    stride = 1 if weights.shape[0] > 1 else 0
+    averaged, counted, logged = later.shape[0] > 0, counts.shape[0] > 0, log.shape[0] > 0
+    # Numbers in the precision of the weights.
+    rounded = w[:1].copy()
+    visits, total, updates, mistakes = tally[0], 0.0, 0, 0
+    level, n = b[0], order.shape[0]
+    for t in range(n):
+        if t + _AHEAD < n:
+            ahead = order[t + _AHEAD]
+            prefetch(codes, ahead)
+            ask_for_sparse(data, indices, indptr[ahead], indptr[ahead + 1])
+        i = order[t]
+        start, stop = indptr[i], indptr[i + 1]
+        rounded[0] = dot_sparse(data, indices, start, stop, w)
+        p = rounded[0] + level
+        if not math.isfinite(p):
+            return i
+        visits += 1.0
+        y = 1.0 if codes[i] == positive else -1.0
+        z = p * y
+        if z > threshold and rule != LOGISTIC:
+            continue
+        loss = loss_of(rule, z, threshold)
+        total += loss
+        if z <= 0.0:
+            mistakes += 1
+        square = 0.0
+        if rule != PERCEPTRON and rule != LOGISTIC:
+            square = square_sparse(data, start, stop) + setting[6]
+        if decay != 0.0:
+            rate = setting[0] * visits**-decay
+        step = step_of(rule, loss, z, square, rate, threshold) * y
+        rounded[0] = setting[3] if y > 0.0 else setting[4]
+        rounded[0] *= weights[i * stride]
+        step *= rounded[0]
+        if step == 0.0:
+            continue
+        rounded[0] = step
+        add_sparse(data, indices, start, stop, float(rounded[0]), w)
+        level += step * setting[5]
+        if averaged:
+            time = max(visits, setting[7])
+            add_sparse(data, indices, start, stop, step * time, later)
+            later[-1] += step * setting[5] * time
+        if counted:
+            counts[i] += 1
+        if logged:
+            log[updates, 0] = i
+            log[updates, 1] = step
+            log[updates, 2] = visits
+        updates += 1
+    b[0] = level
+    tally[0] = visits
+    tally[1] += total
+    tally[2] += updates
+    tally[3] += mistakes
+    return -1
+
+
+@kernel
+def sparse_row(
+    data: Any,
+    indices: Any,
+    y: float,
+    weight: float,
+    rule: int,
+    setting: Any,
+    w: Any,
+    b: Any,
+    tally: Any,
+) -> bool:
+    """Learn from one row; False, with nothing changed, if that gives no number.
+
+    The same numbers as by a pass over this row alone.
+    """
+    stop = data.shape[0]
+    rounded = w[:1].copy()
+    rounded[0] = dot_sparse(data, indices, 0, stop, w)
+    p = rounded[0] + b[0]
+    if not math.isfinite(p):
+        return False
+    z = p * y
+    step, loss = 0.0, 0.0
+    if z <= setting[1] or rule == LOGISTIC:
+        loss = loss_of(rule, z, setting[1])
+        square, rate = 0.0, setting[0]
+        if rule != PERCEPTRON and rule != LOGISTIC:
+            square = square_sparse(data, 0, stop) + setting[6]
+        if setting[2] != 0.0:
+            rate = setting[0] * (tally[0] + 1.0) ** -setting[2]
+        step = step_of(rule, loss, z, square, rate, setting[1]) * y
+        rounded[0] = setting[3] if y > 0.0 else setting[4]
+        rounded[0] *= weight
+        step *= rounded[0]
+    if step != 0.0:
+        rounded[0] = step
+        change = float(rounded[0])
+        if not finite_after_sparse(data, indices, 0, stop, change, w):
+            return False
+        add_sparse(data, indices, 0, stop, change, w)
+        b[0] += step * setting[5]
+        tally[2] += 1.0
+    tally[0] += 1.0
+    tally[1] += loss
+    if z <= 0.0:
+        tally[3] += 1.0
+    return True
