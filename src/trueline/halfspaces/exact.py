@@ -24,7 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
-from trueline.halfspaces.integers import Integers, as_integers, exact_products, primitive
+from trueline.halfspaces.integers import (
+    Integers,
+    as_integers,
+    exact_products,
+    integer_rows,
+    primitive,
+)
 from trueline.halfspaces.lifting import PRIMES, independent, solve_integers
 from trueline.halfspaces.rows import Rows
 
@@ -78,8 +84,7 @@ def not_positive(rows: Rows, g: Integers, alive: NDArray[np.bool_]) -> Indices:
     step = max(1, _CHUNK // max(1, rows.size))
     for start in range(0, len(doubtful), step):
         ids = doubtful[start : start + step]
-        whole, _ = rows.integers(ids)
-        wrong[start : start + step] = np.asarray(exact_products(whole, g) <= 0, dtype=bool)
+        wrong[start : start + step] = _products(rows.exact(ids), g) <= 0
     found = doubtful[wrong]
     return found[np.argsort(margins[found], kind="stable")]
 
@@ -103,7 +108,8 @@ def direction_from(rows: Rows, held: Indices, b: Array, digits: int | None) -> I
         exact = [(v / largest).limit_denominator(digits) for v in exact]
     g = as_integers(exact)
     if len(held) == 0:
-        return g
+        # Fractions are of use only if doubles can stand for them.
+        return None if any(abs(int(v)) >= 2**53 for v in g) and digits else g
     N, _ = rows.integers(held)
     # Columns that the equations are solved for: the best conditioned ones.
     fixed = np.sort(qr(rows.take(held), mode="r", pivoting=True)[1][: len(held)])
@@ -147,7 +153,7 @@ def _combination(
     free = places < n_held
     if any(v < 0 for v in x[~free]):
         return None
-    if exact_products(N[places].T, x).astype(object).tolist() != (-q * N[i]).tolist():
+    if exact_products(N[places].T, x).astype(object).tolist() != (-q * N[i].astype(object)).tolist():
         return None
     values = {int(p): Fraction(int(v), q) for p, v in zip(places, x, strict=True) if v}
     values[i] = Fraction(1)
@@ -192,7 +198,7 @@ def _exchange(
             return None
         x, q = solved
         values = exact_products(M[h:], x)
-        wrong = np.flatnonzero(np.asarray(values <= 0, dtype=bool))
+        wrong = np.flatnonzero(values <= 0)
         if len(wrong) == 0:
             out = np.zeros(rows.size, dtype=object)
             out[columns] = x
@@ -229,8 +235,14 @@ def in_span(rows: Rows, held: Indices, candidates: Indices) -> NDArray[np.bool_]
     step = max(1, _CHUNK // max(1, rows.size))
     for start in range(0, len(candidates), step):
         where = np.arange(start, min(start + step, len(candidates)))
-        whole, _ = rows.integers(candidates[where])
+        block = rows.exact(candidates[where])
         for normal in normals:
-            zero = np.asarray(exact_products(whole[inside[where]], normal) == 0, dtype=bool)
+            zero = _products(block[inside[where]], normal) == 0
             inside[where[inside[where]][~zero]] = False
     return inside
+
+
+def _products(block: Array, g: Integers) -> Integers:
+    """A positive multiple of each z_i.g; columns with g = 0 do not cost anything."""
+    used = np.flatnonzero(g)
+    return exact_products(integer_rows(block[:, used])[0], g[used])

@@ -92,14 +92,12 @@ def primitive(values: Integers) -> Integers:
 
 
 def product_bound(N: Integers, g: Integers) -> int:
-    """No sum of products of a row of N with g, nor any part of it, is larger than this."""
+    """No entry, and no sum of products of a row of N with g, is larger than this."""
     if N.size == 0 or g.size == 0:
         return 0
-    largest = np.abs(N).max(axis=0)
-    weight = np.abs(g).reshape(len(g), -1)
-    return max(
-        sum(int(a) * int(b) for a, b in zip(largest, column, strict=True)) for column in weight.T
-    )
+    largest = [int(v) for v in np.abs(N).max(axis=0)]
+    total = sum(a * abs(int(b)) for a, b in zip(largest, g, strict=True))
+    return max(total, *largest, *(abs(int(b)) for b in g))
 
 
 def exact_products(N: Integers, g: Integers) -> Integers:

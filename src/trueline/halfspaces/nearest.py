@@ -8,23 +8,24 @@ and drops those whose weight would become negative on the way. At the end either
 all points from the origin, p_i.x >= ||x||^2, or the corral, of at most q + 1 points, has the origin
 in its convex hull.
 
-The least-squares systems are solved by the QR factors of the matrix with columns (1, p_i), which
-are updated as points come and go.
+The least-squares systems are solved by the triangular factor R of the matrix with columns (1, p_i):
+``R^T R = 1 1^T + P P^T``, without forming that product. A point that enters is orthogonalised twice;
+when one leaves, the part of R behind it is triangularised again.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr_delete, qr_insert, solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 __all__ = ["NearestPoint"]
 
 Array = NDArray[np.float64]
 
+_EPS = float(np.finfo(np.float64).eps)
 # Weights below this are zero; points nearer than this to optimality are not entered.
 _ZERO = 1e-12
-_REFRESH = 60
 
 
 class NearestPoint:
@@ -58,43 +59,55 @@ class NearestPoint:
         self.points = np.vstack([self.points, points])
         self.is_stalled = False
 
-    def _column(self, i: int) -> Array:
-        return np.concatenate([[1.0], self.points[i]])
+    def _columns(self, places: list[int]) -> Array:
+        """(1, p_i) as rows."""
+        return np.hstack([np.ones((len(places), 1)), self.points[places]])
 
     def _factor(self) -> None:
-        A = np.stack([self._column(i) for i in self.corral], axis=1)
-        self.Q, self.R = np.linalg.qr(A, mode="complete")
-        self.updates = 0
+        self.R = np.asfortranarray(np.linalg.qr(self._columns(self.corral).T, mode="r"))
 
     def _enter(self, i: int) -> None:
-        m = len(self.corral)
+        A, a = self._columns(self.corral), self._columns([i])[0]
+        m = len(A)
+        along, rest = np.zeros(m), a
+        for _ in range(2):
+            part = dtrtrs(self.R, A @ rest, trans=1)[0]
+            along += part
+            rest = rest - dtrtrs(self.R, part)[0] @ A
+        R = np.zeros((m + 1, m + 1), order="F")
+        R[:m, :m], R[:m, m], R[m, m] = self.R, along, np.sqrt(rest @ rest)
+        self.R = R
         self.corral.append(i)
         self.weights = np.append(self.weights, 0.0)
-        self.updates += 1
-        if self.updates > _REFRESH:
-            self._factor()
-        else:
-            self.Q, self.R = qr_insert(
-                self.Q, self.R, self._column(i), m, which="col", check_finite=False
-            )
 
     def _drop(self, place: int) -> None:
+        R = np.delete(self.R, place, axis=1)
+        R[place:-1, place:] = np.linalg.qr(R[place:, place:], mode="r")
+        self.R = np.asfortranarray(R[:-1])
         del self.corral[place]
         self.weights = np.delete(self.weights, place)
-        self.updates += 1
-        self.Q, self.R = qr_delete(self.Q, self.R, place, 1, which="col", check_finite=False)
 
     def _affine(self) -> Array | None:
         """Weights of the nearest point of the affine hull; None if rounding hides it."""
-        m = len(self.corral)
-        R = self.R[:m, :m]
-        size = np.abs(R.diagonal())
-        if len(size) < m or size.min() <= 1e-14 * size.max():
+        size = np.abs(self.R.diagonal())
+        if size.min() <= 1e-14 * size.max():
             return None
-        ones = np.ones(m)
-        u = solve_triangular(R, solve_triangular(R, ones, trans=1, check_finite=False))
+        A = self._columns(self.corral)
+        u = self.solve(np.ones(len(size)))
+        # One correction makes up for the square of the condition (A. Bjorck 1987).
+        u += self.solve(1.0 - A @ (u @ A))
         total = u.sum()
         return u / total if np.isfinite(total) and total > 0 else None
+
+    def solve(self, v: Array) -> Array:
+        """(1 1^T + P P^T)^-1 v, for the points of the corral."""
+        return np.asarray(dtrtrs(self.R, dtrtrs(self.R, v, trans=1)[0])[0])
+
+    def _lowest(self) -> tuple[int, float]:
+        """The point farthest behind x, and p.x."""
+        inner = self.points @ self.x
+        i = int(np.argmin(inner))
+        return i, float(inner[i])
 
     def improve(self, enough: float = 1.0, most: int = 100_000) -> bool:
         """Steps until p_i.x >= enough ||x||^2 for all points, or x vanishes, or nothing improves.
@@ -102,7 +115,7 @@ class NearestPoint:
         Parameters
         ----------
         enough : float
-            Up to one; one asks for the nearest point itself.
+            Below one; nearly one asks for the nearest point itself.
 
         Returns
         -------
@@ -113,21 +126,21 @@ class NearestPoint:
             length = float(self.x @ self.x)
             if length <= _ZERO**2:
                 return False
-            inner = self.points @ self.x
-            i = int(np.argmin(inner))
-            if inner[i] >= enough * length * (1 - 1e-9) or i in self.corral:
-                self.is_stalled = bool(inner[i] < 0.5 * length)
-                return bool(inner[i] > 0)
+            i, inner = self._lowest()
+            noise = 16 * _EPS * float(np.sqrt(length))
+            if inner >= enough * length - noise or i in self.corral:
+                self.is_stalled = inner < 0.5 * enough * length
+                return inner > 0
+            before = self.corral.copy(), self.weights, self.R, self.x
             self._enter(i)
-            if not self._minor():
-                self.is_stalled = True
-                return False
-            moved = self.points[self.corral].T @ self.weights
-            if moved @ moved >= length:
-                self.is_stalled = True
-                self.x = moved
-                return bool((self.points @ moved).min() > 0)
-            self.x = moved
+            if self._minor():
+                self.x = self.points[self.corral].T @ self.weights
+                if self.x @ self.x < length:
+                    continue
+            # Rounding has the last word: nothing more can be gained.
+            self.corral, self.weights, self.R, self.x = before
+            self.is_stalled = inner < 0.5 * enough * length
+            return inner > 0
         return False
 
     def _minor(self) -> bool:
@@ -135,11 +148,7 @@ class NearestPoint:
         for _ in range(len(self.corral) + 1):
             target = self._affine()
             if target is None:
-                # The newest point lies in the affine hull of the others, up to rounding.
-                self._factor()
-                target = self._affine()
-                if target is None:
-                    return False
+                return False  # a point in the affine hull of the others, up to rounding
             if (target > _ZERO).all():
                 self.weights = target
                 return True
@@ -156,3 +165,39 @@ class NearestPoint:
             self.weights = np.maximum(self.weights, 0.0)
             self.weights /= self.weights.sum()
         return True
+
+
+class NearestPair(NearestPoint):
+    """The same for the differences of the points of two polytopes, their distance.
+
+    Parameters
+    ----------
+    above, below : arrays of shape (m, q) and (m', q)
+
+    Attributes
+    ----------
+    pairs : list of (int, int)
+        The points ``above[i] - below[j]`` that have been needed, in order.
+    """
+
+    def __init__(self, above: Array, below: Array) -> None:
+        self.above, self.below = above, below
+        self.pairs = [(0, 0)]
+        super().__init__(above[:1] - below[:1])
+
+    def extend(self, above: Array, below: Array) -> None:
+        """More points of both polytopes."""
+        self.above = np.vstack([self.above, above])
+        self.below = np.vstack([self.below, below])
+        self.is_stalled = False
+
+    def _lowest(self) -> tuple[int, float]:
+        i = int(np.argmin(self.above @ self.x))
+        j = int(np.argmax(self.below @ self.x))
+        if (i, j) in self.pairs:
+            place = self.pairs.index((i, j))
+        else:
+            place = len(self.pairs)
+            self.pairs.append((i, j))
+            self.points = np.vstack([self.points, self.above[i] - self.below[j]])
+        return place, float(self.points[place] @ self.x)

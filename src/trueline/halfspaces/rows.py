@@ -117,7 +117,7 @@ class Rows(ABC):
     def reach(self, b: Array) -> float:
         """A bound on the rounding error of every entry of ``margins(b)``."""
         weight = np.abs(b.reshape(-1, self.width)).sum(axis=0)
-        return float((self.width + 8) * _EPS * (self.largest @ weight) + 1e-290)
+        return float((self.width + 8) * _EPS * (self.largest @ weight) + 1e-280)
 
     @abstractmethod
     def margins(self, b: Array) -> Array:
@@ -132,8 +132,12 @@ class Rows(ABC):
         """Some rows, in the units of the search."""
 
     @abstractmethod
+    def exact(self, ids: Indices) -> Array:
+        """Some rows without any rounding, in the units of the data."""
+
     def integers(self, ids: Indices) -> tuple[Integers, NDArray[np.int64]]:
         """Some rows as integers and exponents, exactly, in the units of the data."""
+        return integer_rows(self.exact(ids))
 
     @abstractmethod
     def basis(self) -> Array | None:
@@ -182,8 +186,8 @@ class SignedRows(Rows):
     def take(self, ids: Indices) -> Array:
         return self._block(ids, exact=False) * self.signs[ids, None]
 
-    def integers(self, ids: Indices) -> tuple[Integers, NDArray[np.int64]]:
-        return integer_rows(self._block(ids, exact=True) * self.signs[ids, None])
+    def exact(self, ids: Indices) -> Array:
+        return self._block(ids, exact=True) * self.signs[ids, None]
 
     def basis(self) -> Array | None:
         return self._round()
@@ -227,8 +231,8 @@ class ContrastRows(Rows):
             out[:, self.d] = weight.sum(axis=0)
         return out.ravel()
 
-    def _contrasts(self, part: Any, own: Indices, other: Indices) -> Any:
-        out = np.zeros((len(part), self.k, self.width), dtype=part.dtype)
+    def _contrasts(self, part: Array, own: Indices, other: Indices) -> Array:
+        out = np.zeros((len(part), self.k, self.width))
         every = np.arange(len(part))
         out[every, own] = part
         out[every, other] = -part
@@ -238,10 +242,9 @@ class ContrastRows(Rows):
         row, own, other = self.pair(ids)
         return self._contrasts(self._block(row, exact=False), own, other)
 
-    def integers(self, ids: Indices) -> tuple[Integers, NDArray[np.int64]]:
+    def exact(self, ids: Indices) -> Array:
         row, own, other = self.pair(ids)
-        whole, exponent = integer_rows(self._block(row, exact=True))
-        return self._contrasts(whole, own, other), exponent
+        return self._contrasts(self._block(row, exact=True), own, other)
 
     def basis(self) -> Array | None:
         T = None if self.size > _WIDEST else self._round()

@@ -70,7 +70,7 @@ def search(rows: Rows, basis: Array | None, alive: NDArray[np.bool_]) -> Proposa
             points.add(fresh)
         separates = points.improve(enough=0.5)
         corral = working[points.corral]
-        if not separates or points.is_stalled:
+        if not separates:
             return Proposal(None, corral, working)
         b = points.x if basis is None else basis @ points.x
         wrong = _wrong(rows, b, alive, working)
