@@ -40,6 +40,7 @@ _HOMES = {
     "RegularizationPath": "trueline.estimators.paths",
     "Ridge": "trueline.estimators",
     "RidgeCV": "trueline.estimators",
+    "Separability": "trueline.halfspaces.result",
     "SequentialFeatureSelector": "trueline.estimators.sequential",
     "StepwiseRegression": "trueline.estimators.stepwise",
     "enet_path": "trueline.estimators.paths",
@@ -47,6 +48,7 @@ _HOMES = {
     "load": "trueline.persistence",
     "regularization_path": "trueline.estimators.paths",
     "save": "trueline.persistence",
+    "separability": "trueline.estimators.separability",
 }
 
 __all__ = [
@@ -78,6 +80,7 @@ __all__ = [
     "RegularizationPath",
     "Ridge",
     "RidgeCV",
+    "Separability",
     "SequentialFeatureSelector",
     "StepwiseRegression",
     "__version__",
@@ -86,6 +89,7 @@ __all__ = [
     "load",
     "regularization_path",
     "save",
+    "separability",
 ]
 
 if TYPE_CHECKING:
@@ -120,8 +124,10 @@ if TYPE_CHECKING:
     )
     from trueline.estimators.perceptron import Perceptron
     from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
+    from trueline.estimators.separability import separability
     from trueline.estimators.sequential import SequentialFeatureSelector
     from trueline.estimators.stepwise import StepwiseRegression
+    from trueline.halfspaces.result import Separability
     from trueline.persistence import load, save
 
 

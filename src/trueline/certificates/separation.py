@@ -1,0 +1,137 @@
+r"""What is proven about the separability of classes, with integers for witnesses.
+
+With the rows of data x_i, or (x_i, 1) if there is an intercept, and g_c the unknowns of class c,
+an *inequality* (i, c) is that of row i against a class c other than its own::
+
+    d_ic(g) = (g_own - g_c).x_i
+
+- *separable*: some g has d_ic(g) > 0 for all inequalities.
+- *quasi-separable*: not separable, but some g has d_ic(g) >= 0 for all and > 0 for at least one.
+- *not separable*: neither.
+
+For two classes d_ic is y_i (x_i.w + b) with w, b the difference of both classes' unknowns, and these
+are complete separation, quasi-complete separation and overlap of A. Albert and J. A. Anderson,
+Biometrika 71 (1984) 1-10 (K. Konis, thesis, Oxford, 2007, for columns that depend on each other).
+
+What proves each of them:
+
+- a direction g, for separable and quasi-separable;
+- multipliers t_ic >= 0, not all zero, with ``sum t_ic d_ic = 0`` for every g: they exclude g with
+  d > 0 for all inequalities (P. Gordan 1873). For two classes they are the weights of a point that
+  both convex hulls share;
+- such multipliers, all positive, on inequalities that span others: these others are zero for every
+  g with d >= 0 (E. Stiemke 1915).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from trueline.certificates.checking import Verification
+
+__all__ = ["Combination", "SeparationCertificate"]
+
+_STATEMENTS = {
+    "separable": "every row is strictly on its own side of the stated hyperplanes",
+    "quasi-separable": (
+        "no hyperplanes have every row strictly on its own side, since a combination of rows "
+        "vanishes; the stated ones have no row on a wrong side, and only rows on them that are on "
+        "all such hyperplanes"
+    ),
+    "not separable": (
+        "no hyperplanes have every row strictly on its own side, since a combination of rows "
+        "vanishes, nor any row on its own side and no row on a wrong one, since a combination of "
+        "rows that span all others vanishes"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Combination:
+    """sum_k multipliers_k d(rows_k, against_k) = 0.
+
+    Attributes
+    ----------
+    rows : array of int
+        Rows of the data, counted from 0.
+    against : array of int
+        The class, as a position in ``classes``, that each is held against.
+    multipliers : tuple of int
+        Positive.
+    """
+
+    rows: NDArray[np.integer]
+    against: NDArray[np.integer]
+    multipliers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SeparationCertificate:
+    """A verdict on separability, and the witnesses that prove it.
+
+    Attributes
+    ----------
+    kind : {"separable", "quasi-separable", "not separable"}
+    classes : array of shape (k,)
+        The labels, sorted.
+    fit_intercept : bool
+    n_features : int
+    direction : tuple of k tuples of int
+        g, a positive multiple of it; without one if not separable.
+    margin : float
+        For separable: ``d_ic(g) >= margin ||g||`` for all inequalities, where the norm is without
+        intercepts; for two classes that of the difference, which makes the margin a distance.
+    boundary_rows, boundary_against : arrays of int
+        For quasi-separable: the inequalities that are zero for every g with d >= 0. For not
+        separable these are all.
+    common : Combination
+        Multipliers on few inequalities that exclude a strict separation.
+    spanning : Combination
+        Multipliers on inequalities that span those of the boundary.
+    """
+
+    kind: str
+    classes: NDArray[Any]
+    fit_intercept: bool
+    n_features: int
+    direction: tuple[tuple[int, ...], ...]
+    margin: float
+    boundary_rows: NDArray[np.integer]
+    boundary_against: NDArray[np.integer]
+    common: Combination
+    spanning: Combination
+
+    @property
+    def statement(self) -> str:
+        """What is proven, in a sentence."""
+        return _STATEMENTS[self.kind]
+
+    def verify(self, X: Any, y: Any) -> Verification:
+        """Check every claim against the data, in exact arithmetic.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        verification : Verification
+            True in a boolean context if everything holds; prints as a table of checks.
+        """
+        from trueline.certificates.separation_check import verify_separation
+
+        return verify_separation(self, X, y)
+
+    def __str__(self) -> str:
+        parts = [self.kind]
+        if self.kind == "separable":
+            parts.append(f"margin at least {self.margin:.6g}")
+        if len(self.common.rows):
+            parts.append(f"{len(self.common.rows)} inequalities exclude a strict separation")
+        return "; ".join(parts)

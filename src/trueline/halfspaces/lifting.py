@@ -1,0 +1,199 @@
+r"""Exact solution of linear systems of integers, digit by digit.
+
+With the inverse C of A modulo a prime p, the solution of A x = b is found in base p::
+
+    x_k = C r_k mod p,     r_{k+1} = (r_k - A x_k) / p,     r_0 = b,
+
+(J. D. Dixon, "Exact solution of linear equations using p-adic expansions", Numer. Math. 40 (1982)
+137-141), and the fractions are read off the digits by Euclid's algorithm (P. S. Wang 1981). The
+residuals stay small, so each digit costs two products of double precision, free of rounding
+because all sums stay below 2^53. What comes out is multiplied back in whole numbers before it is
+returned: nothing depends on luck with the prime.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.halfspaces.integers import Integers, exact_products
+
+__all__ = ["PRIMES", "independent", "solve_integers"]
+
+Words = NDArray[np.int64]
+Indices = NDArray[np.intp]
+
+# Primes below 2^21: a sum of 1024 products of residues stays below 2^53. Several, since one of them
+# may divide a determinant.
+#: The primes, in order of use.
+PRIMES = (2097143, 2097133, 2097131)
+_LIMB = 22
+_MOST = 1024
+
+
+def residues(N: Integers, p: int) -> Words:
+    """Integers modulo p, as words."""
+    return np.asarray(N % p).astype(np.int64)
+
+
+def independent(N: Integers, p: int = PRIMES[0]) -> tuple[Indices, Indices]:
+    """Rows and columns of a largest minor that is not zero modulo p (so not zero at all).
+
+    Rows are taken in order, as many of the first ones as possible; so are columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.halfspaces.lifting import independent
+    >>> rows, columns = independent(np.array([[0, 1, 2], [0, 2, 4], [3, 0, 0]]))
+    >>> rows.tolist(), columns.tolist()
+    ([0, 2], [1, 0])
+    """
+    M = residues(N, p)
+    rows, columns = [], []
+    reduced = M.copy()
+    for i in range(len(M)):
+        place = np.flatnonzero(reduced[i])
+        if len(place) == 0:
+            continue
+        c = int(place[0])
+        pivot = reduced[i] * pow(int(reduced[i, c]), -1, p) % p
+        below = reduced[i + 1 :]
+        touched = np.flatnonzero(below[:, c])
+        below[touched] = (below[touched] - np.outer(below[touched, c], pivot)) % p
+        rows.append(i)
+        columns.append(c)
+        if len(rows) == M.shape[1]:
+            break
+    return np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
+
+
+def _inverse(A: Integers, p: int) -> Words | None:
+    """The inverse modulo p, or None."""
+    m = len(A)
+    M = np.concatenate([residues(A, p), np.eye(m, dtype=np.int64)], axis=1)
+    for k in range(m):
+        place = np.flatnonzero(M[k:, k])
+        if len(place) == 0:
+            return None
+        if place[0]:
+            M[[k, k + place[0]]] = M[[k + place[0], k]]
+        M[k] = M[k] * pow(int(M[k, k]), -1, p) % p
+        touched = np.flatnonzero(M[:, k])
+        touched = touched[touched != k]
+        M[touched] = (M[touched] - np.outer(M[touched, k], M[k])) % p
+    return M[:, m:]
+
+
+def _limbs(A: Integers) -> list[NDArray[np.float64]]:
+    """A as a sum of limbs 2^(22 l), each a matrix of small doubles."""
+    sign, rest = np.sign(A.astype(object)).astype(np.int64), np.abs(A).astype(object)
+    out = []
+    while (rest != 0).any():
+        out.append((sign * (rest & ((1 << _LIMB) - 1)).astype(np.int64)).astype(np.float64))
+        rest = rest >> _LIMB
+    return out
+
+
+def solve_integers(A: Integers, b: Integers) -> tuple[Integers, int] | None:
+    """Integers x and q > 0 with A x = q b, exactly; None if A is singular.
+
+    Parameters
+    ----------
+    A : array of shape (m, m)
+        Integers.
+    b : array of shape (m,)
+        Integers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.halfspaces.lifting import solve_integers
+    >>> x, q = solve_integers(np.array([[2, 1], [0, 3]]), np.array([1, 1]))
+    >>> x.tolist(), q
+    ([1, 1], 3)
+    """
+    m = len(A)
+    if m == 0:
+        return np.empty(0, dtype=object), 1
+    if m > _MOST:
+        raise ValueError(f"Exact systems have at most {_MOST} unknowns, this one has {m}.")
+    for p in PRIMES:
+        C = _inverse(A, p)
+        if C is not None:
+            return _lift(A, b.astype(object), C, p)
+    return None
+
+
+def _lift(A: Integers, b: Integers, C: Words, p: int) -> tuple[Integers, int]:
+    """Digits until the fractions that they stand for solve the system."""
+    inverse, limbs = C.astype(np.float64), _limbs(A)
+    digits: list[Words] = []
+    r, attempt = b, 8
+    while True:
+        digit = (inverse @ residues(r, p).astype(np.float64)) % p
+        product = (limbs[0] @ digit).astype(np.int64).astype(object)
+        for place, limb in enumerate(limbs[1:], 1):
+            product = product + ((limb @ digit).astype(np.int64).astype(object) << (_LIMB * place))
+        r = (r - product) // p
+        digits.append(digit.astype(np.int64))
+        if len(digits) == attempt:
+            found = _fractions(digits, p) if _suffice(digits, p) else None
+            if found is not None:
+                x, q = found
+                if (exact_products(A, x) == q * b).all():
+                    return x, q
+            attempt += max(4, attempt // 4)
+
+
+def _suffice(digits: list[Words], p: int) -> bool:
+    """Whether one sum of all unknowns is a fraction much shorter than its digits."""
+    weights = np.arange(1, len(digits[0]) + 1)
+    values, modulus = _assembled([np.array([weights @ digit]) for digit in digits], p)
+    value = values[0] % modulus
+    q = _denominator(value, modulus, isqrt(modulus // 2))
+    numerator = value * q % modulus
+    numerator = min(numerator, modulus - numerator)
+    return numerator.bit_length() + q.bit_length() + 30 < modulus.bit_length()
+
+
+def _fractions(digits: list[Words], p: int) -> tuple[Integers, int] | None:
+    """One denominator for all fractions whose digits these are; None if there are too few."""
+    values, modulus = _assembled(digits, p)
+    reach = isqrt(modulus // 2)
+    q, out = 1, np.empty(len(values), dtype=object)
+    for j, value in enumerate(values):
+        share = value * q % modulus
+        if min(share, modulus - share) > reach:
+            factor = _denominator(share, modulus, reach)
+            q *= factor
+            if factor == 0 or q > reach:
+                return None
+        out[j] = value
+    for j, value in enumerate(values):
+        share = value * q % modulus
+        out[j] = share if share <= modulus // 2 else share - modulus
+    return out, q
+
+
+def _assembled(digits: list[Words], p: int) -> tuple[list[int], int]:
+    """sum_k digit_k p^k by halves, and p to the number of digits."""
+    parts, base = [digit.astype(object) for digit in digits], p
+    modulus = p ** len(digits)
+    while len(parts) > 1:
+        if len(parts) % 2:
+            parts.append(np.zeros_like(parts[0]))
+        parts = [low + high * base for low, high in zip(parts[::2], parts[1::2], strict=True)]
+        base *= base
+    return [int(v) for v in parts[0]], modulus
+
+
+def _denominator(value: int, modulus: int, reach: int) -> int:
+    """The denominator of the fraction that is ``value`` modulo ``modulus``."""
+    r0, r1, t0, t1 = modulus, value, 0, 1
+    while r1 > reach:
+        k = r0 // r1
+        r0, r1, t0, t1 = r1, r0 - k * r1, t1, t0 - k * t1
+    return abs(t1)

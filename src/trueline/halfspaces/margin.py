@@ -1,0 +1,377 @@
+r"""The largest margin: the hyperplane as far as possible from the nearest rows.
+
+    with an intercept       gamma = max  min_i y_i (x_i.w + b) / ||w||
+                                  = half the distance of the convex hulls of both classes
+    without an intercept    gamma = max  min_i y_i x_i.w / ||w||
+                                  = the distance of the origin from the convex hull of the y_i x_i
+
+Every hyperplane gives a lower bound, every pair of points of the hulls an upper bound (for several
+classes, every point of the hull of the contrasts of :mod:`trueline.halfspaces.rows`, where the norm
+is that of all weights). Wolfe's method finds both on a working set of rows; the rows that the
+hyperplane has too near are added until there are none. The weights are then refined with residuals
+in exact arithmetic, so that both bounds agree to nearly all digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from trueline.halfspaces.integers import Integers, integer_rows
+from trueline.halfspaces.nearest import NearestPair, NearestPoint
+
+__all__ = ["MaximumMargin", "largest_margin"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_EPS = float(np.finfo(np.float64).eps)
+# Wolfe's method stops when no row is nearer than this part of the margin.
+_CLOSE = 1e-11
+_ROUNDS = 200
+_REFINEMENTS = 3
+
+
+@dataclass(frozen=True)
+class MaximumMargin:
+    """The hyperplane of largest margin, with bounds on the margin from both sides.
+
+    Attributes
+    ----------
+    coef : array of shape (d,), or (k, d) for more than two classes
+        Scaled such that the nearest rows have ``y_i (x_i.w + b) = 1`` up to rounding, as in a
+        support vector machine with a hard margin.
+    intercept : float
+    margin : float
+        Proven: every row has at least this distance from the hyperplane.
+    upper_bound : float
+        Proven: no hyperplane has a larger margin.
+    support : array of int
+        The rows that prove the upper bound, counted from 0.
+    against : array of int
+        The class, as a position, that each of them is held against.
+    weights : array
+        Their weights, of sum one; with an intercept, of sum one in each class.
+    radius : float
+        The largest norm of a row.
+    """
+
+    coef: Array
+    intercept: float
+    margin: float
+    upper_bound: float
+    support: NDArray[np.integer]
+    against: NDArray[np.integer]
+    weights: Array
+    radius: float
+
+    @property
+    def relative_gap(self) -> float:
+        """(upper bound - margin) / margin."""
+        return (self.upper_bound - self.margin) / self.margin
+
+
+class _Points:
+    """Inequalities as points in the metric of the data: blocks of all classes, or one block."""
+
+    def __init__(self, X: Any, codes: Indices, k: int) -> None:
+        self.X, self.codes, self.k = X, codes, k
+        self.n, self.d = X.shape
+        self.count = self.n * (k - 1)
+
+    def places(self, ids: Indices) -> tuple[Indices, Indices, Indices]:
+        """Row, own class and other class of each inequality."""
+        row, t = np.divmod(ids, self.k - 1)
+        own = self.codes[row]
+        return row, own, t + (t >= own)
+
+    def take(self, ids: Indices) -> Array:
+        """Some points."""
+        row, own, other = self.places(ids)
+        part = self.X[row]
+        part = part.toarray() if sp.issparse(part) else part
+        if self.k == 2:
+            return part * np.where(own == 1, 1.0, -1.0)[:, None]
+        out = np.zeros((len(ids), self.k, self.d))
+        out[np.arange(len(ids)), own] = part
+        out[np.arange(len(ids)), other] = -part
+        return out.reshape(len(ids), -1)
+
+    def inner(self, w: Array) -> Array:
+        """p_i.w for all points."""
+        if self.k == 2:
+            return np.where(self.codes == 1, 1.0, -1.0) * np.asarray(self.X @ w)
+        scores = np.asarray(self.X @ w.reshape(self.k, self.d).T)
+        every = np.arange(self.n)
+        others = np.ones(scores.shape, dtype=bool)
+        others[every, self.codes] = False
+        return (scores[every, self.codes][:, None] - scores)[others]
+
+    def reach(self, w: Array, largest: Array) -> float:
+        """A bound on the rounding error of every entry of ``inner(w)``."""
+        weight = np.abs(w.reshape(-1, self.d)).sum(axis=0)
+        return float((self.d + 8) * _EPS * (largest @ weight) + 1e-290)
+
+
+def largest_margin(
+    X: Any, codes: Indices, k: int, *, fit_intercept: bool = True, start: Array | None = None
+) -> MaximumMargin:
+    """The largest margin of classes that are separable.
+
+    Parameters
+    ----------
+    X : array or CSR array of shape (n, d)
+        float64, finite.
+    codes : array of shape (n,)
+        0 to k - 1; of two classes 1 is the positive side.
+    k : int
+        Number of classes; more than two only without an intercept.
+    fit_intercept : bool
+    start : array of shape (d,), or (k d,), optional
+        Weights that separate, as a start.
+
+    Raises
+    ------
+    ArithmeticError
+        If the margin is too small, relative to the size of the rows, to be told from zero in
+        double precision.
+    """
+    if k > 2 and fit_intercept:
+        raise ValueError("With more than two classes the margin is that without intercepts.")
+    A, power = _in_unit(X)
+    points = _Points(A, codes, k)
+    values = abs(A)
+    top = values.max(axis=0)
+    largest = np.asarray(top.toarray() if sp.issparse(top) else top).ravel()
+    squares = values.multiply(values).sum(axis=1) if sp.issparse(A) else np.einsum("ij,ij->i", A, A)
+    radius = float(np.sqrt(np.max(squares)))
+    nearest, ids = _nearest(points, largest, fit_intercept, start, radius)
+    best = _refined(points, nearest, ids, radius)
+    return _bounded(points, largest, fit_intercept, best, power, radius)
+
+
+def _in_unit(X: Any) -> tuple[Any, int]:
+    """X times a power of two, with its largest entry about one."""
+    top = float(abs(X).max()) if X.shape[0] else 0.0
+    power = -int(np.frexp(top)[1]) if top > 0 else 0
+    if -100 <= power <= 100:
+        return X, 0
+    if sp.issparse(X):
+        out = X.copy()
+        out.data = np.ldexp(out.data, power)
+        return out, power
+    return np.ldexp(X, power), power
+
+
+def _nearest(
+    points: _Points, largest: Array, fit_intercept: bool, start: Array | None, radius: float
+) -> tuple[NearestPoint, Indices]:
+    """Wolfe's method on a growing set of rows; the inequality of each of its points."""
+    few = max(40, points.d + 1)
+    w = _mean_difference(points) if start is None else start
+    working = _near(points, w, None, few, fit_intercept)
+    solver: NearestPoint | None = None
+    fresh = working
+    for _ in range(_ROUNDS):
+        P = points.take(fresh) / radius
+        above = points.places(fresh)[1] == 1
+        if not fit_intercept:
+            if solver is None:
+                solver = NearestPoint(P)
+            else:
+                solver.add(P)
+        elif isinstance(solver, NearestPair):
+            solver.extend(P[above], -P[~above])
+        else:
+            solver = NearestPair(P[above], -P[~above])
+        solver.improve(enough=1 - 0.1 * _CLOSE)
+        length = float(solver.x @ solver.x)
+        if length <= 1e-26:
+            raise ArithmeticError(
+                "The margin is smaller than the largest row by more than 13 digits: the hyperplane "
+                "of largest margin cannot be told in double precision. Centre the columns."
+            )
+        slack = max(_CLOSE * length, 4 * points.reach(solver.x, largest) / radius)
+        fresh = _near(points, solver.x, (working, slack * radius), few, fit_intercept)
+        if len(fresh) == 0:
+            return solver, working
+        working = np.concatenate([working, fresh])
+    return solver, working  # type: ignore[return-value]
+
+
+def _mean_difference(points: _Points) -> Array:
+    sums = np.array([np.asarray(points.X[points.codes == c].mean(axis=0)).ravel()
+                     for c in range(points.k)])
+    return sums[1] - sums[0] if points.k == 2 else (sums - sums.mean(axis=0)).ravel()
+
+
+def _near(
+    points: _Points,
+    w: Array,
+    known: tuple[Indices, float] | None,
+    few: int,
+    fit_intercept: bool,
+) -> Indices:
+    """The points nearest to the hyperplane of w, of each class if there is an intercept.
+
+    With a working set and a slack, those not in it that are nearer by more than the slack.
+    """
+    inner = points.inner(w)
+    parts = [points.codes == c for c in (0, 1)] if fit_intercept else [np.ones(len(inner), bool)]
+    out = []
+    for part in parts:
+        ids = np.flatnonzero(part)
+        if known is not None:
+            working, slack = known
+            best = inner[working[part[working]]].min()
+            ids = ids[inner[ids] < best - slack]
+            ids = ids[~np.isin(ids, working)]
+        if len(ids) > few:
+            ids = ids[np.argpartition(inner[ids], few)[:few]]
+        out.append(ids[np.argsort(inner[ids], kind="stable")])
+    return np.concatenate(out)
+
+
+def _members(points: _Points, solver: NearestPoint, ids: Indices) -> list[tuple[int, ...]]:
+    """The inequalities that each point of the corral is a sum of: one, or one of each class."""
+    if not isinstance(solver, NearestPair):
+        return [(int(ids[place]),) for place in solver.corral]
+    is_above = points.places(ids)[1] == 1
+    above, below = ids[is_above], ids[~is_above]
+    pairs = (solver.pairs[place] for place in solver.corral)
+    return [(int(above[i]), int(below[j])) for i, j in pairs]
+
+
+class _Exact:
+    """Weights of the corral, of sum one, and the point they give, in exact arithmetic."""
+
+    def __init__(self, points: _Points, members: list[tuple[int, ...]], values: Array) -> None:
+        total = Fraction(0)
+        for v in values:
+            total += Fraction(float(v))
+        self.values = values
+        self.weights: dict[int, Fraction] = {}
+        for group, value in zip(members, values, strict=True):
+            for i in group:
+                self.weights[i] = self.weights.get(i, Fraction(0)) + Fraction(float(value)) / total
+        ids = np.array(sorted(self.weights), dtype=np.intp)
+        whole, exponent = integer_rows(points.take(ids))
+        rows = whole.astype(object)
+        units = [Fraction(2) ** int(e) for e in exponent]
+        shares = [self.weights[int(i)] * unit for i, unit in zip(ids, units, strict=True)]
+        numbers, common = _common(shares)
+        self.x = [Fraction(int(v), common) for v in numbers @ rows]
+        self.square = sum((v * v for v in self.x), Fraction(0))
+        numbers, common = _common(self.x)
+        inner = {
+            int(i): Fraction(int(v), common) * unit
+            for i, v, unit in zip(ids, rows @ numbers, units, strict=True)
+        }
+        #: p_k.x for the points of the corral.
+        self.inner = [sum((inner[i] for i in group), Fraction(0)) for group in members]
+
+
+def _common(values: list[Fraction]) -> tuple[Integers, int]:
+    """Integers and the denominator that they share."""
+    common = 1
+    for value in values:
+        common *= (value * common).denominator
+    out: Integers = np.empty(len(values), dtype=object)
+    out[:] = [int(value * common) for value in values]
+    return out, common
+
+
+def _refined(points: _Points, solver: NearestPoint, ids: Indices, radius: float) -> _Exact:
+    """The weights of the corral, corrected with exact residuals.
+
+    At the nearest point x of the affine hull all p_k.x are equal: their differences tell what is
+    missing, and the triangular factor of the corral corrects it.
+    """
+    members = _members(points, solver, ids)
+    best = now = _Exact(points, members, solver.weights)
+    ones = solver.solve(np.ones(len(members)))
+    for _ in range(_REFINEMENTS):
+        missing = np.array([float(v - now.inner[0]) for v in now.inner]) / radius**2
+        step = -solver.solve(missing)
+        step -= ones * (step.sum() / ones.sum())
+        moved = now.values + step
+        if not (moved >= 0).all():
+            break
+        now = _Exact(points, members, moved)
+        if now.square < best.square:
+            best = now
+    return best
+
+
+def _root_above(square: Fraction) -> Fraction:
+    """Not below the square root, to 80 digits relative to one."""
+    shift = 1 << 600
+    return Fraction(isqrt(-(-square.numerator * shift // square.denominator)) + 1, 1 << 300)
+
+
+def _bounded(
+    points: _Points,
+    largest: Array,
+    fit_intercept: bool,
+    best: _Exact,
+    power: int,
+    radius: float,
+) -> MaximumMargin:
+    """The hyperplane in doubles, and both bounds."""
+    top = max(abs(v) for v in best.x)
+    w = np.array([float(v / top) for v in best.x])
+    inner = points.inner(w)
+    if fit_intercept:
+        above = points.codes == 1
+        low, high = inner[above].min(), -inner[~above].min()
+        w, b = 2 * w / (low - high), -(low + high) / (low - high)
+    else:
+        w, b = w / inner.min(), 0.0
+    least = _least(points, w, b, largest)
+    norm = _root_above(sum((Fraction(float(v)) ** 2 for v in w), Fraction(0)))
+    upper = _root_above(best.square) / (2 if fit_intercept else 1)
+    unit = Fraction(2) ** -power
+    ids = np.array(sorted(best.weights), dtype=np.intp)
+    row, _, other = points.places(ids)
+    return MaximumMargin(
+        coef=np.ldexp(w, power) if points.k == 2 else np.ldexp(w, power).reshape(points.k, -1),
+        intercept=b,
+        margin=_down(max(least, Fraction(0)) / norm * unit),
+        upper_bound=_up(upper * unit),
+        support=row,
+        against=other,
+        weights=np.array([float(best.weights[int(i)]) for i in ids]),
+        radius=float(np.ldexp(radius, -power)),
+    )
+
+
+def _least(points: _Points, w: Array, b: float, largest: Array) -> Fraction:
+    """A lower bound on the least y_i (x_i.w + b), exact if few rows are near it."""
+    inner = points.inner(w)
+    if points.k == 2:
+        inner = inner + b * np.where(points.codes == 1, 1.0, -1.0)
+    error = points.reach(w, largest) + 4 * _EPS * (abs(b) + np.abs(inner).max())
+    near = np.flatnonzero(inner <= inner.min() + 4 * error)
+    if len(near) > 2000:
+        return Fraction(float(inner.min() - 2 * error))
+    exact = [Fraction(float(v)) for v in w]
+    signs = np.where(points.places(near)[1] == 1, 1, -1)
+    values = []
+    for row, sign in zip(points.take(near).tolist(), signs.tolist(), strict=True):
+        parts = (Fraction(v) * u for v, u in zip(row, exact, strict=True) if v)
+        values.append(sum(parts, Fraction(0)) + (sign * Fraction(b) if b else 0))
+    return min(values)
+
+
+def _down(value: Fraction) -> float:
+    return float(np.nextafter(float(value), 0.0))
+
+
+def _up(value: Fraction) -> float:
+    return float(np.nextafter(float(value), np.inf))

@@ -1,0 +1,123 @@
+"""The verdict on separability, with its witnesses, for people and for other parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.separation import SeparationCertificate
+from trueline.halfspaces.statement import plain_statement
+
+if TYPE_CHECKING:
+    from trueline.certificates.checking import Verification
+
+__all__ = ["Separability"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Separability:
+    """Whether classes can be separated by hyperplanes, and what proves it.
+
+    Attributes
+    ----------
+    verdict : {"separable", "quasi-separable", "not separable"}
+    classes : array of shape (k,)
+        The labels, sorted; with two of them the second one is the positive side.
+    fit_intercept : bool
+    coef : array of shape (d,), or (k, d) for more than two classes
+        The hyperplane; if quasi-separable, the direction that no row is on the wrong side of; of
+        NaN if there is none. The exact numbers are integers in ``certificate.direction``; these
+        are the nearest doubles up to a power of two (and equal to them in all but rare cases).
+        With more than two classes the last row is zero.
+    intercept : float, or array of shape (k,)
+    margin : float
+        The distance of the nearest row from this hyperplane, proven as a lower bound; 0 if not
+        separable. With more than two classes it is the least difference of the own score to
+        another one, divided by the norm of all weights (with mean zero over the classes). It is
+        not the largest margin possible: that is :func:`~trueline.halfspaces.maximum_margin`.
+    strict : boolean array of shape (n,)
+        Rows that are strictly on their own side (with more classes: against all others).
+    boundary : array of int
+        The other rows, counted from 0: they are on every hyperplane that has no row on a wrong
+        side. All rows if not separable.
+    rows, weights : arrays
+        The few rows that exclude a strict separation, and their weights. For two classes with an
+        intercept, the weights of each class sum to one, and both combinations are the same point;
+        otherwise all weights sum to one. Empty if separable.
+    own, against : arrays of int
+        The class of each of these rows and the class that it is held against, as positions in
+        ``classes``.
+    common_point : array of shape (d,)
+        For two classes with an intercept, the point that both convex hulls share; otherwise empty.
+    feature_names : tuple of str
+    certificate : SeparationCertificate
+        All of this in whole numbers.
+
+    Examples
+    --------
+    >>> from trueline import separability
+    >>> answer = separability([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "low"])
+    >>> answer.verdict, answer.rows.tolist(), answer.common_point.tolist()
+    ('not separable', [1, 2, 3], [2.0])
+    """
+
+    verdict: str
+    classes: Any
+    fit_intercept: bool
+    coef: Array
+    intercept: Any
+    margin: float
+    strict: NDArray[np.bool_]
+    boundary: NDArray[np.integer]
+    rows: NDArray[np.integer]
+    weights: Array
+    own: NDArray[np.integer]
+    against: NDArray[np.integer]
+    common_point: Array
+    feature_names: tuple[str, ...]
+    certificate: SeparationCertificate
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether all rows can be strictly on their own side."""
+        return self.verdict == "separable"
+
+    @property
+    def diverging(self) -> tuple[str, ...]:
+        """Features whose coefficients an unpenalised logistic regression drives to infinity.
+
+        Those of the direction: along it the likelihood rises without end. Other directions may
+        exist, too.
+        """
+        if self.verdict == "not separable":
+            return ()
+        used = np.any(np.atleast_2d(self.coef) != 0, axis=0)
+        return tuple(name for name, moves in zip(self.feature_names, used, strict=True) if moves)
+
+    @property
+    def statement(self) -> str:
+        """The verdict and what proves it, in plain sentences; rows are counted from 0."""
+        return plain_statement(self)
+
+    def verify(self, X: Any, y: Any) -> Verification:
+        """Check every claim against the data in exact arithmetic, independently of the search.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        verification : Verification
+            True in a boolean context if everything holds; prints as a table of checks.
+        """
+        return self.certificate.verify(X, y)
+
+    def __str__(self) -> str:
+        return self.statement
