@@ -7,6 +7,7 @@ import sklearn.linear_model
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 import trueline.solvers.coordinate.path as engine
+import trueline.solvers.coordinate.source as source
 from trueline import (
     AdaptiveLasso,
     ElasticNet,
@@ -105,14 +106,22 @@ def test_a_path_starts_where_the_unpenalised_features_leave_it():
 
 @pytest.mark.parametrize("form", [np.asfortranarray, sp.csc_array])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_without_a_gram_matrix_the_path_is_the_same(form, weighted, monkeypatch):
+@pytest.mark.parametrize(
+    "kind",
+    [{}, {"positive": True}, {"l1_ratio": 0.7}, {"bounds": (-0.1, 0.3)}, {"fit_intercept": False}],
+    ids=str,
+)
+def test_without_a_gram_matrix_the_path_is_the_same(form, weighted, kind, monkeypatch):
     rng = np.random.default_rng(0)
     X = sp.random_array((120, 2500), density=0.05, rng=rng).toarray()
     y = X[:, :20].sum(axis=1) + 0.05 * rng.standard_normal(120) + 1.0
     s = rng.random(120) if weighted else None
-    settings = {"alphas": 15, "eps": 0.05, "sample_weight": s, "tol": 1e-10}
+    settings = {"alphas": 15, "eps": 0.05, "sample_weight": s, "tol": 1e-12} | kind
+    for name in ("_SPARSE_GRAM", "_DENSE_GRAM"):
+        monkeypatch.setattr(source, name, 2500)
     known = regularization_path(form(X), y, **settings)
-    monkeypatch.setattr(engine, "_MOST_GRAM", 30)
+    for name in ("_SPARSE_GRAM", "_DENSE_GRAM"):
+        monkeypatch.setattr(source, name, 30)
     path = regularization_path(form(X), y, **settings)
     np.testing.assert_allclose(path.objectives, known.objectives, rtol=1e-9)
     np.testing.assert_allclose(path.coefs.toarray(), known.coefs.toarray(), atol=1e-5)

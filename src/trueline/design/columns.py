@@ -13,17 +13,18 @@ Sparse columns are never densified: centring is implicit, v_i.v_j = x_i^T S x_j 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline._jit import kernel
 from trueline.design.base import Array, Design
 from trueline.design.dense import DenseDesign
 from trueline.design.sparse import SparseDesign
+from trueline.design.sparse_columns import SparseStore
 from trueline.threads import run_strands
 
 __all__ = ["Columns", "columns_of", "submatrix"]
@@ -81,53 +82,6 @@ def _correlate_rows(X: Array, R: Array, out: Array, first: int, last: int) -> No
                     out[t, j] += R[t, i] * X[i, j]
 
 
-# Sums in the order written: reordered ones would be gathered lane by lane, at half the speed.
-@kernel
-def _correlate_sparse(
-    data: Array,
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int32],
-    R: Array,
-    out: Array,
-    first: int,
-    last: int,
-) -> None:
-    """out[t, j] = R[:, t].x_j, t = 0..3, for compressed columns first..last-1.
-
-    Four residuals side by side are one access to memory, and few enough to stay in the cache.
-    """
-    for j in range(first, last):
-        sum_a = sum_b = sum_c = sum_d = 0.0
-        for p in range(indptr[j], indptr[j + 1]):
-            x, i = data[p], np.uint64(indices[p])  # unsigned: no test for negative indices
-            sum_a += x * R[i, 0]
-            sum_b += x * R[i, 1]
-            sum_c += x * R[i, 2]
-            sum_d += x * R[i, 3]
-        out[0, j], out[1, j], out[2, j], out[3, j] = sum_a, sum_b, sum_c, sum_d
-
-
-@kernel
-def _sparse_products(
-    data: Array,
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int32],
-    new_data: Array,
-    new_columns: NDArray[np.int32],
-    new_indptr: NDArray[np.int32],
-    out: Array,
-    first: int,
-    last: int,
-) -> None:
-    """out[k, e] += x_k.x_e for compressed columns k and new columns e given by rows."""
-    for k in range(first, last):
-        sums = out[k]
-        for p in range(indptr[k], indptr[k + 1]):
-            i, x = np.uint64(indices[p]), data[p]
-            for e in range(new_indptr[i], new_indptr[i + np.uint64(1)]):
-                sums[np.uint64(new_columns[e])] += x * new_data[e]
-
-
 def _cut(count: int, work: int) -> list[tuple[int, int]]:
     """Ranges of columns for the threads; their number does not change the answer."""
     parts = 1 if work < _SMALL_WORK else max(1, min(_STRANDS, count))
@@ -156,17 +110,9 @@ class Columns(ABC):
     def fresh(self) -> Columns:
         """The same columns with nothing gathered."""
 
+    @abstractmethod
     def correlations(self, R: Array) -> Array:
         """v_j.r for all columns j and each row r of R, of shape (m, d); r has the roots inside."""
-        rooted = R if self.root is None else R * self.root
-        out = self._correlate(rooted)
-        if self.mean.any():
-            out -= np.outer(rooted.sum(axis=1), self.mean)
-        return out
-
-    @abstractmethod
-    def _correlate(self, R: Array) -> Array:
-        """X^T r for each row r of R."""
 
     @abstractmethod
     def gather(self, new: Integers) -> Array:
@@ -175,15 +121,6 @@ class Columns(ABC):
     @abstractmethod
     def take_in(self, new: Integers) -> Array:
         """Gather further columns; only their squares."""
-
-    @abstractmethod
-    def compressed(self) -> sp.csc_array:
-        """sqrt(s) x_j of the gathered columns; centred already if ``gathered_mean`` vanishes."""
-
-    @property
-    @abstractmethod
-    def gathered_mean(self) -> Array:
-        """The means that :meth:`compressed` has not subtracted."""
 
     @abstractmethod
     def combine(self, W: Array) -> Array:
@@ -198,8 +135,20 @@ class DenseColumns(Columns):
         self._design, self.X = design, design.X
         self._V = np.empty((0, self.n))
 
+    @property
+    def rows(self) -> Array:
+        """The gathered columns v_j, one per row."""
+        return self._V[: self.gathered]
+
     def fresh(self) -> DenseColumns:
         return DenseColumns(self._design, self.weights, self.mean)
+
+    def correlations(self, R: Array) -> Array:
+        rooted = R if self.root is None else R * self.root
+        out = self._correlate(rooted)
+        if self.mean.any():
+            out -= np.outer(rooted.sum(axis=1), self.mean)
+        return out
 
     def _correlate(self, R: Array) -> Array:
         X, R = self.X, np.ascontiguousarray(R)
@@ -214,16 +163,6 @@ class DenseColumns(Columns):
     def take_in(self, new: Integers) -> Array:
         rows = self._append(new)
         return np.einsum("ij,ij->i", rows, rows)
-
-    def compressed(self) -> sp.csc_array:
-        m = self.gathered
-        indices = np.tile(np.arange(self.n, dtype=np.int32), m)
-        indptr = np.arange(0, self.n * m + 1, self.n)
-        return sp.csc_array((self._V[:m].ravel(), indices, indptr), shape=(self.n, m))
-
-    @property
-    def gathered_mean(self) -> Array:
-        return np.zeros(self.gathered)
 
     def gather(self, new: Integers) -> Array:
         rows = self._append(new)
@@ -253,70 +192,43 @@ class SparseColumns(Columns):
 
     def __init__(self, design: SparseDesign, weights: Array | None, mean: Array) -> None:
         super().__init__(design, weights, mean)
-        self._design, self.X = design, design.by_columns
-        self._chosen = np.empty(0, dtype=np.intp)
-        self._V = self.X[:, :0]
+        self.store = SparseStore(design, self.root)
+        self.chosen = np.empty(0, dtype=np.intp)
 
     def fresh(self) -> SparseColumns:
-        return SparseColumns(self._design, self.weights, self.mean)
+        other = copy(self)
+        other.chosen, other.gathered = np.empty(0, dtype=np.intp), 0
+        return other
 
-    def _correlate(self, R: Array) -> Array:
-        X, m = self.X, len(R)
-        out = np.empty((4 * -(-m // 4), self.d))
-        across = np.zeros((len(out) // 4, self.n, 4))
-        for t in range(m):
-            across[t // 4, :, t % 4] = R[t]
+    def correlations(self, R: Array) -> Array:
+        out = self.store.correlate_all(np.ascontiguousarray(R))
+        if self.mean.any():
+            out -= np.outer(R.sum(axis=1) if self.root is None else R @ self.root, self.mean)
+        return out
 
-        def work(strand: tuple[int, int]) -> None:
-            for t, four in enumerate(across):
-                rows = out[4 * t : 4 * t + 4]
-                _correlate_sparse(X.data, X.indices, X.indptr, four, rows, *strand)
-
-        run_strands(work, _cut(self.d, X.nnz * m))
-        return out[:m]
-
-    def _append(self, new: Integers) -> sp.csc_array:
-        fresh = self.X[:, new]
-        if self.root is not None:
-            fresh = sp.csc_array(fresh.multiply(self.root[:, None]))
-        self._V = sp.hstack([self._V, fresh], format="csc") if self.gathered else fresh
-        self._chosen = np.append(self._chosen, new)
-        self.gathered = self._V.shape[1]
-        return fresh
+    def _append(self, new: Integers) -> None:
+        self.chosen = np.append(self.chosen, new)
+        self.gathered = len(self.chosen)
 
     def take_in(self, new: Integers) -> Array:
-        fresh = self._append(new)
-        squares = np.asarray(fresh.multiply(fresh).sum(axis=0)).ravel()
+        self._append(new)
+        squares = self.store.squares(new)
         return np.maximum(squares - self.total * self.mean[new] ** 2, 0.0)
 
-    def compressed(self) -> sp.csc_array:
-        return self._V
-
-    @property
-    def gathered_mean(self) -> Array:
-        return self.mean[self._chosen]
-
     def gather(self, new: Integers) -> Array:
-        rows = self._append(new).tocsr()
-        V = self._V
-        out = np.zeros((self.gathered, len(new)))
-
-        def work(strand: tuple[int, int]) -> None:
-            old, fresh = (V.data, V.indices, V.indptr), (rows.data, rows.indices, rows.indptr)
-            _sparse_products(*old, *fresh, out, *strand)
-
-        run_strands(work, _cut(self.gathered, 4 * V.nnz))
-        mean = self.mean[self._chosen]
+        self._append(new)
+        out = self.store.products(self.chosen, new)
+        mean = self.mean[self.chosen]
         if mean.any():
             out -= self.total * np.outer(mean, self.mean[new])
         return out.T
 
     def combine(self, W: Array) -> Array:
-        out = (self._V @ W.T).T
-        mean = self.mean[self._chosen]
+        out = np.array([self.store.combine(self.chosen, w) for w in np.ascontiguousarray(W)])
+        mean = self.mean[self.chosen]
         if mean.any():
             shift = (W @ mean)[:, None]
-            out = out - (shift if self.root is None else shift * self.root)
+            out -= shift if self.root is None else shift * self.root
         return out
 
 

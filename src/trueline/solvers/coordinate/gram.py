@@ -137,6 +137,11 @@ class RestrictedGram:
         """The coefficients, in the order of :attr:`columns`."""
         return self._state[_W, : self.size]
 
+    @property
+    def squares(self) -> Array:
+        """The squared lengths of the columns, in the order of :attr:`columns`."""
+        return self._G.diagonal()[: self.size]
+
     def restore(self, w: Array, q: Array) -> None:
         """Go to a point whose correlations were computed from the data."""
         self._state[_W, : self.size], self._state[_Q, : self.size] = w, q

@@ -42,7 +42,7 @@ def column_minimiser(
 ) -> float:
     """argmin over [lower, upper] of curvature/2 w^2 - pull w + linear abs(w).
 
-    A flat coordinate (no curvature, nothing that pulls) stays where it is.
+    A flat coordinate (no curvature, and the pull is the penalty's) stays where it is.
     """
     if curvature > 0.0:
         if pull > linear:
@@ -55,6 +55,8 @@ def column_minimiser(
         best = upper
     elif pull < -linear:
         best = lower
+    elif abs(pull) < linear:
+        best = 0.0
     else:
         best = at
     return min(max(best, lower), upper)

@@ -26,26 +26,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.solvers.coordinate.columns import RestrictedColumns
 from trueline.solvers.coordinate.gram import RestrictedGram, Terms
 from trueline.solvers.coordinate.kernels import dual_scale, fenchel_gap, find_missed
-from trueline.solvers.coordinate.residual import RestrictedColumns
-from trueline.solvers.coordinate.source import RowsSource, Source
+from trueline.solvers.coordinate.source import At, RowsSource, Source
 
 __all__ = ["PathPoint", "PathWalk", "follow_path"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
-_MOST_AHEAD = 8
-# Beyond so many columns the Gram matrix of the restricted problem is given up.
-_MOST_GRAM = 2500
 # A column is let in when its predicted correlation comes this close to its threshold.
 _NEAR = 0.95
 _FEW_COLUMNS = 128
 # A violation by less than this share of the tolerance is left alone: the gap tells.
 _TOLERATED = 0.01
 # The restricted problem is solved to this share of the gap that is asked for.
-_SHARE = 0.3
+_SHARE = 0.7
 
 
 @dataclass(frozen=True)
@@ -105,6 +102,8 @@ class PathWalk:
         self._entry = np.full(source.n_features, -1)
         self._ahead, self._sweeps, self._outside = 1, 0, source.n_features
         self._before: Array | None = None  # correlations at the last but one confirmed point
+        # Coefficients, by entry, and residuals of the last two points
+        self._trail: list[tuple[Array, Array]] = []
         self._begin(start)
 
     @property
@@ -119,16 +118,15 @@ class PathWalk:
         free = (terms.linear == 0) & (terms.bend == 0)
         needed = np.flatnonzero((w != 0) | free | source.gathers_all)
         at = source.at(np.zeros((1, 0)))
-        self.correlation = self._last = at.correlation[0]
-        square = float(at.residual_square[0])
+        self._stand(at, 0)
         self._let_in(needed)
         if w.any():
             at = source.at(w[needed][None])
-            self.correlation = self._last = at.correlation[0]
-            square = float(at.residual_square[0])
+            self._stand(at, 0)
             self._restricted.set_terms(terms)
-            columns = self._restricted.columns
-            self._restricted.restore(w[columns], self.correlation[columns])
+            self._restore(w[needed])
+        self._last = self.correlation
+        square = float(at.residual_square[0])
         self.present = self._point(w[needed], self.correlation, square, terms)
 
     def advance(self) -> list[PathPoint]:
@@ -143,7 +141,7 @@ class PathWalk:
         at = self.source.at(W)
         missed = np.empty(0, dtype=np.intp)
         for i, terms in enumerate(batch):
-            self.correlation = at.correlation[i]
+            self._stand(at, i)
             missed = self._missed(terms, self._tolerances[first + i])
             square = float(at.residual_square[i])
             self.present = self._point(W[i], self.correlation, square, terms)
@@ -151,25 +149,43 @@ class PathWalk:
                 break
             self.points.append(self.present)
             self._before, self._last = self._last, self.correlation
-        columns = self._restricted.columns
-        self._restricted.restore(W[i][self._entry[columns]], self.correlation[columns])
+            if self._residual is not None:
+                self._trail = [*self._trail[-1:], (W[i], self._residual)]
+        self._restore(W[i])
         self._let_in(missed)
         confirmed = self.points[first:]
-        self._ahead = max(1, len(confirmed)) if len(missed) else min(2 * self._ahead, _MOST_AHEAD)
+        most = self.source.most_at_once
+        self._ahead = max(1, len(confirmed)) if len(missed) else min(2 * self._ahead, most)
         return confirmed
+
+    def _stand(self, at: At, i: int) -> None:
+        """What is known about the present point."""
+        self.correlation = at.correlation[i]
+        self._residual = None if at.residual is None else at.residual[i]
+
+    def _restore(self, row: Array) -> None:
+        """Let the restricted problem stand where the walk does, with coefficients by entry."""
+        restricted = self._restricted
+        w, q = row[self._entry[restricted.columns]], self.correlation[restricted.columns]
+        if isinstance(restricted, RestrictedColumns):
+            assert self._residual is not None
+            restricted.restore(w, q, self._residual)
+        else:
+            restricted.restore(w, q)
 
     def _let_in(self, new: Integers) -> None:
         """Let columns into the restricted problem."""
         if not len(new):
             return
         self._outside -= len(new)
-        if isinstance(self.source, RowsSource) and self._restricted.size + len(new) > _MOST_GRAM:
+        if self._restricted.size + len(new) > self.source.most_gram:
             self._leave_gram()
         restricted = self._restricted
         self._entry[new] = np.arange(restricted.size, restricted.size + len(new))
         w, q = np.zeros(len(new)), self.correlation[new]
         if isinstance(restricted, RestrictedColumns):
-            restricted.extend(new, self.source.take_in(new), w, q)  # type: ignore[attr-defined]
+            assert isinstance(self.source, RowsSource)
+            restricted.extend(new, self.source.take_in(new), w, q)
         else:
             block = self.source.gather(new)
             order = self._entry[np.concatenate([restricted.columns, new])]
@@ -180,13 +196,13 @@ class PathWalk:
         old = self._restricted
         if isinstance(old, RestrictedColumns):
             return
-        assert isinstance(self.source, RowsSource)
-        self.source = self.source.fresh()
+        assert isinstance(self.source, RowsSource) and self._residual is not None
         self._restricted = RestrictedColumns(self.source, old.sweeps)
-        columns = old.columns.copy()
-        self._entry[columns] = np.arange(len(columns))
-        squares = self.source.take_in(columns)
-        self._restricted.extend(columns, squares, old.coef.copy(), self.correlation[columns])
+        by_entry = np.argsort(self._entry[old.columns])
+        columns, w = old.columns[by_entry], old.coef[by_entry]
+        q = self.correlation[columns]
+        self._restricted.extend(columns, old.squares[by_entry], w, q)
+        self._restricted.restore(w, q, self._residual)
         self._restricted.active = old.active
 
     def _predicted(self, terms: Terms, first: int, count: int) -> Integers:
@@ -218,9 +234,17 @@ class PathWalk:
         W = np.zeros((len(batch), restricted.size))
         for i, terms in enumerate(batch):
             restricted.set_terms(terms)
+            if i == 0 and isinstance(restricted, RestrictedColumns) and self._is_on_its_way(first):
+                at = self._positions
+                way = (at[first - 1] - at[first]) / (at[first - 2] - at[first - 1])
+                restricted.extrapolate(*self._trail[0], way)
             restricted.solve(_SHARE * self._tolerances[first + i] * restricted.scale)
             W[i, self._entry[restricted.columns]] = restricted.coef
         return W
+
+    def _is_on_its_way(self, first: int) -> bool:
+        """Whether the walk stands at its last point and knows where it came from."""
+        return len(self._trail) == 2 and self._residual is self._trail[-1][1]
 
     def _missed(self, terms: Terms, tolerance: float) -> Integers:
         """Columns outside of the restricted problem that would move."""

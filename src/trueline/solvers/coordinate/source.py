@@ -25,6 +25,8 @@ Integers = NDArray[np.intp]
 
 # Squares beyond this are not trusted: their products may overflow.
 _LARGE = 1e200
+_AT_ONCE = 8
+_SPARSE_GRAM, _DENSE_GRAM = 300, 2500
 
 
 class At(NamedTuple):
@@ -32,6 +34,7 @@ class At(NamedTuple):
 
     correlation: Array
     residual_square: Array
+    residual: Array | None = None
 
 
 class Source(ABC):
@@ -44,6 +47,10 @@ class Source(ABC):
         Half the squared length of the target.
     gathers_all : bool
         Whether all columns may as well be let in at once.
+    most_at_once : int
+        For so many points it is worth while to ask at once.
+    most_gram : int
+        Beyond so many columns their Gram matrix costs more than it saves.
     x_mean : array of shape (d,)
     y_mean : float
         For the intercept, y_mean - x_mean.w.
@@ -52,6 +59,8 @@ class Source(ABC):
     n_features: int
     scale: float
     gathers_all: bool
+    most_at_once: int
+    most_gram: int
     x_mean: Array
     y_mean: float
 
@@ -84,6 +93,9 @@ class RowsSource(Source):
         else:
             self.x_mean, self.y_mean = np.zeros(self.n_features), 0.0
         self._columns = columns_of(design, weights, self.x_mean)
+        # Several residuals share a reading of dense columns, while sparse ones gain nothing.
+        self.most_at_once = 1 if design.is_sparse else _AT_ONCE
+        self.most_gram = _SPARSE_GRAM if design.is_sparse else _DENSE_GRAM
         centred = y - self.y_mean
         self._y = centred if weights is None else centred * np.sqrt(weights)
         self.scale = 0.5 * float(self._y @ self._y)
@@ -109,28 +121,19 @@ class RowsSource(Source):
         """The columns that are in."""
         return self._columns
 
-    @property
-    def rooted_target(self) -> Array:
-        """sqrt(s) (y - y_mean)."""
-        return self._y
-
-    @property
-    def total(self) -> float:
-        """Sum of the weights."""
-        return self._columns.total
-
     def at(self, W: Array) -> At:
         R = self._y - self._columns.combine(W) if W.shape[1] else np.tile(self._y, (len(W), 1))
         correlation = self._columns.correlations(R)
         if not np.isfinite(correlation.sum()):
             raise FloatingPointError("the products of the data are not finite")
-        return At(correlation, np.einsum("ti,ti->t", R, R))
+        return At(correlation, np.einsum("ti,ti->t", R, R), R)
 
 
 class MomentsSource(Source):
     """From centred moments: the rows are not read again."""
 
     gathers_all = True
+    most_at_once, most_gram = _AT_ONCE, np.iinfo(np.int64).max
 
     def __init__(self, moments: Moments, fit_intercept: bool, target: int = 0) -> None:
         self.n_features = moments.n_features

@@ -1,0 +1,260 @@
+r"""The problem restricted to some columns, solved from the columns themselves.
+
+When many coefficients are free their Gram matrix costs more than it saves. Here the state is the
+residual r = y - V w. A sweep of coordinate steps (J. Friedman, T. Hastie, R. Tibshirani,
+"Regularization paths for generalized linear models via coordinate descent", J. Stat. Softw. 33
+(2010) 1, section 2.2: naive updates) finds out which coefficients are free and what sign they
+have; on these, conjugate gradients take the step
+
+    (V_F^T V_F + diag(a_F)) step = q_F - l_F sign(w_F) - a_F w_F
+
+without forming the matrix, as far as the gap that is asked for makes it worth while. Sweeps alone
+would take hundreds of rounds to a small gap: it is of first order in the violation of the dual
+constraints, while the objective is of second order.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline._jit import kernel
+from trueline.solvers.coordinate.gram import Terms
+from trueline.solvers.coordinate.kernels import dual_scale, fenchel_gap, force
+from trueline.solvers.coordinate.residual import Image, residual_of
+from trueline.solvers.coordinate.source import RowsSource
+
+__all__ = ["RestrictedColumns"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+_W, _Q, _LINEAR, _BEND, _LOWER, _UPPER = range(6)
+_MAX_ROUNDS = 100
+# A resting coordinate is visited first when its correlation comes this close to its threshold.
+_NEAR = 0.9
+# The first rounds of conjugate gradients end at this share of what they began with, all others at
+# this share of the gap that is asked for.
+_FIRST, _CG_SHARE = 0.1, 0.5
+# They stop after so many steps; twice as many after a round that gained little.
+_CG_STEPS, _CG_MOST = 40, 640
+# Visits to coordinates that are still pulled, in each round but the first.
+_VISITS = 2
+# Rounds without any gain after which rounding is all that is left.
+_PATIENCE = 3
+
+
+@kernel
+def _near(state: Array, near: float, out: Integers) -> int:
+    """Write down the coordinates that are free, pulled or nearly so; how many."""
+    count = 0
+    for j in range(state.shape[1]):
+        w, q, linear, bend, lower, upper = state[:, j]
+        is_free = w != 0.0 and lower < w < upper
+        is_near = w == 0.0 and lower < upper and abs(q) > near * linear
+        if is_free or is_near or force(w, q, linear, bend, lower, upper) != 0.0:
+            out[count] = j
+            count += 1
+    return count
+
+
+@kernel
+def _pulled(state: Array, slack: float, out: Integers) -> int:
+    """Write down the coordinates that are pulled by more than a share of l_j; how many."""
+    count = 0
+    for j in range(state.shape[1]):
+        w, q, linear, bend, lower, upper = state[:, j]
+        if abs(force(w, q, linear, bend, lower, upper)) > slack * linear:
+            out[count] = j
+            count += 1
+    return count
+
+
+class RestrictedColumns:
+    """Columns that were let in, in the order of entry, and the coefficients.
+
+    The interface is that of :class:`~trueline.solvers.coordinate.gram.RestrictedGram`, but a point
+    comes with its residual.
+    """
+
+    def __init__(self, source: RowsSource, sweeps: int) -> None:
+        self.scale, self.sweeps, self.active = source.scale, sweeps, 0
+        self._residual = residual_of(source.gathered)
+        self._order = np.empty(0, dtype=np.intp)
+        self._state = np.empty((6, 0))
+        self._squares = np.empty(0)
+
+    @property
+    def size(self) -> int:
+        return len(self._order)
+
+    @property
+    def columns(self) -> Integers:
+        """Which column of the design stands at each place."""
+        return self._order
+
+    @property
+    def coef(self) -> Array:
+        """The coefficients, in the order of :attr:`columns`."""
+        return self._state[_W]
+
+    def extend(self, columns: Integers, squares: Array, w: Array, q: Array) -> None:
+        """Let further columns in, whose squares are given."""
+        fresh = np.zeros((6, len(columns)))
+        fresh[_W], fresh[_Q] = w, q
+        self._state = np.ascontiguousarray(np.hstack([self._state, fresh]))
+        self._order = np.append(self._order, columns)
+        self._squares = np.append(self._squares, squares)
+
+    def set_terms(self, terms: Terms) -> None:
+        """The penalty and the bounds, one number per column of the design."""
+        self._state[_LINEAR : _UPPER + 1] = terms.at(self._order)
+
+    def restore(self, w: Array, q: Array, r: Array) -> None:
+        """Go to a point whose correlations and residual were computed from the data."""
+        self._state[_W], self._state[_Q] = w, q
+        self._residual.reset(r)
+
+    def extrapolate(self, w: Array, r: Array, way: float) -> None:
+        """Go on in the direction in which the solution came from the point (w, r).
+
+        Between changes of the support the path is a straight line. Coefficients that would change
+        sign stop at zero.
+        """
+        at = self._state[_W]
+        step = at.copy()
+        step[: len(w)] -= w
+        step *= way
+        _, below, above = self._room(np.arange(self.size))
+        ahead = np.clip(at + step, below, above)
+        ahead[at == 0] = 0.0
+        self._residual.subtract(Image((r - self._residual.value()) * way, 0.0))
+        stopped = np.flatnonzero(ahead != at + step)
+        if len(stopped):
+            back = ahead[stopped] - (at + step)[stopped]
+            self._residual.subtract(self._residual.image(stopped, back))
+        self._state[_W] = ahead
+
+    def gap(self) -> float:
+        """The duality gap of the restricted problem at the present point."""
+        w, q, *terms = self._state
+        t = dual_scale(q, *terms)
+        square = 0.0
+        if t < 1:
+            r = self._residual.value()
+            square = float(r @ r)
+        return 0.5 * (1 - t) ** 2 * square + fenchel_gap(t, q, w, *terms)
+
+    def solve(self, target: float) -> None:
+        """Minimise over all columns that were let in, to a gap of at most ``target``."""
+        best, limit, idle = math.inf, _CG_STEPS, 0
+        everywhere = np.arange(self.size)
+        out = np.empty(self.size, dtype=np.intp)
+        for turn in range(_MAX_ROUNDS):
+            if turn == 0:
+                which = out[: _near(self._state, _NEAR, out)]
+            else:
+                which = out[: _pulled(self._state, self._slack(target), out)]
+            for _ in range(_VISITS if turn else 1):
+                self._residual.sweep(self._squares, self._state, which)
+            self.sweeps += 1
+            self._state[_Q] = self._residual.correlate(everywhere)
+            self._step(target, limit, _FIRST if turn == 0 else 0.0)
+            gap = self.gap()
+            if gap <= target:
+                return
+            if turn and gap > 0.5 * best:
+                limit, idle = min(2 * limit, _CG_MOST), idle + (gap >= best)
+                if idle > _PATIENCE:
+                    return
+            best = min(gap, best)
+
+    def _slack(self, target: float) -> float:
+        """A pull of this share of l_j is worth as much as the gap that is asked for."""
+        w, _, linear, *_ = self._state
+        size = float(linear @ np.abs(w))
+        return 0.5 * target / size if size > 0 else 0.0
+
+    def _room(self, places: Integers) -> tuple[Array, Array, Array]:
+        """Some coefficients, and how far they may go until they change sign or pass a bound."""
+        w, lower, upper = self._state[[_W, _LOWER, _UPPER]][:, places]
+        below = np.where(w > 0, np.maximum(lower, 0), lower)
+        return w, below, np.where(w < 0, np.minimum(upper, 0), upper)
+
+    def _step(self, target: float, limit: int, share: float) -> None:
+        """Conjugate gradients on the free coordinates, stopped where a coefficient would rest."""
+        w, _, linear, bend, lower, upper = self._state
+        free = np.flatnonzero((w != 0) & (w > lower) & (w < upper) & (self._squares + bend > 0))
+        self.active = len(free)
+        if not len(free):
+            return
+        at, below, above = self._room(free)
+        bend = bend[free]
+        pull = self._state[_Q, free] - linear[free] * np.sign(at) - bend * at
+        step, image, rest = self._gradients(free, pull, target, limit, share)
+        if not step.any():
+            return
+        ahead = np.clip(at + step, below, above)
+        is_clear = bool((ahead == at + step).all())
+        if not is_clear:
+            move = ahead - at
+            image = self._residual.image(free, move)
+            curve = self._residual.square(image) + float(bend @ move**2)
+            if 0.5 * curve >= float(pull @ move):  # no further than to the first that rests
+                edge = np.where(step > 0, above, below)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    t = float(np.where(step != 0, (edge - at) / step, np.inf).min())
+                ahead = np.clip(at + t * step, below, above)
+                image = self._residual.image(free, ahead - at)
+        w[free] = ahead
+        self._residual.subtract(image)
+        others = np.ones(self.size, dtype=bool)
+        if is_clear:  # what the gradients have left is known
+            self._state[_Q, free] = rest + linear[free] * np.sign(at) + bend * ahead
+            others[free] = False
+        others = np.flatnonzero(others)
+        self._state[_Q, others] = self._residual.correlate(others)
+
+    def _gradients(
+        self, free: Integers, pull: Array, target: float, limit: int, share: float
+    ) -> tuple[Array, Image, Array]:
+        """Preconditioned conjugate gradients for H x = pull; x, V x and pull - H x.
+
+        H = V^T V + diag(a), preconditioned by its diagonal (G. H. Golub, C. F. Van Loan, "Matrix
+        Computations", 4th ed., algorithm 11.5.1).
+        """
+        residual = self._residual
+        w, _, linear, bend, _, _ = self._state[:, free]
+        diagonal = self._squares[free] + bend
+        size = float(linear @ np.abs(w))
+        scaled = (bend == 0) & (linear > 0)
+
+        def left(r: Array) -> float:
+            """About what the gap would be if r is what remains of the pull."""
+            worst = float((np.abs(r[scaled]) / linear[scaled]).max(initial=0.0))
+            return worst * size + float(np.abs(r) @ np.abs(w))
+
+        x, r = np.zeros_like(pull), pull.copy()
+        p, lift = np.zeros(0), 0.0
+        z = r / diagonal
+        direction, rz = z.copy(), float(r @ z)
+        enough = max(share * left(r), _CG_SHARE * target)
+        for _ in range(limit):
+            if left(r) <= enough:
+                break
+            along = residual.image(free, direction)
+            product = residual.back(free, along) + bend * direction
+            curve = float(direction @ product)
+            if not curve > 0:
+                break
+            t = rz / curve
+            x += t * direction
+            p = p + t * along.p if len(p) else t * along.p
+            lift += t * along.lift
+            r -= t * product
+            z = r / diagonal
+            last, rz = rz, float(r @ z)
+            direction = z + (rz / last) * direction
+        return x, Image(p, lift), r
