@@ -158,7 +158,7 @@ class BoundaryDisplay:
         else:
             self._plane(ax, arrow)
         # Above the picture: regions fill it to its edges, and rows may be anywhere.
-        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False)
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -207,7 +207,7 @@ class BoundaryDisplay:
         )
         if self.scores is not None:
             self._contours(ax)
-        if _comparable(x, y):
+        if _comparable(np.ptp(x), np.ptp(y)):
             ax.set_aspect("equal")
         if arrow and self.normal is not None:
             self._arrow(ax)
@@ -238,7 +238,8 @@ class BoundaryDisplay:
         if foot is None or length == 0.0:
             return
         x, y = self.grid
-        reach = 0.18 * min(np.ptp(x), np.ptp(y)) if _comparable(x, y) else 0.18 * np.ptp(x)
+        spread = np.ptp(x), np.ptp(y)
+        reach = 0.18 * (min(spread) if _comparable(*spread) else spread[0])
         tip = foot + reach * normal / length
         style = {"arrowstyle": "-|>", "color": "black", "linewidth": 1.8, "mutation_scale": 16}
         ax.annotate("", xy=tip, xytext=foot, arrowprops={**style, "shrinkA": 0, "shrinkB": 0})
@@ -287,19 +288,23 @@ def _colour(k: int) -> str:
     return COLOURS[int(k) % len(COLOURS)]
 
 
-def _comparable(x: Array, y: Array) -> bool:
+def _comparable(first: float, second: float) -> bool:
     """Whether both axes can have one scale: only then is the weight vector seen as a normal."""
-    return bool(0.25 < np.ptp(x) / np.ptp(y) < 4.0)
+    return bool(0.25 < first / second < 4.0)
 
 
 def _ticks(points: Array, resolution: int) -> tuple[Array, ...]:
     """A grid that surrounds the rows with some air."""
-    ticks = []
-    for values in points.T:
-        low, high = values.min(), values.max()
-        air = 0.12 * (high - low) or 1.0
-        ticks.append(np.linspace(low - air, high + air, max(resolution, 2)))
-    return tuple(ticks)
+    low, high = points.min(axis=0), points.max(axis=0)
+    air = np.where(high > low, 0.12 * (high - low), 1.0)
+    low, high = low - air, high + air
+    spread = high - low
+    if len(spread) == 2 and _comparable(*spread):
+        # Both axes have one scale: the shorter one is filled up, or the picture were a strip.
+        more = np.maximum(0.7 * spread.max() - spread, 0.0) / 2
+        low, high = low - more, high + more
+    count = max(resolution, 2)
+    return tuple(np.linspace(a, b, count) for a, b in zip(low, high, strict=True))
 
 
 def _on_grid(seen: View, ticks: tuple[Array, ...]) -> tuple[NDArray[np.intp], Array | None]:

@@ -52,28 +52,34 @@ class MistakeDisplay:
     figure_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, **arguments: Any) -> MistakeDisplay:
+    def from_estimator(
+        cls, estimator: Any, *, problem: int = 0, **arguments: Any
+    ) -> MistakeDisplay:
         """Draw the mistakes that a fitted online classifier made while it learned.
 
         Parameters
         ----------
         estimator : fitted Perceptron or other online classifier
+            With ``record_updates=True`` every mistake is drawn where it was made, otherwise their
+            number after every pass.
+        problem : int, default=0
+            Which class against the rest, where there are several.
         **arguments
             For :meth:`plot`.
         """
         check_is_fitted(estimator)
-        record = getattr(estimator, "record_", None)
-        if record is None:
+        records = getattr(estimator, "records_", None)
+        if not records:
             raise ValueError(
                 f"{type(estimator).__name__} kept no record of its mistakes: only online learners "
                 "such as Perceptron do."
             )
-        return cls(
-            record.mistake_positions,
-            record.n_rows_seen,
-            record.mistake_bound,
-            record.mistakes_per_epoch,
-        ).plot(**arguments)
+        record, bound = records[problem], None
+        if estimator.certificate_.kind == "mistake bound":
+            bound = float(estimator.certificate_.witness["bound"][problem])
+        return cls(_positions(record), record.visits, bound, record.mistakes_per_pass).plot(
+            **arguments
+        )
 
     def plot(self, ax: Any = None, *, show: str = "cumulative") -> MistakeDisplay:
         """Draw.
@@ -128,6 +134,15 @@ class MistakeDisplay:
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_xlabel("pass over the data")
         ax.set_ylabel("mistakes in this pass")
+
+
+def _positions(record: Any) -> Any:
+    """After how many rows each mistake was made; at the end of its pass if nobody wrote it down."""
+    if record.times is not None and len(record.times) == record.mistakes:
+        return record.times
+    counts = np.asarray(record.mistakes_per_pass, dtype=np.intp)
+    ends = record.visits * np.arange(1, len(counts) + 1) / max(len(counts), 1)
+    return np.repeat(ends, counts)
 
 
 def plot_mistakes(estimator: Any, ax: Any = None, *, show: str = "cumulative") -> MistakeDisplay:

@@ -93,8 +93,8 @@ class UpdateAnimation:
         y : array-like of shape (n,)
         max_frames : int, default=60
         """
-        record = getattr(estimator, "record_", None)
-        if record is None or record.weights_after_updates is None:
+        records = getattr(estimator, "records_", None)
+        if not records or records[0].rows is None:
             raise ValueError(
                 f"{type(estimator).__name__} recorded no updates. Fit it with record_updates=True."
             )
@@ -102,8 +102,12 @@ class UpdateAnimation:
             raise ValueError("Only perceptrons of two classes are animated.")
         names = tuple(str(name) for name in getattr(X, "columns", ("x0", "x1")))
         signs = np.where(np.asarray(y) == estimator.classes_[1], 1.0, -1.0)
-        snapshots, rows = record.weights_after_updates, record.update_rows
-        return cls(np.asarray(X, dtype=float), signs, snapshots, rows, names, max_frames)
+        rows = np.asarray(X, dtype=float)
+        step = (estimator.intercept_step or 1.0) if estimator.fit_intercept else 0.0
+        weights = [np.zeros(3)]
+        for _, w, b in records[0].weights_after_updates(rows, intercept_step=step):
+            weights.append(np.append(w, b))
+        return cls(rows, signs, np.array(weights), records[0].rows, names, max_frames)
 
     def animate(self, interval: float = 600.0) -> Any:
         """A matplotlib ``FuncAnimation``, for a window that moves.
