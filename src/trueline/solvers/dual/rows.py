@@ -20,7 +20,7 @@ Integers = NDArray[np.int64]
 
 # Products of so many numbers are worth a second strand.
 _MANY = 200_000
-# Numbers between this and its inverse may be squared and summed in single precision.
+# If the largest number is between this and its inverse, squares may be summed in single precision.
 _RANGE = 1e12
 
 
@@ -86,8 +86,8 @@ class Rows:
         if len(self._parts) == 1:
             return None
         data, *places = self._parts
-        size = np.abs(data[data != 0])
-        if not len(size) or size.max() > _RANGE or size.min() < 1 / _RANGE:
+        size = max(data.max(initial=0.0), -data.min(initial=0.0))
+        if not 1 / _RANGE < size < _RANGE:
             return None
         return data.astype(np.float32), *places
 
