@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import AugmentedDesign, Design, SparseDesign
-from trueline.solvers.dual import kernels
+from trueline.solvers.dual import class_kernels, kernels
 from trueline.threads import run_strands
 
 __all__ = ["Rows"]
@@ -62,6 +62,12 @@ class Rows:
     def sweep(self, *state: Any) -> tuple[int, float]:
         """One sweep of coordinate descent."""
         return self._sweep(*self._parts, self.constant, *state)
+
+    def class_sweep(self, *state: Any) -> tuple[int, float]:
+        """One sweep of coordinate descent on the multipliers of several classes."""
+        is_dense = len(self._parts) == 1
+        sweep = class_kernels.class_sweep_dense if is_dense else class_kernels.class_sweep_sparse
+        return sweep(*self._parts, self.constant, *state)
 
     def scores(self, rows: Integers, w: Array) -> Array:
         """x_i.w of some rows."""

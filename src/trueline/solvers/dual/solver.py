@@ -10,8 +10,8 @@ on [lo, hi] the dual is
 
 An intercept asks for sum_i beta_i = 0. It is found by the method of multipliers (M. J. D. Powell,
 1969; M. R. Hestenes, J. Optim. Theory Appl. 4 (1969) 303-320): a constant column of size k stands
-for its distance from a centre, b = centre + k w_last, and the centre follows after each sweep. Where
-it rests, w_last = k sum_i beta_i is zero.
+for its distance from a centre, b = centre + k w_last, and the centre follows after each sweep.
+Where it rests, w_last = k sum_i beta_i is zero.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from trueline.solvers.dual.rows import Rows
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
-__all__ = ["DualCoordinateDescent"]
+__all__ = ["DualCoordinateDescent", "random_start", "with_constant"]
 
 Array = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ class _Iteration(Iteration):
         self.strength = float(np.max(problem.penalty.curvature))
         s = np.ones(n) if problem.weights is None else problem.weights
         e, h, low, high = problem.loss.dual_boxes(y)
-        self.rows = Rows(_with_constant(problem))
+        self.rows = Rows(with_constant(problem))
         bend = self.strength * h / s
         self.terms = np.stack(
             [
@@ -109,9 +109,7 @@ class _Iteration(Iteration):
         )
         self.beta, self.w = np.zeros(n), np.zeros(self.rows.size)
         self.order, self.active = np.arange(n), n
-        seed = np.random.RandomState(0) if options.random_state is None else options.random_state
-        draw = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
-        self.state = np.array([draw.randint(1, 2**31 - 1)], dtype=np.uint64)
+        self.state = random_start(options)
         self.threshold, self.first = np.inf, 0.0
         self.inner = 0.1
         self.weights = s
@@ -186,7 +184,14 @@ class _Iteration(Iteration):
         return -self.strength * (own + 0.5 * float(square))
 
 
-def _with_constant(problem: Problem) -> Design:
+def random_start(options: Options) -> NDArray[np.uint64]:
+    """The state of the random numbers that the kernels draw."""
+    seed = np.random.RandomState(0) if options.random_state is None else options.random_state
+    draw = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
+    return np.array([draw.randint(1, 2**31 - 1)], dtype=np.uint64)
+
+
+def with_constant(problem: Problem) -> Design:
     """With a constant column as long as the rows are, if there is an intercept."""
     if not problem.fit_intercept:
         return problem.design
