@@ -76,7 +76,8 @@ class _Iteration(Iteration):
         n, k = problem.target.shape
         self.strength = float(np.max(problem.penalty.curvature))
         self.weights = np.ones(n) if problem.weights is None else problem.weights
-        self.rows = Rows(with_constant(problem))
+        design, self.mean = with_constant(problem)
+        self.rows = Rows(design)
         self.own = problem.target.argmax(axis=1).astype(np.int64)
         self.bounds = self.weights / self.strength
         self.beta, self.W = np.zeros((n, k)), np.zeros((self.rows.size, k))
@@ -90,8 +91,10 @@ class _Iteration(Iteration):
         problem = self.problem
         has_constant = isinstance(problem.design, AugmentedDesign)
         self.coef = self.W.copy() if has_constant else self.W[:-1].copy()
-        level = self.centre + self.rows.constant * self.W[-1]
-        self.intercept = level if problem.fit_intercept else np.zeros_like(level)
+        self.intercept = np.zeros(self.W.shape[1])
+        if problem.fit_intercept:
+            level = self.centre + self.rows.constant * self.W[-1]
+            self.intercept = level - self.mean @ self.coef
 
     def step(self) -> None:
         self.active, worst = self.rows.class_sweep(

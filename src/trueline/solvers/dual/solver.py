@@ -11,7 +11,8 @@ on [lo, hi] the dual is
 An intercept asks for sum_i beta_i = 0. It is found by the method of multipliers (M. J. D. Powell,
 1969; M. R. Hestenes, J. Optim. Theory Appl. 4 (1969) 303-320): a constant column of size k stands
 for its distance from a centre, b = centre + k w_last, and the centre follows after each sweep.
-Where it rests, w_last = k sum_i beta_i is zero.
+Where it rests, w_last = k sum_i beta_i is zero. Dense columns are centred: with an intercept that
+changes nothing but the number of sweeps.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.duality import certify_duality
-from trueline.design import AugmentedDesign, Design
+from trueline.design import AugmentedDesign, DenseDesign, Design
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
@@ -94,7 +95,8 @@ class _Iteration(Iteration):
         self.strength = float(np.max(problem.penalty.curvature))
         s = np.ones(n) if problem.weights is None else problem.weights
         e, h, low, high = problem.loss.dual_boxes(y)
-        self.rows = Rows(with_constant(problem))
+        design, self.mean = with_constant(problem)
+        self.rows = Rows(design)
         bend = self.strength * h / s
         self.terms = np.stack(
             [
@@ -122,8 +124,10 @@ class _Iteration(Iteration):
     def _expose(self) -> None:
         has_constant = isinstance(self.problem.design, AugmentedDesign)
         self.coef = (self.w if has_constant else self.w[:-1]).reshape(-1, 1)
-        level = self.centre + self.rows.constant * self.w[-1]
-        self.intercept = np.array([level if self.problem.fit_intercept else 0.0])
+        self.intercept = np.zeros(1)
+        if self.problem.fit_intercept:
+            level = self.centre + self.rows.constant * self.w[-1]
+            self.intercept = level - self.mean @ self.coef
 
     def step(self) -> None:
         if self.is_clear:
@@ -191,12 +195,19 @@ def random_start(options: Options) -> NDArray[np.uint64]:
     return np.array([draw.randint(1, 2**31 - 1)], dtype=np.uint64)
 
 
-def with_constant(problem: Problem) -> Design:
-    """With a constant column as long as the rows are, if there is an intercept."""
+def with_constant(problem: Problem) -> tuple[Design, Array]:
+    """If there is an intercept: with a constant column as long as the rows are, and centred.
+
+    The means are what was taken off the columns. Sparse rows are left as they are.
+    """
+    design, mean = problem.design, np.zeros(problem.n_features)
     if not problem.fit_intercept:
-        return problem.design
-    size = float(np.sqrt(np.mean(problem.design.row_squares(None))))
-    return AugmentedDesign(problem.design, size if size > 0 else 1.0)
+        return design, mean
+    if not design.is_sparse:
+        mean = design.column_means(problem.weights)
+        design = DenseDesign(design.toarray() - mean)
+    size = float(np.sqrt(np.mean(design.row_squares(None))))
+    return AugmentedDesign(design, size if size > 0 else 1.0), mean
 
 
 def _balanced(beta: Array) -> Array:
