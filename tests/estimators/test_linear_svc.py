@@ -133,6 +133,49 @@ def test_l1_leaves_columns_out():
     assert ours.verify(X, y)
 
 
+def crammer_singer(model, X, y):
+    scores = X @ model.coef_.T + model.intercept_
+    at = np.arange(len(y)), np.searchsorted(model.classes_, y)
+    own = scores[at]
+    others = scores + 1.0
+    others[at] -= 1.0
+    level = 0.0 if model.intercept_scaling is None else model.intercept_ / model.intercept_scaling
+    squares = np.sum(model.coef_**2) + np.sum(np.square(level))
+    return float(0.5 * squares + model.C * (others.max(axis=1) - own).sum())
+
+
+@pytest.mark.parametrize("C", [0.01, 0.3])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_all_classes_in_one_problem(C, kind):
+    X, y = noisy(classes=4)
+    data = sp.csr_array(X) if kind == "sparse" else X
+    options = {"multi_class": "crammer_singer", "C": C, "max_iter": 100_000}
+    ours = LinearSVC(**options, intercept_scaling=1.0, tol=1e-5).fit(data, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other = Liblinear(**options, tol=1e-10, random_state=0).fit(X, y)
+    best = crammer_singer(ours, X, y)
+    assert best == pytest.approx(crammer_singer(other, X, y), rel=1e-5)
+    assert C * ours.certificate_.objective == pytest.approx(best, rel=1e-10)
+    assert ours.verify(data, y)
+    free = LinearSVC(**options, tol=1e-5).fit(data, y)
+    assert crammer_singer(free, X, y) <= best
+    assert free.certificate_.gap <= 1e-6 * len(y)
+    assert free.verify(data, y)
+    free.coef_ = free.coef_ * 1.01
+    assert not free.verify(data, y)
+
+
+def test_two_classes_in_one_problem_are_one_support_vector_machine():
+    # With w_2 = -w_1 = w the loss is the hinge of 2 x.w, and the penalties add up.
+    X, y = noisy()
+    both = LinearSVC(multi_class="crammer_singer", C=0.5, tol=1e-6, max_iter=100_000).fit(X, y)
+    one = LinearSVC(loss="hinge", C=1.0).fit(X, y)
+    assert_allclose(both.coef_, one.coef_, atol=1e-3)
+    assert both.verify(X, y)
+    assert_array_equal(both.predict(X), one.predict(X))
+
+
 def test_only_support_vectors_matter():
     X, y = noisy(n=300)
     model = LinearSVC(loss="hinge").fit(X, y)

@@ -16,7 +16,7 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
-from trueline.solvers.piecewise import band
+from trueline.solvers.piecewise import targets
 from trueline.solvers.piecewise.source import Source
 
 LOSSES = (Absolute(), Quantile(0.5), Quantile(0.9), Quantile(0.03), EpsilonInsensitive(0.4))
@@ -100,9 +100,9 @@ def test_few_rows_at_a_time_and_all_at_once_agree(
 ) -> None:
     X, y = noisy(4000, 4, seed=7)
     problem = Problem(as_design(X), y[:, None], loss, penalty)
-    reduced = band.solve_target(Source.of(problem)[0])
-    monkeypatch.setattr(band, "_WORTH", np.inf)
-    whole = band.solve_target(Source.of(problem)[0])
+    reduced = targets.solve_targets(Source.of(problem))[0]
+    monkeypatch.setattr(targets, "_WORTH", np.inf)
+    whole = targets.solve_targets(Source.of(problem))[0]
     assert reduced.rows < 2000 < whole.rows == 4000
     np.testing.assert_allclose(reduced.v, whole.v, rtol=0, atol=1e-9)
 

@@ -239,6 +239,7 @@ def certify_dual(
     u: Array,
     centre: Array | None = None,
     scale: Array | None = None,
+    scores: Array | None = None,
 ) -> Certificate:
     """A certificate from a dual point that a solver brings, about a centre of the columns.
 
@@ -253,6 +254,8 @@ def certify_dual(
         Zero without an intercept; by default the means of the columns.
     scale : array of shape (d,), optional
         At least sqrt(sum_i s_i (x_ij - centre_j)^2), if it is known.
+    scores : array of shape (n, k), optional
+        X W + b from the design's own products, if they are known.
     """
     rounding = _rounding(problem, centre, scale).confirmable()
     centre = rounding.mean if centre is None else centre
@@ -260,7 +263,7 @@ def certify_dual(
         shift = centre if problem.fit_intercept else None
         scale = np.sqrt(problem.design.column_squares(problem.weights, shift)) * (1 + 1e-6)
     if np.isfinite(problem.loss.slope_bound):
-        objective, own_rounding = evaluate_objective(problem, rounding, W, b)
+        objective, own_rounding = evaluate_objective(problem, rounding, W, b, scores)
     else:
         at = evaluate(problem, rounding, W, b)
         objective, own_rounding = at.objective, at.objective_rounding

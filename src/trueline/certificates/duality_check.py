@@ -54,7 +54,8 @@ def check_duality(
     free = np.isfinite(reach)
     # Shrink until even the worst rounding of V is inside the domain of p*.
     ends = [np.where(free, 0.0, end) for end in penalty.worst_ends(V - error, V + error)]
-    shrink = np.min([penalty.dual_scale(end) for end in ends], axis=0) * (1 - 8 * EPS)
+    shrink = np.min([penalty.dual_scale(end) for end in ends], axis=0)
+    shrink = np.where(shrink < 1, shrink * (1 - 8 * EPS), 1.0)
     if push is not None:  # multipliers that targets share allow for one factor only
         shrink = np.full_like(shrink, shrink.min())
     conjugate = rows.s[:, None] * loss.conjugate(rows.y, u * shrink)

@@ -162,10 +162,14 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
 
 
 def evaluate_objective(
-    problem: Problem, rounding: Rounding, W: Array, b: Array
+    problem: Problem, rounding: Rounding, W: Array, b: Array, scores: Array | None = None
 ) -> tuple[Array, Array]:
-    """The objective and a bound on its rounding, for losses of bounded slope: one product."""
-    losses = problem.weigh(problem.loss.value(problem.target, problem.scores(W, b)))
+    """The objective and a bound on its rounding, for losses of bounded slope: one product.
+
+    None if the scores X W + b are known.
+    """
+    z = problem.scores(W, b) if scores is None else scores
+    losses = problem.weigh(problem.loss.value(problem.target, z))
     steepest = problem.loss.slope_bound * np.sqrt(rounding.weight)
     return _sum_up(problem, rounding, losses, W, steepest * rounding.scores(W, b))
 

@@ -17,7 +17,7 @@ from trueline.estimators.constant_column import (
     with_constant_column,
 )
 from trueline.estimators.linear_classifier import LinearClassifierBase
-from trueline.losses import Hinge, Loss, SquaredHinge
+from trueline.losses import CrammerSinger, Hinge, Loss, SquaredHinge
 from trueline.penalties import L1, L2, Penalty
 from trueline.planner import Plan
 from trueline.problem import Problem
@@ -53,7 +53,10 @@ class LinearSVC(LinearClassifierBase):
         For iterative solvers: the gap to prove is ``tol / 100`` of the objective of w = 0.
     C : float, default=1.0
         Strength of the loss: the smaller, the stronger the penalty.
-    multi_class : {"ovr"}, default="ovr"
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        With "crammer_singer" all classes are fitted in one problem, with the loss
+        max_k (z_ik + [k is not y_i]) - z_i,y_i; ``loss``, ``penalty`` and ``dual`` are then
+        ignored. Two classes have one row of coefficients, the difference of both.
     fit_intercept : bool, default=True
     intercept_scaling : float, optional
         If given, the intercept is the coefficient of a constant column of this size and penalised
@@ -105,7 +108,7 @@ class LinearSVC(LinearClassifierBase):
         "dual": ["boolean", StrOptions({"auto"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "C": [Interval(Real, 0, None, closed="neither")],
-        "multi_class": [StrOptions({"ovr"})],
+        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither"), None],
         "class_weight": [None, dict, StrOptions({"balanced"})],
@@ -150,6 +153,8 @@ class LinearSVC(LinearClassifierBase):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if self.multi_class == "crammer_singer":
+            return
         unheard = {
             ("l1", "hinge", True): "penalty='l1' with loss='hinge'",
             ("l1", "hinge", False): "penalty='l1' with loss='hinge'",
@@ -169,17 +174,21 @@ class LinearSVC(LinearClassifierBase):
         return self.fit_intercept and self.intercept_scaling is not None
 
     def _loss(self, n_classes: int) -> Loss:
+        if self.multi_class == "crammer_singer":
+            return CrammerSinger()
         return (Hinge if self.loss == "hinge" else SquaredHinge)(self._positive)
 
     def _penalty(self) -> Penalty:
-        return (L1 if self.penalty == "l1" else L2)(1.0 / float(self.C))
+        is_l1 = self.penalty == "l1" and self.multi_class == "ovr"
+        return (L1 if is_l1 else L2)(1.0 / float(self.C))
 
     def _with_class_weights(
         self, classes: NDArray[Any], codes: Codes, weights: Array | None
     ) -> Array | None:
         """With more than two classes only the own rows of a class weigh more, as in LIBLINEAR."""
         self._positive: float | tuple[float, ...] = 1.0
-        if self.class_weight is None or len(classes) == 2:
+        is_one = len(classes) == 2 or self.multi_class == "crammer_singer"
+        if self.class_weight is None or is_one:
             return super()._with_class_weights(classes, codes, weights)
         of_class = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
         if not (np.isfinite(of_class).all() and (of_class > 0).all()):
@@ -191,7 +200,9 @@ class LinearSVC(LinearClassifierBase):
         return weights
 
     def _target(self, codes: Codes, count: int) -> Array:
-        """One column of signs for two classes, one for each class of more."""
+        """One column of signs for two classes, one for each class of more; or one-hot."""
+        if self.multi_class == "crammer_singer":
+            return np.eye(count)[codes]
         if count == 2:
             return super()._target(codes, count)
         return np.where(codes[:, None] == np.arange(count), 1.0, -1.0)
@@ -214,7 +225,14 @@ class LinearSVC(LinearClassifierBase):
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
     ) -> None:
         super()._store(problem, plan, solution, dtype, y_ndim)
-        margins = problem.target * problem.scores(solution.coef, solution.intercept)
+        scores = problem.scores(solution.coef, solution.intercept)
+        if self.multi_class == "crammer_singer":
+            # By how much the own score leads.
+            own = problem.target != 0
+            others = np.where(own, -np.inf, scores).max(axis=1)
+            margins = (np.where(own, scores, 0.0).sum(axis=1) - others)[:, None]
+        else:
+            margins = problem.target * scores
         # On the margin itself up to what rounding does to a score.
         reach = 1 + 1e-9 * (1 + np.abs(margins).max(initial=0.0))
         self.support_ = np.flatnonzero((margins <= reach).any(axis=1))
@@ -228,10 +246,19 @@ class LinearSVC(LinearClassifierBase):
             assert self.intercept_scaling is not None
             W, b = apart(W, self.intercept_scaling)
             fit_intercept = True
+        if self._is_pair:  # one score is enough for two classes
+            W, b = W[:, 1:] - W[:, :1], b[1:] - b[:1]
         return super()._fitted_attributes(W, b, y_ndim, fit_intercept)
+
+    @property
+    def _is_pair(self) -> bool:
+        """Whether two classes were fitted with a score for each."""
+        return self.multi_class == "crammer_singer" and len(self.classes_) == 2
 
     def _coefficients(self) -> tuple[Array, Array]:
         W, b = super()._coefficients()
+        if self._is_pair:  # the scores of all classes add up to zero
+            W, b = np.hstack([-W, W]) / 2, np.concatenate([-b, b]) / 2
         if not self._penalises_intercept:
             return W, b
         assert self.intercept_scaling is not None

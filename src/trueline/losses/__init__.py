@@ -1,6 +1,7 @@
 """Losses: convex functions of the score, one formula per file."""
 
 from trueline.losses.base import Loss
+from trueline.losses.crammer_singer import CrammerSinger
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
 from trueline.losses.hinge import Hinge, SquaredHinge
 from trueline.losses.huber import Huber
@@ -15,6 +16,7 @@ from trueline.losses.zero_one import ZeroOne
 __all__ = [
     "LOSSES",
     "Absolute",
+    "CrammerSinger",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",

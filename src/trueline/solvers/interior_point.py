@@ -16,9 +16,8 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, GRAM_RATE
 from trueline.solvers.loop import Monitor
-from trueline.solvers.piecewise.band import Answer, sample_size, solve_target, worked_rows
 from trueline.solvers.piecewise.source import Source
-from trueline.threads import run_strands
+from trueline.solvers.piecewise.targets import Answer, solve_targets, worked_rows
 from trueline.wording import counted
 
 __all__ = ["InteriorPoint"]
@@ -58,12 +57,7 @@ class InteriorPoint(Solver):
         return Cost(flops, passes, 8.0 * rows * (p + 12), seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        sources = Source.of(problem)
-        n, p = problem.n_samples, sources[0].size
-        is_reduced = bool(p) and worked_rows(n, p) < n
-        if len(sources) > 1 and is_reduced and sources[0].fitted() is None:
-            sources[0].sample(sample_size(n, p))  # once for all, before they part
-        answers = run_strands(solve_target, sources)
+        answers = solve_targets(Source.of(problem))
         return _solution(problem, answers, monitor, self.name)
 
 
@@ -74,7 +68,9 @@ def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: s
     u = np.stack([answer.u for answer in answers], axis=1)
     source = answers[0].source
     scale = source.scale * np.sqrt(problem.total_weight) * (1 + 1e-6)
-    certificate = certify_dual(problem, W, b, u, source.mean, scale)
+    known = [answer.scores for answer in answers if answer.scores is not None]
+    scores = np.stack(known, axis=1) if len(known) == len(answers) else None
+    certificate = certify_dual(problem, W, b, u, source.mean, scale, scores)
     # A perfect fit leaves nothing to compare with but the targets, in the units of the proof.
     targets = 1e-3 * float(certificate.witness["radius"].sum())
     size = abs(certificate.objective) + problem.total_weight * targets

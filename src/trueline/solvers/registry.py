@@ -11,6 +11,7 @@ from trueline.solvers.block_descent import BlockDescent
 from trueline.solvers.cholesky import Cholesky
 from trueline.solvers.conjugate_gradient import ConjugateGradient
 from trueline.solvers.coordinate.solver import CoordinateDescent, GramDescent
+from trueline.solvers.dual.classes import DualClassDescent
 from trueline.solvers.dual.solver import DualCoordinateDescent
 from trueline.solvers.exchange.program import MaximumProgram
 from trueline.solvers.exchange.smoothed import SmoothedMaximum
@@ -49,6 +50,7 @@ SOLVERS: dict[str, Solver] = {
         NonCrossing(),
         Smoothed(),
         DualCoordinateDescent(),
+        DualClassDescent(),
         Exchange(),
         MaximumProgram(),
         SmoothedMaximum(),
@@ -82,6 +84,7 @@ _LOSS_WORDS = {
     "curvature": "a loss with second derivatives",
     "conjugate": "a loss with a conjugate",
     "dual_box": "a loss whose conjugate is a parabola on an interval",
+    "dual_classes": "the multiclass hinge",
     "piecewise_linear": "a loss made of straight lines",
     "maximum": "the maximum error",
     "ordered": "quantiles that must not cross",

@@ -25,8 +25,8 @@ __all__ = ["Face", "face_of", "kinds", "minimise_on"]
 
 Array = NDArray[np.float64]
 
-# Steps of conjugate gradients, and how much of the slope (squared) may remain.
-_STEPS, _ENOUGH = 10, 1e-4
+# Steps of conjugate gradients, at most.
+_STEPS = 6
 # Directions that bend less than this, compared with their parts alone, count as straight.
 _FLAT = 1e-12
 
@@ -59,7 +59,9 @@ def face_of(kind: NDArray[np.int8], terms: Array) -> Face:
     return Face(free, low, high)
 
 
-def minimise_on(rows: Rows, face: Face, terms: Array, beta: Array, w: Array, scores: Array) -> bool:
+def minimise_on(
+    rows: Rows, face: Face, terms: Array, beta: Array, w: Array, scores: Array, enough: float
+) -> bool:
     """Move ``beta`` and ``w`` towards the minimum on a face; whether that made any difference.
 
     Parameters
@@ -72,13 +74,15 @@ def minimise_on(rows: Rows, face: Face, terms: Array, beta: Array, w: Array, sco
         Changed in place.
     scores : array of shape (n,)
         x_i.w
+    enough : float
+        How much of the slope, squared, may remain.
     """
     free = face.free
     t, e, h, bend = terms[free][:, [0, 1, 2, 5]].T
     at = beta[free]
     side = np.where(face.low >= 0.0, 1.0, -1.0)
     g = scores[free] + h * at - t + e * side
-    x = _conjugate_gradients(rows, free, g, h, bend)
+    x = _conjugate_gradients(rows, free, g, h, bend, enough)
     for step in (np.clip(at + x, face.low, face.high) - at, _to_the_wall(x, at, face)):
         fall = -float(g @ step)
         if fall > 0:
@@ -92,24 +96,41 @@ def minimise_on(rows: Rows, face: Face, terms: Array, beta: Array, w: Array, sco
 
 
 def _conjugate_gradients(
-    rows: Rows, free: NDArray[np.int64], g: Array, h: Array, bend: Array
+    rows: Rows, free: NDArray[np.int64], g: Array, h: Array, bend: Array, enough: float
 ) -> Array:
-    """About -H^-1 g for the H of the face."""
-    x, r = np.zeros(len(free)), -g
-    z = r / bend
+    """About -H^-1 g for the H of the face.
+
+    The constant that ends every row makes one eigenvalue as large as there are rows: the minimum
+    along the direction of ones comes first, and all others are conjugate to it.
+    """
+
+    def times(v: Array) -> Array:
+        return rows.roughly_there_and_back(free, v) + h * v
+
+    ones = np.ones(len(free))
+    bent = times(ones) if rows.constant else ones
+    total = float(bent.sum())
+    level = -float(g.sum()) / total if rows.constant else 0.0
+
+    def conditioned(r: Array) -> Array:
+        z = r / bend
+        return z - float(bent @ z) / total if rows.constant else z
+
+    x, r = level * ones, -g - level * bent
+    z = conditioned(r)
     direction, size = z, float(r @ z)
-    enough = _ENOUGH * size
+    enough = enough * size
     for _ in range(_STEPS):
         if not size > enough:
             break
-        product = rows.roughly_there_and_back(free, direction) + h * direction
+        product = times(direction)
         curvature = float(direction @ product)
-        if not curvature > 0:
+        if not curvature > _FLAT * float(direction @ (bend * direction)):
             break
         length = size / curvature
         x += length * direction
         r -= length * product
-        z = r / bend
+        z = conditioned(r)
         before, size = size, float(r @ z)
         direction = z + (size / before) * direction
     return x

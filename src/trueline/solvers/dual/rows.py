@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import AugmentedDesign, Design, SparseDesign
-from trueline.solvers.dual import kernels
+from trueline.solvers.dual import class_kernels, kernels
 from trueline.threads import run_strands
 
 __all__ = ["Rows"]
@@ -20,7 +20,7 @@ Integers = NDArray[np.int64]
 
 # Products of so many numbers are worth a second strand.
 _MANY = 200_000
-# Numbers between this and its inverse may be squared and summed in single precision.
+# If the largest number is between this and its inverse, squares may be summed in single precision.
 _RANGE = 1e12
 
 
@@ -63,6 +63,12 @@ class Rows:
         """One sweep of coordinate descent."""
         return self._sweep(*self._parts, self.constant, *state)
 
+    def class_sweep(self, *state: Any) -> tuple[int, float]:
+        """One sweep of coordinate descent on the multipliers of several classes."""
+        is_dense = len(self._parts) == 1
+        sweep = class_kernels.class_sweep_dense if is_dense else class_kernels.class_sweep_sparse
+        return sweep(*self._parts, self.constant, *state)
+
     def scores(self, rows: Integers, w: Array) -> Array:
         """x_i.w of some rows."""
         return self._scores(self._parts, rows, w, self.constant)
@@ -86,8 +92,8 @@ class Rows:
         if len(self._parts) == 1:
             return None
         data, *places = self._parts
-        size = np.abs(data[data != 0])
-        if not len(size) or size.max() > _RANGE or size.min() < 1 / _RANGE:
+        size = max(data.max(initial=0.0), -data.min(initial=0.0))
+        if not 1 / _RANGE < size < _RANGE:
             return None
         return data.astype(np.float32), *places
 

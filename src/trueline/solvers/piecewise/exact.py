@@ -2,7 +2,7 @@ r"""The exact minimum of a function made of kinks, and of a piecewise linear los
 
 An interior point tells which kinks the answer lies on; the vertex (or, with a quadratic term, the
 face) is then worked out exactly. With many rows only those near their kinks are treated one by
-one: see :mod:`trueline.solvers.piecewise.band`.
+one: see :mod:`trueline.solvers.piecewise.targets`.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ r"""Quantiles that do not cross at any row of the data, by constraint generation
 (H. D. Bondell, B. J. Reich, H. Wang, "Noncrossing quantile regression curve estimation", Biometrika
 97 (2010) 825-838). First every quantile by itself; most constraints then hold already. The rows
 where neighbours cross worst get a constraint, the quantiles that are tied together by these are
-solved together, and so on until nothing crosses. As in :mod:`trueline.solvers.piecewise.band`, only
-rows near their kinks are treated one by one; of the others only the sum of the slopes counts.
+solved together, and so on until nothing crosses. As in :mod:`trueline.solvers.piecewise.targets`,
+only rows near their kinks are treated one by one; of the others the sum of the slopes counts.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.problem import Problem
-from trueline.solvers.piecewise.band import solve_target
 from trueline.solvers.piecewise.exact import Minimum, minimise
 from trueline.solvers.piecewise.joint import JointProgram
 from trueline.solvers.piecewise.program import Program
 from trueline.solvers.piecewise.source import Source
-from trueline.threads import run_strands
+from trueline.solvers.piecewise.targets import solve_targets
 
 __all__ = ["OrderedAnswer", "solve_ordered"]
 
@@ -75,7 +74,7 @@ class _Ordered:
     def __init__(self, problem: Problem, ranks: Indices) -> None:
         self.problem, self.ranks = problem, ranks
         sources = Source.of(problem)
-        answers = run_strands(solve_target, [sources[t] for t in ranks])
+        answers = solve_targets([sources[t] for t in ranks])
         kept = answers[0].source
         self.sources = [replace(one.source, kept=kept.kept) for one in answers]
         found = [one.source.coefficients(one.v) for one in answers]

@@ -129,8 +129,18 @@ class Source:
 
     def scores(self, v: Array) -> Array:
         """a_i.v for all rows."""
-        w, b = self.coefficients(v)
-        return self.problem.design.matvec(w) + b
+        return self.scores_of([(self, v)])[0]
+
+    @staticmethod
+    def scores_of(points: list[tuple[Source, Array]]) -> list[Array]:
+        """a_i.v for all rows, of several targets: one product."""
+        found = [source.coefficients(v) for source, v in points]
+        W = np.stack([w for w, _ in found], axis=1)
+        b = np.array([level for _, level in found])
+        design = points[0][0].problem.design
+        if len(points) == 1:
+            return [design.matvec(W[:, 0]) + b[0]]
+        return list(np.add(design.matvec(W).T, b[:, None], order="C"))
 
     def fitted(self) -> Array | None:
         """X_c times the slopes of least squares; targets that are the same share the product."""
@@ -162,13 +172,25 @@ class Source:
             self.samples[count] = chosen, self.gather(chosen)
         return self.samples[count]
 
-    def total(self, weights: Array) -> Array:
-        """sum_i weights_i a_i over all rows."""
+    @staticmethod
+    def totals_of(points: list[tuple[Source, Array]]) -> list[Array]:
+        """sum_i weights_i a_i over all rows, of several targets: one product."""
+        design = points[0][0].problem.design
+        if len(points) == 1:
+            sums = design.rmatvec(points[0][1])[:, None]
+        else:
+            sums = design.rmatvec(np.stack([weights for _, weights in points], axis=1))
+        return [
+            source._centred(own, float(weights.sum()))
+            for (source, weights), own in zip(points, sums.T, strict=True)
+        ]
+
+    def _centred(self, sums: Array, overall: float) -> Array:
+        """sum_i weights_i a_i, from those of the columns as they are."""
         out = np.empty(self.size)
-        overall = float(weights.sum())
-        sums = self.problem.design.rmatvec(weights)[self.kept]
         count = len(self.kept)
-        out[:count] = (sums - overall * self.mean[self.kept]) / self.scale[self.kept]
+        own = sums[self.kept] - overall * self.mean[self.kept]
+        out[:count] = own / self.scale[self.kept]
         out[count:] = overall
         return out
 
