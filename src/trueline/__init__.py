@@ -27,6 +27,7 @@ _HOMES = {
     "LinearRegression": "trueline.estimators",
     "LinearRegressor": "trueline.estimators",
     "LinearSVR": "trueline.estimators.linear_svr",
+    "MaximumMargin": "trueline.halfspaces.margin",
     "MultiTaskElasticNet": "trueline.estimators.multi_task",
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
     "MultiTaskLasso": "trueline.estimators.multi_task",
@@ -42,6 +43,7 @@ _HOMES = {
     "enet_path": "trueline.estimators.paths",
     "lasso_path": "trueline.estimators.paths",
     "load": "trueline.persistence",
+    "maximum_margin": "trueline.estimators.separability",
     "regularization_path": "trueline.estimators.paths",
     "save": "trueline.persistence",
     "separability": "trueline.estimators.separability",
@@ -63,6 +65,7 @@ __all__ = [
     "LinearRegression",
     "LinearRegressor",
     "LinearSVR",
+    "MaximumMargin",
     "MultiTaskElasticNet",
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
@@ -79,6 +82,7 @@ __all__ = [
     "enet_path",
     "lasso_path",
     "load",
+    "maximum_margin",
     "regularization_path",
     "save",
     "separability",
@@ -112,9 +116,10 @@ if TYPE_CHECKING:
         regularization_path,
     )
     from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
-    from trueline.estimators.separability import separability
+    from trueline.estimators.separability import maximum_margin, separability
     from trueline.estimators.sequential import SequentialFeatureSelector
     from trueline.estimators.stepwise import StepwiseRegression
+    from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
     from trueline.persistence import load, save
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from trueline.certificates.checking import Check, Verification
 from trueline.certificates.separation import Combination, SeparationCertificate
 
-__all__ = ["verify_separation"]
+__all__ = ["EPS", "ClassifiedRows", "scores_with_error", "verify_separation"]
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-_EPS = float(np.finfo(np.float64).eps)
+EPS = float(np.finfo(np.float64).eps)
 _ROWS = 4096
 _PRIME = 2**31 - 1
 
@@ -43,7 +43,9 @@ def verify_separation(certificate: SeparationCertificate, X: Any, y: Any) -> Ver
     verification : Verification
     """
     try:
-        data = _Data(certificate, X, y)
+        data = ClassifiedRows(
+            X, y, certificate.classes, certificate.n_features, certificate.fit_intercept
+        )
     except ValueError as error:
         return Verification((Check("data fit the claim", "yes", str(error), False),))
     checks = [Check("data fit the claim", "yes", "yes", True)]
@@ -65,20 +67,20 @@ def verify_separation(certificate: SeparationCertificate, X: Any, y: Any) -> Ver
     return Verification(tuple(checks))
 
 
-class _Data:
+class ClassifiedRows:
     """Rows as doubles with the constant feature, and the class of each."""
 
-    def __init__(self, certificate: SeparationCertificate, X: Any, y: Any) -> None:
+    def __init__(self, X: Any, y: Any, classes: Any, n_features: int, fit_intercept: bool) -> None:
         self.X: Any = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
         labels, codes = np.unique(np.asarray(y).ravel(), return_inverse=True)
         self.codes: Codes = codes.ravel()
         self.k = len(labels)
-        if self.X.ndim != 2 or self.X.shape != (len(self.codes), certificate.n_features):
+        if self.X.ndim != 2 or self.X.shape != (len(self.codes), n_features):
             raise ValueError(f"X {self.X.shape}, y {self.codes.shape}")
-        if len(labels) != len(certificate.classes) or not all(labels == certificate.classes):
+        if len(labels) != len(classes) or not all(labels == classes):
             raise ValueError(f"the labels are {labels.tolist()}")
-        self.n, self.d = self.X.shape
-        self.fit_intercept = bool(certificate.fit_intercept)
+        self.n, self.d = len(self.codes), n_features
+        self.fit_intercept = bool(fit_intercept)
         self.p = self.d + int(self.fit_intercept)
         values = self.X.data if sp.issparse(self.X) else self.X
         doubles = np.asarray(values, dtype=np.float64)
@@ -136,7 +138,7 @@ def _zero(block: Array, g: list[int]) -> NDArray[np.bool_]:
 
 
 def _check_direction(
-    certificate: SeparationCertificate, data: _Data, boundary: NDArray[np.bool_]
+    certificate: SeparationCertificate, data: ClassifiedRows, boundary: NDArray[np.bool_]
 ) -> list[Check]:
     """d > 0 off the boundary, d = 0 on it, and the margin."""
     G = [[int(v) for v in row] for row in certificate.direction]
@@ -161,27 +163,27 @@ def _in_doubles(G: list[list[int]]) -> Array:
     return np.array([[float(Fraction(v, top)) for v in row] for row in G])
 
 
-def _scores(block: Array, W: Array) -> tuple[Array, Array]:
+def scores_with_error(block: Array, W: Array) -> tuple[Array, Array]:
     """Scores of all classes, and a bound on their error (infinite where something overflows)."""
     with np.errstate(over="ignore", invalid="ignore"):
         scores = block @ W.T
         size = np.abs(block) @ np.abs(W).T
         tiny = 1e-320 * block.shape[1] + 1e-322 * np.abs(block).sum(axis=1, keepdims=True)
-        error = (block.shape[1] + 8) * _EPS * size + tiny
+        error = (block.shape[1] + 8) * EPS * size + tiny
     error[~np.isfinite(scores) | ~np.isfinite(error)] = np.inf
     scores[~np.isfinite(scores)] = 0.0
     return scores, error
 
 
 def _wrong_in_block(
-    data: _Data,
+    data: ClassifiedRows,
     G: list[list[int]],
     where: slice,
     block: Array,
     boundary: NDArray[np.bool_],
 ) -> int:
     """The number of inequalities that are not positive off the boundary or not zero on it."""
-    scores, error = _scores(block, _in_doubles(G))
+    scores, error = scores_with_error(block, _in_doubles(G))
     own, every = data.codes[where], np.arange(len(block))
     gap = scores[every, own][:, None] - scores
     doubt = error[every, own][:, None] + error
@@ -202,7 +204,9 @@ def _wrong_in_block(
     return wrong
 
 
-def _check_margin(certificate: SeparationCertificate, data: _Data, G: list[list[int]]) -> Check:
+def _check_margin(
+    certificate: SeparationCertificate, data: ClassifiedRows, G: list[list[int]]
+) -> Check:
     """d >= margin ||g||, in doubles where they tell, exactly for the lowest rows where not."""
     claimed = certificate.margin
     size = _norm(G, data.d)
@@ -212,10 +216,10 @@ def _check_margin(certificate: SeparationCertificate, data: _Data, G: list[list[
         return Check("margin", f"{claimed:.6g}", "not a margin", False)
     W, level, wrong = _in_doubles(G), float(goal / top), 0
     for where, block in data:
-        scores, error = _scores(block, W)
+        scores, error = scores_with_error(block, W)
         own, every = data.codes[where], np.arange(len(block))
         gap = scores[every, own][:, None] - scores
-        doubt = error[every, own][:, None] + error + 4 * _EPS * level + 1e-322
+        doubt = error[every, own][:, None] + error + 4 * EPS * level + 1e-322
         sure = gap - 1.01 * doubt > level
         sure[every, own] = True
         for i, c in zip(*np.nonzero(~sure), strict=True):
@@ -244,7 +248,7 @@ def _norm(G: list[list[int]], d: int) -> Fraction:
 
 
 def _check_combinations(
-    certificate: SeparationCertificate, data: _Data, boundary: NDArray[np.bool_]
+    certificate: SeparationCertificate, data: ClassifiedRows, boundary: NDArray[np.bool_]
 ) -> list[Check]:
     """Both vanish; the first is on few rows; the second spans the boundary."""
     checks = []
@@ -265,7 +269,7 @@ def _check_combinations(
     return checks
 
 
-def _contrasts(data: _Data, combination: Combination) -> list[list[Fraction]]:
+def _contrasts(data: ClassifiedRows, combination: Combination) -> list[list[Fraction]]:
     """The inequalities as vectors: blocks of all classes but the last."""
     out = []
     X = data.rows(np.asarray(combination.rows, dtype=np.intp))
@@ -278,7 +282,7 @@ def _contrasts(data: _Data, combination: Combination) -> list[list[Fraction]]:
     return out
 
 
-def _vanishes(data: _Data, combination: Combination) -> str:
+def _vanishes(data: ClassifiedRows, combination: Combination) -> str:
     """Whether the multipliers are positive and the combination is zero."""
     rows, against = combination.rows, combination.against
     if trouble := data.misplaced(rows, against):
@@ -295,7 +299,7 @@ def _vanishes(data: _Data, combination: Combination) -> str:
     return "yes"
 
 
-def _spans(data: _Data, combination: Combination, boundary: NDArray[np.bool_]) -> str:
+def _spans(data: ClassifiedRows, combination: Combination, boundary: NDArray[np.bool_]) -> str:
     """Whether every inequality of the boundary is a combination of these, in exact arithmetic."""
     size = data.p * (data.k - 1)
     vectors = [_whole(vector) for vector in _contrasts(data, combination)]

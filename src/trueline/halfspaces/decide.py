@@ -174,9 +174,7 @@ def _restricted(rows: Rows, basis: Array | None, held: Indices) -> Array | None:
     return frame @ Q[:, len(held) :]
 
 
-def _retire(
-    rows: Rows, held: Indices, alive: NDArray[np.bool_], basis: Array | None
-) -> None:
+def _retire(rows: Rows, held: Indices, alive: NDArray[np.bool_], basis: Array | None) -> None:
     """Rows in the span of those held are no longer alive.
 
     Values on a few directions tell which rows may be; exact arithmetic decides. A row that is

@@ -153,7 +153,8 @@ def _combination(
     free = places < n_held
     if any(v < 0 for v in x[~free]):
         return None
-    if exact_products(N[places].T, x).astype(object).tolist() != (-q * N[i].astype(object)).tolist():
+    missing = exact_products(N[places].T, x) + q * N[i].astype(object)
+    if missing.any():
         return None
     values = {int(p): Fraction(int(v), q) for p, v in zip(places, x, strict=True) if v}
     values[i] = Fraction(1)
@@ -196,7 +197,7 @@ def _exchange(
         solved = solve_integers(M[basis], levels)
         if solved is None:
             return None
-        x, q = solved
+        x = solved[0]
         values = exact_products(M[h:], x)
         wrong = np.flatnonzero(values <= 0)
         if len(wrong) == 0:

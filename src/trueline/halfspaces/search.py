@@ -88,9 +88,7 @@ def _points(rows: Rows, basis: Array | None, ids: Indices) -> Array:
     return P / np.where(length > 0, length, 1.0)
 
 
-def _wrong(
-    rows: Rows, b: Array, alive: NDArray[np.bool_], working: Indices
-) -> Indices | None:
+def _wrong(rows: Rows, b: Array, alive: NDArray[np.bool_], working: Indices) -> Indices | None:
     """The rows that b gets most wrong and that are not in the working set; None if all are right.
 
     Rows that are only right by less than rounding are wrong.
