@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 
 from trueline.certificates.checking import Check, Verification
 from trueline.certificates.margin import MarginCertificate
-from trueline.certificates.separation_check import EPS, ClassifiedRows, scores_with_error
+from trueline.certificates.separation_check import (
+    EPS,
+    ClassifiedRows,
+    dense,
+    scores_with_error,
+)
 
 __all__ = ["verify_margin"]
 
@@ -73,14 +78,14 @@ def _check_margin(
         scores, error = scores_with_error(block, W)
         scores = scores + levels
         error = error + EPS * (np.abs(scores) + np.abs(levels))
-        own, every = data.codes[where], np.arange(len(block))
+        own, every = data.codes[where], np.arange(len(scores))
         gap = scores[every, own][:, None] - scores
         doubt = error[every, own][:, None] + error + 8 * EPS * np.abs(gap)
         sure = gap - 1.01 * doubt > level
         sure[every, own] = True
         for i, c in zip(*np.nonzero(~sure), strict=True):
             value = Fraction(float(levels[own[i]])) - Fraction(float(levels[c]))
-            for x, u, v in zip(block[i].tolist(), exact[own[i]], exact[c], strict=True):
+            for x, u, v in zip(dense(block[[i]])[0].tolist(), exact[own[i]], exact[c], strict=True):
                 value += Fraction(x) * (u - v)
             wrong += value <= 0 or value**2 < goal
     found = "no row is nearer" if wrong == 0 else f"{wrong} are nearer"
@@ -128,9 +133,9 @@ def _check_radius(certificate: MarginCertificate, data: ClassifiedRows) -> Check
     level = float(min(limit, Fraction(np.finfo(np.float64).max)))
     for _, block in data:
         with np.errstate(over="ignore"):
-            squares = np.einsum("ij,ij->i", block, block)
+            squares = np.asarray((block * block).sum(axis=1)).ravel()
         near = ~(squares * (1 + (data.d + 4) * EPS) < level * (1 - 4 * EPS))
-        for row in block[near].tolist():
+        for row in dense(block[near]).tolist():
             wrong += sum((Fraction(v) ** 2 for v in row if v), Fraction(0)) > limit
     found = "no row is longer" if wrong == 0 else f"{wrong} are longer"
     return Check("largest norm of a row", f"at most {certificate.radius:.12g}", found, wrong == 0)

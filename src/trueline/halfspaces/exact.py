@@ -221,10 +221,12 @@ def _exchange(
 
 def in_span(rows: Rows, held: Indices, candidates: Indices) -> NDArray[np.bool_]:
     """Which of the candidates are combinations of the held rows, exactly."""
-    inside = np.ones(len(candidates), dtype=bool)
     N, _ = rows.integers(held)
     _, columns = independent(N)
     others = np.setdiff1d(np.arange(rows.size), columns)
+    if len(candidates) < len(others):
+        return np.array([_is_combination(rows, N, columns, i) for i in candidates], dtype=bool)
+    inside = np.ones(len(candidates), dtype=bool)
     normals = []
     for j in others:
         solved = solve_integers(N[:, columns], -N[:, j].astype(object))
@@ -241,6 +243,13 @@ def in_span(rows: Rows, held: Indices, candidates: Indices) -> NDArray[np.bool_]
             zero = _products(block[inside[where]], normal) == 0
             inside[where[inside[where]][~zero]] = False
     return inside
+
+
+def _is_combination(rows: Rows, N: Integers, columns: Indices, i: int) -> bool:
+    """Whether row i is a combination of the rows N, whose minor at the columns is not zero."""
+    row = rows.integers(np.array([i]))[0][0].astype(object)
+    solved = solve_integers(N[:, columns].T, row[columns])
+    return solved is not None and not (exact_products(N.T, solved[0]) - solved[1] * row).any()
 
 
 def _products(block: Array, g: Integers) -> Integers:
