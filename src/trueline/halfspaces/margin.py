@@ -200,6 +200,8 @@ def largest_margin(
     largest = np.asarray(top.toarray() if sp.issparse(top) else top).ravel()
     squares = values.multiply(values).sum(axis=1) if sp.issparse(A) else np.einsum("ij,ij->i", A, A)
     radius = float(np.sqrt(np.max(squares)))
+    if radius == 0:
+        raise ArithmeticError("All rows are zero: there is no margin.")
     nearest, ids = _nearest(points, largest, fit_intercept, start, radius)
     best = _refined(points, nearest, ids, radius)
     found = _bounded(points, largest, fit_intercept, best, power)
