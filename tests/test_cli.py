@@ -54,7 +54,9 @@ def houses(tmp_path, monkeypatch):
 
 def test_help_names_every_command_and_model():
     text = run("--help")
-    assert all(name in text for name in ("demo", "fit", "explain", "verify", "predict"))
+    assert all(
+        name in text for name in ("demo", "fit", "explain", "verify", "predict", "separability")
+    )
     assert all(name in run("fit", "--help") for name in FAMILIES)
     assert run("--version").strip() == f"trueline {trueline.__version__}"
 
@@ -297,6 +299,20 @@ def test_classes_are_recognised(houses):
     assert "'garden' looks like classes (2 classes: no, yes)" in fails(
         "fit", "houses.csv", "-t", "garden"
     )
+
+
+def test_separability_shows_the_rows_that_exclude_it(tmp_path):
+    path = tmp_path / "gates.csv"
+    path.write_text("a,b,and,xor\n0,0,no,no\n0,1,no,yes\n1,0,no,yes\n1,1,yes,no\n")
+    text = run("separability", path, "--target", "xor", "--drop", "and")
+    assert "not separable" in text
+    assert "The proof holds." in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["3", "5", "no", "0.5"] in lines
+    text = run("separability", path, "--target", "and", "--drop", "xor")
+    assert "a + 2 b - 3 is positive for every row of 'yes'" in text
+    assert "through zero" not in text
+    fails("separability", path)
 
 
 def test_usage_errors_have_the_same_exit_code(houses):

@@ -37,6 +37,7 @@ ESTIMATORS = [
     "SequentialFeatureSelector",
     "StepwiseRegression",
 ]
+SEPARABILITY = ["MaximumMargin", "Separability", "maximum_margin", "separability"]
 PATHS = ["RegularizationPath", "enet_path", "lasso_path", "regularization_path"]
 HEAVY = ["numba", "matplotlib", "polars", "typer", "sklearn.linear_model"]
 
@@ -51,7 +52,7 @@ def modules_after(statement):
 
 
 def test_the_public_names_are_these():
-    names = [*ESTIMATORS, *PATHS, "Certificate", "__version__", "load", "save"]
+    names = [*ESTIMATORS, *PATHS, *SEPARABILITY, "Certificate", "__version__", "load", "save"]
     assert sorted(trueline.__all__) == sorted(names)
     assert dir(trueline) == sorted(names)
 

@@ -30,6 +30,7 @@ _HOMES = {
     "LinearSVR": "trueline.estimators.linear_svr",
     "LogisticRegression": "trueline.estimators.logistic",
     "LogisticRegressionCV": "trueline.estimators.logistic_cv",
+    "MaximumMargin": "trueline.halfspaces.margin",
     "MultiTaskElasticNet": "trueline.estimators.multi_task",
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
     "MultiTaskLasso": "trueline.estimators.multi_task",
@@ -46,6 +47,7 @@ _HOMES = {
     "enet_path": "trueline.estimators.paths",
     "lasso_path": "trueline.estimators.paths",
     "load": "trueline.persistence",
+    "maximum_margin": "trueline.estimators.separability",
     "regularization_path": "trueline.estimators.paths",
     "save": "trueline.persistence",
     "separability": "trueline.estimators.separability",
@@ -70,6 +72,7 @@ __all__ = [
     "LinearSVR",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "MaximumMargin",
     "MultiTaskElasticNet",
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
@@ -87,6 +90,7 @@ __all__ = [
     "enet_path",
     "lasso_path",
     "load",
+    "maximum_margin",
     "regularization_path",
     "save",
     "separability",
@@ -124,9 +128,10 @@ if TYPE_CHECKING:
     )
     from trueline.estimators.perceptron import Perceptron
     from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
-    from trueline.estimators.separability import separability
+    from trueline.estimators.separability import maximum_margin, separability
     from trueline.estimators.sequential import SequentialFeatureSelector
     from trueline.estimators.stepwise import StepwiseRegression
+    from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
     from trueline.persistence import load, save
 

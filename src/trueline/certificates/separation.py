@@ -9,9 +9,10 @@ an *inequality* (i, c) is that of row i against a class c other than its own::
 - *quasi-separable*: not separable, but some g has d_ic(g) >= 0 for all and > 0 for at least one.
 - *not separable*: neither.
 
-For two classes d_ic is y_i (x_i.w + b) with w, b the difference of both classes' unknowns, and these
-are complete separation, quasi-complete separation and overlap of A. Albert and J. A. Anderson,
-Biometrika 71 (1984) 1-10 (K. Konis, thesis, Oxford, 2007, for columns that depend on each other).
+For two classes d_ic is y_i (x_i.w + b) with w, b the difference of both classes' unknowns, and
+these are complete separation, quasi-complete separation and overlap of A. Albert and
+J. A. Anderson, Biometrika 71 (1984) 1-10 (K. Konis, thesis, Oxford, 2007, for columns that depend
+on each other).
 
 What proves each of them:
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from trueline.certificates.checking import Check, Verification
 from trueline.certificates.separation import Combination, SeparationCertificate
 
-__all__ = ["verify_separation"]
+__all__ = ["EPS", "ClassifiedRows", "dense", "scores_with_error", "verify_separation"]
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-_EPS = float(np.finfo(np.float64).eps)
+EPS = float(np.finfo(np.float64).eps)
 _ROWS = 4096
 _PRIME = 2**31 - 1
 
@@ -43,7 +43,9 @@ def verify_separation(certificate: SeparationCertificate, X: Any, y: Any) -> Ver
     verification : Verification
     """
     try:
-        data = _Data(certificate, X, y)
+        data = ClassifiedRows(
+            X, y, certificate.classes, certificate.n_features, certificate.fit_intercept
+        )
     except ValueError as error:
         return Verification((Check("data fit the claim", "yes", str(error), False),))
     checks = [Check("data fit the claim", "yes", "yes", True)]
@@ -65,20 +67,20 @@ def verify_separation(certificate: SeparationCertificate, X: Any, y: Any) -> Ver
     return Verification(tuple(checks))
 
 
-class _Data:
+class ClassifiedRows:
     """Rows as doubles with the constant feature, and the class of each."""
 
-    def __init__(self, certificate: SeparationCertificate, X: Any, y: Any) -> None:
+    def __init__(self, X: Any, y: Any, classes: Any, n_features: int, fit_intercept: bool) -> None:
         self.X: Any = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
         labels, codes = np.unique(np.asarray(y).ravel(), return_inverse=True)
         self.codes: Codes = codes.ravel()
         self.k = len(labels)
-        if self.X.ndim != 2 or self.X.shape != (len(self.codes), certificate.n_features):
+        if self.X.ndim != 2 or self.X.shape != (len(self.codes), n_features):
             raise ValueError(f"X {self.X.shape}, y {self.codes.shape}")
-        if len(labels) != len(certificate.classes) or not all(labels == certificate.classes):
+        if len(labels) != len(classes) or not all(labels == classes):
             raise ValueError(f"the labels are {labels.tolist()}")
-        self.n, self.d = self.X.shape
-        self.fit_intercept = bool(certificate.fit_intercept)
+        self.n, self.d = len(self.codes), n_features
+        self.fit_intercept = bool(fit_intercept)
         self.p = self.d + int(self.fit_intercept)
         values = self.X.data if sp.issparse(self.X) else self.X
         doubles = np.asarray(values, dtype=np.float64)
@@ -93,10 +95,18 @@ class _Data:
         part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
         return np.hstack([part, np.ones((len(part), 1))]) if self.fit_intercept else part
 
-    def __iter__(self) -> Iterator[tuple[slice, Array]]:
+    def __iter__(self) -> Iterator[tuple[slice, Any]]:
         for start in range(0, self.n, _ROWS):
             where = slice(start, min(start + _ROWS, self.n))
-            yield where, self.rows(where)
+            yield where, self._stored(where)
+
+    def _stored(self, where: slice) -> Any:
+        """Some rows, sparse if they are."""
+        if not sp.issparse(self.X):
+            return self.rows(where)
+        part = self.X[where].astype(np.float64)
+        ones = np.ones((part.shape[0], int(self.fit_intercept)))
+        return sp.csr_array(sp.hstack([part, ones], format="csr"))
 
     def misplaced(self, rows: NDArray[Any], against: NDArray[Any]) -> str | None:
         """What is wrong with these inequalities, or None."""
@@ -136,7 +146,7 @@ def _zero(block: Array, g: list[int]) -> NDArray[np.bool_]:
 
 
 def _check_direction(
-    certificate: SeparationCertificate, data: _Data, boundary: NDArray[np.bool_]
+    certificate: SeparationCertificate, data: ClassifiedRows, boundary: NDArray[np.bool_]
 ) -> list[Check]:
     """d > 0 off the boundary, d = 0 on it, and the margin."""
     G = [[int(v) for v in row] for row in certificate.direction]
@@ -161,28 +171,34 @@ def _in_doubles(G: list[list[int]]) -> Array:
     return np.array([[float(Fraction(v, top)) for v in row] for row in G])
 
 
-def _scores(block: Array, W: Array) -> tuple[Array, Array]:
+def dense(block: Any) -> Array:
+    """A block of rows as an array."""
+    return np.asarray(block.toarray() if sp.issparse(block) else block)
+
+
+def scores_with_error(block: Any, W: Array) -> tuple[Array, Array]:
     """Scores of all classes, and a bound on their error (infinite where something overflows)."""
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = block @ W.T
-        size = np.abs(block) @ np.abs(W).T
-        tiny = 1e-320 * block.shape[1] + 1e-322 * np.abs(block).sum(axis=1, keepdims=True)
-        error = (block.shape[1] + 8) * _EPS * size + tiny
+        scores = np.asarray(block @ W.T)
+        magnitudes = abs(block)
+        size = np.asarray(magnitudes @ np.abs(W).T)
+        tiny = 1e-320 * block.shape[1] + 1e-322 * np.asarray(magnitudes.sum(axis=1)).reshape(-1, 1)
+        error = (block.shape[1] + 8) * EPS * size + tiny
     error[~np.isfinite(scores) | ~np.isfinite(error)] = np.inf
     scores[~np.isfinite(scores)] = 0.0
     return scores, error
 
 
 def _wrong_in_block(
-    data: _Data,
+    data: ClassifiedRows,
     G: list[list[int]],
     where: slice,
-    block: Array,
+    block: Any,
     boundary: NDArray[np.bool_],
 ) -> int:
     """The number of inequalities that are not positive off the boundary or not zero on it."""
-    scores, error = _scores(block, _in_doubles(G))
-    own, every = data.codes[where], np.arange(len(block))
+    scores, error = scores_with_error(block, _in_doubles(G))
+    own, every = data.codes[where], np.arange(len(scores))
     gap = scores[every, own][:, None] - scores
     doubt = error[every, own][:, None] + error
     inside = boundary[where]
@@ -192,17 +208,19 @@ def _wrong_in_block(
     uncertain = others & ~inside & ~(gap > 1.01 * doubt)
     for i, c in zip(*np.nonzero(uncertain), strict=True):
         g = [a - b for a, b in zip(G[own[i]], G[c], strict=True)]
-        wrong += _dot(block[i], g) <= 0
+        wrong += _dot(dense(block[[i]])[0], g) <= 0
     for a in range(data.k):
         for c in range(data.k):
             places = np.flatnonzero(inside[:, c] & (own == a))
             if a != c and len(places):
                 g = [u - v for u, v in zip(G[a], G[c], strict=True)]
-                wrong += int((~_zero(block[places], g)).sum())
+                wrong += int((~_zero(dense(block[places]), g)).sum())
     return wrong
 
 
-def _check_margin(certificate: SeparationCertificate, data: _Data, G: list[list[int]]) -> Check:
+def _check_margin(
+    certificate: SeparationCertificate, data: ClassifiedRows, G: list[list[int]]
+) -> Check:
     """d >= margin ||g||, in doubles where they tell, exactly for the lowest rows where not."""
     claimed = certificate.margin
     size = _norm(G, data.d)
@@ -212,15 +230,15 @@ def _check_margin(certificate: SeparationCertificate, data: _Data, G: list[list[
         return Check("margin", f"{claimed:.6g}", "not a margin", False)
     W, level, wrong = _in_doubles(G), float(goal / top), 0
     for where, block in data:
-        scores, error = _scores(block, W)
-        own, every = data.codes[where], np.arange(len(block))
+        scores, error = scores_with_error(block, W)
+        own, every = data.codes[where], np.arange(len(scores))
         gap = scores[every, own][:, None] - scores
-        doubt = error[every, own][:, None] + error + 4 * _EPS * level + 1e-322
+        doubt = error[every, own][:, None] + error + 4 * EPS * level + 1e-322
         sure = gap - 1.01 * doubt > level
         sure[every, own] = True
         for i, c in zip(*np.nonzero(~sure), strict=True):
             g = [a - b for a, b in zip(G[own[i]], G[c], strict=True)]
-            wrong += _dot(block[i], g) < goal
+            wrong += _dot(dense(block[[i]])[0], g) < goal
     found = "no row is nearer" if wrong == 0 else f"{wrong} are nearer"
     return Check("margin", f"at least {claimed:.6g}", found, wrong == 0)
 
@@ -244,7 +262,7 @@ def _norm(G: list[list[int]], d: int) -> Fraction:
 
 
 def _check_combinations(
-    certificate: SeparationCertificate, data: _Data, boundary: NDArray[np.bool_]
+    certificate: SeparationCertificate, data: ClassifiedRows, boundary: NDArray[np.bool_]
 ) -> list[Check]:
     """Both vanish; the first is on few rows; the second spans the boundary."""
     checks = []
@@ -265,7 +283,7 @@ def _check_combinations(
     return checks
 
 
-def _contrasts(data: _Data, combination: Combination) -> list[list[Fraction]]:
+def _contrasts(data: ClassifiedRows, combination: Combination) -> list[list[Fraction]]:
     """The inequalities as vectors: blocks of all classes but the last."""
     out = []
     X = data.rows(np.asarray(combination.rows, dtype=np.intp))
@@ -278,7 +296,7 @@ def _contrasts(data: _Data, combination: Combination) -> list[list[Fraction]]:
     return out
 
 
-def _vanishes(data: _Data, combination: Combination) -> str:
+def _vanishes(data: ClassifiedRows, combination: Combination) -> str:
     """Whether the multipliers are positive and the combination is zero."""
     rows, against = combination.rows, combination.against
     if trouble := data.misplaced(rows, against):
@@ -295,25 +313,41 @@ def _vanishes(data: _Data, combination: Combination) -> str:
     return "yes"
 
 
-def _spans(data: _Data, combination: Combination, boundary: NDArray[np.bool_]) -> str:
+def _spans(data: ClassifiedRows, combination: Combination, boundary: NDArray[np.bool_]) -> str:
     """Whether every inequality of the boundary is a combination of these, in exact arithmetic."""
+    rest = boundary.copy()
+    rest[combination.rows, combination.against] = False
+    if not rest.any():
+        return "yes"
     size = data.p * (data.k - 1)
     vectors = [_whole(vector) for vector in _contrasts(data, combination)]
     if _rank_modulo(vectors) == size:
         return "yes"  # a minor that is not zero modulo a prime is not zero
-    outside = 0
-    for normal in _normals(vectors, size):
+    echelon = _Echelon(vectors, size)
+    if rest.sum() <= size - len(echelon.pivots):
+        rows, against = np.nonzero(rest)
+        few = _contrasts(data, Combination(rows, against, (1,) * len(rows)))
+        return "yes" if all(echelon.contains(_whole(vector)) for vector in few) else "no"
+    for normal in echelon.normals():
         G = [normal[c * data.p : (c + 1) * data.p] for c in range(data.k - 1)]
         G.append([0] * data.p)
-        for where, block in data:
-            own = data.codes[where]
-            for a in range(data.k):
-                for c in range(data.k):
-                    places = np.flatnonzero(boundary[where][:, c] & (own == a))
-                    g = [u - v for u, v in zip(G[a], G[c], strict=True)]
-                    if a != c and len(places) and any(g):
-                        outside += int((~_zero(block[places], g)).sum())
-    return "yes" if outside == 0 else "no"
+        if not _all_orthogonal(data, G, rest):
+            return "no"
+    return "yes"
+
+
+def _all_orthogonal(data: ClassifiedRows, G: list[list[int]], wanted: NDArray[np.bool_]) -> bool:
+    """Whether all wanted inequalities are zero for G."""
+    for a in range(data.k):
+        for c in range(data.k):
+            g = [u - v for u, v in zip(G[a], G[c], strict=True)]
+            if a == c or not any(g):
+                continue
+            places = np.flatnonzero(wanted[:, c] & (data.codes == a))
+            for start in range(0, len(places), _ROWS):
+                if not _zero(data.rows(places[start : start + _ROWS]), g).all():
+                    return False
+    return True
 
 
 def _whole(vector: list[Fraction]) -> list[int]:
@@ -343,32 +377,50 @@ def _rank_modulo(vectors: list[list[int]]) -> int:
     return rank
 
 
-def _normals(vectors: list[list[int]], size: int) -> Iterator[list[int]]:
-    """Integer vectors that span all directions orthogonal to the given ones (Gauss-Jordan)."""
-    rows = [[Fraction(v) for v in vector] for vector in vectors]
-    reduced: list[list[Fraction]] = []
-    pivots: list[int] = []
-    for row in rows:
-        for pivot, known in zip(pivots, reduced, strict=True):
-            if row[pivot]:
-                factor = row[pivot]
-                row = [a - factor * b for a, b in zip(row, known, strict=True)]
-        column = next((j for j, v in enumerate(row) if v), None)
-        if column is None:
-            continue
-        row = [v / row[column] for v in row]
-        for i, known in enumerate(reduced):
-            if known[column]:
-                factor = known[column]
-                reduced[i] = [a - factor * b for a, b in zip(known, row, strict=True)]
-        reduced.append(row)
-        pivots.append(column)
-    for free in sorted(set(range(size)) - set(pivots)):
-        normal = [Fraction(0)] * size
-        normal[free] = Fraction(1)
-        for pivot, known in zip(pivots, reduced, strict=True):
-            normal[pivot] = -known[free]
-        scale = 1
-        for v in normal:
-            scale = scale * (v * scale).denominator
-        yield [int(v * scale) for v in normal]
+class _Echelon:
+    """The span of vectors, reduced by Gauss and Jordan."""
+
+    def __init__(self, vectors: list[list[int]], size: int) -> None:
+        self.size = size
+        self.reduced: list[list[Fraction]] = []
+        self.pivots: list[int] = []
+        for vector in vectors:
+            row = self._rest(vector)
+            column = next((j for j, v in enumerate(row) if v), None)
+            if column is None:
+                continue
+            row = [v / row[column] if v else v for v in row]
+            for i, known in enumerate(self.reduced):
+                if factor := known[column]:
+                    self.reduced[i] = [
+                        a - factor * b if b else a for a, b in zip(known, row, strict=True)
+                    ]
+            self.reduced.append(row)
+            self.pivots.append(column)
+
+    def _rest(self, vector: list[int]) -> list[Fraction]:
+        """What is left of a vector when its components along the span are taken off."""
+        row = [Fraction(v) for v in vector]
+        for pivot, known in zip(self.pivots, self.reduced, strict=True):
+            if factor := row[pivot]:
+                row = [a - factor * b if b else a for a, b in zip(row, known, strict=True)]
+        return row
+
+    def contains(self, vector: list[int]) -> bool:
+        """Whether a vector is in the span."""
+        return not any(self._rest(vector))
+
+    def normals(self) -> Iterator[list[int]]:
+        """Integer vectors that span all directions orthogonal to the span."""
+        for free in sorted(set(range(self.size)) - set(self.pivots)):
+            values = {
+                pivot: -row[free] for pivot, row in zip(self.pivots, self.reduced) if row[free]
+            }
+            scale = 1
+            for v in values.values():
+                scale *= (v * scale).denominator
+            normal = [0] * self.size
+            normal[free] = scale
+            for pivot, v in values.items():
+                normal[pivot] = int(v * scale)
+            yield normal

@@ -204,6 +204,28 @@ def verify(model: Model, data: Data, target: Target = None, debug: Debug = False
 
 @app.command()
 @_guarded
+def separability(
+    data: Data,
+    target: Target = None,
+    intercept: Annotated[
+        bool, typer.Option("--intercept/--no-intercept", help="Hyperplanes anywhere, or through zero only.")
+    ] = True,
+    features: Features = None,
+    drop: Drop = None,
+    category: Category = None,
+    debug: Debug = False,
+) -> None:
+    """Decide whether hyperplanes separate the classes of a CSV file, and prove it."""
+    from trueline.cli.commands import Request
+    from trueline.cli.separation import run_separability
+
+    columns = (_split(features), _split(drop), _split(category))
+    if not run_separability(Request(data, target, "auto", {}, *columns), intercept):
+        raise typer.Exit(1)
+
+
+@app.command()
+@_guarded
 def predict(
     model: Model,
     data: Data,

@@ -199,6 +199,16 @@ def show_checks(out: Console, checks: Sequence[Any]) -> None:
     _put(out, grid)
 
 
+def show_rows(out: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Some rows of data, as text."""
+    grid = _grid(*columns)
+    for row in rows[:MOST_ROWS]:
+        grid.add_row(*(Text(cell) for cell in row))
+    _put(out, grid)
+    if len(rows) > MOST_ROWS:
+        note(out, f"... and {len(rows) - MOST_ROWS} more rows")
+
+
 def show_scatter(out: Console, predicted: Any, actual: Any, target: str) -> None:
     """Predicted against actual as characters: denser where more points fall."""
     import numpy as np

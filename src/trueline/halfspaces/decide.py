@@ -25,6 +25,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.halfspaces.descent import descend
 from trueline.halfspaces.exact import (
     Dependence,
     dependence_of,
@@ -35,7 +36,8 @@ from trueline.halfspaces.exact import (
 )
 from trueline.halfspaces.integers import Integers
 from trueline.halfspaces.lifting import independent
-from trueline.halfspaces.rows import Rows
+from trueline.halfspaces.pairs import pairs_of
+from trueline.halfspaces.rows import ContrastRows, Rows
 from trueline.halfspaces.search import Proposal, search
 
 __all__ = ["Split", "decide"]
@@ -92,6 +94,13 @@ def decide(rows: Rows) -> Split:
     spanning: dict[int, Fraction] = {}
     basis = rows.basis()
     direction: Integers | None = None
+    if isinstance(rows, ContrastRows):
+        direction = _quick(rows, basis, alive)
+        if direction is not None:
+            return Split(~alive, direction, common, spanning)
+        common, spanning = pairs_of(rows)
+        alive[list(common)] = False
+        held = _hold(rows, held, spanning, alive, basis)
     while alive.any():
         inside = _restricted(rows, basis, held)
         found = _settle(rows, held, alive, search(rows, inside, alive))
@@ -102,15 +111,38 @@ def decide(rows: Rows) -> Split:
             common = found.multipliers
         alive[list(found.multipliers)] = False
         grown = _joined(spanning, found)
-        wider = _independent(rows, held, grown)
-        if len(wider) == len(held):
-            continue  # a row of zeros, or one in the span already
-        spanning, held = grown, wider
-        if len(held) == rows.size:
+        wider = _hold(rows, held, grown, alive, basis)
+        if len(wider) > len(held):  # not a row of zeros, or one in the span already
+            spanning, held = grown, wider
+    return Split(~alive, direction, common, spanning)
+
+
+def _quick(rows: Rows, basis: Array | None, alive: NDArray[np.bool_]) -> Integers | None:
+    """A direction that separates strictly, if a descent finds one."""
+    b, separates = descend(rows, basis, alive)
+    if not separates:
+        return None
+    none = np.zeros(0, dtype=np.intp)
+    found = direction_from(rows, none, b, None)
+    return found if found is not None and len(not_positive(rows, found, alive)) == 0 else None
+
+
+def _hold(
+    rows: Rows,
+    held: Indices,
+    spanning: dict[int, Fraction],
+    alive: NDArray[np.bool_],
+    basis: Array | None,
+) -> Indices:
+    """Hold what the rows of a vanishing combination span; rows in the span are not alive."""
+    wider = _independent(rows, held, spanning)
+    if len(wider) > len(held):
+        alive[list(spanning)] = False
+        if len(wider) == rows.size:
             alive[:] = False
         else:
-            _retire(rows, held, alive, _restricted(rows, basis, held))
-    return Split(~alive, direction, common, spanning)
+            _retire(rows, wider, alive, _restricted(rows, basis, wider))
+    return wider
 
 
 def _settle(
@@ -159,6 +191,8 @@ def _joined(spanning: dict[int, Fraction], found: Dependence) -> dict[int, Fract
 def _independent(rows: Rows, held: Indices, spanning: dict[int, Fraction]) -> Indices:
     """As many linearly independent rows as there are among them; those held stay."""
     more = [i for i in spanning if i not in set(held.tolist())]
+    if not more:
+        return held
     ids = np.concatenate([held, np.array(more, dtype=np.intp)])
     return ids[independent(rows.integers(ids)[0])[0]]
 
@@ -174,9 +208,7 @@ def _restricted(rows: Rows, basis: Array | None, held: Indices) -> Array | None:
     return frame @ Q[:, len(held) :]
 
 
-def _retire(
-    rows: Rows, held: Indices, alive: NDArray[np.bool_], basis: Array | None
-) -> None:
+def _retire(rows: Rows, held: Indices, alive: NDArray[np.bool_], basis: Array | None) -> None:
     """Rows in the span of those held are no longer alive.
 
     Values on a few directions tell which rows may be; exact arithmetic decides. A row that is

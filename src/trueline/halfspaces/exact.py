@@ -153,7 +153,8 @@ def _combination(
     free = places < n_held
     if any(v < 0 for v in x[~free]):
         return None
-    if exact_products(N[places].T, x).astype(object).tolist() != (-q * N[i].astype(object)).tolist():
+    missing = exact_products(N[places].T, x) + q * N[i].astype(object)
+    if missing.any():
         return None
     values = {int(p): Fraction(int(v), q) for p, v in zip(places, x, strict=True) if v}
     values[i] = Fraction(1)
@@ -196,7 +197,7 @@ def _exchange(
         solved = solve_integers(M[basis], levels)
         if solved is None:
             return None
-        x, q = solved
+        x = solved[0]
         values = exact_products(M[h:], x)
         wrong = np.flatnonzero(values <= 0)
         if len(wrong) == 0:
@@ -220,10 +221,12 @@ def _exchange(
 
 def in_span(rows: Rows, held: Indices, candidates: Indices) -> NDArray[np.bool_]:
     """Which of the candidates are combinations of the held rows, exactly."""
-    inside = np.ones(len(candidates), dtype=bool)
     N, _ = rows.integers(held)
     _, columns = independent(N)
     others = np.setdiff1d(np.arange(rows.size), columns)
+    if len(candidates) < len(others):
+        return np.array([_is_combination(rows, N, columns, i) for i in candidates], dtype=bool)
+    inside = np.ones(len(candidates), dtype=bool)
     normals = []
     for j in others:
         solved = solve_integers(N[:, columns], -N[:, j].astype(object))
@@ -240,6 +243,13 @@ def in_span(rows: Rows, held: Indices, candidates: Indices) -> NDArray[np.bool_]
             zero = _products(block[inside[where]], normal) == 0
             inside[where[inside[where]][~zero]] = False
     return inside
+
+
+def _is_combination(rows: Rows, N: Integers, columns: Indices, i: int) -> bool:
+    """Whether row i is a combination of the rows N, whose minor at the columns is not zero."""
+    row = rows.integers(np.array([i]))[0][0].astype(object)
+    solved = solve_integers(N[:, columns].T, row[columns])
+    return solved is not None and not (exact_products(N.T, solved[0]) - solved[1] * row).any()
 
 
 def _products(block: Array, g: Integers) -> Integers:

@@ -25,12 +25,12 @@ __all__ = ["PRIMES", "independent", "solve_integers"]
 Words = NDArray[np.int64]
 Indices = NDArray[np.intp]
 
-# Primes below 2^21: a sum of 1024 products of residues stays below 2^53. Several, since one of them
+# Primes below 2^21: a sum of 2047 products of residues stays below 2^53. Several, since one of them
 # may divide a determinant.
 #: The primes, in order of use.
 PRIMES = (2097143, 2097133, 2097131)
 _LIMB = 22
-_MOST = 1024
+_MOST = 2047
 
 
 def residues(N: Integers, p: int) -> Words:

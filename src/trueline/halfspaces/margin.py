@@ -14,17 +14,22 @@ in exact arithmetic, so that both bounds agree to nearly all digits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from trueline.certificates.margin import MarginCertificate
 from trueline.halfspaces.integers import Integers, integer_rows
 from trueline.halfspaces.nearest import NearestPair, NearestPoint
+from trueline.wording import counted
+
+if TYPE_CHECKING:
+    from trueline.certificates.checking import Verification
 
 __all__ = ["MaximumMargin", "largest_margin"]
 
@@ -36,6 +41,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _CLOSE = 1e-11
 _ROUNDS = 200
 _REFINEMENTS = 3
+_DIGITS = 2**150
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,8 @@ class MaximumMargin:
         support vector machine with a hard margin.
     intercept : float
     margin : float
-        Proven: every row has at least this distance from the hyperplane.
+        Proven: every row has at least this distance from the hyperplane (for several classes, see
+        :class:`~trueline.Separability`).
     upper_bound : float
         Proven: no hyperplane has a larger margin.
     support : array of int
@@ -59,7 +66,16 @@ class MaximumMargin:
     weights : array
         Their weights, of sum one; with an intercept, of sum one in each class.
     radius : float
-        The largest norm of a row.
+        Not below the largest norm of a row.
+    classes : array of shape (k,)
+    fit_intercept : bool
+
+    Examples
+    --------
+    >>> from trueline import maximum_margin
+    >>> best = maximum_margin([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 0, 0, 1])
+    >>> best.coef.round(6), round(best.intercept, 6), round(best.margin, 6)
+    (array([2., 2.]), -3.0, 0.353553)
     """
 
     coef: Array
@@ -70,11 +86,40 @@ class MaximumMargin:
     against: NDArray[np.integer]
     weights: Array
     radius: float
+    classes: Any
+    fit_intercept: bool
 
     @property
     def relative_gap(self) -> float:
         """(upper bound - margin) / margin."""
         return (self.upper_bound - self.margin) / self.margin
+
+    @property
+    def certificate(self) -> MarginCertificate:
+        """Both bounds, with what proves them."""
+        return MarginCertificate(
+            self.classes,
+            self.fit_intercept,
+            np.atleast_2d(self.coef),
+            self.intercept,
+            self.margin,
+            self.upper_bound,
+            self.support,
+            self.against,
+            self.weights,
+            self.radius,
+        )
+
+    def verify(self, X: Any, y: Any) -> Verification:
+        """Check both bounds against the data, independently of the search."""
+        return self.certificate.verify(X, y)
+
+    def __str__(self) -> str:
+        return (
+            f"The largest margin is {self.margin:.10g}, proven to a relative "
+            f"{self.relative_gap:.1g}; {counted(len(self.support), 'row')} of norm up to "
+            f"{self.radius:.4g} attain it."
+        )
 
 
 class _Points:
@@ -120,7 +165,7 @@ class _Points:
 
 
 def largest_margin(
-    X: Any, codes: Indices, k: int, *, fit_intercept: bool = True, start: Array | None = None
+    X: Any, codes: Indices, classes: Any, *, fit_intercept: bool = True, start: Array | None = None
 ) -> MaximumMargin:
     """The largest margin of classes that are separable.
 
@@ -129,9 +174,9 @@ def largest_margin(
     X : array or CSR array of shape (n, d)
         float64, finite.
     codes : array of shape (n,)
-        0 to k - 1; of two classes 1 is the positive side.
-    k : int
-        Number of classes; more than two only without an intercept.
+        Positions in ``classes``; of two classes the second is the positive side.
+    classes : array of shape (k,)
+        More than two only without an intercept.
     fit_intercept : bool
     start : array of shape (d,), or (k d,), optional
         Weights that separate, as a start.
@@ -142,8 +187,12 @@ def largest_margin(
         If the margin is too small, relative to the size of the rows, to be told from zero in
         double precision.
     """
+    k = len(classes)
     if k > 2 and fit_intercept:
-        raise ValueError("With more than two classes the margin is that without intercepts.")
+        raise ValueError(
+            "With more than two classes the margin is that of scores without intercepts: give "
+            "fit_intercept=False, and a column of ones if there should be a constant feature."
+        )
     A, power = _in_unit(X)
     points = _Points(A, codes, k)
     values = abs(A)
@@ -151,9 +200,14 @@ def largest_margin(
     largest = np.asarray(top.toarray() if sp.issparse(top) else top).ravel()
     squares = values.multiply(values).sum(axis=1) if sp.issparse(A) else np.einsum("ij,ij->i", A, A)
     radius = float(np.sqrt(np.max(squares)))
+    if radius == 0:
+        raise ArithmeticError("All rows are zero: there is no margin.")
     nearest, ids = _nearest(points, largest, fit_intercept, start, radius)
     best = _refined(points, nearest, ids, radius)
-    return _bounded(points, largest, fit_intercept, best, power, radius)
+    found = _bounded(points, largest, fit_intercept, best, power)
+    # Sums of squares err by less than this.
+    reach = float(np.ldexp(radius * (1 + (A.shape[1] + 8) * _EPS), -power))
+    return replace(found, radius=reach, classes=classes)
 
 
 def _in_unit(X: Any) -> tuple[Any, int]:
@@ -206,8 +260,9 @@ def _nearest(
 
 
 def _mean_difference(points: _Points) -> Array:
-    sums = np.array([np.asarray(points.X[points.codes == c].mean(axis=0)).ravel()
-                     for c in range(points.k)])
+    sums = np.array(
+        [np.asarray(points.X[points.codes == c].mean(axis=0)).ravel() for c in range(points.k)]
+    )
     return sums[1] - sums[0] if points.k == 2 else (sums - sums.mean(axis=0)).ravel()
 
 
@@ -251,30 +306,38 @@ def _members(points: _Points, solver: NearestPoint, ids: Indices) -> list[tuple[
 class _Exact:
     """Weights of the corral, of sum one, and the point they give, in exact arithmetic."""
 
-    def __init__(self, points: _Points, members: list[tuple[int, ...]], values: Array) -> None:
-        total = Fraction(0)
-        for v in values:
-            total += Fraction(float(v))
-        self.values = values
+    def __init__(
+        self, points: _Points, members: list[tuple[int, ...]], values: list[Fraction]
+    ) -> None:
+        # More digits than a double has, but not more and more of them.
+        whole_values = [int(value * _DIGITS) for value in values]
+        total = sum(whole_values)
+        self.values = [Fraction(value, total) for value in whole_values]
         self.weights: dict[int, Fraction] = {}
-        for group, value in zip(members, values, strict=True):
+        for group, value in zip(members, self.values, strict=True):
             for i in group:
-                self.weights[i] = self.weights.get(i, Fraction(0)) + Fraction(float(value)) / total
+                self.weights[i] = self.weights.get(i, Fraction(0)) + value
+        self.x = _combined(points, self.weights)
+        self.square = sum((v * v for v in self.x), Fraction(0))
         ids = np.array(sorted(self.weights), dtype=np.intp)
         whole, exponent = integer_rows(points.take(ids))
-        rows = whole.astype(object)
-        units = [Fraction(2) ** int(e) for e in exponent]
-        shares = [self.weights[int(i)] * unit for i, unit in zip(ids, units, strict=True)]
-        numbers, common = _common(shares)
-        self.x = [Fraction(int(v), common) for v in numbers @ rows]
-        self.square = sum((v * v for v in self.x), Fraction(0))
         numbers, common = _common(self.x)
+        products = whole.astype(object) @ numbers
         inner = {
-            int(i): Fraction(int(v), common) * unit
-            for i, v, unit in zip(ids, rows @ numbers, units, strict=True)
+            int(i): Fraction(int(v), common) * Fraction(2) ** int(e)
+            for i, v, e in zip(ids, products, exponent, strict=True)
         }
         #: p_k.x for the points of the corral.
         self.inner = [sum((inner[i] for i in group), Fraction(0)) for group in members]
+
+
+def _combined(points: _Points, weights: dict[int, Fraction]) -> list[Fraction]:
+    """sum_i weights_i p_i, exactly."""
+    ids = np.array(sorted(weights), dtype=np.intp)
+    whole, exponent = integer_rows(points.take(ids))
+    parts = [weights[int(i)] * Fraction(2) ** int(e) for i, e in zip(ids, exponent, strict=True)]
+    numbers, common = _common(parts)
+    return [Fraction(int(v), common) for v in numbers @ whole.astype(object)]
 
 
 def _common(values: list[Fraction]) -> tuple[Integers, int]:
@@ -294,14 +357,14 @@ def _refined(points: _Points, solver: NearestPoint, ids: Indices, radius: float)
     missing, and the triangular factor of the corral corrects it.
     """
     members = _members(points, solver, ids)
-    best = now = _Exact(points, members, solver.weights)
+    best = now = _Exact(points, members, [Fraction(float(v)) for v in solver.weights])
     ones = solver.solve(np.ones(len(members)))
     for _ in range(_REFINEMENTS):
         missing = np.array([float(v - now.inner[0]) for v in now.inner]) / radius**2
         step = -solver.solve(missing)
         step -= ones * (step.sum() / ones.sum())
-        moved = now.values + step
-        if not (moved >= 0).all():
+        moved = [v + Fraction(float(s)) for v, s in zip(now.values, step, strict=True)]
+        if min(moved) < 0:
             break
         now = _Exact(points, members, moved)
         if now.square < best.square:
@@ -316,38 +379,44 @@ def _root_above(square: Fraction) -> Fraction:
 
 
 def _bounded(
-    points: _Points,
-    largest: Array,
-    fit_intercept: bool,
-    best: _Exact,
-    power: int,
-    radius: float,
+    points: _Points, largest: Array, fit_intercept: bool, best: _Exact, power: int
 ) -> MaximumMargin:
     """The hyperplane in doubles, and both bounds."""
     top = max(abs(v) for v in best.x)
     w = np.array([float(v / top) for v in best.x])
-    inner = points.inner(w)
+    inner, b = points.inner(w), 0.0
     if fit_intercept:
         above = points.codes == 1
         low, high = inner[above].min(), -inner[~above].min()
-        w, b = 2 * w / (low - high), -(low + high) / (low - high)
+        w, b = 2 * w / (low - high), float(-(low + high) / (low - high))
     else:
-        w, b = w / inner.min(), 0.0
+        w = w / inner.min()
     least = _least(points, w, b, largest)
     norm = _root_above(sum((Fraction(float(v)) ** 2 for v in w), Fraction(0)))
-    upper = _root_above(best.square) / (2 if fit_intercept else 1)
-    unit = Fraction(2) ** -power
     ids = np.array(sorted(best.weights), dtype=np.intp)
-    row, _, other = points.places(ids)
+    row, own, other = points.places(ids)
+    # The bound is that of weights that doubles can hold.
+    weights = np.array([float(best.weights[int(i)]) for i in ids])
+    shares = {int(i): Fraction(float(v)) for i, v in zip(ids, weights, strict=True)}
+    groups = [ids[own == 1], ids[own == 0]] if fit_intercept else [ids]
+    for group in groups:
+        total = sum(shares[int(i)] for i in group)
+        shares.update({int(i): shares[int(i)] / total for i in group})
+    square = sum((v * v for v in _combined(points, shares)), Fraction(0))
+    upper = _root_above(square) / (2 if fit_intercept else 1)
+    unit = Fraction(2) ** -power
+    coef = np.ldexp(w, power)
     return MaximumMargin(
-        coef=np.ldexp(w, power) if points.k == 2 else np.ldexp(w, power).reshape(points.k, -1),
+        coef=coef if points.k == 2 else coef.reshape(points.k, -1),
         intercept=b,
         margin=_down(max(least, Fraction(0)) / norm * unit),
         upper_bound=_up(upper * unit),
         support=row,
         against=other,
-        weights=np.array([float(best.weights[int(i)]) for i in ids]),
-        radius=float(np.ldexp(radius, -power)),
+        weights=weights,
+        radius=0.0,
+        classes=None,
+        fit_intercept=fit_intercept,
     )
 
 

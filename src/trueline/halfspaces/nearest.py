@@ -8,9 +8,9 @@ and drops those whose weight would become negative on the way. At the end either
 all points from the origin, p_i.x >= ||x||^2, or the corral, of at most q + 1 points, has the origin
 in its convex hull.
 
-The least-squares systems are solved by the triangular factor R of the matrix with columns (1, p_i):
-``R^T R = 1 1^T + P P^T``, without forming that product. A point that enters is orthogonalised twice;
-when one leaves, the part of R behind it is triangularised again.
+The least-squares systems are solved by the triangular factor R of the matrix with columns
+(1, p_i): ``R^T R = 1 1^T + P P^T``, without forming that product. A point that enters is
+orthogonalised twice; when one leaves, the part of R behind it is triangularised again.
 """
 
 from __future__ import annotations

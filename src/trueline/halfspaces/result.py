@@ -63,7 +63,7 @@ class Separability:
     >>> from trueline import separability
     >>> answer = separability([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "low"])
     >>> answer.verdict, answer.rows.tolist(), answer.common_point.tolist()
-    ('not separable', [1, 2, 3], [2.0])
+    ('not separable', [0, 2, 3], [2.0])
     """
 
     verdict: str

@@ -248,4 +248,4 @@ class ContrastRows(Rows):
 
     def basis(self) -> Array | None:
         T = None if self.size > _WIDEST else self._round()
-        return None if T is None else np.kron(np.eye(self.k - 1), T)
+        return None if T is None else np.asarray(np.kron(np.eye(self.k - 1), T), dtype=np.float64)

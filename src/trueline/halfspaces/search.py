@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.halfspaces.descent import descend
 from trueline.halfspaces.nearest import NearestPoint
 from trueline.halfspaces.rows import Rows
 
@@ -20,6 +21,9 @@ __all__ = ["Proposal", "search"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+# With more unknowns a descent is tried first.
+_MANY = 100
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,12 @@ def search(rows: Rows, basis: Array | None, alive: NDArray[np.bool_]) -> Proposa
     wrong = _wrong(rows, b, alive, none)
     if wrong is None:
         return Proposal(b, none, none)
+    if rows.size > _MANY:
+        b, separates = descend(rows, basis, alive)
+        if separates:
+            return Proposal(b, none, none)
+        again = _wrong(rows, b, alive, none)
+        wrong = wrong if again is None else again
     working, points = wrong, None
     while True:
         fresh = _points(rows, basis, working if points is None else wrong)
@@ -88,9 +98,7 @@ def _points(rows: Rows, basis: Array | None, ids: Indices) -> Array:
     return P / np.where(length > 0, length, 1.0)
 
 
-def _wrong(
-    rows: Rows, b: Array, alive: NDArray[np.bool_], working: Indices
-) -> Indices | None:
+def _wrong(rows: Rows, b: Array, alive: NDArray[np.bool_], working: Indices) -> Indices | None:
     """The rows that b gets most wrong and that are not in the working set; None if all are right.
 
     Rows that are only right by less than rounding are wrong.

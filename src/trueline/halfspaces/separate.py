@@ -1,4 +1,4 @@
-"""From data to the verdict on separability: decide, and put the witnesses into words and numbers."""
+"""From data to the verdict on separability, with witnesses in whole numbers and in doubles."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def separate(
         coef=coef,
         intercept=intercept,
         margin=certificate.margin,
-        strict=~touching,
+        strict=np.logical_not(touching),
         boundary=np.flatnonzero(touching),
         rows=used,
         weights=weights,

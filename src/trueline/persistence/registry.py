@@ -87,6 +87,11 @@ def _own_classes() -> dict[str, type]:
     import trueline
     from trueline.certificates import Certificate
     from trueline.losses import LOSSES, OrderedQuantiles, Softmax
+    from trueline.certificates.margin import MarginCertificate
+    from trueline.certificates.separation import Combination, SeparationCertificate
+    from trueline.halfspaces.margin import MaximumMargin
+    from trueline.halfspaces.result import Separability
+    from trueline.losses import LOSSES, OrderedQuantiles
     from trueline.moments import Moments
     from trueline.penalties import PENALTIES
     from trueline.planner import Candidate, Plan
@@ -99,4 +104,6 @@ def _own_classes() -> dict[str, type]:
     parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
     classes: tuple[type, ...]
     classes = (*LOSSES.values(), OrderedQuantiles, Softmax, *PENALTIES.values(), *parts, *models)
+    classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *models)
+    classes += (Separability, SeparationCertificate, Combination, MaximumMargin, MarginCertificate)
     return {label(cls): cls for cls in classes}
