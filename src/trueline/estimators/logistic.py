@@ -38,6 +38,7 @@ SOLVER_NAMES = {
     "newton": "newton",
     "newton_cg": "newton_cg",
     "proximal_newton": "proximal_newton",
+    "working_set_newton": "working_set_newton",
     "proximal_gradient": "proximal_gradient",
     "gradient_descent": "gradient_descent",
     "stochastic_gradient": "stochastic_gradient",
@@ -91,8 +92,8 @@ class LogisticRegression(LinearClassifierBase):
         "auto" plans. scikit-learn's names ("lbfgs", "liblinear", "newton-cg", "newton-cholesky",
         "sag", "saga") are accepted and plan too: the function that is minimised decides the answer.
         Only "liblinear" means another function, with a penalised intercept, and two classes. By
-        name: "newton", "newton_cg", "proximal_newton", and as textbooks write them
-        "gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch".
+        name: "newton", "newton_cg", "proximal_newton", "working_set_newton", and as textbooks write
+        them "gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch".
     max_iter : int, default=100
         Iteration limit; of the textbook solvers a hundred times as many.
     verbose : int, default=0
@@ -209,8 +210,8 @@ class LogisticRegression(LinearClassifierBase):
     def _stated(self, X: Any, target: Array, weights: Array | None) -> Problem:
         if self.solver == "liblinear" and target.shape[1] > 1:
             raise ValueError(
-                "solver='liblinear' is for two classes, as in scikit-learn, but y has "
-                f"{target.shape[1]}. Leave solver at 'auto', or wrap the model in "
+                "Only binary classification is supported. solver='liblinear' is for two classes, as in "
+                f"scikit-learn, but y has {target.shape[1]}. Leave solver at 'auto', or wrap the model in "
                 "OneVsRestClassifier."
             )
         if not self._penalises_intercept:
