@@ -45,8 +45,8 @@ SOLVER_NAMES = {
     "mini_batch": "mini_batch",
 }
 # A gap is quadratic in the gradient that scikit-learn's tolerances are about; the finest that
-# double precision lets anybody prove.
-_FINEST = 1e-13
+# double precision lets anybody prove, of squares and of absolute values.
+_FINEST, _FINEST_LINEAR = 1e-13, 1e-9
 # Textbook methods take steps by the thousand.
 _TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch"}
 
@@ -210,9 +210,9 @@ class LogisticRegression(LinearClassifierBase):
     def _stated(self, X: Any, target: Array, weights: Array | None) -> Problem:
         if self.solver == "liblinear" and target.shape[1] > 1:
             raise ValueError(
-                "Only binary classification is supported. solver='liblinear' is for two classes, as in "
-                f"scikit-learn, but y has {target.shape[1]}. Leave solver at 'auto', or wrap the model in "
-                "OneVsRestClassifier."
+                "Only binary classification is supported. solver='liblinear' is for two classes, "
+                f"as in scikit-learn, but y has {target.shape[1]}. Leave solver at 'auto', or wrap "
+                "the model in OneVsRestClassifier."
             )
         if not self._penalises_intercept:
             return super()._stated(X, target, weights)
@@ -225,11 +225,15 @@ class LogisticRegression(LinearClassifierBase):
     def _options(self) -> Options:
         limit = max(1, self.max_iter)
         return Options(
-            tol=max(self.tol**2, _FINEST),
+            tol=max(self.tol**2, _FINEST if self._is_quadratic else _FINEST_LINEAR),
             max_iter=100 * limit if self.solver in _TEXTBOOK else limit,
             random_state=self.random_state,
             **self._start(),
         )
+
+    @property
+    def _is_quadratic(self) -> bool:
+        return "quadratic" in self._penalty().capabilities
 
     def _start(self) -> dict[str, Any]:
         """Where a warm start begins."""

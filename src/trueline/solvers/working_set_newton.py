@@ -26,7 +26,7 @@ __all__ = ["WorkingSetNewton"]
 Array = NDArray[np.float64]
 
 _MAX_ITER = 200
-_ROUNDS, _SWEEPS = 8.0, 60.0
+_ROUNDS, _SWEEPS = 8.0, 200.0
 
 
 class WorkingSetNewton(Solver):
@@ -35,7 +35,7 @@ class WorkingSetNewton(Solver):
     name = "working_set_newton"
     title = "proximal Newton on working sets, column by column"
     needs_loss = frozenset({"smooth", "margins"})
-    needs_penalty = frozenset({"elastic"})
+    needs_penalty = frozenset({"coordinates", "elastic"})
     is_direct = False
     proof = "tangent"
 
@@ -45,7 +45,7 @@ class WorkingSetNewton(Solver):
         return None
 
     def cost(self, facts: Facts) -> Cost:
-        sweep = 3e-9 * facts.nonzeros * facts.k**1.5 + 1e-8 * facts.n * facts.k
+        sweep = 5e-9 * facts.nonzeros * facts.k + 1e-8 * facts.n * facts.k
         seconds = 10 * CALL + _SWEEPS * sweep + 3 * _ROUNDS * iteration_seconds(facts)
         memory = 8.0 * (2.0 * facts.nonzeros + 6.0 * facts.n * facts.k + 6.0 * facts.d * facts.k)
         return Cost(4 * _SWEEPS * facts.nonzeros * facts.k, _SWEEPS, memory, seconds)

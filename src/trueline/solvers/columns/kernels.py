@@ -75,7 +75,10 @@ def sweep_single(
     linear: Array,
     quad: Array,
 ) -> tuple[int, float]:
-    """One sweep for one target; the columns that stay in play come first, and the violations' sum."""
+    """One sweep for one target.
+
+    Columns that stay in play are put first; their number is returned, and the sum of violations.
+    """
     total, kept = 0.0, 0
     for place in range(count):
         j = columns[place]
