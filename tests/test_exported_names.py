@@ -26,6 +26,8 @@ ESTIMATORS = [
     "LinearRegression",
     "LinearRegressor",
     "LinearSVR",
+    "LogisticRegression",
+    "LogisticRegressionCV",
     "MultiTaskElasticNet",
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",

@@ -121,7 +121,8 @@ class Evaluation(NamedTuple):
     """A problem at a point: values per target, and bounds on their rounding.
 
     ``scores`` are X W + b, ``u`` the derivatives of the loss by row, ``size`` their weighted norms
-    ||u||_s and ``row_error`` the bound on their own error; ``correlation`` is X^T S u, ``slope`` sum_i s_i u_i.
+    ||u||_s and ``row_error`` the bound on their own error; ``correlation`` is X^T S u, ``slope``
+    sum_i s_i u_i.
     """
 
     objective: Array

@@ -26,7 +26,8 @@ a the least a_j, B = sum_i s_i l_i'' the curvature in c and b its least eigenval
 coupled, of those that add up to zero), D = L sum_i s_i |x_i - m|^2 >= |H_ww|. For steps e in w and
 f in c, and f' = f + B^+ H_cw e, the Hessian H of the losses has
 
-    (e, f).H (e, f) >= b |f'|^2,   |H_wc B^+ h| <= (D / b)^1/2 |h|,   |B^+ H_cw e| <= (D / b)^1/2 |e|
+    (e, f).H (e, f) >= b |f'|^2
+    |H_wc B^+ h| <= (D / b)^1/2 |h|,      |B^+ H_cw e| <= (D / b)^1/2 |e|
 
 so that as long as half of the curvature is left, N^2 = a |e|^2 + b/2 |f'|^2 and
 

@@ -38,14 +38,15 @@ SOLVER_NAMES = {
     "newton": "newton",
     "newton_cg": "newton_cg",
     "proximal_newton": "proximal_newton",
+    "working_set_newton": "working_set_newton",
     "proximal_gradient": "proximal_gradient",
     "gradient_descent": "gradient_descent",
     "stochastic_gradient": "stochastic_gradient",
     "mini_batch": "mini_batch",
 }
 # A gap is quadratic in the gradient that scikit-learn's tolerances are about; the finest that
-# double precision lets anybody prove.
-_FINEST = 1e-13
+# double precision lets anybody prove, of squares and of absolute values.
+_FINEST, _FINEST_LINEAR = 1e-13, 1e-9
 # Textbook methods take steps by the thousand.
 _TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch"}
 
@@ -91,8 +92,8 @@ class LogisticRegression(LinearClassifierBase):
         "auto" plans. scikit-learn's names ("lbfgs", "liblinear", "newton-cg", "newton-cholesky",
         "sag", "saga") are accepted and plan too: the function that is minimised decides the answer.
         Only "liblinear" means another function, with a penalised intercept, and two classes. By
-        name: "newton", "newton_cg", "proximal_newton", and as textbooks write them
-        "gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch".
+        name: "newton", "newton_cg", "proximal_newton", "working_set_newton", and as textbooks write
+        them "gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch".
     max_iter : int, default=100
         Iteration limit; of the textbook solvers a hundred times as many.
     verbose : int, default=0
@@ -209,9 +210,9 @@ class LogisticRegression(LinearClassifierBase):
     def _stated(self, X: Any, target: Array, weights: Array | None) -> Problem:
         if self.solver == "liblinear" and target.shape[1] > 1:
             raise ValueError(
-                "solver='liblinear' is for two classes, as in scikit-learn, but y has "
-                f"{target.shape[1]}. Leave solver at 'auto', or wrap the model in "
-                "OneVsRestClassifier."
+                "Only binary classification is supported. solver='liblinear' is for two classes, "
+                f"as in scikit-learn, but y has {target.shape[1]}. Leave solver at 'auto', or wrap "
+                "the model in OneVsRestClassifier."
             )
         if not self._penalises_intercept:
             return super()._stated(X, target, weights)
@@ -224,11 +225,15 @@ class LogisticRegression(LinearClassifierBase):
     def _options(self) -> Options:
         limit = max(1, self.max_iter)
         return Options(
-            tol=max(self.tol**2, _FINEST),
+            tol=max(self.tol**2, _FINEST if self._is_quadratic else _FINEST_LINEAR),
             max_iter=100 * limit if self.solver in _TEXTBOOK else limit,
             random_state=self.random_state,
             **self._start(),
         )
+
+    @property
+    def _is_quadratic(self) -> bool:
+        return "quadratic" in self._penalty().capabilities
 
     def _start(self) -> dict[str, Any]:
         """Where a warm start begins."""

@@ -29,6 +29,7 @@ from trueline.solvers.proximal_newton import ProximalNewton
 from trueline.solvers.qr import QR, SVD
 from trueline.solvers.smoothed import Smoothed
 from trueline.solvers.stochastic_gradient import MiniBatch, StochasticGradient
+from trueline.solvers.working_set_newton import WorkingSetNewton
 
 __all__ = ["SOLVERS", "as_solver", "missing", "pairing_table", "solvers_for"]
 
@@ -57,6 +58,7 @@ SOLVERS: dict[str, Solver] = {
         Newton(),
         NewtonCG(),
         ProximalNewton(),
+        WorkingSetNewton(),
         ProximalGradient(),
         GradientDescent(),
         StochasticGradient(),

@@ -1,6 +1,7 @@
 r"""Steps of Newton's method, each found by conjugate gradients as exactly as it is worth.
 
-    minimise over V    P(V) = sum_i s_i l(y_i, [x_i, 1].V) + sum a/2 V^2,    H D = -G,    V <- V + t D
+    minimise over V    P(V) = sum_i s_i l(y_i, [x_i, 1].V) + sum a/2 V^2
+    H D = -G,          V <- V + t D
 
 The residual of the linear equations is brought down to min(0.1, (|G| / |G_0|)^1/2) of what it was,
 in the norm of the preconditioner: convergence is faster than linear (R. S. Dembo, S. C. Eisenstat,

@@ -1,0 +1,1 @@
+"""Proximal Newton on working sets of columns, for many columns and coupled scores."""

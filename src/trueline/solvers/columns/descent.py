@@ -1,0 +1,216 @@
+r"""Proximal Newton steps restricted to a working set of columns.
+
+The working set holds the columns with a coefficient and those whose slope asks for one. It is
+solved until what is left of it is small against what was wrong at first, then all columns are
+looked at again. Steps that promise too much are cut as in
+:mod:`trueline.solvers.curved.proximal`: the losses along the step plus the chord of the penalty.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from trueline.design import DenseDesign, Design, SparseDesign
+from trueline.losses import Loss
+from trueline.solvers.curved.search import minimise_along
+
+__all__ = ["ColumnDescent"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_SWEEPS = 30
+# A model is solved until this share of its first violation is left.
+_MODEL_LEFT = 0.1
+# The working set is solved until this share of the violation is left, and its size grows so.
+_SET_LEFT, _GROWTH, _FIRST = 0.1, 2, 1000
+_SET_STEPS = 12
+_SUFFICIENT = 0.01
+
+
+class ColumnDescent:
+    """The state of the method.
+
+    Attributes
+    ----------
+    V, Z : arrays of shape (d + 1, k) and (n, k)
+        Coefficients with intercepts last, and scores.
+    G : array of shape (d + 1, k)
+        The gradient of the losses and the squares.
+    violation : float
+        Sum of the distances of zero from the slopes.
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        loss: Loss,
+        target: Array,
+        weights: Array,
+        linear: Array,
+        quad: Array,
+        V: Array,
+        fit_intercept: bool,
+    ) -> None:
+        self.design, self.loss, self.target = design, loss, target
+        self.s, self.linear, self.quad = weights, linear, quad
+        self.fit_intercept = fit_intercept
+        self.is_coupled = "coupled" in loss.capabilities
+        self.columns = _columns(design)
+        self.V, self.Z = V, design.matvec(V[:-1]) + V[-1]
+        self.sweeps, self.steps = 0, 0
+        self.look()
+
+    def penalty(self, V: Array) -> float:
+        return float(
+            (self.linear[:, None] * np.abs(V)).sum() + 0.5 * (self.quad[:, None] * V**2).sum()
+        )
+
+    def look(self) -> None:
+        """Everything at the present point, for all columns."""
+        values = self.s[:, None] * self.loss.value(self.target, self.Z)
+        self.objective = float(values.sum()) + self.penalty(self.V)
+        u = self.s[:, None] * self.loss.gradient(self.target, self.Z)
+        self.G = np.empty_like(self.V)
+        self.G[:-1] = self.columns.T @ u
+        self.G[-1] = u.sum(axis=0) if self.fit_intercept else 0.0
+        self.G += self.quad[:, None] * self.V
+        self.away = self._away(self.V, self.G, self.linear)
+        self.violation = float(self.away.sum())
+
+    def _away(self, V: Array, G: Array, linear: Array) -> Array:
+        """How far each entry is from optimal."""
+        strength = linear[:, None]
+        resting = np.maximum(np.abs(G) - strength, 0.0)
+        return np.where(V != 0, np.abs(G + strength * np.sign(V)), resting)
+
+    def round(self) -> None:
+        """Solve a working set, and look at all columns again."""
+        part = _WorkingSet(self)
+        for _ in range(_SET_STEPS):
+            left = part.step()
+            self.steps += 1
+            if left <= _SET_LEFT * self.violation:
+                break
+        self.sweeps += part.sweeps
+        self.look()
+
+
+class _WorkingSet:
+    """The columns in play, compressed, with the intercept as a last column of ones."""
+
+    def __init__(self, whole: ColumnDescent) -> None:
+        self.whole = whole
+        chosen = self._choose()
+        n = len(whole.s)
+        few = whole.columns[:, chosen] if len(chosen) < whole.columns.shape[1] else whole.columns
+        self.chosen = np.append(chosen, len(whole.V) - 1) if whole.fit_intercept else chosen
+        data, indices = few.data, few.indices
+        indptr = few.indptr.astype(np.int64)
+        if whole.fit_intercept:
+            data = np.append(data, np.ones(n))
+            indices = np.append(indices, np.arange(n))
+            indptr = np.append(indptr, indptr[-1] + n)
+        self.parts = data, indices.astype(np.int32, copy=False), indptr
+        self.few = few
+        self.linear, self.quad = whole.linear[self.chosen], whole.quad[self.chosen]
+        self.sweeps = 0
+
+    def _choose(self) -> NDArray[np.intp]:
+        whole = self.whole
+        worst = whole.away[:-1].max(axis=1)
+        used = (whole.V[:-1] != 0).any(axis=1)
+        wrong = np.flatnonzero((worst > 0) & ~used)
+        room = max(_FIRST, _GROWTH * int(used.sum()))
+        if len(wrong) > room:
+            wrong = wrong[np.argpartition(-worst[wrong], room)[:room]]
+        used[wrong] = True
+        return np.flatnonzero(used)
+
+    def gradient(self) -> Array:
+        """G of the columns in play."""
+        whole = self.whole
+        u = whole.s[:, None] * whole.loss.gradient(whole.target, whole.Z)
+        G = np.empty((len(self.chosen), u.shape[1]))
+        count = self.few.shape[1]
+        G[:count] = self.few.T @ u
+        G[count:] = u.sum(axis=0)
+        return G + self.quad[:, None] * whole.V[self.chosen]
+
+    def step(self) -> float:
+        """One proximal Newton step; the violation before it."""
+        whole = self.whole
+        V, G = np.ascontiguousarray(whole.V[self.chosen]), self.gradient()
+        left = float(whole._away(V, G, self.linear).sum())
+        if left == 0.0:
+            return 0.0
+        D, Q = self._model(V, G)
+        self._move(V, G, D, Q)
+        return left
+
+    def _model(self, V: Array, G: Array) -> tuple[Array, Array]:
+        """The minimum of the model, and what it does to the scores."""
+        from trueline.solvers.columns.kernels import diagonal, sweep_coupled, sweep_single
+
+        whole, loss = self.whole, self.whole.loss
+        curvature = whole.s[:, None] * loss.curvature(whole.target, whole.Z)
+        bends = np.empty_like(V)
+        diagonal(*self.parts, curvature, bends)
+        bends += self.quad[:, None]
+        # A column on which no row bends any more: of no use, and never divided by.
+        bends[bends <= 0] = _EPS * max(float(bends.max(initial=0.0)), 1e-300)
+        D, Q = np.zeros_like(V), np.zeros_like(whole.Z)
+        columns = np.arange(len(self.chosen))
+        count, first = len(columns), 0.0
+        h, flat = np.ascontiguousarray(curvature[:, 0]), Q[:, 0].copy()
+        P = np.ascontiguousarray(loss.bending(whole.target, whole.Z)) if whole.is_coupled else h
+        M = np.zeros(len(h))
+        rest = V, D, G, bends, self.linear, self.quad
+        for number in range(_SWEEPS):
+            if whole.is_coupled:
+                count, total = sweep_coupled(*self.parts, columns, count, whole.s, P, Q, M, *rest)
+            else:
+                count, total = sweep_single(*self.parts, columns, count, h, flat, *rest)
+            self.sweeps += 1
+            first = total if number == 0 else first
+            if number and total <= _MODEL_LEFT * first:
+                break
+        return D, Q if whole.is_coupled else flat[:, None]
+
+    def _move(self, V: Array, G: Array, D: Array, Q: Array) -> None:
+        """Along the step, as far as it helps."""
+        whole, loss, y = self.whole, self.whole.loss, self.whole.target
+        s = whole.s[:, None]
+        strength = self.linear[:, None]
+        chord = float((strength * (np.abs(V + D) - np.abs(V))).sum())
+        promise = float((G * D).sum()) + chord
+        if not promise < 0:
+            return
+        weighted = s * Q
+        across = float((self.quad[:, None] * D**2).sum())
+        own = float((self.quad[:, None] * V * D).sum())
+
+        def slope(t: float) -> tuple[float, float]:
+            Z = whole.Z + t * Q
+            bent = loss.bend(loss.bending(y, Z), Q)
+            at = float((weighted * loss.gradient(y, Z)).sum()) + own + t * across + chord
+            return at, float((weighted * bent).sum()) + across
+
+        before = float((s * loss.value(y, whole.Z)).sum())
+        after = float((s * loss.value(y, whole.Z + Q)).sum())
+        change = after - before + own + 0.5 * across + chord
+        t = 1.0 if change <= _SUFFICIENT * promise else minimise_along(slope, promise, 1.0)
+        new = V + D if t == 1.0 else V + t * D
+        whole.V = whole.V.copy()
+        whole.V[self.chosen] = new
+        whole.Z = whole.Z + t * Q
+
+
+def _columns(design: Design) -> sp.csc_array:
+    """Compressed columns."""
+    if isinstance(design, SparseDesign):
+        return design.by_columns
+    X = design.X if isinstance(design, DenseDesign) else design.toarray()
+    return sp.csc_array(np.asarray(X, dtype=np.float64))

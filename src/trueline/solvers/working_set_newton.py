@@ -1,0 +1,150 @@
+r"""Proximal Newton on working sets of columns, for losses of margins with an elastic penalty.
+
+The mathematics is in :mod:`trueline.solvers.columns.descent` and its kernels. Made for many
+columns, most of which end at zero, and for the coupled scores of softmax regression.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.choose import Prover
+from trueline.problem import Problem
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.columns.descent import ColumnDescent
+from trueline.solvers.costs import CALL, iteration_seconds
+from trueline.solvers.iterative import best_constant, target_gap
+from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.wording import counted
+
+__all__ = ["WorkingSetNewton"]
+
+Array = NDArray[np.float64]
+
+_MAX_ITER = 200
+_ROUNDS, _SWEEPS = 8.0, 200.0
+
+
+class WorkingSetNewton(Solver):
+    """Proximal Newton steps by coordinate descent over the columns that matter."""
+
+    name = "working_set_newton"
+    title = "proximal Newton on working sets, column by column"
+    needs_loss = frozenset({"smooth", "margins"})
+    needs_penalty = frozenset({"coordinates", "elastic"})
+    is_direct = False
+    proof = "tangent"
+
+    def refuses(self, facts: Facts) -> str | None:
+        if facts.k > 1 and facts.strengths > 1:
+            return "needs the same penalty for all targets"
+        return None
+
+    def cost(self, facts: Facts) -> Cost:
+        sweep = 5e-9 * facts.nonzeros * facts.k + 1e-8 * facts.n * facts.k
+        seconds = 10 * CALL + _SWEEPS * sweep + 3 * _ROUNDS * iteration_seconds(facts)
+        memory = 8.0 * (2.0 * facts.nonzeros + 6.0 * facts.n * facts.k + 6.0 * facts.d * facts.k)
+        return Cost(4 * _SWEEPS * facts.nonzeros * facts.k, _SWEEPS, memory, seconds)
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        d, k = problem.n_features, problem.n_targets
+        weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+        V = np.zeros((d + 1, k))
+        if problem.fit_intercept:
+            V[-1] = best_constant(problem)
+        if options.start is not None:
+            V[:-1] = options.start
+            V[-1] = V[-1] if options.start_intercept is None else options.start_intercept
+        descent = ColumnDescent(
+            problem.design,
+            problem.loss,
+            problem.target,
+            weights,
+            _per_column(problem.penalty.linear, d),
+            _per_column(problem.penalty.curvature, d),
+            V,
+            problem.fit_intercept,
+        )
+        target = target_gap(problem, options.tol)
+        iteration = _Iteration(problem, descent, target, monitor.is_watching)
+        limit = options.max_iter or _MAX_ITER
+        status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
+        certificate = iteration.prover.certify(iteration.coef, iteration.intercept)
+        if not status.is_final and certificate.gap <= target + 2 * certificate.objective_rounding:
+            status = Status.CONVERGED
+        return Solution(
+            iteration.coef,
+            iteration.intercept,
+            status,
+            self.name,
+            n_iter=count,
+            proof=certificate,
+            trace=monitor.trace,
+            notes=[
+                f"{counted(descent.steps, 'proximal Newton step')}, "
+                f"{counted(descent.sweeps, 'sweep')} of coordinate descent"
+            ],
+        )
+
+
+def _per_column(strength: float | Array, d: int) -> Array:
+    """One strength for each column, and none for the intercept."""
+    out = np.zeros(d + 1)
+    values = np.asarray(strength, dtype=np.float64)
+    out[:-1] = values[:, 0] if values.ndim == 2 and values.shape[0] == d else values.max()
+    return out
+
+
+class _Iteration(Iteration):
+    """A step of the loop is a working set."""
+
+    def __init__(
+        self, problem: Problem, descent: ColumnDescent, target: float, is_watched: bool
+    ) -> None:
+        self._problem, self._descent, self._target = problem, descent, target
+        self._is_watched = is_watched
+        self._prover: Prover | None = None
+        self._best, self._idle = math.inf, 0
+        self._expose()
+
+    def _expose(self) -> None:
+        V = self._descent.V
+        self.coef, self.intercept = np.ascontiguousarray(V[:-1]), V[-1].copy()
+
+    def step(self) -> None:
+        self._descent.round()
+        self._expose()
+        left = self._descent.violation
+        self._idle = 0 if left < 0.5 * self._best else self._idle + 1
+        self._best = min(self._best, left)
+        self.is_stalled = self._idle > 6
+
+    @property
+    def prover(self) -> Prover:
+        """Made when it is first needed: it reads the data twice."""
+        if self._prover is None:
+            self._prover = Prover(self._problem)
+        return self._prover
+
+    def _about(self) -> float:
+        """The gap but for rounding and the intercept, from what is known already."""
+        descent = self._descent
+        V, G = descent.V[:-1], descent.G[:-1] - descent.quad[:-1, None] * descent.V[:-1]
+        linear, quad = descent.linear[:-1, None], descent.quad[:-1, None]
+        excess = np.maximum(np.abs(G) - linear, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            by_level = float(np.where(excess > 0, excess / linear, 0.0).max(initial=0.0))
+            by_squares = np.where(excess > 0, excess * (0.5 * excess / quad), 0.0).sum()
+        own = float((linear * np.abs(V) + 0.5 * quad * V**2 + G * V).sum())
+        return own + min(by_level * descent.objective, float(by_squares))
+
+    def progress(self) -> Progress:
+        objective = self._descent.objective
+        if not (self._is_watched or self.is_stalled or self._about() <= self._target):
+            return Progress(objective, math.inf)
+        at = self.prover.evaluate(self.coef, self.intercept)
+        return Progress(objective, self.prover.gap(at, self.coef, self.intercept))
