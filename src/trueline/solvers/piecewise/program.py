@@ -101,6 +101,12 @@ class Program:
         out[own, self.lasso[kinks[own] - self._rows]] = 1.0
         return out
 
+    def row(self, kink: int) -> Array:
+        """The row a_e of one kink."""
+        if kink < self._rows:
+            return self.A[kink % len(self.A)]
+        return self.rows(np.array([kink]))[0]
+
     def at_zero(self, kinks: NDArray[np.intp]) -> NDArray[np.intp]:
         """The coefficients whose own kinks, at zero, are among these."""
         return self.lasso[kinks[kinks >= self._rows] - self._rows]
