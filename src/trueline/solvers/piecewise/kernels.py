@@ -51,7 +51,7 @@ def kinks_met(
             else:
                 there += gain
                 k += 1
-        if before >= fall:
+        if before >= fall and less > low:
             high = less
         elif before + there >= fall or more == high == count:
             fall -= before

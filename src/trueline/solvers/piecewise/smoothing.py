@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
-from trueline.solvers.piecewise.interior import factor_lifted
+from trueline.solvers.piecewise.interior import factor_lifted, solve_factored
 from trueline.solvers.piecewise.program import Program
 
 __all__ = ["Smoothed"]
@@ -85,8 +84,8 @@ class Smoothed:
             H = program.gram(np.where(ramp, program.c / self.gamma, 0.0))
             # Where nothing bends any step would do: the search finds its length.
             flat = 1e-6 * max(float(H.diagonal().max()), float(program.c.max()) / self.gamma)
-            H[np.diag_indices_from(H)] += np.where(H.diagonal() < flat, flat, 0.0)
-            direction = -cho_solve(factor_lifted(H), slope, check_finite=False)
+            H.flat[:: len(H) + 1] += np.where(H.diagonal() < flat, flat, 0.0)
+            direction = -solve_factored(factor_lifted(H), slope)
             moved = program.scores(direction)
             length = self._search(direction, moved, float(slope @ direction))
             if not length > 0:
