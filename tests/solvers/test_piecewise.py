@@ -17,6 +17,7 @@ from trueline.solution import Solution
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
 from trueline.solvers.piecewise import targets
+from trueline.solvers.piecewise.kernels import kinks_met
 from trueline.solvers.piecewise.source import Source
 
 LOSSES = (Absolute(), Quantile(0.5), Quantile(0.9), Quantile(0.03), EpsilonInsensitive(0.4))
@@ -129,3 +130,39 @@ def test_several_quantiles_are_those_of_one_at_a_time() -> None:
         np.testing.assert_allclose(together.coef[:, j], alone.coef[:, 0], atol=1e-12)
     assert together.certificate is not None
     assert together.certificate.verify(X, Y)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    count=st.integers(1, 40),
+    has_ties=st.booleans(),
+    share=st.floats(0.0, 1.2),
+)
+def test_an_edge_is_followed_until_the_slope_turns(
+    seed: int, count: int, has_ties: bool, share: float
+) -> None:
+    draw = np.random.default_rng(seed)
+    offset = draw.integers(-3, 4, count).astype(float) if has_ties else draw.normal(size=count)
+    moved = draw.integers(-1, 2, count).astype(float) if has_ties else draw.normal(size=count)
+    is_above, c = offset > 0, draw.uniform(0.5, 2.0, count)
+    met = np.flatnonzero(np.where(is_above, moved < 0, moved > 0))
+    gains = c[met] * np.abs(moved[met])
+    fall = share * gains.sum()
+    passed, entering, step = kinks_met(offset, moved, is_above, c, fall)
+    if not len(met):
+        assert entering == -1
+        return
+    reach = np.maximum(-offset[met] / moved[met], 0.0)
+    order = np.argsort(reach, kind="stable")
+    rises = np.cumsum(gains[order])
+    place = min(int(np.searchsorted(rises, fall * (1 - 1e-12))), len(order) - 1)
+    assert step == reach[order[place]]
+    assert entering in met[reach == step]
+    # Everything nearer is passed; of those as far, as many as the slope still falls over.
+    assert set(met[reach < step]) <= set(passed)
+    assert set(passed) <= set(met[reach <= step]) - {entering}
+    before = c[passed] @ np.abs(moved[passed])
+    assert before <= fall * (1 + 1e-12) + 1e-300
+    if share < 1:
+        assert before + c[entering] * abs(moved[entering]) >= fall * (1 - 1e-12)

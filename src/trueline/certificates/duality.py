@@ -32,6 +32,7 @@ from trueline.certificates.evaluation import (
 )
 from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem
+from trueline.threads import run_strands
 
 __all__ = [
     "DualPoint",
@@ -320,13 +321,19 @@ def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:
     A sum over n rows one after the other may lose n units in the last place, this one about as many
     as a stretch has rows.
     """
-    parts = []
-    for rows, block in problem.design.blocks(_BLOCK_ROWS):
+    design, n = problem.design, problem.n_samples
+
+    def work(start: int) -> list[Array]:
+        rows = slice(start, min(start + _BLOCK_ROWS, n))
+        ((_, block),) = design.take(rows).blocks(_BLOCK_ROWS)
         centred = block - centre if centre.any() else block
         own, whole = weighted[rows], len(block) - len(block) % STRETCH
         stretches = centred[:whole].reshape(-1, STRETCH, centred.shape[1]).transpose(0, 2, 1)
         sums = stretches @ own[:whole].reshape(-1, STRETCH, own.shape[1])
-        parts += [*sums, centred[whole:].T @ own[whole:]]
+        return [*sums, centred[whole:].T @ own[whole:]]
+
+    found = run_strands(work, range(0, n, _BLOCK_ROWS))
+    parts = [part for own in found for part in own]
     stacked = np.ascontiguousarray(np.moveaxis(np.stack(parts), 0, -1))
     return stacked.sum(axis=-1)
 

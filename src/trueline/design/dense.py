@@ -100,10 +100,18 @@ class DenseDesign(Design):
         return self.rmatvec(weights) / weights.sum()
 
     def column_largest(self) -> Array:
-        largest = np.zeros(self.shape[1])
-        for _, block in self.blocks(self._block_rows()):
-            np.maximum(largest, np.max(np.abs(block), axis=0, initial=0.0), out=largest)
-        return largest
+        rows = self._block_rows()
+
+        def work(strand: tuple[int, int]) -> Array:
+            largest = np.zeros(self.shape[1])
+            for start in range(*strand, rows):
+                block = self.X[start : min(start + rows, strand[1])]
+                np.maximum(largest, np.max(block, axis=0, initial=0.0), out=largest)
+                np.maximum(largest, -np.min(block, axis=0, initial=0.0), out=largest)
+            return largest
+
+        found = run_strands(work, self._strands(self.X.size))
+        return np.max(found, axis=0, initial=0.0)
 
     def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
         total = np.zeros(self.shape[1])

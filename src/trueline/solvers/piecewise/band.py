@@ -41,7 +41,7 @@ class Cut(NamedTuple):
     @classmethod
     def around(cls, source: Source, z: Array, count: int) -> Cut:
         """The rows whose kinks are nearest to their scores."""
-        piece, distance = _pieces(source, z)
+        piece, distance = _piece(source, z), _distance(source, z)
         rows = np.sort(_nearest(piece, distance, count))
         slopes = source.row_weights * source.loss.gradient(source.target, z)
         slopes[rows] = 0.0
@@ -85,14 +85,15 @@ class Band:
 
     def changed(self, z: Array) -> Indices:
         """Rows beside that are on another piece than the one their slope is of."""
-        y = self.source.target
+        piece = _piece(self.source, z)
+        piece[self.rows] = self._piece[self.rows]
+        moved = np.flatnonzero(piece != self._piece)
+        # By rounding a row may be on either side of its kink.
+        y, z, piece = self.source.target[moved], z[moved], self._piece[moved]
         kinks = np.array([-np.inf, *self.source.loss.kinks, np.inf])
-        residual = z - y
         noise = 1e-13 * (np.abs(z) + np.abs(y))
-        low, high = kinks[self._piece] - noise, kinks[self._piece + 1] + noise
-        changed = (residual < low) | (residual > high)
-        changed[self.rows] = False
-        return np.flatnonzero(changed)
+        low, high = kinks[piece] - noise, kinks[piece + 1] + noise
+        return moved[(z - y < low) | (z - y > high)]
 
     def join(self, more: Indices) -> bool:
         """Treat more rows one by one; False if there are too many for this band to be right."""
@@ -107,15 +108,19 @@ class Band:
         return True
 
 
-def _pieces(source: Source, z: Array) -> tuple[NDArray[np.int8], Array]:
-    """On which straight piece each row is, and how far its nearest kink."""
+def _piece(source: Source, z: Array) -> NDArray[np.int8]:
+    """On which straight piece each row is."""
     residual = z - source.target
     piece = np.zeros(len(z), dtype=np.int8)
-    distance = np.full(len(z), np.inf)
     for kink in source.loss.kinks:
         piece += residual > kink
-        np.minimum(distance, np.abs(residual - kink), out=distance)
-    return piece, distance
+    return piece
+
+
+def _distance(source: Source, z: Array) -> Array:
+    """How far the nearest kink of each row is."""
+    residual = z - source.target
+    return np.min([np.abs(residual - kink) for kink in source.loss.kinks], axis=0)
 
 
 def _nearest(piece: NDArray[np.int8], distance: Array, count: int) -> Indices:

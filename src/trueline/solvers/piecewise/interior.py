@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from trueline.solvers.piecewise.program import Program
 
-__all__ = ["Interior", "InteriorPoint", "factor_lifted"]
+__all__ = ["Interior", "InteriorPoint", "factor_lifted", "solve_factored"]
 
 Array = NDArray[np.float64]
 
@@ -96,7 +96,7 @@ class InteriorPoint:
 
         def newton(low: Array | float, high: Array | float) -> tuple[Array, Array, Array, Array]:
             pushed = offset + low / pi - high / room
-            dv = -cho_solve(factor, slope + program.pull(theta * pushed), check_finite=False)
+            dv = -solve_factored(factor, slope + program.pull(theta * pushed))
             dpi = theta * (program.scores(dv) + pushed)
             return dv, dpi, low / pi - at.below - toward * dpi, high / room - at.above + back * dpi
 
@@ -134,15 +134,21 @@ def _longest(position: Array, step: Array) -> float:
     return -1.0 / ratio if ratio < 0 else np.inf
 
 
-def factor_lifted(H: Array) -> tuple[Array, bool]:
-    """The Cholesky factor; rounding that makes H indefinite is lifted away."""
-    scale = np.sqrt(np.maximum(H.diagonal(), 1e-300))
+def factor_lifted(H: Array) -> Array:
+    """The lower Cholesky factor; rounding that makes H indefinite is lifted away."""
     lift = 0.0
     for _ in range(30):
-        try:
+        lifted = H
+        if lift:
             lifted = H.copy()
-            lifted[np.diag_indices_from(H)] += lift * scale**2
-            return cho_factor(lifted, lower=True, check_finite=False, overwrite_a=True)
-        except LinAlgError:
-            lift = max(1e-15, 10 * lift)
+            lifted.flat[:: len(H) + 1] += lift * np.maximum(H.diagonal(), 1e-300)
+        factor, trouble = lapack.dpotrf(lifted, lower=1, clean=0)
+        if not trouble:
+            return factor
+        lift = max(1e-15, 10 * lift)
     raise FloatingPointError("the weighted Gram matrix is not finite.")
+
+
+def solve_factored(factor: Array, right: Array) -> Array:
+    """H^-1 right, from the factor of H."""
+    return lapack.dpotrs(factor, right, lower=1)[0]

@@ -125,6 +125,9 @@ class JointProgram(Program):
             parts.append(block.at_zero(kinks[home == j] - start) + j * self.width)
         return np.concatenate(parts)
 
+    def row(self, kink: int) -> Array:
+        return self.rows(np.array([kink]))[0]
+
     def rows(self, kinks: Indices) -> Array:
         p = self.width
         out = np.zeros((len(kinks), len(self.ell)))

@@ -26,6 +26,9 @@ __all__ = ["Program"]
 
 Array = NDArray[np.float64]
 
+# Gram matrices of so few products are formed at once.
+_SMALL = 2_000_000
+
 
 @dataclass(frozen=True)
 class Program:
@@ -81,15 +84,18 @@ class Program:
 
     def gram(self, weights: Array) -> Array:
         """sum_e weights_e a_e a_e^T + diag(quad)."""
-        by_row = self._by_row(weights)
+        by_row, A = self._by_row(weights), self.A
         there = np.flatnonzero(by_row)
         if 2 * len(there) < len(by_row):
-            out = weighted_gram(self.A[there], by_row[there])
+            A, by_row = A[there], by_row[there]
+        if A.size * A.shape[1] < _SMALL:
+            rooted = A * np.sqrt(by_row)[:, None]
+            out = rooted.T @ rooted
         else:
-            out = weighted_gram(self.A, by_row)
+            out = weighted_gram(A, by_row)
         diagonal = self.quad.copy()
         diagonal[self.lasso] += weights[self._rows :]
-        out[np.diag_indices_from(out)] += diagonal
+        out.flat[:: len(out) + 1] += diagonal
         return out
 
     def rows(self, kinks: NDArray[np.intp]) -> Array:
@@ -100,6 +106,12 @@ class Program:
         own = np.flatnonzero(~of_rows)
         out[own, self.lasso[kinks[own] - self._rows]] = 1.0
         return out
+
+    def row(self, kink: int) -> Array:
+        """The row a_e of one kink."""
+        if kink < self._rows:
+            return self.A[kink % len(self.A)]
+        return self.rows(np.array([kink]))[0]
 
     def at_zero(self, kinks: NDArray[np.intp]) -> NDArray[np.intp]:
         """The coefficients whose own kinks, at zero, are among these."""

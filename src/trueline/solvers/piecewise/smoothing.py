@@ -13,13 +13,12 @@ Optim. 3 (1993) 223-235).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
-from trueline.solvers.piecewise.interior import factor_lifted
+from trueline.solvers.piecewise.interior import factor_lifted, solve_factored
 from trueline.solvers.piecewise.program import Program
 
 __all__ = ["Smoothed"]
@@ -45,12 +44,18 @@ class Smoothed:
     v : array of shape (p,)
     gamma : float
     steps : int
+    offset : array
+        Of the kinks at v.
     """
 
     program: Program
     v: Array
     gamma: float
     steps: int = 0
+    offset: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.offset = self.program.offsets(self.v)
 
     def shares(self, offset: Array) -> Array:
         """pi / c at some offsets."""
@@ -58,12 +63,12 @@ class Smoothed:
 
     def ramp(self) -> NDArray[np.intp]:
         """The kinks on their ramps."""
-        share = self.shares(self.program.offsets(self.v))
+        share = self.shares(self.offset)
         return np.flatnonzero((share > 0) & (share < 1))
 
     def multipliers(self) -> Array:
         """pi at this point."""
-        return self.program.c * self.shares(self.program.offsets(self.v))
+        return self.program.c * self.shares(self.offset)
 
     def settle(self) -> bool:
         """Newton steps to the minimum for this gamma; False if there were too many."""
@@ -71,8 +76,7 @@ class Smoothed:
         part = _ENOUGH if program.is_linear else _ENOUGH_FOR_FACES
         enough = part * float(program.c.max(initial=0.0)) * np.sqrt(len(self.v))
         for _ in range(_MOST_STEPS):
-            offset = program.offsets(self.v)
-            share = self.shares(offset)
+            share = self.shares(self.offset)
             slope = program.slopes(program.c * share, self.v)
             if float(np.abs(slope).max(initial=0.0)) <= enough:
                 return True
@@ -80,19 +84,20 @@ class Smoothed:
             H = program.gram(np.where(ramp, program.c / self.gamma, 0.0))
             # Where nothing bends any step would do: the search finds its length.
             flat = 1e-6 * max(float(H.diagonal().max()), float(program.c.max()) / self.gamma)
-            H[np.diag_indices_from(H)] += np.where(H.diagonal() < flat, flat, 0.0)
-            direction = -cho_solve(factor_lifted(H), slope, check_finite=False)
-            length = self._search(direction, offset, float(slope @ direction))
+            H.flat[:: len(H) + 1] += np.where(H.diagonal() < flat, flat, 0.0)
+            direction = -solve_factored(factor_lifted(H), slope)
+            moved = program.scores(direction)
+            length = self._search(direction, moved, float(slope @ direction))
             if not length > 0:
                 return False
             self.v = self.v + length * direction
+            self.offset = self.offset + length * moved
             self.steps += 1
         return False
 
-    def _search(self, direction: Array, offset: Array, first: float) -> float:
+    def _search(self, direction: Array, moved: Array, first: float) -> float:
         """Where the function stops falling along a direction, roughly: its slope only rises."""
-        program = self.program
-        moved = program.scores(direction)
+        program, offset = self.program, self.offset
         line = float(program.ell @ direction + (program.quad * self.v) @ direction)
         bend = float(program.quad @ direction**2)
         weighted = program.c * moved

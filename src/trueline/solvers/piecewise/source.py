@@ -172,6 +172,10 @@ class Source:
             self.samples[count] = chosen, self.gather(chosen)
         return self.samples[count]
 
+    def total(self, weights: Array) -> Array:
+        """sum_i weights_i a_i over all rows."""
+        return self.totals_of([(self, weights)])[0]
+
     @staticmethod
     def totals_of(points: list[tuple[Source, Array]]) -> list[Array]:
         """sum_i weights_i a_i over all rows, of several targets: one product."""

@@ -271,7 +271,7 @@ def _solve_from(
     few = _few(source.size)
     cut = Cut.around(source, z, near)
     band = Band(source, cut, (yield Total(cut.slopes)))
-    smoothed = Smoothed(band.program, v, band.width)
+    smoothed, steps = Smoothed(band.program, v, band.width), 0
     for _ in range(_JOINS):
         if not _sharpen(smoothed, few // 8):
             return None
@@ -282,10 +282,10 @@ def _solve_from(
             break
         if not band.join(changed):
             return None
-        smoothed.program = band.program
+        steps += smoothed.steps
+        smoothed = Smoothed(band.program, smoothed.v, smoothed.gamma)
     else:
         return None
-    steps = 0
     for count in (few, near):
         steps += smoothed.steps
         band = band.around(z, count)
@@ -320,7 +320,7 @@ def _vertex(smoothed: Smoothed) -> Minimum | None:
     for _ in range(_LEVELS):
         if not _sharpen(smoothed, most):
             return None
-        nearness = 1.0 / (1.0 + np.abs(program.offsets(smoothed.v)) / smoothed.gamma)
+        nearness = 1.0 / (1.0 + np.abs(smoothed.offset) / smoothed.gamma)
         nearness[smoothed.ramp()] += 1.0
         v, pi = smoothed.v, smoothed.multipliers()
         found = exactly(program, v, pi, nearness, smoothed.steps)

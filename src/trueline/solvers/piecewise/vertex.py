@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.solvers.piecewise.kernels import kinks_met
 from trueline.solvers.piecewise.program import Program
 
 __all__ = ["Vertex", "independent_kinks"]
@@ -29,7 +30,6 @@ _INDEPENDENT = 1e-7
 # Multipliers may leave [0, c] by so much of c: rounding.
 _SLACK = 1e-10
 _REFACTOR = 40
-_FEW_MET = 64
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -136,16 +136,13 @@ class Vertex:
         direction = self.inverse[:, leaving] if upward else -self.inverse[:, leaving]
         moved = program.scores(direction)
         moved[self.kinks] = 0.0
-        met = np.flatnonzero(np.where(self.is_above, moved < 0, moved > 0))
-        if not len(met):
+        passed, entering, step = kinks_met(self.offset, moved, self.is_above, c, excess)
+        if entering < 0:
             raise FloatingPointError("the function falls without end along an edge.")
-        reach = np.maximum(-self.offset[met] / moved[met], 0.0)
-        order, last = _turning_point(reach, c[met] * np.abs(moved[met]), excess)
-        passed, entering = met[order[:last]], int(met[order[last]])
-        self._pass(passed)
+        if len(passed):
+            self._pass(passed)
         self._leave(own, upward)
         self._enter(leaving, entering)
-        step = float(reach[order[last]])
         self.v = self.v + step * direction
         self.offset += step * moved
         self.offset[own] = step if upward else -step
@@ -164,11 +161,11 @@ class Vertex:
     def _leave(self, own: int, upward: bool) -> None:
         self.is_above[own] = upward
         if upward:
-            self.rest = self.rest + self.program.c[own] * self.program.rows(np.array([own]))[0]
+            self.rest = self.rest + self.program.c[own] * self.program.row(own)
 
     def _enter(self, leaving: int, entering: int) -> None:
         """B changes one row: its inverse by a product of rank one."""
-        row = self.program.rows(np.array([entering]))[0]
+        row = self.program.row(entering)
         if self.is_above[entering]:
             self.rest = self.rest - self.program.c[entering] * row
         along = row @ self.inverse
@@ -176,21 +173,3 @@ class Vertex:
         along[leaving] -= 1.0
         self.inverse = self.inverse - np.outer(column, along)
         self.kinks[leaving] = entering
-
-
-def _turning_point(reach: Array, gains: Array, fall: float) -> tuple[Indices, int]:
-    """The order in which kinks are met, and the place in it where the slope turns positive.
-
-    Few are met before that: only those are sorted.
-    """
-    count = _FEW_MET
-    while True:
-        if count < len(reach):
-            first = np.argpartition(reach, count)[:count]
-            order = first[np.argsort(reach[first], kind="stable")]
-        else:
-            order = np.argsort(reach, kind="stable")
-        last = int(np.searchsorted(np.cumsum(gains[order]), fall))
-        if last < len(order) or len(order) == len(reach):
-            return order, min(last, len(order) - 1)
-        count *= 8
