@@ -25,6 +25,7 @@ from trueline.design.base import Array, Design
 from trueline.design.dense import DenseDesign
 from trueline.design.sparse import SparseDesign
 from trueline.design.sparse_columns import SparseStore
+from trueline.design.sparse_rows import ChosenRows
 from trueline.threads import run_strands
 
 __all__ = ["Columns", "columns_of", "submatrix"]
@@ -193,12 +194,21 @@ class SparseColumns(Columns):
     def __init__(self, design: SparseDesign, weights: Array | None, mean: Array) -> None:
         super().__init__(design, weights, mean)
         self.store = SparseStore(design, self.root)
-        self.chosen = np.empty(0, dtype=np.intp)
+        self._design, self.chosen = design, np.empty(0, dtype=np.intp)
+        self._by_rows: ChosenRows | None = None
 
     def fresh(self) -> SparseColumns:
         other = copy(self)
-        other.chosen, other.gathered = np.empty(0, dtype=np.intp), 0
+        other.chosen, other.gathered, other._by_rows = np.empty(0, dtype=np.intp), 0, None
         return other
+
+    @property
+    def by_rows(self) -> ChosenRows:
+        """The gathered columns, sqrt(s) x_j, not centred, by rows."""
+        if self._by_rows is None:
+            rows, count = self._design.by_rows, self.store.count(self.chosen)
+            self._by_rows = ChosenRows(rows, self.chosen, count, self.root)
+        return self._by_rows
 
     def correlations(self, R: Array) -> Array:
         out = self.store.correlate_all(np.ascontiguousarray(R))
@@ -207,7 +217,7 @@ class SparseColumns(Columns):
         return out
 
     def _append(self, new: Integers) -> None:
-        self.chosen = np.append(self.chosen, new)
+        self.chosen, self._by_rows = np.append(self.chosen, new), None
         self.gathered = len(self.chosen)
 
     def take_in(self, new: Integers) -> Array:

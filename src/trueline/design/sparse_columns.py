@@ -18,7 +18,7 @@ from trueline.design.base import Array
 from trueline.design.sparse import SparseDesign
 from trueline.threads import run_strands
 
-__all__ = ["Entries", "SparseStore", "column_dot"]
+__all__ = ["Entries", "SparseStore", "column_dot", "cuts"]
 
 Integers = NDArray[np.intp]
 Indices = NDArray[np.int32]
@@ -64,23 +64,6 @@ def _correlate_all(
     """out[j] = x_j.r for j = first..last-1."""
     for j in range(first, last):
         out[j] = column_dot(data, indices, indptr[j], indptr[j + 1], r)
-
-
-@kernel
-def _correlate_some(
-    data: Array,
-    indices: Indices,
-    indptr: Indices,
-    chosen: Integers,
-    r: Array,
-    out: Array,
-    first: int,
-    last: int,
-) -> None:
-    """out[k] = x_j.r with j = chosen[k], for k = first..last-1."""
-    for k in range(first, last):
-        j = chosen[k]
-        out[k] = column_dot(data, indices, indptr[j], indptr[j + 1], r)
 
 
 @kernel
@@ -136,8 +119,8 @@ def _squares(data: Array, indptr: Indices, chosen: Integers, out: Array) -> None
         out[k] = total
 
 
-def _cuts(indptr: Array, parts: int) -> list[tuple[int, int]]:
-    """Ranges of columns with about as many entries each; ``indptr`` counts the entries."""
+def cuts(indptr: Array, parts: int) -> list[tuple[int, int]]:
+    """Ranges of lines with about as many entries each; ``indptr`` counts the entries."""
     if indptr[-1] - indptr[0] < _SMALL_WORK:
         return [(0, len(indptr) - 1)]
     marks = np.linspace(indptr[0], indptr[-1], parts + 1)[1:-1]
@@ -161,7 +144,7 @@ class SparseStore:
         self.shape = X.shape
         data = X.data if root is None else X.data * root[X.indices]
         self.entries = Entries(data, X.indices, X.indptr)
-        self._all = _cuts(X.indptr, _STRANDS)
+        self._all = cuts(X.indptr, _STRANDS)
 
     def correlate_all(self, R: Array) -> Array:
         """x_j.r for all columns and each row r of R."""
@@ -174,19 +157,15 @@ class SparseStore:
         run_strands(work, self._all)
         return out
 
+    def count(self, chosen: Integers) -> int:
+        """How many entries chosen columns have."""
+        indptr = self.entries.indptr
+        return int((indptr[chosen + 1] - indptr[chosen]).sum())
+
     def _strands(self, chosen: Integers, parts: int) -> list[tuple[int, int]]:
         indptr = self.entries.indptr
         counts = indptr[chosen + 1] - indptr[chosen]
-        return _cuts(np.concatenate([[0], np.cumsum(counts)]), parts)
-
-    def correlate(self, chosen: Integers, r: Array) -> Array:
-        """x_j.r for chosen columns."""
-        out = np.empty(len(chosen))
-        run_strands(
-            lambda strand: _correlate_some(*self.entries, chosen, r, out, *strand),
-            self._strands(chosen, _SCATTERING),
-        )
-        return out
+        return cuts(np.concatenate([[0], np.cumsum(counts)]), parts)
 
     def combine(self, chosen: Integers, w: Array) -> Array:
         """sum_k w_k x_j over chosen columns j."""

@@ -24,10 +24,10 @@ from trueline.moments import Moments
 from trueline.planner import make_plan
 from trueline.problem import Problem
 from trueline.selection.folds import Fold, make_folds
-from trueline.solvers.coordinate.gram import Terms
 from trueline.solvers.coordinate.path import PathPoint, PathWalk, follow_path
 from trueline.solvers.coordinate.solver import GramDescent
 from trueline.solvers.coordinate.source import MomentsSource, RowsSource, Source
+from trueline.solvers.coordinate.terms import Terms
 from trueline.threads import run_strands, single_threaded_blas
 
 __all__ = ["Grid", "alpha_max", "coefficient_matrix", "fold_errors", "solve_grid", "source_of"]

@@ -18,8 +18,8 @@ from trueline.penalties import NoPenalty
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.coordinate.gram import Terms
 from trueline.solvers.coordinate.solver import penalty_terms
+from trueline.solvers.coordinate.terms import Terms
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.curved.approach import approach
 from trueline.solvers.curved.proximal import ProximalDescent, proximal_start, standard_terms

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline._jit import kernel
-from trueline.solvers.coordinate.gram import Terms
 from trueline.solvers.coordinate.kernels import dual_scale, fenchel_gap, force
 from trueline.solvers.coordinate.residual import Image, residual_of
 from trueline.solvers.coordinate.source import RowsSource
+from trueline.solvers.coordinate.terms import Terms
 
 __all__ = ["RestrictedColumns"]
 
@@ -131,10 +131,9 @@ class RestrictedColumns:
         ahead = np.clip(at + step, below, above)
         ahead[at == 0] = 0.0
         self._residual.subtract(Image((r - self._residual.value()) * way, 0.0))
-        stopped = np.flatnonzero(ahead != at + step)
-        if len(stopped):
-            back = ahead[stopped] - (at + step)[stopped]
-            self._residual.subtract(self._residual.image(stopped, back))
+        back = ahead - (at + step)
+        if back.any():
+            self._residual.subtract(self._residual.image(back))
         self._state[_W] = ahead
 
     def gap(self) -> float:
@@ -150,7 +149,6 @@ class RestrictedColumns:
     def solve(self, target: float) -> None:
         """Minimise over all columns that were let in, to a gap of at most ``target``."""
         best, limit, idle = math.inf, _CG_STEPS, 0
-        everywhere = np.arange(self.size)
         out = np.empty(self.size, dtype=np.intp)
         for turn in range(_MAX_ROUNDS):
             if turn == 0:
@@ -160,7 +158,7 @@ class RestrictedColumns:
             for _ in range(_VISITS if turn else 1):
                 self._residual.sweep(self._squares, self._state, which)
             self.sweeps += 1
-            self._state[_Q] = self._residual.correlate(everywhere)
+            self._state[_Q] = self._residual.correlate()
             self._step(target, limit, _FIRST if turn == 0 else 0.0)
             gap = self.gap()
             if gap <= target:
@@ -193,34 +191,34 @@ class RestrictedColumns:
         at, below, above = self._room(free)
         bend = bend[free]
         pull = self._state[_Q, free] - linear[free] * np.sign(at) - bend * at
-        step, image, rest = self._gradients(free, pull, target, limit, share)
+        step, image = self._gradients(free, pull, target, limit, share)
         if not step.any():
             return
         ahead = np.clip(at + step, below, above)
-        is_clear = bool((ahead == at + step).all())
-        if not is_clear:
+        if (ahead != at + step).any():
             move = ahead - at
-            image = self._residual.image(free, move)
+            image = self._residual.image(self._spread(free, move))
             curve = self._residual.square(image) + float(bend @ move**2)
             if 0.5 * curve >= float(pull @ move):  # no further than to the first that rests
                 edge = np.where(step > 0, above, below)
                 with np.errstate(divide="ignore", invalid="ignore"):
                     t = float(np.where(step != 0, (edge - at) / step, np.inf).min())
                 ahead = np.clip(at + t * step, below, above)
-                image = self._residual.image(free, ahead - at)
+                image = self._residual.image(self._spread(free, ahead - at))
         w[free] = ahead
         self._residual.subtract(image)
-        others = np.ones(self.size, dtype=bool)
-        if is_clear:  # what the gradients have left is known
-            self._state[_Q, free] = rest + linear[free] * np.sign(at) + bend * ahead
-            others[free] = False
-        others = np.flatnonzero(others)
-        self._state[_Q, others] = self._residual.correlate(others)
+        self._state[_Q] = self._residual.correlate()
+
+    def _spread(self, places: Integers, values: Array) -> Array:
+        """A vector with one number per column that is in."""
+        full = np.zeros(self.size)
+        full[places] = values
+        return full
 
     def _gradients(
         self, free: Integers, pull: Array, target: float, limit: int, share: float
-    ) -> tuple[Array, Image, Array]:
-        """Preconditioned conjugate gradients for H x = pull; x, V x and pull - H x.
+    ) -> tuple[Array, Image]:
+        """Preconditioned conjugate gradients for H x = pull; x and V x.
 
         H = V^T V + diag(a), preconditioned by its diagonal (G. H. Golub, C. F. Van Loan, "Matrix
         Computations", 4th ed., algorithm 11.5.1).
@@ -244,8 +242,8 @@ class RestrictedColumns:
         for _ in range(limit):
             if left(r) <= enough:
                 break
-            along = residual.image(free, direction)
-            product = residual.back(free, along) + bend * direction
+            along, product = residual.there_and_back(self._spread(free, direction))
+            product = product[free] + bend * direction
             curve = float(direction @ product)
             if not curve > 0:
                 break
@@ -257,4 +255,4 @@ class RestrictedColumns:
             z = r / diagonal
             last, rz = rz, float(r @ z)
             direction = z + (rz / last) * direction
-        return x, Image(p, lift), r
+        return x, Image(p, lift)

@@ -15,7 +15,6 @@ Control Optim. 20 (1982) 221-246).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +28,9 @@ from trueline.solvers.coordinate.kernels import (
     fenchel_gap,
     partition,
 )
+from trueline.solvers.coordinate.terms import Terms
 
-__all__ = ["RestrictedGram", "Terms"]
+__all__ = ["RestrictedGram"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -45,41 +45,6 @@ _FEW = 128
 # The steps of a projected Newton search; the objective must fall by this share of the promise.
 _STEPS = (1.0, 0.5, 0.25, 0.125)
 _SHARE = 1e-2
-
-
-class Terms(NamedTuple):
-    """The penalty sum_j l_j abs(w_j) + a_j/2 w_j^2 and the bounds, one number per column.
-
-    ``level`` is set if l is the same positive number everywhere and nothing is bounded: then the
-    largest correlation says what the general formulas would have to look for column by column.
-    """
-
-    linear: Array
-    bend: Array
-    lower: Array
-    upper: Array
-    level: float | None = None
-
-    @classmethod
-    def of(cls, linear: Array, bend: Array, lower: Array, upper: Array) -> Terms:
-        """With the level found out."""
-        same = len(linear) > 0 and linear[0] > 0 and bool((linear == linear[0]).all())
-        is_free = same and bool(np.isneginf(lower).all() and np.isposinf(upper).all())
-        return cls(linear, bend, lower, upper, float(linear[0]) if is_free else None)
-
-    def scaled(self, linear: float, bend: float) -> Terms:
-        """Both parts of the penalty multiplied by a number each."""
-        level = None if self.level is None else self.level * linear
-        return self._replace(linear=self.linear * linear, bend=self.bend * bend, level=level)
-
-    def at(self, columns: Integers) -> tuple[Array, Array, Array, Array]:
-        """The four parts of some columns."""
-        return (
-            self.linear[columns],
-            self.bend[columns],
-            self.lower[columns],
-            self.upper[columns],
-        )
 
 
 class RestrictedGram:

@@ -29,7 +29,9 @@ __all__ = [
     "exchange",
     "fenchel_gap",
     "find_missed",
+    "find_near",
     "force",
+    "largest",
     "partition",
 ]
 
@@ -222,6 +224,37 @@ def find_missed(
         end = upper[j] if q[j] > 0.0 else -lower[j]
         if outside[j] and abs(q[j]) > (1.0 + slack) * linear[j] and end > 0.0:
             missed[count] = j
+            count += 1
+    return count
+
+
+@kernel
+def largest(q: Array) -> float:
+    """max_j abs(q_j)."""
+    most = 0.0
+    for j in range(len(q)):
+        if abs(q[j]) > most:
+            most = abs(q[j])
+    return most
+
+
+@kernel
+def find_near(
+    q: Array,
+    before: Array,
+    way: float,
+    level: float,
+    entry: NDArray[np.intp],
+    found: NDArray[np.intp],
+) -> int:
+    """Write down the columns outside that will reach a level; how many.
+
+    From ``before`` to q their correlations went a way of one, and they go on by ``way``.
+    """
+    count = 0
+    for j in range(len(q)):
+        if abs(q[j] + (q[j] - before[j]) * way) >= level and entry[j] < 0:
+            found[count] = j
             count += 1
     return count
 

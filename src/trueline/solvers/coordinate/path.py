@@ -27,9 +27,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.solvers.coordinate.columns import RestrictedColumns
-from trueline.solvers.coordinate.gram import RestrictedGram, Terms
-from trueline.solvers.coordinate.kernels import dual_scale, fenchel_gap, find_missed
+from trueline.solvers.coordinate.gram import RestrictedGram
+from trueline.solvers.coordinate.kernels import (
+    dual_scale,
+    fenchel_gap,
+    find_missed,
+    find_near,
+    largest,
+)
 from trueline.solvers.coordinate.source import At, RowsSource, Source
+from trueline.solvers.coordinate.terms import Terms
 
 __all__ = ["PathPoint", "PathWalk", "follow_path"]
 
@@ -39,6 +46,7 @@ Integers = NDArray[np.intp]
 # A column is let in when its predicted correlation comes this close to its threshold.
 _NEAR = 0.95
 _FEW_COLUMNS = 128
+_FORESIGHT = 4
 # A violation by less than this share of the tolerance is left alone: the gap tells.
 _TOLERATED = 0.01
 # The restricted problem is solved to this share of the gap that is asked for.
@@ -136,7 +144,7 @@ class PathWalk:
         """
         first = len(self.points)
         batch = self._terms[first : first + self._ahead]
-        self._let_in(self._predicted(batch[-1], first, len(batch)))
+        self._let_in(self._needed(first, len(batch)))
         W = self._solve(batch, first)
         at = self.source.at(W)
         missed = np.empty(0, dtype=np.intp)
@@ -161,6 +169,7 @@ class PathWalk:
     def _stand(self, at: At, i: int) -> None:
         """What is known about the present point."""
         self.correlation = at.correlation[i]
+        self._largest = largest(self.correlation)
         self._residual = None if at.residual is None else at.residual[i]
 
     def _restore(self, row: Array) -> None:
@@ -196,7 +205,8 @@ class PathWalk:
         old = self._restricted
         if isinstance(old, RestrictedColumns):
             return
-        assert isinstance(self.source, RowsSource) and self._residual is not None
+        assert isinstance(self.source, RowsSource)
+        assert self._residual is not None
         self._restricted = RestrictedColumns(self.source, old.sweeps)
         by_entry = np.argsort(self._entry[old.columns])
         columns, w = old.columns[by_entry], old.coef[by_entry]
@@ -205,28 +215,39 @@ class PathWalk:
         self._restricted.restore(w, q, self._residual)
         self._restricted.active = old.active
 
-    def _predicted(self, terms: Terms, first: int, count: int) -> Integers:
-        """The columns that will be needed at the last of the next penalties."""
+    def _needed(self, first: int, count: int) -> Integers:
+        """The columns to let in before the next penalties are solved for."""
         if self._outside == 0:
             return np.empty(0, dtype=np.intp)
-        q, at = self._last, self._positions
+        new = self._predicted(first, count)
+        if len(new) and isinstance(self._restricted, RestrictedColumns):
+            # Letting columns in has a price of its own: do it for some penalties to come.
+            return self._predicted(first, min(_FORESIGHT, len(self._terms) - first))
+        return new
+
+    def _predicted(self, first: int, count: int) -> Integers:
+        """The columns that will be needed at the last of so many next penalties."""
+        terms, at = self._terms[first + count - 1], self._positions
+        q, before, way = self._last, self._last, 0.0
         if self._before is not None and first > 1:
+            before = self._before
             way = (at[first - 1] - at[first + count - 1]) / (at[first - 2] - at[first - 1])
-            q = q + (q - self._before) * way
         if terms.level is not None:
-            near = np.flatnonzero(np.abs(q) >= _NEAR * terms.level)
-            return self._foremost(near[self._entry[near] < 0], np.abs(q))
+            found = np.empty(len(q), dtype=np.intp)
+            count = find_near(q, before, way, _NEAR * terms.level, self._entry, found)
+            return self._foremost(found[:count], q)
+        q = q + (q - before) * way
         with np.errstate(divide="ignore", invalid="ignore"):
             nearness = np.where(self._entry < 0, np.abs(q) / terms.linear, 0.0)
         nearness[((q > 0) & (terms.upper <= 0)) | ((q < 0) & (terms.lower >= 0))] = 0.0
         return self._foremost(np.flatnonzero(nearness >= _NEAR), nearness)
 
     def _foremost(self, columns: Integers, size: Array) -> Integers:
-        """No more columns than make sense at once: the largest by ``size``."""
+        """No more columns than make sense at once: those of the largest absolute ``size``."""
         most = max(_FEW_COLUMNS, self._restricted.active)
         if len(columns) <= most:
             return columns
-        return np.sort(columns[np.argpartition(size[columns], -most)[-most:]])
+        return np.sort(columns[np.argpartition(np.abs(size[columns]), -most)[-most:]])
 
     def _solve(self, batch: Sequence[Terms], first: int) -> Array:
         """The restricted solutions of some penalties, one row each, in the order of entry."""
@@ -252,8 +273,11 @@ class PathWalk:
         if self._outside == 0:
             return np.empty(0, dtype=np.intp)
         if terms.level is not None:
-            pulled = np.flatnonzero(np.abs(q) > (1 + slack) * terms.level)
-            return self._foremost(pulled[self._entry[pulled] < 0], np.abs(q))
+            if self._largest <= (1 + slack) * terms.level:
+                return np.empty(0, dtype=np.intp)
+            found = np.empty(len(q), dtype=np.intp)
+            count = find_near(q, q, 0.0, (1 + slack) * terms.level, self._entry, found)
+            return self._foremost(found[:count], q)
         found = np.empty(self.source.n_features, dtype=np.intp)
         limits = (terms.linear, terms.lower, terms.upper)
         count = find_missed(q, self._entry < 0, *limits, slack, found)
@@ -267,13 +291,12 @@ class PathWalk:
         values = row[self._entry[columns]]
         if terms.level is None:
             t = dual_scale(q, terms.linear, terms.bend, terms.lower, terms.upper)
-        elif terms.bend[0] == 0.0:
-            t = terms.level / max(terms.level, float(np.abs(q).max(initial=0.0)))
         else:
-            t = 1.0
+            t = 1.0 if terms.has_bend else terms.level / max(terms.level, self._largest)
         # Columns outside rest at zero and are not pulled: their terms vanish.
         gap = 0.5 * (1 - t) ** 2 * square + fenchel_gap(t, q[inside], w, *terms.at(inside))
-        penalty = terms.linear[columns] @ np.abs(values) + 0.5 * terms.bend[columns] @ values**2
+        linear, bend, *_ = terms.at(columns)
+        penalty = linear @ np.abs(values) + 0.5 * bend @ values**2
         sweeps, self._sweeps = self._restricted.sweeps - self._sweeps, self._restricted.sweeps
         return PathPoint(columns, values, 0.5 * square + float(penalty), float(gap), square, sweeps)
 

@@ -115,16 +115,16 @@ class Residual(ABC):
         """
 
     @abstractmethod
-    def correlate(self, places: Integers) -> Array:
-        """v_j.r."""
+    def correlate(self) -> Array:
+        """v_j.r at all places."""
 
     @abstractmethod
-    def image(self, places: Integers, x: Array) -> Image:
-        """V x for a vector x that vanishes elsewhere."""
+    def image(self, x: Array) -> Image:
+        """V x."""
 
     @abstractmethod
-    def back(self, places: Integers, image: Image) -> Array:
-        """v_j . V x."""
+    def there_and_back(self, x: Array) -> tuple[Image, Array]:
+        """V x and V^T V x."""
 
     @abstractmethod
     def square(self, image: Image) -> float:
@@ -161,22 +161,26 @@ class _SparseResidual(Residual):
             which,
         )
 
-    def correlate(self, places: Integers) -> Array:
-        return self.back(places, Image(self._p, -self._shift))
-
-    def image(self, places: Integers, x: Array) -> Image:
+    def _centred(self, sums: Array, lift: float) -> Array:
         columns = self._columns
-        chosen = columns.chosen[places]
-        lift = float(columns.mean[chosen] @ x) if self._has_mean else 0.0
-        return Image(columns.store.combine(chosen, x), lift)
-
-    def back(self, places: Integers, image: Image) -> Array:
-        columns = self._columns
-        chosen = columns.chosen[places]
-        out = columns.store.correlate(chosen, image.p)
         if self._has_mean:
-            out -= (columns.total * image.lift) * columns.mean[chosen]
-        return out
+            sums -= (columns.total * lift) * columns.mean[columns.chosen]
+        return sums
+
+    def _lift(self, x: Array) -> float:
+        columns = self._columns
+        return float(columns.mean[columns.chosen] @ x) if self._has_mean else 0.0
+
+    def correlate(self) -> Array:
+        return self._centred(self._columns.by_rows.sums(self._p), -self._shift)
+
+    def image(self, x: Array) -> Image:
+        return Image(self._columns.by_rows.scores(x), self._lift(x))
+
+    def there_and_back(self, x: Array) -> tuple[Image, Array]:
+        scores, sums = self._columns.by_rows.both(x)
+        lift = self._lift(x)
+        return Image(scores, lift), self._centred(sums, lift)
 
     def square(self, image: Image) -> float:
         return float(image.p @ image.p) - self._columns.total * image.lift**2
@@ -199,18 +203,15 @@ class _DenseResidual(Residual):
     def sweep(self, squares: Array, state: Array, which: Integers) -> None:
         _sweep_dense(self._columns.rows, squares, self._p, state, which)
 
-    def correlate(self, places: Integers) -> Array:
-        return self.back(places, Image(self._p, 0.0))
+    def correlate(self) -> Array:
+        return np.asarray(self._columns.rows @ self._p)
 
-    def image(self, places: Integers, x: Array) -> Image:
-        # All rows with zeros are faster than a copy of some of them.
-        V = self._columns.rows
-        full = np.zeros(len(V))
-        full[places] = x
-        return Image(full @ V, 0.0)
+    def image(self, x: Array) -> Image:
+        return Image(x @ self._columns.rows, 0.0)
 
-    def back(self, places: Integers, image: Image) -> Array:
-        return np.asarray((self._columns.rows @ image.p)[places])
+    def there_and_back(self, x: Array) -> tuple[Image, Array]:
+        image = self.image(x)
+        return image, np.asarray(self._columns.rows @ image.p)
 
     def square(self, image: Image) -> float:
         return float(image.p @ image.p)

@@ -21,9 +21,9 @@ from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.coordinate.gram import Terms
 from trueline.solvers.coordinate.path import PathWalk
 from trueline.solvers.coordinate.source import MomentsSource, RowsSource, Source
+from trueline.solvers.coordinate.terms import Terms
 from trueline.solvers.costs import CALL, gram_seconds
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.losses import Loss, Squared
-from trueline.solvers.coordinate.gram import RestrictedGram, Terms
+from trueline.solvers.coordinate.gram import RestrictedGram
+from trueline.solvers.coordinate.terms import Terms
 from trueline.solvers.curved.approach import approach, run_steps
 from trueline.solvers.curved.gram import FollowingGram
 from trueline.solvers.curved.rows import StandardRows
