@@ -36,6 +36,8 @@ _HOMES = {
     "RegularizationPath": "trueline.estimators.paths",
     "Ridge": "trueline.estimators",
     "RidgeCV": "trueline.estimators",
+    "RidgeClassifier": "trueline.estimators.ridge_classifier",
+    "RidgeClassifierCV": "trueline.estimators.ridge_classifier_cv",
     "SequentialFeatureSelector": "trueline.estimators.sequential",
     "StepwiseRegression": "trueline.estimators.stepwise",
     "enet_path": "trueline.estimators.paths",
@@ -70,6 +72,8 @@ __all__ = [
     "RegularizationPath",
     "Ridge",
     "RidgeCV",
+    "RidgeClassifier",
+    "RidgeClassifierCV",
     "SequentialFeatureSelector",
     "StepwiseRegression",
     "__version__",
@@ -108,6 +112,8 @@ if TYPE_CHECKING:
         regularization_path,
     )
     from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
+    from trueline.estimators.ridge_classifier import RidgeClassifier
+    from trueline.estimators.ridge_classifier_cv import RidgeClassifierCV
     from trueline.estimators.sequential import SequentialFeatureSelector
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.persistence import load, save
