@@ -31,6 +31,9 @@ _HOMES = {
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
     "MultiTaskLasso": "trueline.estimators.multi_task",
     "MultiTaskLassoCV": "trueline.estimators.multi_task_cv",
+    "OneVsOneClassifier": "trueline.estimators.multiclass",
+    "OneVsRestClassifier": "trueline.estimators.multiclass",
+    "OutputCodeClassifier": "trueline.estimators.multiclass",
     "PolynomialRegression": "trueline.estimators",
     "QuantileRegressor": "trueline.estimators.quantile",
     "RegularizationPath": "trueline.estimators.paths",
@@ -67,6 +70,9 @@ __all__ = [
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
     "MultiTaskLassoCV",
+    "OneVsOneClassifier",
+    "OneVsRestClassifier",
+    "OutputCodeClassifier",
     "PolynomialRegression",
     "QuantileRegressor",
     "RegularizationPath",
@@ -105,6 +111,11 @@ if TYPE_CHECKING:
     from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
+    from trueline.estimators.multiclass import (
+        OneVsOneClassifier,
+        OneVsRestClassifier,
+        OutputCodeClassifier,
+    )
     from trueline.estimators.paths import (
         RegularizationPath,
         enet_path,

@@ -28,8 +28,14 @@ Array = NDArray[np.float64]
 # What a classifier has of the regression on its signs.
 _OF_THE_REGRESSION = ("coef_", "intercept_", "solver_", "n_iter_", "trace_", "n_features_in_")
 _INSIDE = ("_plan", "_certificate", "_solution_facts")
-_WHERE_THERE = ("feature_names_in_", "moments_", "alpha_", "best_score_", "cv_results_")
-_WHERE_THERE += ("fold_scores_",)
+_WHERE_THERE = (
+    "feature_names_in_",
+    "moments_",
+    "alpha_",
+    "best_score_",
+    "cv_results_",
+    "fold_scores_",
+)
 
 
 class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
