@@ -36,14 +36,19 @@ Array = NDArray[np.float64]
 
 
 def parts_have(name: str) -> Callable[[Any], bool]:
-    """For ``available_if``: the wrapped estimator, or the first part once fitted, has a method."""
+    """For ``available_if``: the wrapped estimator, or a part of it once fitted, has a method."""
 
     def check(self: Any) -> bool:
         parts = getattr(self, "estimators_", None)
-        getattr(self.estimator if parts is None else parts[0], name)
+        getattr(self.estimator if parts is None else _speaker(parts), name)
         return True
 
     return check
+
+
+def _speaker(parts: Sequence[Any]) -> Any:
+    """A part that can tell what the others can do: the first that was a fit."""
+    return next((part for part in parts if not isinstance(part, ConstantPredictor)), parts[0])
 
 
 @dataclass(frozen=True)
@@ -126,24 +131,23 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return validate_data(
             self,
             X,
-            accept_sparse=["csr", "csc", "coo"],
+            accept_sparse=["csr", "csc"],
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
         )
 
     def _take_over(self) -> None:
         """Columns and their names as the parts saw them, and the other way round."""
-        parts = self.estimators_
         if is_ours(self.estimator):
             names = getattr(self, "feature_names_in_", None)
-            if names is not None:
-                for part in parts:
-                    part.feature_names_in_ = names
+            for part in self.estimators_ if names is not None else ():
+                part.feature_names_in_ = names
             return
+        speaker = _speaker(self.estimators_)
         self.__dict__.pop("feature_names_in_", None)
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(parts[0], name):
-                setattr(self, name, getattr(parts[0], name))
+            if hasattr(speaker, name):
+                setattr(self, name, getattr(speaker, name))
 
     # --- scores ---------------------------------------------------------------------------------
 

@@ -20,6 +20,10 @@ Ann. Statist. 26 (1998) 451-471, with equal weights.
 linear equations, whose solution is never negative (T.-F. Wu, C.-J. Lin, R. C. Weng, "Probability
 estimates for multi-class classification by pairwise coupling", J. Machine Learning Research 5
 (2004) 975-1005, section 4.2).
+
+Votes and distances decide by other means than probabilities, and now and then for another class
+than the most probable one. :func:`agreeing` moves such rows to the nearest probabilities among
+which the chosen class is the highest.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["couple_least_squares", "couple_likelihood"]
+__all__ = ["agreeing", "couple_least_squares", "couple_likelihood"]
 
 Array = NDArray[np.float64]
 
@@ -132,4 +136,44 @@ def _climb(r: Array, plus: Array, minus: Array) -> Array:
         moving = moving[np.abs(new - now).max(axis=1) > _TOLERANCE]
         if not len(moving):
             break
+    return p
+
+
+def agreeing(p: Array, chosen: NDArray[np.intp]) -> Array:
+    """The nearest probabilities (by squared differences) whose highest is that of the chosen class.
+
+    Only rows that have a higher one are changed: the chosen class and those above it get their
+    common mean, which may bring further classes above it; these join in.
+
+    Parameters
+    ----------
+    p : array of shape (n, K)
+    chosen : array of shape (n,)
+        The number of a class for each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.estimators.multiclass.coupling import agreeing
+    >>> agreeing(np.array([[0.5, 0.4, 0.1]]), np.array([1])).round(6)
+    array([[0.45, 0.45, 0.1 ]])
+    """
+    away = np.flatnonzero(p.argmax(axis=1) != chosen)
+    if not len(away):
+        return p
+    p, some, which = p.copy(), p[away], chosen[away][:, None]
+    own = np.take_along_axis(some, which, axis=1)
+    others = some.copy()
+    np.put_along_axis(others, which, -np.inf, axis=1)
+    falling = -np.sort(-others, axis=1)[:, :-1]
+    # Mean of the chosen one and the m highest others, for m = 0, 1, ...: the first that reaches
+    # the next one is the level.
+    sums = np.concatenate([own, own + np.cumsum(falling, axis=1)], axis=1)
+    means = sums / np.arange(1, sums.shape[1] + 1)
+    following = np.concatenate([falling, np.full((len(away), 1), -np.inf)], axis=1)
+    level = np.take_along_axis(means, (means >= following).argmax(axis=1)[:, None], axis=1)
+    lowered = np.minimum(some, level)
+    # A hair above the others, so that the first of equals is no other class.
+    np.put_along_axis(lowered, which, level * (1 + 1e-12), axis=1)
+    p[away] = lowered
     return p

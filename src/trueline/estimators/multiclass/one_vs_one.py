@@ -18,7 +18,11 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, vali
 
 from trueline.estimators.labels import encode_declared
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have
-from trueline.estimators.multiclass.coupling import couple_least_squares, couple_likelihood
+from trueline.estimators.multiclass.coupling import (
+    agreeing,
+    couple_least_squares,
+    couple_likelihood,
+)
 from trueline.estimators.multiclass.linear import planes_of
 from trueline.estimators.multiclass.parts import (
     Binary,
@@ -262,9 +266,14 @@ class OneVsOneClassifier(BinaryReduction):
         scores : array of shape (n,) or (n, k)
             For two classes one number, for ``classes_[1]``.
         """
-        X = self._given(X)
+        scores = self._scores(self._given(X))
+        return scores[:, 1] if self.n_classes_ == 2 else scores
+
+    def _scores(self, X: Any) -> Array:
+        """Votes and sums of scores, of shape (n, k)."""
         planes = planes_of(self.estimators_) if self.pairwise_indices_ is None else None
         book = self._book()
+        first, second = (book < 0).T.astype(np.float64), (book > 0).T.astype(np.float64)
         scores = np.empty((X.shape[0], self.n_classes_))
         step = max(1, _BLOCK // len(self.estimators_)) if planes is not None else len(scores)
         for start in range(0, len(scores), max(1, step)):
@@ -274,12 +283,10 @@ class OneVsOneClassifier(BinaryReduction):
             else:
                 confidence = planes.scores(X[block] if step < len(scores) else X)
                 wins = self._by_sign(confidence)
-            votes = (wins == 0) @ (book < 0).T.astype(float) + (wins == 1) @ (book > 0).T.astype(
-                float
-            )
+            votes = (wins == 0) @ first + (wins == 1) @ second
             total = confidence @ book.T
             scores[block] = votes + total / (3 * (np.abs(total) + 1))
-        return scores[:, 1] if self.n_classes_ == 2 else scores
+        return scores
 
     def _given(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -305,10 +312,11 @@ class OneVsOneClassifier(BinaryReduction):
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, coupled from those of the pairs.
 
-        They agree with :meth:`predict` wherever the pairs agree with each other: if some class is
-        more probable than each other one in its pair, it wins all its votes. A cycle (a beats b, b
-        beats c, c beats a) has no such class, and then the most probable class can be another one
-        than the scores of the parts decide for.
+        They agree with :meth:`predict`. Where the pairs agree with each other they do so by
+        themselves: a class that is more probable than each other one in its pair has all its votes.
+        A cycle (a beats b, b beats c, c beats a) has no such class, and the most probable class may
+        not be the one that votes and scores decide for; such rows get the nearest probabilities
+        among which the predicted class has the highest.
 
         Parameters
         ----------
@@ -328,5 +336,7 @@ class OneVsOneClassifier(BinaryReduction):
         if self.n_classes_ == 2:
             return np.concatenate([1 - likely, likely], axis=1)
         if self.coupling == "likelihood":
-            return couple_likelihood(likely, self._book())
-        return couple_least_squares(likely, self.n_classes_)
+            coupled = couple_likelihood(likely, self._book())
+        else:
+            coupled = couple_least_squares(likely, self.n_classes_)
+        return agreeing(coupled, self._scores(X).argmax(axis=1))

@@ -22,7 +22,7 @@ from trueline.estimators.multiclass.code_books import (
     design_book,
     least_distance,
 )
-from trueline.estimators.multiclass.coupling import couple_likelihood
+from trueline.estimators.multiclass.coupling import agreeing, couple_likelihood
 from trueline.estimators.multiclass.decoding import DECODINGS, class_scores
 from trueline.estimators.multiclass.parts import Binary, fit_parts, is_ours
 from trueline.estimators.multiclass.together import fit_all_rows, fit_by_class
@@ -134,6 +134,8 @@ class OutputCodeClassifier(BinaryReduction):
 
     def _make_book(self) -> Array:
         k, state = len(self.classes_), check_random_state(self.random_state)
+        if k == 0:
+            raise ValueError("OutputCodeClassifier can not be fit when no class is present.")
         if not isinstance(self.code, str):
             return check_book(self.code, k)
         if self.code != "random":
@@ -268,9 +270,9 @@ class OutputCodeClassifier(BinaryReduction):
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes that make those of the bits most likely.
 
-        By the generalised Bradley-Terry model of Huang, Weng and Lin (2006). The most probable
-        class is the predicted one where the bits agree with a codeword; where they contradict each
-        other, the nearest codeword and the likeliest class can differ.
+        By the generalised Bradley-Terry model of Huang, Weng and Lin (2006). Where bits contradict
+        each other, the nearest codeword and the likeliest class can differ; such rows get the
+        nearest probabilities among which the predicted class has the highest.
 
         Parameters
         ----------
@@ -283,4 +285,5 @@ class OutputCodeClassifier(BinaryReduction):
         """
         check_is_fitted(self)
         likely = np.column_stack([part.predict_proba(X)[:, 1] for part in self.estimators_])
-        return couple_likelihood(likely, self._book())
+        coupled = couple_likelihood(likely, self._book())
+        return agreeing(coupled, self._class_scores(X).argmax(axis=1))

@@ -89,7 +89,7 @@ def fit_by_class(
         return None  # separate plans are likely to do better than a dense Gram matrix
     weights = regression._weights(weight, X)
     classes = _moments_by_class(X, codes, sizes, weights)
-    if not all(m.is_finite() and m.is_ordinary() and m.weight > 0 for m in classes):
+    if not all(m.is_finite() and m.weight > 0 for m in classes) or not _in_range(X, classes):
         return None
     regression.n_features_in_ = X.shape[1]
 
@@ -162,6 +162,15 @@ def _moments_by_class(
         some = None if weights is None else weights[start:end]
         found.append(Moments.from_rows(as_design(X[start:end]), np.zeros((end - start, 1)), some))
     return found
+
+
+def _in_range(X: Any, classes: Sequence[Moments]) -> bool:
+    """Whether no square left the range of doubles; a column of zeros is in it."""
+    size = np.sum([m.x_size for m in classes], axis=0)
+    empty = size == 0
+    if X[:, empty].any():
+        return False
+    return bool((size < 1e200).all() and (size[~empty] > 1e-200).all())
 
 
 def _is_accurate(proof: Certificate | PendingCertificate | None) -> bool:
