@@ -86,6 +86,7 @@ def _own_classes() -> dict[str, type]:
     """The package's classes, imported at the first save or load rather than with the package."""
     import trueline
     from trueline.certificates import Certificate
+    from trueline.estimators.multiclass.parts import ConstantPredictor
     from trueline.losses import LOSSES, OrderedQuantiles
     from trueline.moments import Moments
     from trueline.penalties import PENALTIES
@@ -99,4 +100,5 @@ def _own_classes() -> dict[str, type]:
     parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
     classes: tuple[type, ...]
     classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *models)
+    classes = (*classes, ConstantPredictor)
     return {label(cls): cls for cls in classes}
