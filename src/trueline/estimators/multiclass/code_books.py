@@ -169,7 +169,8 @@ def _hadamard(n_classes: int) -> Array:
 
 def _searched(n_classes: int, columns: int, entries: Array, random_state: Any) -> Array:
     """The best of many draws by distance, improved until no single entry makes it better."""
-    best, best_value = None, (-np.inf, -np.inf)
+    worst = (-np.inf, -np.inf, -np.inf)
+    best, best_value = None, worst
     for _ in range(_DRAWS):
         book = _valid_columns(entries, n_classes, columns, random_state)
         value = _value(book)
@@ -184,18 +185,20 @@ def _searched(n_classes: int, columns: int, entries: Array, random_state: Any) -
             before = best[c, column]
             for entry in choices[choices != before]:
                 best[c, column] = entry
-                value = _value(best) if _is_valid(best, column) else (-np.inf, -np.inf)
+                value = _value(best) if _is_valid(best, column) else worst
                 if value > best_value:
                     best_value, before, improved = value, entry, True
                 best[c, column] = before
     return best
 
 
-def _value(book: Array) -> tuple[float, float]:
-    """The least distance, and minus the number of pairs that have it."""
+def _value(book: Array) -> tuple[float, float, float]:
+    """How good a book is: no two rows alike, a large least distance, few pairs that have it."""
     distances = _distances(book)
     least = distances.min()
-    return float(least), -float((distances == least).sum())
+    first, second = np.triu_indices(len(book), 1)
+    alike = (np.abs(book) @ np.abs(book).T == book @ book.T)[first, second]  # never opposite
+    return -float(alike.sum()), float(least), -float((distances == least).sum())
 
 
 def _is_valid(book: Array, column: int) -> bool:
