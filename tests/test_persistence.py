@@ -13,8 +13,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.base import ClassifierMixin, clone
 
-from trueline import Ridge, SequentialFeatureSelector, load, save
+from trueline import (
+    OneVsOneClassifier,
+    OneVsRestClassifier,
+    OutputCodeClassifier,
+    Ridge,
+    RidgeClassifier,
+    SequentialFeatureSelector,
+    load,
+    save,
+)
 from trueline.certificates import Certificate
 from trueline.errors import ModelFileError
 from trueline.losses import Squared
@@ -28,16 +38,20 @@ X = RNG.normal(size=(40, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 1.0]
 Y = X @ [1.0, -0.2, 3.0] + 0.1 * RNG.normal(size=40)
 
 RECORDS = [cls for cls in known_classes().values() if is_dataclass(cls)]
-# The selector chooses for another estimator: it has a test of its own.
+# Estimators that are made of others have tests of their own.
 ESTIMATORS = [
     cls
     for cls in known_classes().values()
-    if is_estimator(cls) and cls is not SequentialFeatureSelector
+    if is_estimator(cls)
+    and "estimator" not in cls._get_param_names()
+    and cls.__name__ != "ConstantPredictor"
 ]
 
 
 def target_of(cls):
-    """Y, or two targets for the estimators that fit several together."""
+    """Y, labels for classifiers, or two targets for the estimators that fit several together."""
+    if issubclass(cls, ClassifierMixin):
+        return np.where(Y > np.median(Y), "high", "low")
     return np.column_stack([Y, -Y]) if cls.__name__.startswith("MultiTask") else Y
 
 
@@ -102,6 +116,43 @@ def test_a_selector_for_a_foreign_estimator_says_what_cannot_be_saved(tmp_path):
 
     model = SequentialFeatureSelector(Foreign(), n_features_to_select=2).fit(X, Y)
     with pytest.raises(ModelFileError, match=r"SequentialFeatureSelector\.estimator is a sklearn"):
+        save(model, tmp_path / "m.trueline")
+
+
+WRAPPERS = [
+    OneVsRestClassifier(RidgeClassifier()),
+    OneVsOneClassifier(RidgeClassifier(), coupling="likelihood"),
+    OutputCodeClassifier(RidgeClassifier(), random_state=1),
+    OutputCodeClassifier(RidgeClassifier(), code="sparse", random_state=0),
+    OneVsRestClassifier(Ridge()),
+]
+
+
+@pytest.mark.parametrize("model", WRAPPERS, ids=str)
+def test_a_multiclass_model_comes_back_with_its_parts(model, tmp_path):
+    labels = np.array(["a", "b", "c"])[np.digitize(Y, np.quantile(Y, [0.3, 0.7]))]
+    model = clone(model).fit(X, labels)
+    again = load(save(model, tmp_path / "m.trueline"))
+    assert same(vars(again), vars(model))
+    assert again.predict(X).tolist() == model.predict(X).tolist()
+    assert again.verify(X, labels)
+    assert str(again.explain()) == str(model.explain())
+
+
+def test_a_multiclass_model_with_a_constant_part_comes_back(tmp_path):
+    indicators = np.column_stack([Y > 0, Y > np.median(Y), np.zeros(len(Y), bool)]).astype(int)
+    with pytest.warns(UserWarning, match="Label not 2 is present in all training examples"):
+        model = OneVsRestClassifier(RidgeClassifier()).fit(X, indicators)
+    again = load(save(model, tmp_path / "m.trueline"))
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert again.verify(X, indicators)
+
+
+def test_a_multiclass_model_of_foreign_parts_says_what_cannot_be_saved(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
+    model = OneVsRestClassifier(LogisticRegression()).fit(X, Y > np.median(Y))
+    with pytest.raises(ModelFileError, match=r"OneVsRestClassifier\.estimator is a sklearn"):
         save(model, tmp_path / "m.trueline")
 
 

@@ -36,12 +36,17 @@ _HOMES = {
     "MultiTaskLasso": "trueline.estimators.multi_task",
     "MultiTaskLassoCV": "trueline.estimators.multi_task_cv",
     "Perceptron": "trueline.estimators.perceptron",
+    "OneVsOneClassifier": "trueline.estimators.multiclass",
+    "OneVsRestClassifier": "trueline.estimators.multiclass",
+    "OutputCodeClassifier": "trueline.estimators.multiclass",
     "PolynomialRegression": "trueline.estimators",
     "QuantileRegressor": "trueline.estimators.quantile",
     "RegularizationPath": "trueline.estimators.paths",
     "Ridge": "trueline.estimators",
     "RidgeCV": "trueline.estimators",
     "Separability": "trueline.halfspaces.result",
+    "RidgeClassifier": "trueline.estimators.ridge_classifier",
+    "RidgeClassifierCV": "trueline.estimators.ridge_classifier_cv",
     "SequentialFeatureSelector": "trueline.estimators.sequential",
     "StepwiseRegression": "trueline.estimators.stepwise",
     "enet_path": "trueline.estimators.paths",
@@ -78,12 +83,17 @@ __all__ = [
     "MultiTaskLasso",
     "MultiTaskLassoCV",
     "Perceptron",
+    "OneVsOneClassifier",
+    "OneVsRestClassifier",
+    "OutputCodeClassifier",
     "PolynomialRegression",
     "QuantileRegressor",
     "RegularizationPath",
     "Ridge",
     "RidgeCV",
     "Separability",
+    "RidgeClassifier",
+    "RidgeClassifierCV",
     "SequentialFeatureSelector",
     "StepwiseRegression",
     "__version__",
@@ -120,6 +130,11 @@ if TYPE_CHECKING:
     from trueline.estimators.logistic_cv import LogisticRegressionCV
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
+    from trueline.estimators.multiclass import (
+        OneVsOneClassifier,
+        OneVsRestClassifier,
+        OutputCodeClassifier,
+    )
     from trueline.estimators.paths import (
         RegularizationPath,
         enet_path,
@@ -129,6 +144,8 @@ if TYPE_CHECKING:
     from trueline.estimators.perceptron import Perceptron
     from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
     from trueline.estimators.separability import maximum_margin, separability
+    from trueline.estimators.ridge_classifier import RidgeClassifier
+    from trueline.estimators.ridge_classifier_cv import RidgeClassifierCV
     from trueline.estimators.sequential import SequentialFeatureSelector
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.halfspaces.margin import MaximumMargin

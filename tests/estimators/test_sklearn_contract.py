@@ -1,7 +1,9 @@
 """Every estimator keeps scikit-learn's contract, with all kinds of parameters, no exception."""
 
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
+from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trueline import (
@@ -15,9 +17,14 @@ from trueline import (
     LeastAbsoluteDeviations,
     LinearRegression,
     LinearRegressor,
+    OneVsOneClassifier,
+    OneVsRestClassifier,
+    OutputCodeClassifier,
     PolynomialRegression,
     QuantileRegressor,
     Ridge,
+    RidgeClassifier,
+    RidgeClassifierCV,
     RidgeCV,
 )
 
@@ -40,6 +47,11 @@ ESTIMATORS = [
     LeastAbsoluteDeviations(),
     HuberRegressor(),
     ChebyshevRegressor(),
+    RidgeClassifier(),
+    RidgeClassifierCV(),
+    OneVsRestClassifier(RidgeClassifier()),
+    OneVsOneClassifier(RidgeClassifier()),
+    OutputCodeClassifier(RidgeClassifier(), code="hadamard"),
 ]
 
 MORE_SETTINGS = [
@@ -68,6 +80,14 @@ MORE_SETTINGS = [
     LeastAbsoluteDeviations(l1_ratio=0.0, solver="smoothed"),
     ChebyshevRegressor(fit_intercept=False),
     ChebyshevRegressor(solver="highs"),
+    RidgeClassifier(alpha=0.0, fit_intercept=False),
+    RidgeClassifier(positive=True),
+    OneVsRestClassifier(LogisticRegression()),
+    OneVsOneClassifier(LogisticRegression()),
+    OneVsOneClassifier(GaussianNB(), coupling="likelihood"),
+    OutputCodeClassifier(LogisticRegression(), random_state=0),
+    OutputCodeClassifier(GaussianNB(), code="exhaustive", decoding="hamming"),
+    OutputCodeClassifier(RidgeClassifier(), code="sparse", random_state=0),
 ]
 
 

@@ -20,7 +20,7 @@ from trueline.solvers.base import Facts
 from trueline.solvers.cholesky import solve_from_moments
 from trueline.wording import counted
 
-__all__ = ["IncrementalRegressor"]
+__all__ = ["IncrementalRegressor", "plan_from_moments"]
 
 Array = NDArray[np.float64]
 
@@ -88,21 +88,8 @@ class IncrementalRegressor(GaussianRegressor):
         problem = MomentsProblem(moments, self._penalty(moments.n_targets), self.fit_intercept)
         positive = "nonnegative" in problem.penalty.capabilities
         solution = (solve_nonnegative if positive else solve_from_moments)(problem, moments)
-        facts = Facts(
-            n=moments.count,
-            d=moments.n_features,
-            k=moments.n_targets,
-            nonzeros=moments.count * moments.n_features,
-            is_sparse=False,
-            fit_intercept=self.fit_intercept,
-            has_weights=False,
-            strengths=1,
-            unpenalised=False,
-            itemsize=8,
-        )
         reason = "from the moments of all batches; the rows are not kept"
-        objective = f"sum_i s_i [{problem.loss.formula}] + {problem.penalty.formula}"
-        plan = Plan(solution.solver, reason, objective, facts, ())
+        plan = plan_from_moments(problem, solution.solver, reason)
         self._store(problem, plan, solution, dtype, y_ndim)
 
     def merge(self, other: Self) -> Self:
@@ -154,6 +141,25 @@ class IncrementalRegressor(GaussianRegressor):
         if not isinstance(other, IncrementalRegressor):
             return NotImplemented
         return self.merge(other)
+
+
+def plan_from_moments(problem: MomentsProblem, solver: str, reason: str) -> Plan:
+    """What there was to plan where only the moments were looked at."""
+    moments = problem.moments
+    facts = Facts(
+        n=moments.count,
+        d=moments.n_features,
+        k=moments.n_targets,
+        nonzeros=moments.count * moments.n_features,
+        is_sparse=False,
+        fit_intercept=problem.fit_intercept,
+        has_weights=False,
+        strengths=1,
+        unpenalised=False,
+        itemsize=8,
+    )
+    objective = f"sum_i s_i [{problem.loss.formula}] + {problem.penalty.formula}"
+    return Plan(solver, reason, objective, facts, ())
 
 
 def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_y
 
 from trueline.wording import counted
 
-__all__ = ["encode_declared", "encode_labels", "signs_of"]
+__all__ = ["SignedTargets", "encode_declared", "encode_labels", "signed_targets", "signs_of"]
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -77,3 +79,56 @@ def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
 def signs_of(codes: Codes) -> Array:
     """-1 for the first of two classes, +1 for the second."""
     return np.where(codes == 1, 1.0, -1.0)
+
+
+class SignedTargets(NamedTuple):
+    """Labels as regression sees them.
+
+    ``signs`` is +1 where a row has the class and -1 where it does not: one column for two classes
+    (+1 is the second), one per class for more, one per label for sets of labels. ``labels`` are the
+    labels as scorers compare them.
+    """
+
+    classes: NDArray[Any]
+    signs: Array
+    labels: NDArray[Any]
+    is_multilabel: bool
+
+
+def signed_targets(y: Any, name: str) -> SignedTargets:
+    """Classes, or sets of labels given as an indicator matrix, as columns of signs.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), or array-like or sparse matrix of shape (n, k)
+        One label per row of any type that can be sorted, or 1 where a row has a label and 0 where
+        it has not.
+    name : str
+        The estimator, for messages.
+
+    Examples
+    --------
+    >>> from trueline.estimators.labels import signed_targets
+    >>> signed_targets(["ham", "spam", "eggs"], "RidgeClassifier").signs.astype(int).tolist()
+    [[-1, 1, -1], [-1, -1, 1], [1, -1, -1]]
+    """
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    y = _check_y(y, multi_output=True, y_numeric=False, estimator=name)
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind.startswith("multilabel"):
+        indicators = y.toarray() if sp.issparse(y) else y
+        # Indicators of -1 and 1 are what they should become; zero is the other way to say "no".
+        signs = np.where(indicators == 0, -1.0, indicators.astype(np.float64))
+        return SignedTargets(np.arange(y.shape[1]), signs, indicators, True)
+    if "multioutput" in kind:
+        raise ValueError(
+            "Multioutput target data is not supported with label binarization: y has several "
+            "columns of classes. Fit one classifier per column, or give 0/1 indicators."
+        )
+    classes, codes = encode_labels(y, name)
+    if len(classes) == 2:
+        signs = signs_of(codes)[:, None]
+    else:
+        signs = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
+    return SignedTargets(classes, signs, classes[codes], False)

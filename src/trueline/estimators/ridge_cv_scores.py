@@ -34,6 +34,24 @@ class StrengthSearch:
     alpha_: Any
     best_score_: Any
 
+    #: Whether the default score is R^2, which the moments of held-out rows tell.
+    _scores_from_moments = True
+
+    def _as_predicted(self) -> Any:
+        """A model that takes its predictions in place of X."""
+        return _Identity()
+
+    def _model(self, W: Array, b: Array, y_ndim: int) -> Any:
+        """A model of given coefficients."""
+        return _Fitted(W, b, y_ndim)
+
+    def _scored_target(self, y: NDArray[Any]) -> NDArray[Any]:
+        """What predictions are compared with."""
+        return y
+
+    def _splitter(self, y: NDArray[Any]) -> Any:
+        return check_cv(self.cv)
+
     def _choose_by_leave_one_out(
         self,
         problem: Problem,
@@ -83,19 +101,19 @@ class StrengthSearch:
     ) -> Array:
         """The user's scorer on leave-one-out predictions, per strength (and per target)."""
         scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
-        identity = _Identity()
+        identity, scored = self._as_predicted(), self._scored_target(y)
         k, count = predictions.shape[1:]
         if self.alpha_per_target and k > 1:
             values = [
                 [
-                    scorer(identity, predictions[:, t, a], y[:, t], **scorer_params)
+                    scorer(identity, predictions[:, t, a], scored[:, t], **scorer_params)
                     for a in range(count)
                 ]
                 for t in range(k)
             ]
             return np.array(values, dtype=float)
         flat = predictions[:, 0] if y.ndim == 1 else predictions
-        values = [scorer(identity, flat[..., a], y, **scorer_params) for a in range(count)]
+        values = [scorer(identity, flat[..., a], scored, **scorer_params) for a in range(count)]
         return np.array(values, dtype=float)
 
     def _choose_by_folds(
@@ -110,7 +128,8 @@ class StrengthSearch:
         """Score all strengths by folds; returns the moments if they were formed."""
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
-        splits = list(check_cv(self.cv).split(X, y, **split_params))
+        scored = self._scored_target(y)
+        splits = list(self._splitter(scored).split(X, scored, **split_params))
         with np.errstate(over="ignore", invalid="ignore"):  # looked at next
             folds, moments = make_folds(problem, splits)
         if not _is_safe(moments):
@@ -118,15 +137,15 @@ class StrengthSearch:
         scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
 
         def score(fold: Fold, W: Array, b: Array) -> Array:
-            if self.scoring is None and fold.held is not None:
+            if self._scores_from_moments and self.scoring is None and fold.held is not None:
                 return r2_from_moments(fold.held, W, b)
             test = fold.test
             given = {
                 name: np.asarray(value)[test] if np.ndim(value) else value
                 for name, value in scorer_params.items()
             }
-            X_test, y_test = X[test], y[test]
-            models = [_Fitted(W[..., a], b[..., a], y.ndim) for a in range(len(alphas))]
+            X_test, y_test = X[test], scored[test]
+            models = [self._model(W[..., a], b[..., a], y.ndim) for a in range(len(alphas))]
             return np.array([float(scorer(model, X_test, y_test, **given)) for model in models])
 
         self.fold_scores_ = fold_scores(folds, moments, alphas, score)

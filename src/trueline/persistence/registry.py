@@ -91,6 +91,7 @@ def _own_classes() -> dict[str, type]:
     from trueline.certificates.separation import Combination, SeparationCertificate
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
+    from trueline.estimators.multiclass.parts import ConstantPredictor
     from trueline.losses import LOSSES, OrderedQuantiles
     from trueline.moments import Moments
     from trueline.penalties import PENALTIES
@@ -106,4 +107,5 @@ def _own_classes() -> dict[str, type]:
     classes = (*LOSSES.values(), OrderedQuantiles, Softmax, *PENALTIES.values(), *parts, *models)
     classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *models)
     classes += (Separability, SeparationCertificate, Combination, MaximumMargin, MarginCertificate)
+    classes = (*classes, ConstantPredictor)
     return {label(cls): cls for cls in classes}

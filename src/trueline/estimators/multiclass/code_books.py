@@ -1,0 +1,227 @@
+r"""Code books: which binary problems stand for the classes.
+
+A row per class, a column per binary problem, entries -1, 0 (takes no part) and +1. Decoding mends
+as many wrong columns as half the distance of the rows allows, so that the least distance between
+two rows,
+
+    min over c < c' of sum_l (1 - m_cl m_c'l) / 2,
+
+is what a design makes large.
+
+===========  ================================================================================
+design       columns
+===========  ================================================================================
+random       each entry by a fair coin, as scikit-learn draws it
+dense        no zeros; the best of many draws, improved entry by entry
+sparse       half of the entries zero; the best of many draws, improved entry by entry
+exhaustive   all 2^(K-1) - 1 ways to take K classes apart; distance 2^(K-2)
+hadamard     N - 1 columns of a Hadamard matrix of order N, the power of two from K on; distance
+             N / 2, the largest there is for so many columns
+===========  ================================================================================
+
+Dense and sparse are the codes of Allwein, Schapire and Singer (2000, section 6), who draw and keep
+the best; exhaustive is T. G. Dietterich, G. Bakiri, "Solving multiclass learning problems via
+error-correcting output codes", J. Artificial Intelligence Research 2 (1995) 263-286, section 2.3.1.
+That no code of N - 1 columns has N rows further apart than N / 2 is M. Plotkin's bound (IRE Trans.
+Inform. Theory 6 (1960) 445-450).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DESIGNS", "check_book", "design_book", "least_distance"]
+
+Array = NDArray[np.float64]
+
+#: The designs by name.
+DESIGNS = ("random", "dense", "sparse", "exhaustive", "hadamard")
+_DRAWS = 200
+_PATIENCE = 1000
+_MOST_EXHAUSTIVE = 12
+
+
+def least_distance(book: NDArray[Any]) -> float:
+    """The least distance between two rows; zeros count half, whatever stands opposite.
+
+    Examples
+    --------
+    >>> from trueline.estimators.multiclass.code_books import design_book, least_distance
+    >>> least_distance(design_book("exhaustive", 4, 1.5))
+    4.0
+    """
+    return float(_distances(np.asarray(book, dtype=np.float64)).min())
+
+
+def _distances(book: Array) -> Array:
+    """Distances of all pairs of rows; of the last two axes of a stack of books."""
+    first, second = np.triu_indices(book.shape[-2], 1)
+    products = book @ np.swapaxes(book, -1, -2)
+    return 0.5 * (book.shape[-1] - products[..., first, second])
+
+
+def design_book(
+    design: str, n_classes: int, code_size: float | str, random_state: Any = None
+) -> Array:
+    """A code book of -1, 0 and +1.
+
+    Parameters
+    ----------
+    design : {"dense", "sparse", "exhaustive", "hadamard"}
+    n_classes : int
+    code_size : float or "auto"
+        Columns per class. "auto" means 10 log2 K columns for dense and 15 log2 K for sparse codes,
+        rounded up (Allwein, Schapire and Singer, section 6). The other designs have a size of
+        their own.
+    random_state : RandomState, optional
+        Drawn from by dense and sparse.
+
+    Returns
+    -------
+    book : array of shape (K, L)
+
+    Examples
+    --------
+    >>> from trueline.estimators.multiclass.code_books import design_book
+    >>> design_book("hadamard", 3, "auto").astype(int)
+    array([[ 1,  1,  1],
+           [-1,  1, -1],
+           [ 1, -1, -1]])
+    """
+    if n_classes == 2:
+        return np.array([[-1.0], [1.0]])  # there is but one way to take two classes apart
+    if design == "exhaustive":
+        return _exhaustive(n_classes)
+    if design == "hadamard":
+        return _hadamard(n_classes)
+    per = 10 if design == "dense" else 15
+    if code_size == "auto":
+        columns = math.ceil(per * math.log2(n_classes))
+    else:
+        columns = max(math.ceil(math.log2(n_classes)), int(n_classes * float(code_size)))
+    random_state = np.random.RandomState(0) if random_state is None else random_state
+    if design == "dense":
+        ways = 2 ** (n_classes - 1) - 1
+        if columns >= ways:
+            return _exhaustive(n_classes)
+        return _searched(n_classes, columns, np.array([-1.0, 1.0]), random_state)
+    return _searched(n_classes, columns, np.array([-1.0, 0.0, 0.0, 1.0]), random_state)
+
+
+def check_book(book: Any, n_classes: int) -> Array:
+    """A code book given by hand, as an array of -1, 0 and +1."""
+    found = np.asarray(book, dtype=np.float64)
+    if found.ndim != 2 or len(found) != n_classes or found.shape[1] < 1:
+        raise ValueError(
+            f"The code book must have one row for each of the {n_classes} classes and at least one "
+            f"column, got shape {found.shape}."
+        )
+    if not np.isin(found, (-1.0, 0.0, 1.0)).all():
+        raise ValueError("A code book holds -1, 0 (takes no part) and +1, nothing else.")
+    one_sided = np.flatnonzero((found.max(axis=0) < 1) | (found.min(axis=0) > -1))
+    if len(one_sided):
+        raise ValueError(
+            f"Column {one_sided[0]} of the code book has no class on one of its sides: every "
+            "column needs a -1 and a +1 (0 means that a class takes no part)."
+        )
+    first, second = np.triu_indices(n_classes, 1)
+    apart = (found[first] * found[second] < 0).any(axis=1)
+    if not apart.all():
+        pair = int(np.argmin(apart))
+        raise ValueError(
+            f"No column of the code book has rows {first[pair]} and {second[pair]} on different "
+            "sides: these two classes could not be told apart."
+        )
+    return found
+
+
+def _exhaustive(n_classes: int) -> Array:
+    """All columns that differ in more than their sign: bit l of 0, ..., 2^(K-1) - 2 for class l."""
+    if n_classes > _MOST_EXHAUSTIVE:
+        raise ValueError(
+            f"The exhaustive code of {n_classes} classes has {2 ** (n_classes - 1) - 1} columns; "
+            f"it is offered up to {_MOST_EXHAUSTIVE} classes. Choose code='dense' or 'hadamard'."
+        )
+    bits = np.arange(2 ** (n_classes - 1) - 1)
+    below = [np.where(bits >> shift & 1, 1.0, -1.0) for shift in range(n_classes - 1)]
+    return np.array([np.ones(len(bits)), *below[::-1]])
+
+
+def _hadamard(n_classes: int) -> Array:
+    """Sylvester's matrix, entry (-1)^(common bits of row and column), without its first column.
+
+    Its order is the least power of two that K reaches or passes, so that the first K rows hold all
+    powers of two: no column is constant on them, none repeats another or its opposite.
+    """
+    order = 1 << (n_classes - 1).bit_length()
+    rows, columns = np.arange(n_classes)[:, None], np.arange(1, order)
+    common = rows & columns
+    parity = np.zeros(common.shape, dtype=int)
+    while common.any():
+        parity ^= common & 1
+        common = common >> 1
+    return np.where(parity, -1.0, 1.0)
+
+
+def _searched(n_classes: int, columns: int, entries: Array, random_state: Any) -> Array:
+    """The best of many draws by distance, improved until no single entry makes it better."""
+    worst = (-np.inf, -np.inf, -np.inf)
+    best, best_value = None, worst
+    for _ in range(_DRAWS):
+        book = _valid_columns(entries, n_classes, columns, random_state)
+        value = _value(book)
+        if value > best_value:
+            best, best_value = book, value
+    assert best is not None
+    choices = np.unique(entries)
+    improved = True
+    while improved:
+        improved = False
+        for c, column in np.ndindex(best.shape):
+            before = best[c, column]
+            for entry in choices[choices != before]:
+                best[c, column] = entry
+                value = _value(best) if _is_valid(best, column) else worst
+                if value > best_value:
+                    best_value, before, improved = value, entry, True
+                best[c, column] = before
+    return best
+
+
+def _value(book: Array) -> tuple[float, float, float]:
+    """How good a book is: no two rows alike, a large least distance, few pairs that have it."""
+    distances = _distances(book)
+    least = distances.min()
+    first, second = np.triu_indices(len(book), 1)
+    alike = (np.abs(book) @ np.abs(book).T == book @ book.T)[first, second]  # never opposite
+    return -float(alike.sum()), float(least), -float((distances == least).sum())
+
+
+def _is_valid(book: Array, column: int) -> bool:
+    """Whether a column has two sides and is none of the others, up to its sign."""
+    these = book[:, column]
+    if these.max() < 1 or these.min() > -1:
+        return False
+    agreement = np.abs(these @ book)
+    same = (agreement == np.abs(these).sum()) & (np.abs(book).sum(axis=0) == np.abs(these).sum())
+    return int(same.sum()) == 1
+
+
+def _valid_columns(entries: Array, n_classes: int, columns: int, random_state: Any) -> Array:
+    """Columns drawn until there are enough of them with two sides and all different."""
+    found = np.empty((0, n_classes))
+    for _ in range(_PATIENCE):
+        drawn = random_state.choice(entries, size=(columns, n_classes))
+        found = np.concatenate([found, drawn[(drawn.max(axis=1) > 0) & (drawn.min(axis=1) < 0)]])
+        leads = np.take_along_axis(found, (found != 0).argmax(axis=1)[:, None], axis=1)
+        _, first = np.unique((leads * found).astype(np.int8), axis=0, return_index=True)
+        found = found[np.sort(first)[:columns]]
+        if len(found) == columns:
+            return found.T.copy()
+    raise ValueError(
+        f"{n_classes} classes do not give {columns} different columns: choose a smaller code_size."
+    )

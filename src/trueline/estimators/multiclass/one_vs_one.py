@@ -1,0 +1,342 @@
+"""One-vs-one: each class against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_regressor
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
+from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
+
+from trueline.estimators.labels import encode_declared
+from trueline.estimators.multiclass.base import BinaryReduction, parts_have
+from trueline.estimators.multiclass.coupling import (
+    agreeing,
+    couple_least_squares,
+    couple_likelihood,
+)
+from trueline.estimators.multiclass.linear import planes_of
+from trueline.estimators.multiclass.parts import (
+    Binary,
+    fit_parts,
+    is_ours,
+    scores_of,
+    threshold_of,
+    update_parts,
+)
+from trueline.estimators.multiclass.together import fit_by_class
+
+__all__ = ["OneVsOneClassifier"]
+
+Array = NDArray[np.float64]
+
+_BLOCK = 1 << 22  # scores held at a time
+
+
+class OneVsOneClassifier(BinaryReduction):
+    """One binary problem per pair of classes; the class that wins most of its pairs is predicted.
+
+    The part of the pair i < j is fitted to the rows of these two classes, with labels 0 for i and 1
+    for j; with the package's own linear models it minimises, over those rows::
+
+        sum_i s_i loss(y_i, x_i.w + b) + penalty(w)
+
+    Each part gives its vote to one class; the sums of the parts' scores decide between classes of
+    equal votes. With two classes there is one part, which is the binary model itself.
+
+    Parts of this package run in threads and share their work where they can: ridge regression adds
+    up the moments of each class, which are formed in one pass over the rows.
+
+    A drop-in for ``sklearn.multiclass.OneVsOneClassifier``, with probabilities.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any classifier, or a regression that is given 0 and 1.
+    n_jobs : int, optional
+        Parts fitted at a time. None means one, and for estimators of this package as many as the
+        BLAS library may use threads.
+    coupling : {"least_squares", "likelihood"}, default="least_squares"
+        How :meth:`predict_proba` makes probabilities of the classes from those of the pairs: by the
+        linear equations of Wu, Lin and Weng (2004), or by maximum likelihood as Hastie and
+        Tibshirani (1998).
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        In the order of the pairs (0, 1), (0, 2), ..., (1, 2), ...
+    classes_ : array of shape (k,)
+    n_classes_ : int
+    pairwise_indices_ : list of arrays, or None
+        The rows of each part, where the estimator takes kernels.
+    certificate_ : CombinedCertificate
+        Of the parts, if they have certificates.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from trueline import OneVsOneClassifier, RidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = OneVsOneClassifier(RidgeClassifier()).fit(X, y)
+    >>> round(model.score(X, y), 4), bool(model.verify(X, y))
+    (0.98, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit"])],
+        "n_jobs": [Integral, None],
+        "coupling": [StrOptions({"least_squares", "likelihood"})],
+    }
+
+    pairwise_indices_: list[NDArray[np.intp]] | None
+
+    def __init__(
+        self, estimator: Any, *, n_jobs: int | None = None, coupling: str = "least_squares"
+    ) -> None:
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+        self.coupling = coupling
+
+    # --- labels ---------------------------------------------------------------------------------
+
+    def _learn_classes(self, y: Any) -> Sequence[Binary]:
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) == 1:
+            raise ValueError(
+                "OneVsOneClassifier can not be fit when only one class is present: all labels are "
+                f"{self.classes_.tolist()[0]!r}."
+            )
+        return self._binaries(y)
+
+    def _binaries(self, y: Any) -> Sequence[Binary]:
+        codes = encode_declared(y, self.classes_)
+        if len(self.classes_) == 2:
+            return [Binary(self._part_names()[0], codes.astype(np.int64))]
+        order = np.argsort(codes, kind="stable")
+        members = np.split(order, np.cumsum(np.bincount(codes, minlength=self.n_classes_))[:-1])
+        found = []
+        for name, (i, j) in zip(self._part_names(), self._pairs()):
+            rows = np.sort(np.concatenate([members[i], members[j]]))  # in the order of the data
+            sides = (str(self.classes_[i]), str(self.classes_[j]))
+            found.append(Binary(name, (codes[rows] == j).astype(np.int64), rows, sides))
+        return found
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        return list(combinations(range(self.n_classes_), 2))
+
+    def _book(self) -> Array:
+        """-1 for the first class of a pair, +1 for the second."""
+        pairs = self._pairs()
+        book = np.zeros((self.n_classes_, len(pairs)))
+        for k, (i, j) in enumerate(pairs):
+            book[i, k], book[j, k] = -1.0, 1.0
+        return book
+
+    def _part_names(self) -> list[str]:
+        return [f"{self.classes_[j]} against {self.classes_[i]}" for i, j in self._pairs()]
+
+    def _scheme(self) -> str:
+        return "one-vs-one"
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
+        kinds: Any = [np.float64, np.float32] if is_ours(self.estimator) else "numeric"
+        return validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=["csr", "csc"],
+            dtype=kinds,
+            ensure_all_finite=False,
+            reset=reset,
+        )
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
+        """Fit one part per pair of classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        **fit_params
+            Routed to the parts, if metadata routing is enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        params = self._routed_params("fit", fit_params)
+        X, y = self._validated(X, y, reset=True)
+        binaries = self._learn_classes(y)
+        parts, self._shared = None, ""
+        if len(binaries) > 1 and is_ours(self.estimator):
+            codes = np.searchsorted(self.classes_, y)
+            parts = fit_by_class(self.estimator, X, codes, self._book(), binaries, params)
+            self._shared = "" if parts is None else "moments of each class, summed for each pair"
+        if parts is None:
+            parts = fit_parts(self.estimator, X, binaries, params, self.n_jobs)
+        self.estimators_ = parts
+        self.pairwise_indices_ = None
+        if get_tags(self.estimator).input_tags.pairwise:
+            every = np.arange(len(y))
+            self.pairwise_indices_ = [every if b.rows is None else b.rows for b in binaries]
+        return self
+
+    @available_if(parts_have("partial_fit"))
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, **partial_fit_params: Any) -> Self:
+        """Give the parts a batch of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array of shape (k,), optional
+            All classes there will be; needed in the first call.
+        **partial_fit_params
+            Routed to the parts, if metadata routing is enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        params = self._routed_params("partial_fit", partial_fit_params)
+        first = _check_partial_fit_first_call(self, classes)
+        if first:
+            self.estimators_ = [clone(self.estimator) for _ in self._pairs()]
+            self._shared = ""
+        if len(np.setdiff1d(y, self.classes_)):
+            raise ValueError(
+                f"Mini-batch contains {np.unique(y)} while it must be subset of {self.classes_}"
+            )
+        X, y = self._validated(X, y, reset=first)
+        batches = [
+            (X, b.labels, params)
+            if b.rows is None
+            else (X[b.rows], b.labels, _check_method_params(X, params=params, indices=b.rows))
+            for b in self._binaries(y)
+        ]
+        self.estimators_ = update_parts(self.estimators_, batches, np.arange(2), self.n_jobs)
+        self.pairwise_indices_ = None
+        return self
+
+    # --- predictions ----------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of the highest score of :meth:`decision_function`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        y : array of shape (n,)
+        """
+        scores = self.decision_function(X)
+        if self.n_classes_ == 2:
+            return self.classes_[(scores > threshold_of(self.estimators_[0])).astype(np.intp)]
+        return self.classes_[scores.argmax(axis=1)]
+
+    def decision_function(self, X: Any) -> Array:
+        """Votes of the parts, and less than half a vote by the sum of their scores.
+
+        With v_c the votes for class c and s_c the sum of the scores in its favour, the score is
+        ``v_c + s_c / (3 (|s_c| + 1))``: scores decide between classes of equal votes alone.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        scores : array of shape (n,) or (n, k)
+            For two classes one number, for ``classes_[1]``.
+        """
+        scores = self._scores(self._given(X))
+        return scores[:, 1] if self.n_classes_ == 2 else scores
+
+    def _scores(self, X: Any) -> Array:
+        """Votes and sums of scores, of shape (n, k)."""
+        planes = planes_of(self.estimators_) if self.pairwise_indices_ is None else None
+        book = self._book()
+        first, second = (book < 0).T.astype(np.float64), (book > 0).T.astype(np.float64)
+        scores = np.empty((X.shape[0], self.n_classes_))
+        step = max(1, _BLOCK // len(self.estimators_)) if planes is not None else len(scores)
+        for start in range(0, len(scores), max(1, step)):
+            block = slice(start, start + step)
+            if planes is None:
+                wins, confidence = self._asked(X)
+            else:
+                confidence = planes.scores(X[block] if step < len(scores) else X)
+                wins = self._by_sign(confidence)
+            votes = (wins == 0) @ first + (wins == 1) @ second
+            total = confidence @ book.T
+            scores[block] = votes + total / (3 * (np.abs(total) + 1))
+        return scores
+
+    def _given(self, X: Any) -> Any:
+        check_is_fitted(self)
+        kinds: Any = [np.float64, np.float32] if is_ours(self.estimator) else "numeric"
+        finite = planes_of(self.estimators_) is not None
+        return validate_data(
+            self, X, accept_sparse=True, dtype=kinds, ensure_all_finite=finite, reset=False
+        )
+
+    def _asked(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Predictions and scores of the parts, of shape (n, L)."""
+        views = self.pairwise_indices_
+        seen = [X] * len(self.estimators_) if views is None else [X[:, view] for view in views]
+        wins = [part.predict(given) for part, given in zip(self.estimators_, seen)]
+        scores = [scores_of(part, given) for part, given in zip(self.estimators_, seen)]
+        return np.column_stack(wins), np.column_stack(scores)
+
+    def _by_sign(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """What the parts predict, as far as their scores tell: a regression predicts its score."""
+        return scores if is_regressor(self.estimators_[0]) else scores > 0
+
+    @available_if(parts_have("predict_proba"))
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, coupled from those of the pairs.
+
+        They agree with :meth:`predict`. Where the pairs agree with each other they do so by
+        themselves: a class that is more probable than each other one in its pair has all its votes.
+        A cycle (a beats b, b beats c, c beats a) has no such class, and the most probable class may
+        not be the one that votes and scores decide for; such rows get the nearest probabilities
+        among which the predicted class has the highest.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        probabilities : array of shape (n, k)
+            Rows sum to one.
+        """
+        X = self._given(X)
+        views = self.pairwise_indices_
+        seen = [X] * len(self.estimators_) if views is None else [X[:, view] for view in views]
+        likely = np.column_stack(
+            [part.predict_proba(given)[:, 1] for part, given in zip(self.estimators_, seen)]
+        )
+        if self.n_classes_ == 2:
+            return np.concatenate([1 - likely, likely], axis=1)
+        if self.coupling == "likelihood":
+            coupled = couple_likelihood(likely, self._book())
+        else:
+            coupled = couple_least_squares(likely, self.n_classes_)
+        return agreeing(coupled, self._scores(X).argmax(axis=1))

@@ -1,0 +1,291 @@
+"""One-vs-rest: each class against all others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import MultiOutputMixin, clone
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import (
+    _check_partial_fit_first_call,
+    check_classification_targets,
+    type_of_target,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.estimators.multiclass.base import BinaryReduction, parts_have
+from trueline.estimators.multiclass.parts import (
+    Binary,
+    fit_parts,
+    threshold_of,
+    update_parts,
+)
+from trueline.estimators.multiclass.together import fit_all_rows
+
+__all__ = ["OneVsRestClassifier"]
+
+Array = NDArray[np.float64]
+
+
+class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
+    """One binary problem per class: the class against all others.
+
+    The part of class c is fitted to labels 1 in the class and 0 outside; with the package's own
+    linear models it minimises::
+
+        sum_i s_i loss(y_ic, x_i.w_c + b_c) + penalty(w_c)
+
+    The prediction is the class of the highest score. With two classes there is one part, which is
+    the binary model itself. An indicator matrix as y fits sets of labels, one part per label.
+
+    Parts of this package run in threads and share their work where they can: least squares and
+    ridge regression on any number of classes take one factorisation.
+
+    A drop-in for ``sklearn.multiclass.OneVsRestClassifier``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any classifier, or a regression that is given 0 and 1.
+    n_jobs : int, optional
+        Parts fitted at a time. None means one, and for estimators of this package as many as the
+        BLAS library may use threads.
+    verbose : int, default=0
+        Above zero joblib prints progress.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+    classes_ : array of shape (k,)
+    n_classes_ : int
+    label_binarizer_ : LabelBinarizer
+    multilabel_ : bool
+    certificate_ : CombinedCertificate
+        Of the parts, if they have certificates.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from trueline import OneVsRestClassifier, RidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = OneVsRestClassifier(RidgeClassifier()).fit(X, y)
+    >>> len(model.estimators_), bool(model.verify(X, y))
+    (3, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit"])],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(self, estimator: Any, *, n_jobs: int | None = None, verbose: int = 0) -> None:
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # --- labels ---------------------------------------------------------------------------------
+
+    def _learn_classes(self, y: Any) -> Sequence[Binary]:
+        kind = type_of_target(y, input_name="y")
+        if "multioutput" in kind:
+            raise ValueError(
+                "Multioutput target data is not supported with label binarization: y has several "
+                "columns of classes. Fit one classifier per column, or give 0/1 indicators."
+            )
+        self._indicators = "no"
+        if kind.startswith("multilabel"):
+            indicators = check_array(y, input_name="y", accept_sparse=True, dtype=None)
+            self._indicators = "sparse" if sp.issparse(indicators) else "dense"
+            self.classes_ = np.arange(indicators.shape[1])
+        else:
+            check_classification_targets(y)
+            labels = column_or_1d(y, warn=False)
+            if not len(labels):
+                raise ValueError("y has 0 samples: there is nothing to fit.")
+            self.classes_ = np.unique(labels)
+        return self._binaries(y)
+
+    def _binaries(self, y: Any) -> Sequence[Binary]:
+        if self.multilabel_:
+            indicators = y.toarray() if sp.issparse(y) else np.asarray(y)
+            columns = list(np.ascontiguousarray(indicators.T))
+        else:
+            labels = column_or_1d(y, warn=False)
+            columns = [(labels == which).astype(np.int64) for which in self._positive()]
+            if len(self.classes_) == 1:  # nothing to stand against: never positive
+                columns[0][:] = 0
+        names = self._part_names()
+        sides = [(f"not {which}", str(which)) for which in self._positive()]
+        return [Binary(*row[:2], None, row[2]) for row in zip(names, columns, sides, strict=True)]
+
+    def _positive(self) -> NDArray[Any]:
+        """The class of each part."""
+        is_binary = len(self.classes_) == 2 and not self.multilabel_
+        return self.classes_[1:] if is_binary else self.classes_
+
+    def _part_names(self) -> list[str]:
+        if self.multilabel_:
+            return [f"label {which}" for which in self.classes_]
+        if len(self.classes_) == 2:
+            return [f"{self.classes_[1]} against {self.classes_[0]}"]
+        return [f"{which} against the rest" for which in self.classes_]
+
+    def _scheme(self) -> str:
+        return "one label at a time" if self.multilabel_ else "one-vs-rest"
+
+    @property
+    def multilabel_(self) -> bool:
+        """Whether rows have sets of labels."""
+        return self._indicators != "no"
+
+    @property
+    def label_binarizer_(self) -> LabelBinarizer:
+        """Scikit-learn's encoder of the same labels."""
+        binarizer = LabelBinarizer(sparse_output=True)
+        if not self.multilabel_:
+            return binarizer.fit(self.classes_)
+        each = np.eye(len(self.classes_), dtype=int)
+        return binarizer.fit(sp.csr_matrix(each) if self._indicators == "sparse" else each)
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
+        """Fit one part per class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,), or array-like or sparse matrix of shape (n, k)
+            Labels, or indicators of sets of labels.
+        **fit_params
+            Routed to the parts, if metadata routing is enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        params = self._routed_params("fit", fit_params)
+        binaries = self._learn_classes(y)
+        X = self._validated_once(X)
+        parts, self._shared = None, ""
+        several = len(binaries) > 1 and all(binary.labels.any() for binary in binaries)
+        if several and not any(binary.labels.all() for binary in binaries):
+            parts = fit_all_rows(self.estimator, X, binaries, params)
+            self._shared = "" if parts is None else "one factorisation serves all binary problems"
+        if parts is None:
+            parts = fit_parts(self.estimator, X, binaries, params, self.n_jobs, self.verbose)
+        self.estimators_ = parts
+        self._take_over()
+        return self
+
+    @available_if(parts_have("partial_fit"))
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, **partial_fit_params: Any) -> Self:
+        """Give the parts a batch of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array of shape (k,), optional
+            All classes there will be; needed in the first call.
+        **partial_fit_params
+            Routed to the parts, if metadata routing is enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        params = self._routed_params("partial_fit", partial_fit_params)
+        if _check_partial_fit_first_call(self, classes):
+            self._indicators, self._shared = "no", ""
+            self.estimators_ = [clone(self.estimator) for _ in self._positive()]
+        y = column_or_1d(y, warn=False)
+        if len(np.setdiff1d(y, self.classes_)):
+            raise ValueError(
+                f"Mini-batch contains {np.unique(y)} while classes must be subset of "
+                f"{self.classes_}"
+            )
+        batches = [(X, binary.labels, params) for binary in self._binaries(y)]
+        self.estimators_ = update_parts(self.estimators_, batches, np.arange(2), self.n_jobs)
+        if hasattr(self.estimators_[0], "n_features_in_"):
+            self.n_features_in_ = self.estimators_[0].n_features_in_
+        return self
+
+    # --- predictions ----------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Any:
+        """The class of the highest score, or the labels whose score is high enough.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        y : array of shape (n,), or array or sparse matrix of shape (n, k)
+        """
+        check_is_fitted(self)
+        scores = self._part_scores(X)
+        if not self.multilabel_ and len(self.classes_) > 2:
+            return self.classes_[scores.argmax(axis=1)]
+        chosen = scores > threshold_of(self.estimators_[0])
+        if not self.multilabel_:
+            return self.classes_[chosen[:, 0].astype(np.intp) * (len(self.classes_) - 1)]
+        indicators = chosen.astype(np.int64)
+        return sp.csr_matrix(indicators) if self._indicators == "sparse" else indicators
+
+    @available_if(parts_have("predict_proba"))
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes: those of the parts, divided by their sum.
+
+        The highest one is that of the predicted class wherever a part's probability grows with its
+        score, as it does for logistic regression. For sets of labels each probability stands for
+        itself.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        probabilities : array of shape (n, k)
+        """
+        check_is_fitted(self)
+        likely = np.column_stack([part.predict_proba(X)[:, 1] for part in self.estimators_])
+        if len(self.estimators_) == 1:
+            likely = np.concatenate([1 - likely, likely], axis=1)
+        if not self.multilabel_:
+            total = likely.sum(axis=1, keepdims=True)
+            likely = np.divide(likely, total, out=likely, where=total != 0)
+        return likely
+
+    @available_if(parts_have("decision_function"))
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Scores of the parts.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        scores : array of shape (n,) or (n, k)
+            For two classes one number, positive for ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        if len(self.estimators_) == 1:
+            return self.estimators_[0].decision_function(X)
+        return self._part_scores(X)

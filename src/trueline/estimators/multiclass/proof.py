@@ -1,0 +1,102 @@
+"""The certificates of the parts, as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.verify import Verification
+from trueline.wording import counted
+
+__all__ = ["CombinedCertificate"]
+
+
+@dataclass(frozen=True)
+class CombinedCertificate:
+    """What is proven about the binary fits of a multiclass model, one by one and in sum.
+
+    The binary problems do not interact, so that the sum of their objectives is proven within the
+    sum of their gaps of its optimum.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The binary problems.
+    parts : tuple of Certificate
+        One certificate for each.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from trueline import OneVsRestClassifier, RidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> certificate = OneVsRestClassifier(RidgeClassifier()).fit(X, y).certificate_
+    >>> certificate.names
+    ('0 against the rest', '1 against the rest', '2 against the rest')
+    >>> bool(certificate.relative_gap < 1e-12), bool(certificate.verify(X, y))
+    (True, True)
+    """
+
+    names: tuple[str, ...]
+    parts: tuple[Certificate, ...]
+    _verify: Callable[[Any, Any, Any], Verification] = field(repr=False, compare=False)
+
+    @property
+    def objective(self) -> float:
+        """The sum of the objectives."""
+        return sum(part.objective for part in self.parts)
+
+    @property
+    def objective_rounding(self) -> float:
+        """The sum of the bounds on their rounding, and that of the sum itself."""
+        own = 2.3e-16 * len(self.parts) * sum(abs(part.objective) for part in self.parts)
+        return sum(part.objective_rounding for part in self.parts) + own
+
+    @property
+    def gap(self) -> float:
+        """The sum of the gaps."""
+        return sum(part.gap for part in self.parts) * (1 + 2.3e-16 * len(self.parts))
+
+    @property
+    def lower_bound(self) -> float:
+        """A number that the optimum of the sum is proven not to lie below."""
+        return self.objective - self.objective_rounding - self.gap
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap divided by the objective."""
+        if self.gap <= 1e-280:
+            return 0.0
+        return self.gap / abs(self.objective) if self.objective else float("inf")
+
+    @property
+    def statement(self) -> str:
+        """What is proven, in a sentence."""
+        kinds = sorted({part.kind for part in self.parts})
+        return f"each of {counted(len(self.parts), 'binary fit')} by itself ({', '.join(kinds)})"
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+        """Check every part's claims against its own rows and labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The rows that were fitted.
+        y : array-like of shape (n,) or (n, k)
+            Their labels.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        verification : Verification
+            True in a boolean context if everything holds for every part.
+        """
+        return self._verify(X, y, sample_weight)
+
+    def __str__(self) -> str:
+        return (
+            f"objective {self.objective:.10g}, proven within {self.gap:.3g} of the optimum "
+            f"(relative {self.relative_gap:.2g}); {self.statement}"
+        )

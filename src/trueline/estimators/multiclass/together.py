@@ -1,0 +1,237 @@
+r"""Binary problems that share their work.
+
+Least squares knows of its rows only the moments: the Gram matrix, which is the same for all targets
+on the same rows, and the cross products. So one-vs-rest and dense output codes take one pass over
+the rows and one factorisation, with all targets side by side. And the moments of a pair of classes
+are the sum of the moments of each: one-vs-one takes one pass over the rows, sorted by class, where
+separate fits would take one for each of the other classes.
+
+Every part is left as if it had been fitted by itself, with a certificate of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.choose import Prover
+from trueline.design import as_design
+from trueline.estimators.incremental import plan_from_moments
+from trueline.estimators.linear_regression import LinearRegression
+from trueline.estimators.multiclass.parts import Binary
+from trueline.estimators.ridge import Ridge
+from trueline.estimators.ridge_classifier import RidgeClassifier
+from trueline.moments import Moments
+from trueline.planner import Plan
+from trueline.problem import MomentsProblem, Problem
+from trueline.solution import PendingCertificate, Solution
+from trueline.solvers.cholesky import PendingProof, solve_from_moments
+from trueline.solvers.loop import Monitor
+from trueline.threads import run_strands
+
+__all__ = ["fit_all_rows", "fit_by_class"]
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+# Targets side by side take rows x targets numbers.
+_LARGEST_TARGETS = 50_000_000
+# Up to this condition number the Gram matrix gives ten digits by itself, without the rows.
+_GOOD_CONDITION = 1e3
+
+
+def fit_all_rows(
+    estimator: Any, X: Any, binaries: Sequence[Binary], fit_params: Mapping[str, Any]
+) -> list[Any] | None:
+    """Fit problems on the same rows by one factorisation; None if that cannot be done here."""
+    regression = _regression_behind(estimator, fit_params)
+    size = len(binaries) * len(binaries[0].labels)
+    if regression is None or size > _LARGEST_TARGETS:
+        return None
+    Y = np.column_stack([_numbers(estimator, binary.labels) for binary in binaries])
+    problem, X, _ = regression._validated_problem(X, Y, fit_params.get("sample_weight"), True)
+    plan, solution = regression._solve(problem, X, Monitor())
+    if solution.proof is None or _is_rescaled(solution.proof):
+        return None
+    return [
+        _part(estimator, regression, X, *_split(problem, solution, t), plan, binary)
+        for t, binary in enumerate(binaries)
+    ]
+
+
+def fit_by_class(
+    estimator: Any,
+    X: Any,
+    codes: Codes,
+    book: NDArray[Any],
+    binaries: Sequence[Binary],
+    fit_params: Mapping[str, Any],
+) -> list[Any] | None:
+    """Fit problems on some of the classes from the moments of each class.
+
+    ``codes`` numbers the classes of the rows; ``book`` has a row per class and a column per
+    problem, with -1, 0 (takes no part) and +1.
+    """
+    regression = _regression_behind(estimator, fit_params)
+    if regression is None or regression.solver not in ("auto", "cholesky"):
+        return None
+    weight = fit_params.get("sample_weight")
+    sizes = np.bincount(codes, minlength=len(book))
+    fewest = min(int(sizes[column != 0].sum()) for column in book.T)
+    if sp.issparse(X) or fewest <= 2 * X.shape[1] or X.dtype != np.float64:
+        return None  # separate plans are likely to do better than a dense Gram matrix
+    weights = regression._weights(weight, X)
+    classes = _moments_by_class(X, codes, sizes, weights)
+    if not all(m.is_finite() and m.weight > 0 for m in classes) or not _in_range(X, classes):
+        return None
+    regression.n_features_in_ = X.shape[1]
+
+    def fit(k: int) -> Any:
+        return _fit_column(estimator, regression, X, weights, classes, book[:, k], binaries[k])
+
+    return run_strands(fit, range(len(binaries)))
+
+
+def _fit_column(
+    estimator: Any,
+    regression: Any,
+    X: Any,
+    weights: Array | None,
+    classes: Sequence[Moments],
+    column: NDArray[Any],
+    binary: Binary,
+) -> Any:
+    """One problem, from the moments of its classes; from its rows where these lack digits."""
+    low, high = _numbers(estimator, np.array([-1, 1]) if binary.labels.min() < 0 else np.arange(2))
+    members = np.flatnonzero(column)
+    values = [np.array([high if column[c] > 0 else low]) for c in members]
+    moments = replace(classes[members[0]], y_mean=values[0])
+    for c, value in zip(members[1:], values[1:]):
+        moments = moments + replace(classes[c], y_mean=value)
+    light = MomentsProblem(moments, regression._penalty(1), regression.fit_intercept)
+    solution = solve_from_moments(light, moments)
+    problem: Problem | MomentsProblem = light
+    if not _is_accurate(solution.proof):
+        assert binary.rows is not None
+        Y = _numbers(estimator, binary.labels)[:, None]
+        some = None if weights is None else weights[binary.rows]
+        problem = regression._problem(X[binary.rows], Y, some)
+        solution = solve_from_moments(problem, moments)
+    plan = plan_from_moments(light, solution.solver, "from the moments of each class, summed")
+    return _part(estimator, regression, X, problem, solution, plan, binary)
+
+
+def _regression_behind(estimator: Any, fit_params: Mapping[str, Any]) -> Any:
+    """A regression by least squares that gives the estimator's answer, or None."""
+    if not set(fit_params) <= {"sample_weight"} or getattr(estimator, "positive", True):
+        return None
+    if type(estimator) is LinearRegression:
+        return clone(estimator)
+    if type(estimator) not in (Ridge, RidgeClassifier) or np.size(estimator.alpha) != 1:
+        return None
+    if type(estimator) is Ridge:
+        return clone(estimator)
+    # Class weights would give every binary problem weights of its own.
+    return None if estimator.class_weight else estimator._regressor()
+
+
+def _numbers(estimator: Any, labels: NDArray[Any]) -> Array:
+    """The labels as the regression is given them: themselves, or signs for a classifier."""
+    if isinstance(estimator, RidgeClassifier):
+        return np.where(labels > 0, 1.0, -1.0)
+    return labels.astype(np.float64)
+
+
+def _moments_by_class(
+    X: Any, codes: Codes, sizes: NDArray[np.intp], weights: Array | None
+) -> list[Moments]:
+    """The moments of the rows of each class, whose target is left to be said."""
+    if (np.diff(codes) < 0).any():
+        order = np.argsort(codes, kind="stable")
+        X, weights = X[order], None if weights is None else weights[order]
+    ends = np.cumsum(sizes)
+    found = []
+    for start, end in zip(ends - sizes, ends):
+        some = None if weights is None else weights[start:end]
+        found.append(Moments.from_rows(as_design(X[start:end]), np.zeros((end - start, 1)), some))
+    return found
+
+
+def _in_range(X: Any, classes: Sequence[Moments]) -> bool:
+    """Whether no square left the range of doubles; a column of zeros is in it."""
+    size = np.sum([m.x_size for m in classes], axis=0)
+    empty = size == 0
+    if X[:, empty].any():
+        return False
+    return bool((size < 1e200).all() and (size[~empty] > 1e-200).all())
+
+
+def _is_accurate(proof: Certificate | PendingCertificate | None) -> bool:
+    """Whether the moments alone have the digits that a fit on the rows would have."""
+    if not isinstance(proof, PendingProof) or not proof.factor.condition <= _GOOD_CONDITION:
+        return False
+    square, rounding = proof.moments.residual_square(proof.coef)
+    return proof.factor.coercivity > 0.5 and bool((rounding <= 1e-7 * square).all())
+
+
+def _is_rescaled(proof: Certificate | PendingCertificate | None) -> bool:
+    return isinstance(proof, Certificate) and "column_exponent" in proof.witness
+
+
+def _split(problem: Problem, solution: Solution, t: int) -> tuple[Problem, Solution]:
+    """One target of a problem with several, and its part of the solution."""
+    which = np.array([t])
+    alone = replace(problem, target=problem.target[:, which])
+    W, b = solution.coef[:, which], solution.intercept[which]
+    proof: Any = solution.proof
+    if isinstance(proof, PendingProof):
+        about = proof.moments.targets(which)
+        light = MomentsProblem(about, problem.penalty, problem.fit_intercept)
+        proof = PendingProof(light, about, W, b, proof.factor)
+    else:
+        witness = proof.witness
+        prover = Prover(
+            alone,
+            witness.get("basis"),
+            float(witness.get("coercivity", 0.0)),
+            left_out=float(witness.get("left_out", 0.0)),
+        )
+        proof = prover.certify(W, b)
+    square = solution.residual_square
+    return alone, replace(
+        solution,
+        coef=W,
+        intercept=b,
+        proof=proof,
+        moments=None if solution.moments is None else solution.moments.targets(which),
+        residual_square=None if square is None else square[which],
+    )
+
+
+def _part(
+    estimator: Any,
+    regression: Any,
+    X: Any,
+    problem: Problem | MomentsProblem,
+    solution: Solution,
+    plan: Plan,
+    binary: Binary,
+) -> Any:
+    """The estimator as it would be after a fit that found this solution."""
+    is_classifier = isinstance(estimator, RidgeClassifier)
+    fitted = clone(regression)
+    fitted.n_features_in_ = X.shape[1]
+    # A classifier keeps its intercept as an array, a regression of one target does not.
+    fitted._store(problem, plan, solution, X.dtype, 2 if is_classifier else 1)
+    if not is_classifier:
+        return fitted
+    part = clone(estimator)
+    part._adopt(fitted, np.unique(binary.labels))
+    return part
