@@ -13,6 +13,9 @@ __version__ = "0.1.0.dev0"
 #: Public name -> module that defines it.
 _HOMES = {
     "AdaptiveLasso": "trueline.estimators.adaptive_lasso",
+    "ARDRegression": "trueline.estimators.relevance",
+    "BayesianLinearRegression": "trueline.estimators.bayesian_linear",
+    "BayesianRidge": "trueline.estimators.bayesian_ridge",
     "BestSubset": "trueline.estimators.best_subset",
     "Certificate": "trueline.certificates",
     "ChebyshevRegressor": "trueline.estimators.chebyshev",
@@ -47,6 +50,9 @@ _HOMES = {
 
 __all__ = [
     "AdaptiveLasso",
+    "ARDRegression",
+    "BayesianLinearRegression",
+    "BayesianRidge",
     "BestSubset",
     "Certificate",
     "ChebyshevRegressor",
@@ -90,6 +96,8 @@ if TYPE_CHECKING:
         RidgeCV,
     )
     from trueline.estimators.adaptive_lasso import AdaptiveLasso
+    from trueline.estimators.bayesian_linear import BayesianLinearRegression
+    from trueline.estimators.bayesian_ridge import BayesianRidge
     from trueline.estimators.best_subset import BestSubset, L0Regression
     from trueline.estimators.chebyshev import ChebyshevRegressor
     from trueline.estimators.elastic_net import ElasticNet
@@ -108,6 +116,7 @@ if TYPE_CHECKING:
         regularization_path,
     )
     from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
+    from trueline.estimators.relevance import ARDRegression
     from trueline.estimators.sequential import SequentialFeatureSelector
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.persistence import load, save
