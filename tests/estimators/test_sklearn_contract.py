@@ -6,6 +6,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trueline import (
     AdaptiveLasso,
+    ARDRegression,
+    BayesianLinearRegression,
+    BayesianRidge,
     ChebyshevRegressor,
     ElasticNet,
     ElasticNetCV,
@@ -40,6 +43,9 @@ ESTIMATORS = [
     LeastAbsoluteDeviations(),
     HuberRegressor(),
     ChebyshevRegressor(),
+    BayesianLinearRegression(),
+    BayesianRidge(),
+    ARDRegression(),
 ]
 
 MORE_SETTINGS = [

@@ -147,27 +147,30 @@ class BayesianLinearRegression(IncrementalRegressor):
         return np.broadcast_to(value.ravel() if value.ndim else value, d)
 
     def _penalty(self, n_targets: int) -> Penalty:
-        precision = self._per_coefficient("prior_precision", self.n_features_in_)
+        return self._prior_penalty(self.n_features_in_)
+
+    def _prior_penalty(self, d: int) -> Penalty:
+        precision = self._per_coefficient("prior_precision", d)
         if not precision.any():
             return NoPenalty()
         if (precision == precision[0]).all():
             return L2(float(precision[0]))
         return L2(precision[:, None].copy())
 
-    def _shift(self) -> Array | None:
+    def _shift(self, d: int) -> Array | None:
         """The prior mean, or None where it is zero."""
-        mean = self._per_coefficient("prior_mean", self.n_features_in_)
+        mean = self._per_coefficient("prior_mean", d)
         return mean if mean.any() else None
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        self.n_features_in_ = X.shape[1]
+        penalty = self._prior_penalty(X.shape[1])
         return build_problem(
-            X, self._shifted(X, Y), weights, Squared(), self._penalty(1), self.fit_intercept
+            X, self._shifted(X, Y), weights, Squared(), penalty, self.fit_intercept
         )
 
     def _shifted(self, X: Any, Y: Array) -> Array:
         """y - X m0: what is left for coefficients whose prior has mean zero."""
-        shift = self._shift()
+        shift = self._shift(X.shape[1])
         return Y if shift is None else Y - np.asarray(X @ shift, dtype=np.float64)[:, None]
 
     def _store(
@@ -180,7 +183,8 @@ class BayesianLinearRegression(IncrementalRegressor):
                 "The squares of these values overflow or vanish in double precision: multiply the "
                 "columns or the target by a power of ten."
             )
-        d, shift = self.n_features_in_, self._shift()
+        d = self.n_features_in_
+        shift = self._shift(d)
         prior = NormalInverseGamma.prior(
             np.zeros(d),
             self._per_coefficient("prior_precision", d),
@@ -198,7 +202,7 @@ class BayesianLinearRegression(IncrementalRegressor):
 
     def _coefficients(self) -> tuple[Array, Array]:
         W, b = super()._coefficients()
-        shift = self._shift()
+        shift = self._shift(len(W))
         return (W if shift is None else W - shift[:, None]), b
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
+from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -28,12 +29,15 @@ from trueline.solvers.base import Facts
 from trueline.solvers.cholesky import PendingProof
 from trueline.solvers.normal import factor_normal_equations
 from trueline.solvers.quadratic import curvature_matrix, evidence_from_rows
+from trueline.threads import single_threaded_blas
 from trueline.trace import Trace
 from trueline.wording import counted
 
-__all__ = ["EvidenceRegressor"]
+__all__ = ["EvidenceRegressor", "proven"]
 
 Array = NDArray[np.float64]
+
+_SMALL = 150
 
 
 class EvidenceRegressor(SingleTargetRegressor):
@@ -87,7 +91,9 @@ class EvidenceRegressor(SingleTargetRegressor):
         with watch(self, Trace(), Seen(X, y, sample_weight)):
             start = time.perf_counter()
             try:
-                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                # Many small products: threads would spend their time waiting for each other.
+                alone = single_threaded_blas() if min(X.shape) <= _SMALL else nullcontext()
+                with alone, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                     solution = self._maximise(problem, X)
             except (FloatingPointError, np.linalg.LinAlgError, ValueError):
                 assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
@@ -99,7 +105,8 @@ class EvidenceRegressor(SingleTargetRegressor):
                     "the columns or the target by a power of ten."
                 )
             solution.seconds = time.perf_counter() - start
-            self._store(problem, self._plan_of(problem, solution), solution, X.dtype, 1)
+            plan = self._plan_of(problem, solution)
+            self._store(solution.extra["problem"], plan, solution, X.dtype, 1)
         return self
 
     def _plan_of(self, problem: Problem, solution: Solution) -> Plan:
@@ -196,4 +203,5 @@ def proven(
         proof=proof,
         notes=notes,
         moments=moments,
+        extra={"problem": stated},
     )

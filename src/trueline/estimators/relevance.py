@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
@@ -179,7 +180,7 @@ class ARDRegression(EvidenceRegressor):
         offset = problem.design.column_means(None) if problem.fit_intercept else np.zeros(d)
         self.X_offset_ = offset.astype(dtype)
         part = Problem(
-            as_design(X[:, keep]),
+            as_design((X.tocsc() if sp.issparse(X) else X)[:, keep]),
             problem.target,
             problem.loss,
             problem.penalty,
@@ -189,12 +190,10 @@ class ARDRegression(EvidenceRegressor):
         moments = None
         if n >= int(keep.sum()) > 0:
             moments = Moments.from_rows(part.design, part.target, None)
-        strengths = found.lambda_[keep] / found.alpha
+        strengths: Any = found.lambda_[keep, None] / found.alpha if keep.any() else 1.0
         solver = "systems of one unknown per column" if n >= d else "systems of one unknown per row"
         notes = [f"{int(keep.sum())} of {d} columns kept"]
-        return proven(
-            part, found.coef[keep], strengths[:, None], moments, solver, found.n_iter, notes
-        )
+        return proven(part, found.coef[keep], strengths, moments, solver, found.n_iter, notes)
 
     def _kept(self) -> NDArray[np.bool_]:
         return self._keep
