@@ -21,6 +21,7 @@ _HOMES = {
     "ChebyshevRegressor": "trueline.estimators.chebyshev",
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
+    "GaussianProcessRegressor": "trueline.estimators.gaussian_process",
     "GroupLasso": "trueline.estimators.group_lasso",
     "HuberRegressor": "trueline.estimators.huber",
     "L0Regression": "trueline.estimators.best_subset",
@@ -58,6 +59,7 @@ __all__ = [
     "ChebyshevRegressor",
     "ElasticNet",
     "ElasticNetCV",
+    "GaussianProcessRegressor",
     "GroupLasso",
     "HuberRegressor",
     "L0Regression",
@@ -102,6 +104,7 @@ if TYPE_CHECKING:
     from trueline.estimators.chebyshev import ChebyshevRegressor
     from trueline.estimators.elastic_net import ElasticNet
     from trueline.estimators.elastic_net_cv import ElasticNetCV
+    from trueline.estimators.gaussian_process import GaussianProcessRegressor
     from trueline.estimators.group_lasso import GroupLasso
     from trueline.estimators.huber import HuberRegressor
     from trueline.estimators.lasso import Lasso

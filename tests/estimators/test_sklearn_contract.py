@@ -12,6 +12,7 @@ from trueline import (
     ChebyshevRegressor,
     ElasticNet,
     ElasticNetCV,
+    GaussianProcessRegressor,
     HuberRegressor,
     Lasso,
     LassoCV,
@@ -46,6 +47,7 @@ ESTIMATORS = [
     BayesianLinearRegression(),
     BayesianRidge(),
     ARDRegression(),
+    GaussianProcessRegressor(),
 ]
 
 MORE_SETTINGS = [

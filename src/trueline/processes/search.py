@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from trueline.processes.likelihood import Likelihood
 from trueline.wording import counted
 
-__all__ = ["Found", "climb", "maximise", "walk"]
+__all__ = ["Found", "climb", "climb_function", "maximise", "walk", "warn_unsettled"]
 
 Array = NDArray[np.float64]
 
@@ -53,21 +54,24 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
+def climb_function(minus: Callable[[Array], tuple[float, Array]], theta: Array, bounds: Array) -> Found:
+    """L-BFGS-B from theta, for a function that returns minus the likelihood and its gradient."""
+    # An infinite value at the start leaves nothing to compare with.
+    with np.errstate(invalid="ignore"):
+        result = optimize.minimize(
+            minus, theta, method="L-BFGS-B", jac=True, bounds=[tuple(pair) for pair in bounds]
+        )
+    return Found(np.asarray(result.x), -float(result.fun), int(result.nfev), result.status == 0)
+
+
 def climb(likelihood: Likelihood, theta: Array, bounds: Array) -> Found:
-    """L-BFGS-B from theta."""
+    """The same for a likelihood by formula."""
 
     def minus(at: Array) -> tuple[float, Array]:
         value, gradient = likelihood.value_and_gradient(at)
         return -value, -gradient
 
-    before = likelihood.evaluations
-    # Its stopping rule compares with the size of the value, which has no zero of its own.
-    result = optimize.minimize(
-        minus, theta, method="L-BFGS-B", jac=True, bounds=[tuple(pair) for pair in bounds]
-    )
-    return Found(
-        np.asarray(result.x), -float(result.fun), likelihood.evaluations - before, result.status == 0
-    )
+    return climb_function(minus, theta, bounds)
 
 
 def walk(likelihood: Likelihood, theta: Array, bounds: Array, value: float | None = None) -> Found:
