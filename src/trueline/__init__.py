@@ -24,6 +24,7 @@ _HOMES = {
     "GaussianProcessRegressor": "trueline.estimators.gaussian_process",
     "GroupLasso": "trueline.estimators.group_lasso",
     "HuberRegressor": "trueline.estimators.huber",
+    "KernelRidge": "trueline.estimators.kernel_ridge",
     "L0Regression": "trueline.estimators.best_subset",
     "Lasso": "trueline.estimators.lasso",
     "LassoCV": "trueline.estimators.lasso_cv",
@@ -41,6 +42,7 @@ _HOMES = {
     "Ridge": "trueline.estimators",
     "RidgeCV": "trueline.estimators",
     "SequentialFeatureSelector": "trueline.estimators.sequential",
+    "SparseGaussianProcessRegressor": "trueline.estimators.sparse_process",
     "StepwiseRegression": "trueline.estimators.stepwise",
     "enet_path": "trueline.estimators.paths",
     "lasso_path": "trueline.estimators.paths",
@@ -62,6 +64,7 @@ __all__ = [
     "GaussianProcessRegressor",
     "GroupLasso",
     "HuberRegressor",
+    "KernelRidge",
     "L0Regression",
     "Lasso",
     "LassoCV",
@@ -79,6 +82,7 @@ __all__ = [
     "Ridge",
     "RidgeCV",
     "SequentialFeatureSelector",
+    "SparseGaussianProcessRegressor",
     "StepwiseRegression",
     "__version__",
     "enet_path",
@@ -107,6 +111,7 @@ if TYPE_CHECKING:
     from trueline.estimators.gaussian_process import GaussianProcessRegressor
     from trueline.estimators.group_lasso import GroupLasso
     from trueline.estimators.huber import HuberRegressor
+    from trueline.estimators.kernel_ridge import KernelRidge
     from trueline.estimators.lasso import Lasso
     from trueline.estimators.lasso_cv import LassoCV
     from trueline.estimators.linear_svr import LinearSVR
@@ -121,6 +126,7 @@ if TYPE_CHECKING:
     from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
     from trueline.estimators.relevance import ARDRegression
     from trueline.estimators.sequential import SequentialFeatureSelector
+    from trueline.estimators.sparse_process import SparseGaussianProcessRegressor
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.persistence import load, save
 

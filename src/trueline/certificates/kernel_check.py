@@ -163,8 +163,7 @@ def likelihood_level(
     defect.flat[:: n + 1] += 1.0
     rho = float(np.linalg.norm(defect)) + n * _EPS * float((size @ np.abs(M)).max() * size.max())
     safe = 1.0 / (1.0 - rho) if rho < 0.5 else math.inf
-    left = Y - K @ coef
-    left_size = np.abs(left) + (n + 4) * _EPS * (np.abs(K) @ np.abs(coef) + np.abs(Y))
+    left_size = _residual(K, Y, coef)
     residual = float(left_size.max()) / (float(np.abs(Y).max()) or 1.0)
     # y.K^{-1} y = y.a + y.K^{-1}(y - K a): the correction and what is uncertain of it.
     reach = float(np.linalg.norm(M, 2)) * safe if n <= 2000 else float(np.linalg.norm(M)) * safe
@@ -187,6 +186,20 @@ def likelihood_level(
     slope_error += 0.5 * rough * float((2 * length * off + delta**2).sum())
     slope_error += n * _EPS * float(np.linalg.norm(weight)) * rough
     return Level(value, rounding, slopes, slope_error, residual, True)
+
+
+def _residual(K: Array, Y: Array, coef: Array) -> Array:
+    """|Y - K coef|, on the safe side, summed in the longest floating point numbers there are."""
+    n = len(K)
+    unit = float(np.finfo(np.longdouble).eps)
+    long = coef.astype(np.longdouble)
+    out = np.empty(Y.shape)
+    for start in range(0, n, _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        left = Y[rows].astype(np.longdouble) - K[rows].astype(np.longdouble) @ long
+        size = np.abs(K[rows]) @ np.abs(coef) + np.abs(Y[rows])
+        out[rows] = np.abs(left).astype(np.float64) * (1 + 4 * _EPS) + (n + 4) * unit * size
+    return out
 
 
 def _slopes(kernel: Any, X: Any, weight: Array, M: Array, p: int) -> tuple[Array, Array, Array]:
@@ -351,7 +364,7 @@ def _evidence_bounds(
     low = -0.5 * (constant + logdet + fit(variance) + trace / variance)
     high = -0.5 * (constant + logdet + fit(variance + trace))
     scale = square / variance + abs(logdet) + float(values.sum()) / variance + constant
-    error = 64 * (m + math.sqrt(n)) * _EPS * scale * float(np.linalg.cond(K_mm)) ** 0.5
+    error = 8 * (m + math.sqrt(n)) * _EPS * scale * float(np.linalg.cond(K_mm)) ** 0.5
     return low, high, error
 
 

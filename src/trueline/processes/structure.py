@@ -14,18 +14,39 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import (
     RBF,
+    CompoundKernel,
     ConstantKernel,
+    DotProduct,
+    Exponentiation,
+    ExpSineSquared,
     Matern,
+    PairwiseKernel,
     Product,
     RationalQuadratic,
     Sum,
     WhiteKernel,
 )
 
-__all__ = ["Structure", "Term", "recognise"]
+__all__ = ["KERNELS", "Structure", "Term", "recognise"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+#: The kernels of scikit-learn, which model files may hold.
+KERNELS = (
+    RBF,
+    CompoundKernel,
+    ConstantKernel,
+    DotProduct,
+    Exponentiation,
+    ExpSineSquared,
+    Matern,
+    PairwiseKernel,
+    Product,
+    RationalQuadratic,
+    Sum,
+    WhiteKernel,
+)
 
 #: Names of kinds of terms beside the families of :mod:`trueline.processes.pairs`.
 CONSTANT, NOISE = -1, -2
