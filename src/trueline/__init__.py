@@ -13,13 +13,18 @@ __version__ = "0.1.0.dev0"
 #: Public name -> module that defines it.
 _HOMES = {
     "AdaptiveLasso": "trueline.estimators.adaptive_lasso",
+    "ARDRegression": "trueline.estimators.relevance",
+    "BayesianLinearRegression": "trueline.estimators.bayesian_linear",
+    "BayesianRidge": "trueline.estimators.bayesian_ridge",
     "BestSubset": "trueline.estimators.best_subset",
     "Certificate": "trueline.certificates",
     "ChebyshevRegressor": "trueline.estimators.chebyshev",
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
+    "GaussianProcessRegressor": "trueline.estimators.gaussian_process",
     "GroupLasso": "trueline.estimators.group_lasso",
     "HuberRegressor": "trueline.estimators.huber",
+    "KernelRidge": "trueline.estimators.kernel_ridge",
     "L0Regression": "trueline.estimators.best_subset",
     "Lasso": "trueline.estimators.lasso",
     "LassoCV": "trueline.estimators.lasso_cv",
@@ -48,6 +53,7 @@ _HOMES = {
     "RidgeClassifier": "trueline.estimators.ridge_classifier",
     "RidgeClassifierCV": "trueline.estimators.ridge_classifier_cv",
     "SequentialFeatureSelector": "trueline.estimators.sequential",
+    "SparseGaussianProcessRegressor": "trueline.estimators.sparse_process",
     "StepwiseRegression": "trueline.estimators.stepwise",
     "enet_path": "trueline.estimators.paths",
     "lasso_path": "trueline.estimators.paths",
@@ -60,13 +66,18 @@ _HOMES = {
 
 __all__ = [
     "AdaptiveLasso",
+    "ARDRegression",
+    "BayesianLinearRegression",
+    "BayesianRidge",
     "BestSubset",
     "Certificate",
     "ChebyshevRegressor",
     "ElasticNet",
     "ElasticNetCV",
+    "GaussianProcessRegressor",
     "GroupLasso",
     "HuberRegressor",
+    "KernelRidge",
     "L0Regression",
     "Lasso",
     "LassoCV",
@@ -95,6 +106,7 @@ __all__ = [
     "RidgeClassifier",
     "RidgeClassifierCV",
     "SequentialFeatureSelector",
+    "SparseGaussianProcessRegressor",
     "StepwiseRegression",
     "__version__",
     "enet_path",
@@ -116,12 +128,16 @@ if TYPE_CHECKING:
         RidgeCV,
     )
     from trueline.estimators.adaptive_lasso import AdaptiveLasso
+    from trueline.estimators.bayesian_linear import BayesianLinearRegression
+    from trueline.estimators.bayesian_ridge import BayesianRidge
     from trueline.estimators.best_subset import BestSubset, L0Regression
     from trueline.estimators.chebyshev import ChebyshevRegressor
     from trueline.estimators.elastic_net import ElasticNet
     from trueline.estimators.elastic_net_cv import ElasticNetCV
+    from trueline.estimators.gaussian_process import GaussianProcessRegressor
     from trueline.estimators.group_lasso import GroupLasso
     from trueline.estimators.huber import HuberRegressor
+    from trueline.estimators.kernel_ridge import KernelRidge
     from trueline.estimators.lasso import Lasso
     from trueline.estimators.lasso_cv import LassoCV
     from trueline.estimators.linear_svc import LinearSVC
@@ -146,7 +162,9 @@ if TYPE_CHECKING:
     from trueline.estimators.separability import maximum_margin, separability
     from trueline.estimators.ridge_classifier import RidgeClassifier
     from trueline.estimators.ridge_classifier_cv import RidgeClassifierCV
+    from trueline.estimators.relevance import ARDRegression
     from trueline.estimators.sequential import SequentialFeatureSelector
+    from trueline.estimators.sparse_process import SparseGaussianProcessRegressor
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability

@@ -6,6 +6,7 @@
     |-- PairingError          (ValueError)   no solver for this loss, penalty, design and name
     |-- VerificationError     (ValueError)   a certificate does not hold
     |-- ModelFileError        (ValueError)   a model file cannot be read or trusted
+    |-- MemoryNeededError     (MemoryError)  more memory than there is; the message has a way out
     |-- TableError            (ValueError)   a table of the command line cannot be used
     `-- MissingExtraError     (ImportError)  an optional dependency is not installed
 
@@ -18,6 +19,7 @@ import importlib
 from types import ModuleType
 
 __all__ = [
+    "MemoryNeededError",
     "MissingExtraError",
     "ModelFileError",
     "PairingError",
@@ -42,6 +44,10 @@ class VerificationError(TruelineError, ValueError):
 
 class ModelFileError(TruelineError, ValueError):
     """A model file is damaged, of an unknown kind, or from a newer version."""
+
+
+class MemoryNeededError(TruelineError, MemoryError):
+    """More memory would be needed than there is: the message says how much, and the way out."""
 
 
 class TableError(TruelineError, ValueError):

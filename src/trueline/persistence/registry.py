@@ -85,6 +85,7 @@ def known_classes() -> dict[str, type]:
 def _own_classes() -> dict[str, type]:
     """The package's classes, imported at the first save or load rather than with the package."""
     import trueline
+    from trueline.bayes import NormalInverseGamma
     from trueline.certificates import Certificate
     from trueline.losses import LOSSES, OrderedQuantiles, Softmax
     from trueline.certificates.margin import MarginCertificate
@@ -92,10 +93,13 @@ def _own_classes() -> dict[str, type]:
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
     from trueline.estimators.multiclass.parts import ConstantPredictor
+    from trueline.certificates.kernel import KernelCertificate
     from trueline.losses import LOSSES, OrderedQuantiles
     from trueline.moments import Moments
     from trueline.penalties import PENALTIES
     from trueline.planner import Candidate, Plan
+    from trueline.processes.inducing import InducingFit
+    from trueline.processes.structure import KERNELS, Structure, Term
     from trueline.solution import Solution, Status
     from trueline.solvers.base import Cost, Facts
     from trueline.trace import Trace
@@ -103,9 +107,11 @@ def _own_classes() -> dict[str, type]:
     exported = (getattr(trueline, name) for name in trueline.__all__)
     models = (item for item in exported if isinstance(item, type) and is_estimator(item))
     parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
+    beliefs = (NormalInverseGamma, KernelCertificate, InducingFit, Structure, Term, *KERNELS)
     classes: tuple[type, ...]
     classes = (*LOSSES.values(), OrderedQuantiles, Softmax, *PENALTIES.values(), *parts, *models)
     classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *models)
     classes += (Separability, SeparationCertificate, Combination, MaximumMargin, MarginCertificate)
     classes = (*classes, ConstantPredictor)
+    classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *beliefs, *models)
     return {label(cls): cls for cls in classes}

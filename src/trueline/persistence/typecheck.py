@@ -67,7 +67,8 @@ def _attribute_types() -> dict[str, Any]:
         "solver_": str,
         "n_features_in_": int,
         "trace_": classes["trace.Trace"],
-        "_certificate": classes["certificates.Certificate"],
+        "_certificate": classes["certificates.Certificate"]
+        | classes["certificates.KernelCertificate"],
         "_plan": classes["planner.Plan"],
     }
 

@@ -1,0 +1,149 @@
+r"""Certificates of kernel methods: what is proven about dual coefficients and kernel parameters.
+
+With the kernel matrix K, noise N on its diagonal and targets t, dual coefficients a solve
+
+    (K + diag(N)) a = t.
+
+Three kinds of statement are made about them:
+
+- *kernel equations*: they do, up to a residual r. If K is positive semi-definite, they minimise
+  1/2 sum_i (t_i - f_i)^2 / N_i + 1/2 |f|^2 over all functions f of the kernel's space, up to the gap
+  1/2 sum_i r_i^2 / N_i (the dual point a gives this lower bound).
+- *stationary point*: besides, the log marginal likelihood is level in the parameters of the kernel,
+  up to the stated slope. This is local: another maximum may be higher.
+- *evidence bounds*: besides, the log marginal likelihood at these parameters lies between two
+  numbers that inducing points give.
+
+What holds is checked by :mod:`trueline.certificates.kernel_check` for the matrices that the kernel
+evaluates to in double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from trueline.certificates.checking import Verification
+
+__all__ = ["KERNEL_KINDS", "KernelCertificate"]
+
+Array = NDArray[np.float64]
+
+#: The kinds of proof, and what each one says in a sentence.
+KERNEL_KINDS: dict[str, str] = {
+    "kernel equations": (
+        "the dual coefficients solve their equations to the stated residual; if the kernel is "
+        "positive semi-definite, no function of its space has an objective lower than the one "
+        "reached by more than the gap"
+    ),
+    "stationary point": (
+        "local: within the bounds the log marginal likelihood is level in the parameters of the "
+        "kernel, up to the stated slope, and the dual coefficients solve their equations to the "
+        "stated residual; another maximum may be higher"
+    ),
+    "given parameters": (
+        "for the parameters of the kernel as given: the log marginal likelihood has the stated "
+        "value, and the dual coefficients solve their equations to the stated residual"
+    ),
+    "evidence bounds": (
+        "for these parameters of the kernel the log marginal likelihood of all rows lies between "
+        "the stated bounds; nothing is said about other parameters"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class KernelCertificate:
+    """The objective reached, how well its equations hold, and what verifies both.
+
+    Attributes
+    ----------
+    kind : {"kernel equations", "stationary point", "given parameters", "evidence bounds"}
+        :attr:`statement` says it in words.
+    objective : float
+        Of kernel ridge regression, or minus the log marginal likelihood.
+    objective_rounding : float
+        Bound on the error made in evaluating it.
+    gap : float
+        Proven upper bound on objective minus optimum; infinite for statements that are local.
+    residual : float
+        Largest residual of the equations, relative to the largest target.
+    slope : float
+        Largest derivative of the log marginal likelihood in a parameter (a logarithm) that is free
+        to move.
+    kernel : kernel of scikit-learn, or mapping
+        What the matrix is computed with.
+    coef : array of shape (n, k)
+        Dual coefficients.
+    witness : mapping of str to array
+        What :meth:`verify` needs beside data and coefficients.
+    """
+
+    kind: str
+    objective: float
+    objective_rounding: float
+    gap: float
+    residual: float
+    slope: float
+    kernel: Any
+    coef: Array
+    witness: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def lower_bound(self) -> float:
+        """A number that the optimum is proven not to lie below; minus infinity if local."""
+        return self.objective - self.objective_rounding - self.gap
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap divided by the objective; infinite if local."""
+        if self.gap <= 1e-280:
+            return 0.0
+        return math.inf if self.objective == 0 else self.gap / abs(self.objective)
+
+    @property
+    def statement(self) -> str:
+        """What is proven, in a sentence."""
+        return KERNEL_KINDS[self.kind]
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+        """Check every claim against the data, independently of what made them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            The rows that were fitted.
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : array-like of shape (n,), optional
+            For kernel ridge regression.
+
+        Returns
+        -------
+        verification : Verification
+        """
+        from trueline.certificates.kernel_check import verify_kernel
+
+        return verify_kernel(self, X, y, sample_weight)
+
+    def __str__(self) -> str:
+        if self.kind == "kernel equations":
+            return (
+                f"objective {self.objective:.10g}, proven within {self.gap:.3g} of the optimum "
+                f"(relative {self.relative_gap:.2g}) if the kernel is positive semi-definite"
+            )
+        if self.kind == "evidence bounds":
+            return (
+                f"log marginal likelihood between {-self.objective:.10g} and "
+                f"{float(self.witness['upper']):.10g}"
+            )
+        level = f", slope at most {self.slope:.3g} (local)" if self.kind != "given parameters" else ""
+        return (
+            f"log marginal likelihood {-self.objective:.10g}{level}, equations solved to "
+            f"{self.residual:.2g}"
+        )

@@ -1,0 +1,43 @@
+"""What a Gaussian process says about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trueline.certificates.kernel import KernelCertificate
+from trueline.wording import counted
+
+__all__ = ["ProcessExplanation"]
+
+
+@dataclass(frozen=True)
+class ProcessExplanation:
+    """Prints as text: kernel, search, proof."""
+
+    kernel: str
+    rows: int
+    facts: Mapping[str, Any]
+    certificate: KernelCertificate
+
+    def __str__(self) -> str:
+        facts = self.facts
+        how = "by compiled loops over pairs" if facts["by_formula"] else "by the kernel itself"
+        lines = [
+            f"kernel     {self.kernel}",
+            f"matrix     {self.rows:,} x {self.rows:,}, {how}",
+        ]
+        lines += [
+            f"{'' if i else 'search':<11}{stage}" for i, stage in enumerate(facts["stages"])
+        ]
+        counts = counted(facts["evaluations"], "evaluation")
+        lines.append(
+            f"happened   {counts} with all rows, {facts['seconds']:.3g} s: log marginal "
+            f"likelihood {facts['likelihood']:.10g}"
+        )
+        lines.append(f"proof      {self.certificate}")
+        lines.append(f"           {self.certificate.statement}")
+        return "\n".join(lines)
+
+    __repr__ = __str__

@@ -1,0 +1,149 @@
+r"""Kernel ridge regression: its equations, all strengths at once, and leave-one-out.
+
+Minimised over the functions f = sum_j c_j k(x_j, .) of the kernel's space is
+
+    1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 |f|^2,        |f|^2 = c^T K c,
+
+by the solution of (K + alpha S^{-1}) c = y. With S^{1/2} K S^{1/2} = Q diag(e) Q^T,
+
+    c(alpha) = S^{1/2} Q [ (Q^T S^{1/2} y) / (e + alpha) ],
+
+and with g_i the diagonal of (K + alpha S^{-1})^{-1} the prediction of row i from all others is
+y_i - c_i / g_i (O. Dubrule, "Cross validation of kriging in a unique neighborhood", Math. Geol. 15
+(1983) 687-699).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from scipy.linalg import lapack
+
+from trueline.certificates.kernel import KernelCertificate
+
+__all__ = ["KernelRidgePath", "Rotated", "certify_equations", "solve_equations"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def solve_equations(K: Array, Y: Array, alpha: Array, s: Array | None) -> tuple[Array, Array, str]:
+    """Dual coefficients, the diagonal of the inverse (shape (n, 1) or (n, k)), and how.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+    Y : array of shape (n, k)
+    alpha : array of shape (1,) or (k,)
+    s : array of shape (n,), optional
+        Positive weights.
+    """
+    if len(np.unique(alpha)) > 1:
+        rotated = Rotated.of(K, Y, s)
+        c, g = rotated.solve(alpha)
+        return c, g, "one eigendecomposition for all strengths"
+    strength = float(alpha[0])
+    system = K.copy()
+    system.flat[:: len(K) + 1] += strength if s is None else strength / s
+    factor, failed = lapack.dpotrf(system.T, lower=0, clean=0)
+    if not failed:
+        c = lapack.dpotrs(factor, np.asfortranarray(Y), lower=0)[0]
+        c = c + lapack.dpotrs(factor, np.asfortranarray(Y - system @ c), lower=0)[0]
+        inverse = lapack.dpotri(factor, lower=0, overwrite_c=1)[0]
+        return c, np.einsum("ii->i", inverse)[:, None].copy(), "Cholesky"
+    values, Q = linalg.eigh(0.5 * (system + system.T))
+    good = np.abs(values) > len(values) * _EPS * np.abs(values).max(initial=0.0)
+    scaled = Q[:, good] / values[good]
+    c = scaled @ (Q[:, good].T @ Y)
+    diagonal = np.einsum("ij,ij->i", scaled, Q[:, good])[:, None]
+    kind = "indefinite" if (values < 0).any() and good.all() else "singular"
+    return c, diagonal, f"eigenvectors, for the system is {kind}"
+
+
+@dataclass(frozen=True)
+class Rotated:
+    """A kernel matrix in its eigenvectors: every strength costs two products."""
+
+    values: Array
+    vectors: Array
+    along: Array
+    root: Array
+
+    @classmethod
+    def of(cls, K: Array, Y: Array, s: Array | None) -> Rotated:
+        """Decompose once."""
+        root = np.ones(len(K)) if s is None else np.sqrt(s)
+        values, Q = linalg.eigh(root[:, None] * K * root, check_finite=False)
+        return cls(values, Q, Q.T @ (root[:, None] * Y), root)
+
+    def solve(self, alpha: Array) -> tuple[Array, Array]:
+        """Dual coefficients and diagonal of the inverse, of shapes (n, k), one strength each."""
+        level = self.values[:, None] + np.broadcast_to(alpha, self.along.shape[1])
+        small = np.abs(level) <= len(level) * _EPS * np.abs(self.values).max(initial=0.0)
+        with np.errstate(divide="ignore"):
+            inverse = np.where(small, 0.0, 1.0 / level)
+        c = self.root[:, None] * (self.vectors @ (self.along * inverse))
+        return c, (self.root**2)[:, None] * ((self.vectors**2) @ inverse)
+
+
+@dataclass(frozen=True)
+class KernelRidgePath:
+    """Kernel ridge regression for many strengths.
+
+    Attributes
+    ----------
+    alphas : array of shape (a,)
+    dual_coef : array of shape (a, n) or (a, n, k)
+    loo_predictions : arrays of the same shape
+        Of every row from all others.
+    loo_errors : array of shape (a,) or (a, k)
+        Mean squared errors of these, weighted.
+    """
+
+    alphas: Array
+    dual_coef: Array
+    loo_predictions: Array
+    loo_errors: Array
+
+    @property
+    def best_alpha(self) -> Any:
+        """The strength with the smallest leave-one-out error, for each target."""
+        best = np.argmin(self.loo_errors, axis=0)
+        return self.alphas[best] if np.ndim(best) else float(self.alphas[best])
+
+
+def certify_equations(
+    recipe: dict[str, Any], K: Array, Y: Array, s: Array | None, alpha: Array, c: Array
+) -> KernelCertificate:
+    """Objective, residual and gap, with room for the rounding of whoever checks them."""
+    n, k = Y.shape
+    weights = np.ones((n, 1)) if s is None else s[:, None]
+    alpha = np.broadcast_to(alpha, k)
+    f = K @ c
+    units = 4 * (n + 8) * _EPS
+    error = units * (np.abs(K) @ np.abs(c))
+    left = np.abs(Y - f - alpha * c / weights) + 2 * error
+    left = left + units * (np.abs(Y) + np.abs(alpha * c / weights))
+    miss = np.abs(Y - f)
+    objective = 0.5 * float((weights * miss**2).sum() + (alpha * (c * f).sum(axis=0)).sum())
+    rounding = float((weights * (miss * error + error**2)).sum())
+    rounding += float((alpha * (np.abs(c) * (error + units * np.abs(f))).sum(axis=0)).sum())
+    rounding += units * float((weights * miss**2).sum())
+    gap = float((weights * left**2).sum()) * (0.5 + 1e-6)
+    largest = float(np.abs(Y).max(initial=0.0)) or 1.0
+    return KernelCertificate(
+        kind="kernel equations",
+        objective=objective,
+        objective_rounding=4 * rounding + 1e-290,
+        gap=gap + 1e-290,
+        residual=2 * float(left.max(initial=0.0)) / largest + 1e-290,
+        slope=0.0,
+        kernel=recipe,
+        coef=c,
+        witness={"alpha": np.array(alpha)},
+    )

@@ -1,0 +1,248 @@
+r"""The maximum of the marginal likelihood: few rows first, then all of them.
+
+An evaluation costs the cube of the number of rows. The way from a first guess to the neighbourhood
+of the maximum is therefore gone on a few hundred rows drawn at random (L-BFGS-B, as in other
+libraries), where an evaluation takes a millisecond; then on more, and at last on all rows, with
+Newton's steps from the average information, of which a handful is enough. Few rows can miss what
+all rows show (a length scale shorter than their spacing looks like noise): if they find hardly any
+signal, all rows go the whole way.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize
+from sklearn.exceptions import ConvergenceWarning
+
+from trueline.processes.likelihood import Likelihood
+from trueline.wording import counted
+
+__all__ = ["Found", "climb", "climb_function", "maximise", "walk", "warn_unsettled"]
+
+Array = NDArray[np.float64]
+
+# From this many rows on it pays to start with few of them.
+MANY = 400
+_FEW = 250
+# Every further stage has at most this many times the rows of the one before.
+_GROWTH = 5.0
+# Newton's steps end when the gain they promise is this small, relative to the value.
+_GAIN = 1e-10
+_STEPS = 60
+# No parameter changes by more than this factor (in logarithms) in a step.
+_LONGEST = 3.0
+# Steps that are remembered to correct the information.
+_REMEMBERED = 3
+# Log likelihood per row above that of pure noise that counts as having found something.
+_SIGNAL = 0.02
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a search ended."""
+
+    theta: Array
+    value: float
+    evaluations: int
+    settled: bool
+    notes: tuple[str, ...] = ()
+
+
+def climb_function(minus: Callable[[Array], tuple[float, Array]], theta: Array, bounds: Array) -> Found:
+    """L-BFGS-B from theta, for a function that returns minus the likelihood and its gradient."""
+    # An infinite value at the start leaves nothing to compare with.
+    with np.errstate(invalid="ignore"):
+        result = optimize.minimize(
+            minus, theta, method="L-BFGS-B", jac=True, bounds=[tuple(pair) for pair in bounds]
+        )
+    return Found(np.asarray(result.x), -float(result.fun), int(result.nfev), result.status == 0)
+
+
+def climb(likelihood: Likelihood, theta: Array, bounds: Array) -> Found:
+    """The same for a likelihood by formula."""
+
+    def minus(at: Array) -> tuple[float, Array]:
+        value, gradient = likelihood.value_and_gradient(at)
+        return -value, -gradient
+
+    return climb_function(minus, theta, bounds)
+
+
+def walk(likelihood: Likelihood, theta: Array, bounds: Array, value: float | None = None) -> Found:
+    """Newton's steps with the average information, kept within the bounds.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Of one target.
+    theta : array of shape (p,)
+        Close to a maximum.
+    bounds : array of shape (p, 2)
+    value : float, optional
+        The likelihood there, if it was evaluated last.
+    """
+    low, high = bounds[:, 0], bounds[:, 1]
+    theta = np.clip(theta, low, high)
+    before = likelihood.evaluations
+    if value is None:
+        value = likelihood.value(theta)
+    damping, settled = 0.0, False
+    pairs: list[tuple[Array, Array]] = []
+    gone, last = theta, np.empty(0)
+    while likelihood.evaluations - before < _STEPS and value > -math.inf:
+        gradient, information = likelihood.slope(with_information=True)
+        if len(last):
+            pairs = [*pairs[-_REMEMBERED + 1 :], (theta - gone, last - gradient)]
+            for moved, bent in pairs:
+                information = _corrected(information, moved, bent)
+        free = ~(((theta <= low) & (gradient < 0)) | ((theta >= high) & (gradient > 0)))
+        if not free.any():
+            settled = True
+            break
+        step, gain = _newton(gradient, information, free, damping)
+        if gain <= _GAIN * max(1.0, abs(value)):
+            settled = True
+            break
+        trial, shrink = value, 1.0
+        for _ in range(12):
+            after = np.clip(theta + shrink * step, low, high)
+            trial = likelihood.value(after)
+            if trial >= value + 1e-4 * float(gradient @ (after - theta)):
+                break
+            shrink *= 0.3
+        else:
+            # No progress along the step: rounding, or a valley that needs shorter steps.
+            break
+        # Steps that had to be shortened were too long for the model; full ones earn trust.
+        damping = 0.5 * damping if shrink == 1.0 else max(4 * damping, 0.1)
+        # Where a parameter was cut or held, the others alone do not explain the change of slope.
+        whole = bool((np.abs(step[free]) < _LONGEST).all() and ((after > low) & (after < high))[free].all())
+        gone, last = (theta, gradient) if whole else (theta, np.empty(0))
+        theta, value = after, trial
+    return Found(theta, value, likelihood.evaluations - before, settled)
+
+
+def _corrected(information: Array, moved: Array, bent: Array) -> Array:
+    """The information that agrees with what the last steps showed (the formula of BFGS)."""
+    along = information @ moved
+    expected, seen = float(moved @ along), float(moved @ bent)
+    if not (seen > 0.1 * expected > 0):
+        return information
+    return information - np.outer(along, along) / expected + np.outer(bent, bent) / seen
+
+
+def _newton(gradient: Array, information: Array, free: Array, damping: float) -> tuple[Array, float]:
+    """A step of bounded length on the free parameters, and the gain it promises."""
+    A, g = information[np.ix_(free, free)], gradient[free]
+    scale = np.sqrt(np.maximum(np.diag(A), 1e-12 * max(float(np.diag(A).max()), 1e-300)))
+    # In units in which the information has ones on its diagonal; directions without any
+    # information would be followed for ever.
+    unit = A / np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(unit)
+    bend = np.maximum(values, 1e-6) + damping
+    along = vectors.T @ (g / scale)
+    step = np.zeros_like(gradient)
+    step[free] = (vectors @ (along / bend)) / scale
+    # Parameters of which the data say nothing hardly touch the others: each is cut by itself.
+    return np.clip(step, -_LONGEST, _LONGEST), 0.5 * float((along**2 / bend).sum())
+
+
+def maximise(
+    likelihood: Likelihood, starts: list[Array], bounds: Array, seed: int = 0
+) -> tuple[Found, list[Found]]:
+    """The best maximum that is reached from any of the starts.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    starts : list of arrays of shape (p,)
+    bounds : array of shape (p, 2)
+    seed : int
+        Of the order in which rows are drawn.
+
+    Returns
+    -------
+    best : Found
+    all : list of Found
+        One for each search that was finished on all rows.
+    """
+    n, k = likelihood.Y.shape
+    if n < MANY or k != 1:
+        ends = [climb(likelihood, start, bounds) for start in starts]
+        return max(ends, key=lambda found: found.value), ends
+    order = np.random.default_rng(seed).permutation(n)
+    promising, notes = _stages(likelihood, starts, bounds, order)
+    ends = []
+    for theta in promising:
+        found = walk(likelihood, theta, bounds)
+        if not found.settled:  # not a neighbourhood of a maximum after all
+            found = climb(likelihood, found.theta, bounds)
+        ends.append(Found(found.theta, found.value, found.evaluations, found.settled, notes))
+    if not promising:
+        ends = [climb(likelihood, start, bounds) for start in starts]
+    return max(ends, key=lambda found: found.value), ends
+
+
+def _stages(
+    likelihood: Likelihood, starts: list[Array], bounds: Array, order: NDArray[np.intp]
+) -> tuple[list[Array], tuple[str, ...]]:
+    """Where to go on with all rows; nothing if few rows showed no signal."""
+    n = len(likelihood.X)
+    sizes = [min(_FEW, n // 2)]
+    while sizes[-1] * _GROWTH < n:
+        sizes.append(int(sizes[-1] * _GROWTH))
+    notes = []
+    kept = list(starts)
+    for stage, size in enumerate(sizes):
+        part = _part(likelihood, order[:size])
+        ends = []
+        for theta in kept:
+            if stage == 0:
+                ends.append(climb(part, theta, bounds))
+            else:
+                found = walk(part, theta, bounds)
+                ends.append(found if found.settled else climb(part, theta, bounds))
+        ends = [found for found in ends if np.isfinite(found.value)]
+        noise = -0.5 * size * (math.log(2 * math.pi * float(np.mean(part.Y**2)) + 1e-300) + 1)
+        ends.sort(key=lambda found: -found.value)
+        kept = [] if not ends else [ends[0].theta]
+        # A second maximum that is nearly as high may win with more rows.
+        for found in ends[1:]:
+            far = min(float(np.abs(found.theta - theta).max()) for theta in kept)
+            if len(kept) < 2 and far > 0.5 and found.value > ends[0].value - 0.05 * size:
+                kept.append(found.theta)
+        notes.append(
+            f"{size:,} rows: {counted(sum(found.evaluations for found in ends), 'evaluation')}"
+        )
+        if ends and ends[0].value - noise < _SIGNAL * size:
+            # Hardly more than noise in so few rows: trust nothing that they say.
+            kept = list(starts) if stage + 1 < len(sizes) else []
+            if stage + 1 < len(sizes):
+                sizes[stage + 1 :] = sizes[-1:]
+        if not kept:
+            break
+    return kept, tuple(notes)
+
+
+def _part(likelihood: Likelihood, rows: NDArray[np.intp]) -> Likelihood:
+    return Likelihood(
+        likelihood.structure, likelihood.X[rows], likelihood.Y[rows], likelihood.noise[rows]
+    )
+
+
+def warn_unsettled(found: Found, gradient: Array) -> None:
+    """Say how steep the likelihood still is where the search stopped."""
+    warnings.warn(
+        "The search for kernel parameters stopped before the likelihood was level: its largest "
+        f"slope in theta is {float(np.abs(gradient).max()):.3g} after "
+        f"{counted(found.evaluations, 'evaluation')}. Scale the data, widen the bounds, or give "
+        "other starting values.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
