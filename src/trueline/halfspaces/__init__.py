@@ -1,0 +1,1 @@
+"""Halfspaces: what a hyperplane can and cannot do with labelled rows, proven."""
