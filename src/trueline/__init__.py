@@ -24,6 +24,7 @@ _HOMES = {
     "Lasso": "trueline.estimators.lasso",
     "LassoCV": "trueline.estimators.lasso_cv",
     "LeastAbsoluteDeviations": "trueline.estimators.quantile",
+    "LeastSquaresClassifier": "trueline.estimators.least_squares_classifier",
     "LinearRegression": "trueline.estimators",
     "LinearRegressor": "trueline.estimators",
     "LinearSVR": "trueline.estimators.linear_svr",
@@ -38,6 +39,7 @@ _HOMES = {
     "RidgeCV": "trueline.estimators",
     "SequentialFeatureSelector": "trueline.estimators.sequential",
     "StepwiseRegression": "trueline.estimators.stepwise",
+    "ZeroOneHalfspace": "trueline.estimators.zero_one",
     "enet_path": "trueline.estimators.paths",
     "lasso_path": "trueline.estimators.paths",
     "load": "trueline.persistence",
@@ -58,6 +60,7 @@ __all__ = [
     "Lasso",
     "LassoCV",
     "LeastAbsoluteDeviations",
+    "LeastSquaresClassifier",
     "LinearRegression",
     "LinearRegressor",
     "LinearSVR",
@@ -72,6 +75,7 @@ __all__ = [
     "RidgeCV",
     "SequentialFeatureSelector",
     "StepwiseRegression",
+    "ZeroOneHalfspace",
     "__version__",
     "enet_path",
     "lasso_path",
@@ -98,6 +102,7 @@ if TYPE_CHECKING:
     from trueline.estimators.huber import HuberRegressor
     from trueline.estimators.lasso import Lasso
     from trueline.estimators.lasso_cv import LassoCV
+    from trueline.estimators.least_squares_classifier import LeastSquaresClassifier
     from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
@@ -110,6 +115,7 @@ if TYPE_CHECKING:
     from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
     from trueline.estimators.sequential import SequentialFeatureSelector
     from trueline.estimators.stepwise import StepwiseRegression
+    from trueline.estimators.zero_one import ZeroOneHalfspace
     from trueline.persistence import load, save
 
 

@@ -68,6 +68,14 @@ KINDS: dict[str, str] = {
         "no coefficients within the stated radii of the fitted ones give a largest error lower "
         "than the one reached by more than the gap"
     ),
+    "zero-one packing": (
+        "no hyperplane has errors of a weight lower than the one reached by more than the gap: of "
+        "each of the stated sets of rows it gets at least one wrong (checked: in exact arithmetic)"
+    ),
+    "zero-one search": (
+        "no hyperplane has errors of a weight lower than the one reached by more than the gap, by "
+        "branch and bound (checked: the errors, and the sets of rows that bound it at the root)"
+    ),
 }
 
 

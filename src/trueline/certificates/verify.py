@@ -15,7 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from trueline.certificates import concomitant_check, curvature_check, maximum_check, search
+from trueline.certificates import (
+    concomitant_check,
+    curvature_check,
+    maximum_check,
+    search,
+    zero_one_check,
+)
 from trueline.certificates.base import Certificate
 from trueline.certificates.checking import Check, Rows, Verification, check_objective
 from trueline.certificates.duality_check import check_bounded, check_duality, check_ordered
@@ -37,6 +43,8 @@ _WITNESS = {
     "search": search.WITNESS,
     "conditioned search": search.WITNESS,
     "maximum error": maximum_check.WITNESS,
+    "zero-one packing": zero_one_check.WITNESS,
+    "zero-one search": zero_one_check.WITNESS,
 }
 
 
@@ -82,6 +90,8 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
         # All other proofs are about sums over the rows.
         if certificate.kind == "maximum error" or "maximum" in certificate.loss.capabilities:
             return Verification((shape, *maximum_check.check_maximum(certificate, rows)))
+        if certificate.kind.startswith("zero-one"):
+            return Verification((shape, *zero_one_check.check_zero_one(certificate, rows)))
         if "search" in certificate.kind:
             return Verification((shape, *search.check_search(certificate, rows)))
         if certificate.kind == "concomitant":

@@ -7,6 +7,7 @@ from trueline.losses.maximum_error import MaximumError
 from trueline.losses.quantile import Absolute, OrderedQuantiles, Quantile
 from trueline.losses.registry import LOSSES, as_loss
 from trueline.losses.squared import Squared
+from trueline.losses.zero_one import ZeroOne
 
 __all__ = [
     "LOSSES",
@@ -18,6 +19,7 @@ __all__ = [
     "MaximumError",
     "Quantile",
     "Squared",
+    "ZeroOne",
     "SquaredEpsilonInsensitive",
     "as_loss",
 ]

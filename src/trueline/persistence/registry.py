@@ -86,7 +86,7 @@ def _own_classes() -> dict[str, type]:
     """The package's classes, imported at the first save or load rather than with the package."""
     import trueline
     from trueline.certificates import Certificate
-    from trueline.losses import LOSSES, OrderedQuantiles
+    from trueline.losses import LOSSES, OrderedQuantiles, ZeroOne
     from trueline.moments import Moments
     from trueline.penalties import PENALTIES
     from trueline.planner import Candidate, Plan
@@ -98,5 +98,5 @@ def _own_classes() -> dict[str, type]:
     models = (item for item in exported if isinstance(item, type) and is_estimator(item))
     parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
     classes: tuple[type, ...]
-    classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *models)
+    classes = (*LOSSES.values(), OrderedQuantiles, ZeroOne, *PENALTIES.values(), *parts, *models)
     return {label(cls): cls for cls in classes}

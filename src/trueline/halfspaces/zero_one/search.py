@@ -17,6 +17,7 @@ from trueline.halfspaces.zero_one.exact import exact_search, integer_rows
 from trueline.halfspaces.zero_one.local_search import improve
 from trueline.halfspaces.zero_one.packing import evaluate
 from trueline.halfspaces.zero_one.problem import Task
+from trueline.halfspaces.zero_one.proof import Packing, pack_root
 from trueline.halfspaces.zero_one.simplex import OUT, REQUIRED
 
 __all__ = ["Found", "search"]
@@ -46,6 +47,8 @@ class Found:
         Why the search ended: "proven", "time limit", "interrupted", "stopped" or "precision".
     in_fractions : bool
         Whether the search was repeated in exact arithmetic.
+    packing : Packing
+        The conflicts that bound it at the root.
     """
 
     v: Array
@@ -55,6 +58,7 @@ class Found:
     nodes: int
     reason: str = "proven"
     in_fractions: bool = False
+    packing: Packing = field(default_factory=Packing)
 
 
 @dataclass(order=True)
@@ -87,7 +91,12 @@ def search(
     """
     state = _State(task, v)
     reason = "proven"
+    packing = Packing()
     try:
+        seconds = deadline - time.perf_counter()
+        if seconds > 0:
+            packing = pack_root(task, v, min(seconds / state.rate, 1e15) + 1)
+            state.heap[0].bound = packing.bound
         while state.is_open:
             if time.perf_counter() >= deadline:
                 reason = "time limit"
@@ -96,11 +105,14 @@ def search(
             if watch is not None and watch(state.nodes, state.value, state.bound, state.v):
                 reason = "stopped"
                 break
+        if state.nodes and task.s.size * state.rate < _SLICE:
+            # The conflicts around better errors are mostly more.
+            packing = max(packing, pack_root(task, state.v), key=lambda found: found.bound)
     except KeyboardInterrupt:
         reason = "interrupted"
     bound = min(state.bound, state.claims.floor())
     if reason == "proven" and bound < state.value - task.slack:
-        return _in_fractions(task, state, bound, deadline)
+        return _in_fractions(task, state, bound, deadline, packing)
     is_proven = bound >= state.value - task.slack
     return Found(
         v=state.v,
@@ -109,6 +121,7 @@ def search(
         is_proven=is_proven,
         nodes=state.nodes,
         reason="proven" if is_proven else reason,
+        packing=packing,
     )
 
 
@@ -120,12 +133,15 @@ def _honest(task: Task, bound: float, value: float) -> float:
     return max(min(bound, value) - 2 * task.slack, 0.0)
 
 
-def _in_fractions(task: Task, state: _State, bound: float, deadline: float) -> Found:
+def _in_fractions(
+    task: Task, state: _State, bound: float, deadline: float, packing: Packing
+) -> Found:
     """Where doubles cannot tell whether rows conflict: the whole search without rounding."""
     found = exact_search(integer_rows(task.A), task.s.tolist(), deadline)
-    v, value, reason = state.v, state.value, "precision"
+    v, value = state.v, state.value
     if found is None:
-        return Found(v, value, _honest(task, bound, value), False, state.nodes, "time limit", True)
+        lower = _honest(task, bound, value)
+        return Found(v, value, lower, False, state.nodes, "time limit", True, packing)
     least, exact = found
     largest = max(abs(c) for c in exact)
     rounded = np.array([float(c / largest) for c in exact])
@@ -133,10 +149,9 @@ def _in_fractions(task: Task, state: _State, bound: float, deadline: float) -> F
     if attained < value:
         v, value = rounded, attained
     lower = _honest(task, float(least), value)
-    is_proven = lower >= value - 3 * task.slack
-    return Found(
-        v, value, lower, is_proven, state.nodes, "proven" if is_proven else reason, True
-    )  # fmt: skip
+    is_proven = lower >= value - (1 if task.is_exact else 3) * task.slack
+    reason = "proven" if is_proven else "precision"
+    return Found(v, value, lower, is_proven, state.nodes, reason, True, packing)
 
 
 class _State:
