@@ -29,6 +29,7 @@ _HOMES = {
     "Lasso": "trueline.estimators.lasso",
     "LassoCV": "trueline.estimators.lasso_cv",
     "LeastAbsoluteDeviations": "trueline.estimators.quantile",
+    "LeastSquaresClassifier": "trueline.estimators.least_squares_classifier",
     "LinearRegression": "trueline.estimators",
     "LinearRegressor": "trueline.estimators",
     "LinearSVC": "trueline.estimators.linear_svc",
@@ -55,6 +56,7 @@ _HOMES = {
     "SequentialFeatureSelector": "trueline.estimators.sequential",
     "SparseGaussianProcessRegressor": "trueline.estimators.sparse_process",
     "StepwiseRegression": "trueline.estimators.stepwise",
+    "ZeroOneHalfspace": "trueline.estimators.zero_one",
     "enet_path": "trueline.estimators.paths",
     "lasso_path": "trueline.estimators.paths",
     "load": "trueline.persistence",
@@ -82,6 +84,7 @@ __all__ = [
     "Lasso",
     "LassoCV",
     "LeastAbsoluteDeviations",
+    "LeastSquaresClassifier",
     "LinearRegression",
     "LinearRegressor",
     "LinearSVC",
@@ -108,6 +111,7 @@ __all__ = [
     "SequentialFeatureSelector",
     "SparseGaussianProcessRegressor",
     "StepwiseRegression",
+    "ZeroOneHalfspace",
     "__version__",
     "enet_path",
     "lasso_path",
@@ -141,6 +145,7 @@ if TYPE_CHECKING:
     from trueline.estimators.lasso import Lasso
     from trueline.estimators.lasso_cv import LassoCV
     from trueline.estimators.linear_svc import LinearSVC
+    from trueline.estimators.least_squares_classifier import LeastSquaresClassifier
     from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.logistic import LogisticRegression
     from trueline.estimators.logistic_cv import LogisticRegressionCV
@@ -168,6 +173,7 @@ if TYPE_CHECKING:
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
+    from trueline.estimators.zero_one import ZeroOneHalfspace
     from trueline.persistence import load, save
 
 

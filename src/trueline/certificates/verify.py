@@ -21,6 +21,7 @@ from trueline.certificates import (
     maximum_check,
     search,
     tangent_check,
+    zero_one_check,
 )
 from trueline.certificates.base import Certificate
 from trueline.certificates.checking import Check, Rows, Verification, check_objective
@@ -45,6 +46,8 @@ _WITNESS = {
     "search": search.WITNESS,
     "conditioned search": search.WITNESS,
     "maximum error": maximum_check.WITNESS,
+    "zero-one packing": zero_one_check.WITNESS,
+    "zero-one search": zero_one_check.WITNESS,
 }
 
 
@@ -92,6 +95,8 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
         # All other proofs are about sums over the rows.
         if certificate.kind == "maximum error" or "maximum" in certificate.loss.capabilities:
             return Verification((shape, *maximum_check.check_maximum(certificate, rows)))
+        if certificate.kind.startswith("zero-one"):
+            return Verification((shape, *zero_one_check.check_zero_one(certificate, rows)))
         if "search" in certificate.kind:
             return Verification((shape, *search.check_search(certificate, rows)))
         if certificate.kind == "concomitant":

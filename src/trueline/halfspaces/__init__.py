@@ -1,1 +1,1 @@
-"""Halfspaces: whether two or more classes can be separated by them, and how well."""
+"""Halfspaces: what a hyperplane can and cannot do with labelled rows, proven."""

@@ -95,6 +95,7 @@ def _own_classes() -> dict[str, type]:
     from trueline.estimators.multiclass.parts import ConstantPredictor
     from trueline.certificates.kernel import KernelCertificate
     from trueline.losses import LOSSES, OrderedQuantiles
+    from trueline.losses import LOSSES, OrderedQuantiles, ZeroOne
     from trueline.moments import Moments
     from trueline.penalties import PENALTIES
     from trueline.planner import Candidate, Plan
@@ -114,4 +115,5 @@ def _own_classes() -> dict[str, type]:
     classes += (Separability, SeparationCertificate, Combination, MaximumMargin, MarginCertificate)
     classes = (*classes, ConstantPredictor)
     classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *beliefs, *models)
+    classes = (*LOSSES.values(), OrderedQuantiles, ZeroOne, *PENALTIES.values(), *parts, *models)
     return {label(cls): cls for cls in classes}

@@ -1,0 +1,108 @@
+"""The certificate: the errors, counted; the conflicts of the root; the bound of the search."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.halfspaces.zero_one.claims import Claims
+from trueline.halfspaces.zero_one.packing import arrange, pack
+from trueline.halfspaces.zero_one.problem import Task
+from trueline.losses import ZeroOne
+from trueline.penalties import NoPenalty
+
+__all__ = ["Packing", "certify", "errors_of", "pack_root"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Conflicts and what each counts: signed rows one after the other, and where each ends."""
+
+    members: Indices = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    ends: Indices = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    charges: Array = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def bound(self) -> float:
+        """No hyperplane has errors of less weight (without the constant of the task)."""
+        return math.fsum(self.charges)
+
+
+def pack_root(task: Task, v: Array, most_pivots: float = 1e15) -> Packing:
+    """Conflicts around the errors of a hyperplane; those in doubt are decided."""
+    n, m = task.A.shape
+    order = np.empty(n, dtype=np.int64)
+    errors = arrange(task.A, v, task.norms, task.s, order)
+    rows, ends = np.empty((m + 2) * (n + 1), dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+    charges = np.empty(n + 1)
+    claims = Claims(task)
+    _, count, _, _, _ = pack(
+        task.A, task.norms, task.separation, task.s, np.zeros(n, dtype=np.int8), 0.0, np.inf,
+        order, errors, True, int(most_pivots), -1 - np.arange(m), np.zeros(m, dtype=np.bool_),
+        np.eye(m), np.ones(m), np.zeros(m), rows, ends, charges, *claims.arrays(),
+    )  # fmt: skip
+    claims.decide()
+    sets = np.split(rows[: ends[count - 1]] if count else rows[:0], ends[: max(count - 1, 0)])
+    wrong = {frozenset(claims.rows[number].tolist()) - {-1} for number in claims.wrong}
+    kept = [q for q in range(count) if frozenset(sets[q].tolist()) not in wrong]
+    chosen = [sets[q] for q in kept]
+    return Packing(
+        members=np.concatenate([np.empty(0, dtype=np.int64), *chosen]),
+        ends=np.cumsum([len(members) for members in chosen]).astype(np.int64),
+        charges=charges[kept].copy(),
+    )
+
+
+def errors_of(X: Array, y: Array, w: Array, b: float) -> NDArray[np.bool_]:
+    """Rows with y (x.w + b) <= 0, decided in exact arithmetic where rounding could matter."""
+    z = y * (X @ w + b)
+    unsure = (X.shape[1] + 4) * _EPS * (np.abs(X) @ np.abs(w) + abs(b)) + 1e-290
+    wrong = np.asarray(z <= 0)
+    for i in np.flatnonzero(~(np.abs(z) > unsure)):
+        terms = (Fraction(x) * Fraction(c) for x, c in zip(X[i].tolist(), w.tolist()))
+        wrong[i] = (sum(terms) + Fraction(b)) * int(y[i]) <= 0
+    return wrong
+
+
+def certify(
+    task: Task, wrong: NDArray[np.bool_], s: Array, w: Array, b: float, bound: float,
+    packing: Packing,
+) -> Certificate:  # fmt: skip
+    """The certificate of (w, b), whose errors are ``wrong`` and cannot weigh less than ``bound``.
+
+    The bound includes the constant of the task.
+    """
+    objective = math.fsum(s[wrong])
+    rounding = 0.0 if task.is_exact else 4 * _EPS * (objective + 1e-300)
+    packed = task.constant + packing.bound
+    if not task.is_exact:
+        packed *= 1 - 4 * _EPS * (len(s) + 16)
+    bound = min(max(bound, packed), objective)
+    is_closed = packed >= bound
+    return Certificate(
+        kind="zero-one packing" if is_closed else "zero-one search",
+        objective=objective,
+        objective_rounding=rounding,
+        gap=max(objective + rounding - bound, 0.0),
+        loss=ZeroOne(),
+        penalty=NoPenalty(),
+        fit_intercept=task.fit_intercept,
+        coef=w.reshape(-1, 1),
+        intercept=np.array([b]),
+        witness={
+            "members": task.row[packing.members] if len(packing.members) else packing.members,
+            "ends": packing.ends,
+            "charges": packing.charges,
+            "search_bound": np.array(bound),
+        },
+    )
