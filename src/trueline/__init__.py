@@ -20,6 +20,7 @@ _HOMES = {
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
     "GroupLasso": "trueline.estimators.group_lasso",
     "HuberRegressor": "trueline.estimators.huber",
+    "KernelPerceptron": "trueline.estimators.kernel_perceptron",
     "L0Regression": "trueline.estimators.best_subset",
     "Lasso": "trueline.estimators.lasso",
     "LassoCV": "trueline.estimators.lasso_cv",
@@ -31,6 +32,8 @@ _HOMES = {
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
     "MultiTaskLasso": "trueline.estimators.multi_task",
     "MultiTaskLassoCV": "trueline.estimators.multi_task_cv",
+    "OnlineLogisticRegression": "trueline.estimators.online_logistic",
+    "PassiveAggressiveClassifier": "trueline.estimators.passive_aggressive",
     "Perceptron": "trueline.estimators.perceptron",
     "PolynomialRegression": "trueline.estimators",
     "QuantileRegressor": "trueline.estimators.quantile",
@@ -55,6 +58,7 @@ __all__ = [
     "ElasticNetCV",
     "GroupLasso",
     "HuberRegressor",
+    "KernelPerceptron",
     "L0Regression",
     "Lasso",
     "LassoCV",
@@ -66,6 +70,8 @@ __all__ = [
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
     "MultiTaskLassoCV",
+    "OnlineLogisticRegression",
+    "PassiveAggressiveClassifier",
     "Perceptron",
     "PolynomialRegression",
     "QuantileRegressor",
@@ -98,6 +104,7 @@ if TYPE_CHECKING:
     from trueline.estimators.elastic_net_cv import ElasticNetCV
     from trueline.estimators.group_lasso import GroupLasso
     from trueline.estimators.huber import HuberRegressor
+    from trueline.estimators.kernel_perceptron import KernelPerceptron
     from trueline.estimators.lasso import Lasso
     from trueline.estimators.lasso_cv import LassoCV
     from trueline.estimators.linear_svr import LinearSVR
@@ -109,6 +116,8 @@ if TYPE_CHECKING:
         lasso_path,
         regularization_path,
     )
+    from trueline.estimators.online_logistic import OnlineLogisticRegression
+    from trueline.estimators.passive_aggressive import PassiveAggressiveClassifier
     from trueline.estimators.perceptron import Perceptron
     from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
     from trueline.estimators.sequential import SequentialFeatureSelector

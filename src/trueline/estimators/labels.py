@@ -41,7 +41,7 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"{name} needs samples of at least two classes, but the only class in y is "
+            f"{name} needs samples of at least two classes, but y holds one class only: "
             f"{classes[0]!r}."
         )
     return classes, codes

@@ -86,8 +86,10 @@ def _own_classes() -> dict[str, type]:
     """The package's classes, imported at the first save or load rather than with the package."""
     import trueline
     from trueline.certificates import Certificate
-    from trueline.losses import LOSSES, OrderedQuantiles
+    from trueline.losses import LOSSES, OrderedQuantiles, ZeroOne
     from trueline.moments import Moments
+    from trueline.online.record import Record
+    from trueline.online.stream import Progress
     from trueline.penalties import PENALTIES
     from trueline.planner import Candidate, Plan
     from trueline.solution import Solution, Status
@@ -97,6 +99,7 @@ def _own_classes() -> dict[str, type]:
     exported = (getattr(trueline, name) for name in trueline.__all__)
     models = (item for item in exported if isinstance(item, type) and is_estimator(item))
     parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
+    parts = (*parts, Record, Progress, ZeroOne)
     classes: tuple[type, ...]
     classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *models)
     return {label(cls): cls for cls in classes}
