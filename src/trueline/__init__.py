@@ -25,6 +25,7 @@ _HOMES = {
     "GroupLasso": "trueline.estimators.group_lasso",
     "HuberRegressor": "trueline.estimators.huber",
     "KernelRidge": "trueline.estimators.kernel_ridge",
+    "KernelPerceptron": "trueline.estimators.kernel_perceptron",
     "L0Regression": "trueline.estimators.best_subset",
     "Lasso": "trueline.estimators.lasso",
     "LassoCV": "trueline.estimators.lasso_cv",
@@ -41,6 +42,8 @@ _HOMES = {
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
     "MultiTaskLasso": "trueline.estimators.multi_task",
     "MultiTaskLassoCV": "trueline.estimators.multi_task_cv",
+    "OnlineLogisticRegression": "trueline.estimators.online_logistic",
+    "PassiveAggressiveClassifier": "trueline.estimators.passive_aggressive",
     "Perceptron": "trueline.estimators.perceptron",
     "OneVsOneClassifier": "trueline.estimators.multiclass",
     "OneVsRestClassifier": "trueline.estimators.multiclass",
@@ -80,6 +83,7 @@ __all__ = [
     "GroupLasso",
     "HuberRegressor",
     "KernelRidge",
+    "KernelPerceptron",
     "L0Regression",
     "Lasso",
     "LassoCV",
@@ -96,6 +100,8 @@ __all__ = [
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
     "MultiTaskLassoCV",
+    "OnlineLogisticRegression",
+    "PassiveAggressiveClassifier",
     "Perceptron",
     "OneVsOneClassifier",
     "OneVsRestClassifier",
@@ -142,6 +148,7 @@ if TYPE_CHECKING:
     from trueline.estimators.group_lasso import GroupLasso
     from trueline.estimators.huber import HuberRegressor
     from trueline.estimators.kernel_ridge import KernelRidge
+    from trueline.estimators.kernel_perceptron import KernelPerceptron
     from trueline.estimators.lasso import Lasso
     from trueline.estimators.lasso_cv import LassoCV
     from trueline.estimators.linear_svc import LinearSVC
@@ -162,6 +169,8 @@ if TYPE_CHECKING:
         lasso_path,
         regularization_path,
     )
+    from trueline.estimators.online_logistic import OnlineLogisticRegression
+    from trueline.estimators.passive_aggressive import PassiveAggressiveClassifier
     from trueline.estimators.perceptron import Perceptron
     from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
     from trueline.estimators.separability import maximum_margin, separability

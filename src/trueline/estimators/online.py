@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,7 +62,6 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 5
-    _online_forms: ClassVar[frozenset[str]] = frozenset()
 
     def _rule(self) -> Rule:
         """How a row changes the weights."""
@@ -136,6 +135,14 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
             )
         return np.ascontiguousarray(weights)
 
+    def _weights_of_classes(self, classes: NDArray[Any], y: Any) -> Array:
+        if self.class_weight is None:
+            return np.ones(len(classes))
+        weights = compute_class_weight(self.class_weight, classes=classes, y=y)
+        if not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise ValueError(f"class_weight must hold numbers >= 0, got {self.class_weight}.")
+        return np.asarray(weights, dtype=np.float64)
+
     # --- fitting --------------------------------------------------------------------------------
 
     def fit(
@@ -167,7 +174,7 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
         X, y = self._validated(X, y, reset=True)
         classes, codes = encode_labels(y, type(self).__name__)
         rows = Rows(X, codes, self._row_weights(sample_weight, X))
-        class_weights = compute_class_weight(self.class_weight, classes=classes, y=y)
+        class_weights = self._weights_of_classes(classes, y)
         if self.warm_start and hasattr(self, "coef_"):
             coef_init = self.coef_ if coef_init is None else coef_init
             intercept_init = self.intercept_ if intercept_init is None else intercept_init
@@ -404,6 +411,8 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
 def _is_plain(X: Any, y: Any) -> bool:
     """Whether X and y are what the general checks would leave as they are."""
     if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "iuf" or len(y) == 0:
+        return False
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
         return False
     if type(X) is np.ndarray:
         return bool(

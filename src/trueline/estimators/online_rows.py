@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import check_is_fitted
 
@@ -50,9 +50,6 @@ class SingleRows:
     coef_: NDArray[Any]
     intercept_: NDArray[Any]
     n_features_in_: int
-    #: Forms of the algorithm that learn as rows come.
-    _online_variants: ClassVar[frozenset[str] | None] = None
-
     def __setattr__(self, name: str, value: Any) -> None:
         # What single rows need was found for the parameters and weights as they were.
         self.__dict__.pop("_row_state", None)
@@ -140,18 +137,12 @@ class SingleRows:
                 "rows. Give the weights as a dictionary, from "
                 "sklearn.utils.class_weight.compute_class_weight on a sample."
             )
-        variant = getattr(self, "variant", "standard")
-        if self._online_variants is not None and variant not in self._online_variants:
-            raise ValueError(
-                f"variant={variant!r} needs all rows at once, so it has no partial_fit. Variants "
-                f"that learn as rows come: {sorted(self._online_variants)}."
-            )
 
     def _learn_batch(self, rows: Rows, first: bool, shuffled: bool) -> None:
         """One pass over a batch, or an error and the state from before."""
         model: Any = self
         k = len(self.classes_)
-        class_weights = compute_class_weight(model.class_weight, classes=self.classes_, y=None)
+        class_weights = model._weights_of_classes(self.classes_, self.classes_)
         W, b, later, tally, extra = self._live(rows, k, first)
         seeds: list[int | None] = [None] * len(W)
         if shuffled and rows.n > 1:
@@ -162,6 +153,7 @@ class SingleRows:
             if direct:
                 order = Order(rows.n, seeds[0]).next_pass()
                 model._direct_batch(rows, class_weights, order, W, b, later, tally[0])
+                tally[1:] = tally[0]  # the classes learn together
             else:
                 for r in range(len(W)):
                     parts = {name: array[r] for name, array in extra.items()}
@@ -176,7 +168,7 @@ class SingleRows:
             raise
         fitted = model._averages(W, b, later, tally)
         fitted["_tally"] = tally
-        fitted["_class_weights"] = np.asarray(class_weights, dtype=np.float64)
+        fitted["_class_weights"] = class_weights
         self._store_batch(fitted, extra)
 
     def _live(self, rows: Rows, k: int, first: bool) -> tuple[Any, Array, Array, Array, dict]:
@@ -386,21 +378,19 @@ class _Backup:
     def __init__(
         self, rows: Rows, W: Any, b: Array, later: Array, tally: Array, extra: dict[str, Array]
     ) -> None:
-        wide = [W, later, *extra.values()]
-        # Of sparse rows only the touched columns, and the last one, which may be an intercept.
+        # Of sparse rows only the touched columns, and those at the end, which are not columns of X.
         if rows.is_sparse and rows.X.nnz < rows.d:
-            self.at: Any = np.append(rows.X.indices, -1)
+            at: Any = np.append(rows.X.indices, [-2, -1]) if rows.d > 1 else slice(None)
         else:
-            self.at = slice(None)
-        self.kept = [
-            (array, array[..., self.at].copy() if array.shape[-1] else None) for array in wide
-        ]
-        self.small = [(array, array.copy()) for array in (b, tally)]
+            at = slice(None)
+        wide = [array for array in (W, later, *extra.values()) if array.shape[1]]
+        self.kept = [(array, at, array[:, at].copy()) for array in wide]
+        self.kept += [(array, slice(None), array.copy()) for array in (b, tally)]
 
     def restore(self) -> None:
         """Put everything back."""
-        for array, values in self.kept:
-            if values is not None:
-                array[..., self.at] = values
-        for array, values in self.small:
-            array[...] = values
+        for array, at, values in self.kept:
+            if array.ndim == 1:
+                array[at] = values
+            else:
+                array[:, at] = values

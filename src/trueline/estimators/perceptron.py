@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
 from trueline.certificates.mistakes import Run
 from trueline.estimators.online import OnlineClassifier
@@ -25,6 +26,16 @@ __all__ = ["Perceptron"]
 Array = NDArray[np.float64]
 
 _PASSES = ("standard", "cyclic", "averaged", "voted")
+
+
+def _learns_as_rows_come(model: Any) -> bool:
+    """Whether the variant has a ``partial_fit``: others need all rows at once."""
+    if model.variant in ("standard", "cyclic", "averaged"):
+        return True
+    raise AttributeError(
+        f"variant={model.variant!r} needs all rows at once: variants that learn as rows come are "
+        "'standard', 'cyclic' and 'averaged'."
+    )
 
 
 class Perceptron(OnlineClassifier):
@@ -155,7 +166,6 @@ class Perceptron(OnlineClassifier):
         "normalize_rows": ["boolean"],
         "record_updates": ["boolean"],
     }
-    _online_variants = frozenset({"standard", "cyclic", "averaged"})
 
     def __init__(
         self,
@@ -248,6 +258,10 @@ class Perceptron(OnlineClassifier):
         separated = self.variant != "standard"
         tol = None if self.variant == "cyclic" else self.tol
         return Stopping(int(self.max_iter), tol, int(self.n_iter_no_change), separated)
+
+    partial_fit = available_if(_learns_as_rows_come)(OnlineClassifier.partial_fit)
+    fit_stream = available_if(_learns_as_rows_come)(OnlineClassifier.fit_stream)
+    learn_one = available_if(_learns_as_rows_come)(OnlineClassifier.learn_one)
 
     # --- learning -------------------------------------------------------------------------------
 

@@ -97,6 +97,8 @@ def _own_classes() -> dict[str, type]:
     from trueline.losses import LOSSES, OrderedQuantiles
     from trueline.losses import LOSSES, OrderedQuantiles, ZeroOne
     from trueline.moments import Moments
+    from trueline.online.record import Record
+    from trueline.online.stream import Progress
     from trueline.penalties import PENALTIES
     from trueline.planner import Candidate, Plan
     from trueline.processes.inducing import InducingFit
@@ -109,6 +111,7 @@ def _own_classes() -> dict[str, type]:
     models = (item for item in exported if isinstance(item, type) and is_estimator(item))
     parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
     beliefs = (NormalInverseGamma, KernelCertificate, InducingFit, Structure, Term, *KERNELS)
+    parts = (*parts, Record, Progress, ZeroOne)
     classes: tuple[type, ...]
     classes = (*LOSSES.values(), OrderedQuantiles, Softmax, *PENALTIES.values(), *parts, *models)
     classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *models)

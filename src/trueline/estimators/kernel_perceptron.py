@@ -1,0 +1,266 @@
+"""The perceptron in the feature space of a kernel."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.mistakes import certify_mistakes
+from trueline.certificates.verify import Verification
+from trueline.estimators.labels import encode_declared, encode_labels, signs_of
+from trueline.online.kernels.dual import dual_pass
+from trueline.online.order import Order, seed_of
+from trueline.online.record import Record
+
+__all__ = ["KernelPerceptron"]
+
+Array = NDArray[np.float64]
+
+
+class KernelPerceptron(ClassifierMixin, BaseEstimator):
+    r"""The perceptron with a kernel: curved boundaries, by the same rule.
+
+    Weights are never formed. A mistake on row i adds eta0 y_i to its coefficient alpha_i, and the
+    score of a row is sum_i alpha_i k(x_i, x) + b: with the linear kernel exactly the perceptron.
+    The mistake bound (R / gamma)^2 holds in the feature space, with R^2 the largest k(x_i, x_i).
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "cosine", "chi2", ..., "precomputed", or a
+        function of two rows.
+    gamma : float, optional
+        Of the kernels that have one; None is 1 / d.
+    degree : float, default=3
+    coef0 : float, default=1
+    fit_intercept : bool, default=True
+    eta0 : float, default=1.0
+        Learning rate.
+    margin : float, default=0.0
+        Rows that are right by no more than this are learned too.
+    max_iter : int, default=1000
+        Passes over the rows, at most; a pass without a mistake is the last.
+    shuffle : bool, default=False
+    random_state : int, RandomState or None, default=0
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (classes or 1, support vectors)
+        alpha of the rows that were ever mistaken.
+    support_ : array of int
+        These rows.
+    support_vectors_ : array or CSR matrix
+    intercept_ : array
+    classes_ : array
+    n_iter_ : int
+    records_ : list of Record
+    certificate_ : Certificate
+        About the rows in the coordinates of the kernel matrix: its statement is about K and y.
+    n_features_in_ : int
+
+    Examples
+    --------
+    Exclusive or, which no line separates:
+
+    >>> import numpy as np
+    >>> from trueline import KernelPerceptron
+    >>> X, y = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([0, 1, 1, 0])
+    >>> KernelPerceptron(kernel="poly", degree=2).fit(X, y).predict(X).tolist()
+    [0, 1, 1, 0]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [StrOptions(set(PAIRWISE_KERNEL_FUNCTIONS) | {"precomputed"}), callable],
+        "gamma": [Interval(Real, 0, None, closed="left"), None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "eta0": [Interval(Real, 0, None, closed="neither")],
+        "margin": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        fit_intercept: bool = True,
+        eta0: float = 1.0,
+        margin: float = 0.0,
+        max_iter: int = 1000,
+        shuffle: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.eta0 = eta0
+        self.margin = margin
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def _products(self, X: Any, Y: Any = None) -> Array:
+        options: dict[str, Any] = {}
+        if not callable(self.kernel):
+            options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **options)
+        return np.ascontiguousarray(K, dtype=np.float64)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from the rows, pass after pass.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or kernel matrix of shape (n, n)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+            Multiplies the steps.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        classes, codes = encode_labels(y, type(self).__name__)
+        steps = np.full(X.shape[0], float(self.eta0))
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+            steps *= weights
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self._products(X)
+        problems = range(1, 2) if len(classes) == 2 else range(len(classes))
+        alpha = np.zeros((len(problems), X.shape[0] + 1))
+        counts = np.zeros((len(problems), X.shape[0]), dtype=np.int32)
+        records, iterations = [], []
+        for row, positive in enumerate(problems):
+            target = np.where(codes == positive, 1.0, -1.0)
+            n_iter, record = self._run(K, target, steps, alpha[row], counts[row])
+            records.append(record)
+            iterations.append(n_iter)
+        self.classes_, self.records_, self.n_iter_ = classes, records, max(iterations)
+        self.support_ = np.flatnonzero(alpha[:, :-1].any(axis=0))
+        self.support_vectors_ = X[self.support_]
+        self.dual_coef_ = alpha[:, self.support_]
+        self.intercept_ = alpha[:, -1].copy()
+        self._keep_proof(K, codes, weights, alpha, counts)
+        return self
+
+    def _run(
+        self, K: Array, y: Array, steps: Array, alpha: Array, counts: NDArray[np.int32]
+    ) -> tuple[int, Record]:
+        seed = seed_of(check_random_state(self.random_state)) if self.shuffle else None
+        order, record, tally = Order(len(y), seed), Record(), np.zeros(4)
+        scores, passes = np.zeros(len(y)), 0
+        for passes in range(1, self.max_iter + 1):  # noqa: B007
+            before = tally.copy()
+            bad = dual_pass(
+                *(K, y, steps, order.next_pass(), float(self.margin)),
+                *(float(self.fit_intercept), alpha, scores, counts, tally),
+            )
+            if bad >= 0:
+                raise ValueError(
+                    f"{type(self).__name__}: the kernel values of row {bad} leave the range of "
+                    "double precision. Scale the columns (StandardScaler), or normalise the rows "
+                    "(sklearn.preprocessing.Normalizer)."
+                )
+            record.add_pass(before, tally)
+            if record.updates_per_pass[-1] == 0:
+                break
+        else:
+            warnings.warn(
+                f"{type(self).__name__} was stopped by max_iter={self.max_iter}; the last pass "
+                f"still made {record.updates_per_pass[-1]} updates. Raise max_iter, or take a "
+                "kernel that separates the rows.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return passes, record
+
+    def _keep_proof(
+        self, K: Array, codes: Any, weights: Any, alpha: Array, counts: NDArray[np.int32]
+    ) -> None:
+        """Errors are counted at once: the kernel matrix is not kept."""
+        one = len(alpha) == 1
+        self._certificate = certify_mistakes(
+            K,
+            signs_of(codes) if one else codes.astype(np.float64),
+            weights,
+            np.ones(len(self.classes_)),
+            np.ascontiguousarray(alpha[:, :-1].T),
+            alpha[:, -1].copy(),
+            bool(self.fit_intercept),
+            None,
+        )
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The training errors, counted from the kernel matrix and alpha."""
+        check_is_fitted(self)
+        return self._certificate
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+        """Check the certificate against the rows that were fitted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d), or kernel matrix of shape (n, n)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        verification : Verification
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        codes = encode_declared(y, self.classes_)
+        target = signs_of(codes) if len(self.intercept_) == 1 else codes
+        return self.certificate_.verify(self._products(X), target, sample_weight)
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Signed scores: sum_i alpha_i k(x_i, x) + b."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        if self.kernel == "precomputed":
+            K = X[:, self.support_]
+        else:
+            K = self._products(X, self.support_vectors_)
+        scores = np.asarray(K @ self.dual_coef_.T) + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row."""
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.take(self.classes_, chosen)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+

@@ -1,0 +1,200 @@
+"""Logistic regression, one row at a time."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from trueline.estimators.online import OnlineClassifier
+from trueline.online import rules
+from trueline.online.adaptive import AdaptiveTask, fresh_memory
+from trueline.online.passes import Stopping, Task
+from trueline.online.rows import Rows
+
+__all__ = ["OnlineLogisticRegression"]
+
+Array = NDArray[np.float64]
+
+
+class OnlineLogisticRegression(OnlineClassifier):
+    r"""Logistic regression learned row by row, in one pass or a few.
+
+    Every row moves the weights down the slope of log(1 + exp(-y (x.w + b))). With
+    ``update="plain"`` by ``learning_rate * t**-decay`` at visit t; with ``update="adaptive"`` each
+    weight has a rate of its own, which falls with the slopes it has seen, so that rare columns
+    learn as fast as frequent ones and the units of columns do not matter.
+
+    The weights are not those of the minimum of a cost: for these, proven, use a batch estimator.
+
+    Parameters
+    ----------
+    update : {"adaptive", "plain"}, default="adaptive"
+    learning_rate : float, default=1.0
+    decay : float, default=0.5
+        For the plain update; 0 keeps the rate constant.
+    fit_intercept : bool, default=True
+    max_iter : int, default=5
+        Passes over the rows, at most.
+    tol : float or None, default=1e-3
+        Passes stop once ``n_iter_no_change`` of them did not lower the mean loss by this.
+    n_iter_no_change : int, default=2
+    shuffle : bool, default=True
+    random_state : int, RandomState or None, default=None
+    class_weight : dict, "balanced" or None, default=None
+        Weights of rows; "balanced" for ``fit`` only.
+    warm_start : bool, default=False
+        Whether ``fit`` starts from the weights of the last fit.
+    normalize_rows : bool, default=False
+    hash_width : int, default=2**18
+        Number of columns for rows given as mappings of names to numbers.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, d) or (classes, d)
+        Of each class against the rest if there are more than two.
+    intercept_ : array of shape (1,) or (classes,)
+    classes_ : array
+    n_iter_ : int
+    records_ : list of Record
+    certificate_ : Certificate
+        The training errors, counted.
+    progress_ : Progress
+        After ``fit_stream``.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> from trueline import OnlineLogisticRegression
+    >>> model = OnlineLogisticRegression(hash_width=2**10)
+    >>> stream = [({"word": "good"}, "yes"), ({"word": "bad"}, "no")] * 20
+    >>> model = model.fit_stream(stream, classes=["no", "yes"])
+    >>> model.predict_one({"word": "good"}), model.progress_.mistakes
+    ('yes', 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "update": [StrOptions({"adaptive", "plain"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "decay": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "warm_start": ["boolean"],
+        "normalize_rows": ["boolean"],
+        "hash_width": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        update: str = "adaptive",
+        learning_rate: float = 1.0,
+        decay: float = 0.5,
+        fit_intercept: bool = True,
+        max_iter: int = 5,
+        tol: float | None = 1e-3,
+        n_iter_no_change: int = 2,
+        shuffle: bool = True,
+        random_state: Any = None,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        normalize_rows: bool = False,
+        hash_width: int = 2**18,
+    ) -> None:
+        self.update = update
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.normalize_rows = normalize_rows
+        self.hash_width = hash_width
+
+    def _rule(self) -> rules.Rule:
+        decay = float(self.decay) if self.update == "plain" else 0.0
+        return rules.logistic(float(self.learning_rate), decay)
+
+    def _like_scikit_learn(self) -> bool:
+        return False
+
+    def _stopping(self) -> Stopping:
+        return Stopping(int(self.max_iter), self.tol, int(self.n_iter_no_change))
+
+    def _warn(self, records: Any) -> None:
+        """A few passes are what was asked for."""
+
+    def _learn(
+        self, rows: Rows, classes: NDArray[Any], class_weights: Array, W: Any, b: Array
+    ) -> dict[str, Any]:
+        started = self.warm_start and hasattr(self, "_memory")
+        self._fitting = fresh_memory(len(W), W.shape[1])
+        if started and self._memory.shape == self._fitting.shape:
+            self._fitting = self._memory.copy()
+        fitted = super()._learn(rows, classes, class_weights, W, b)
+        fitted["_memory"] = self.__dict__.pop("_fitting")
+        return fitted
+
+    def _task(
+        self,
+        rows: Rows,
+        r: int,
+        k: int,
+        class_weights: Array,
+        w: Any,
+        b: Array,
+        later: Array,
+        memory: Array | None = None,
+    ) -> Task:
+        plain = super()._task(rows, r, k, class_weights, w, b, later)
+        if self.update == "plain":
+            return plain
+        if memory is None:
+            memory = self._fitting[r]
+        return AdaptiveTask(
+            *(rows, plain.positive, plain.rule, plain.setting, w, b, plain.name), memory=memory
+        )
+
+    def _extra(self, W: Any, first: bool) -> dict[str, Array]:
+        if self.update == "plain":
+            return {}
+        if first or "_memory" not in self.__dict__:
+            self.__dict__["_memory"] = fresh_memory(len(W), W.shape[1])
+        return {"memory": self._memory}
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Probabilities of the classes; of several classes, those against the rest, normalised.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        probabilities : array of shape (n, classes)
+        """
+        p = expit(self.decision_function(X))
+        if p.ndim == 1:
+            return np.column_stack([1 - p, p])
+        total = p.sum(axis=1, keepdims=True)
+        even = np.full_like(p, 1 / p.shape[1])
+        return np.divide(p, total, out=even, where=total > 0)
+
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+        """Logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))

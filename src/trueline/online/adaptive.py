@@ -1,0 +1,40 @@
+"""Adaptive logistic learning as a task that passes are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.online.errors import raise_for_row
+from trueline.online.kernels.adaptive import adaptive_pass
+from trueline.online.passes import Task
+
+__all__ = ["AdaptiveTask", "fresh_memory"]
+
+Array = NDArray[np.float64]
+
+
+def fresh_memory(classes: int, d: int) -> Array:
+    """For each problem: the sums of squares and sizes of every weight, of the intercept, and N, t."""
+    return np.zeros((classes, d + 2, 2))
+
+
+@dataclass
+class AdaptiveTask(Task):
+    """One binary problem, with a learning rate of its own for every weight."""
+
+    memory: Array = field(default_factory=lambda: np.zeros((2, 2)))
+
+    def learn(self, order: NDArray[np.integer], log: Any) -> None:
+        bad = adaptive_pass(
+            *self.rows.both,
+            *(self.rows.codes, self.positive, self.rows.weights, order),
+            *(self.setting, self.memory, self.w, self.b, self.tally),
+        )
+        if bad < 0 and not np.isfinite(self.w.sum() + self.b[0]):
+            bad = int(order[-1])
+        if bad >= 0:
+            raise_for_row(self.rows.X, bad, self.name)

@@ -1,0 +1,154 @@
+"""One pass of logistic regression with a learning rate of its own for every weight.
+
+With g = -y / (1 + exp(z)) the derivative of log(1 + exp(-z)), each weight keeps the largest
+magnitude s_j its column has had and the sum G_j of (g x_j)^2, and moves by
+
+    w_j <- w_j - rate sqrt(t / N) g x_j / (s_j sqrt(G_j)),        N = sum over visits of sum_j (x_j / s_j)^2,
+
+so that neither the units nor the rarity of columns matter (Duchi, Hazan and Singer, "Adaptive
+subgradient methods for online learning and stochastic optimization", JMLR 12, 2011; Ross, Mineiro and
+Langford, "Normalized online learning", UAI 2013). A step is shortened so that it does not carry the
+row's score further than a step along the exact path would (Karampatziakis and Langford, "Online
+importance weight aware updates", UAI 2011).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from trueline._jit import kernel
+from trueline.online.kernels.prefetch import prefetch
+from trueline.online.kernels.steps import LOGISTIC, loss_of
+
+__all__ = ["adaptive_pass", "path_step"]
+
+_AHEAD = 4
+
+
+@kernel
+def path_step(z: float, size: float) -> float:
+    """How far weights move along the row, per unit of ``size``, on the exact path of the loss.
+
+    The signed score follows dz/dt = size / (1 + exp(z)) for one unit of time, so that
+    z + exp(z) grows by ``size``. The result is the growth of z over ``size``; for small steps
+    it is 1 / (1 + exp(z)), the step of gradient descent.
+    """
+    if size < 1e-6 or z > 30.0:
+        return 1.0 / (1.0 + math.exp(min(z, 700.0)))
+    # Newton's method for v + exp(v) = c, convex and increasing, from a point on the right of it.
+    c = z + math.exp(z) + size
+    v = min(c, math.log(c) if c > 1.0 else c)
+    if v < z:
+        v = z
+    for _ in range(8):
+        e = math.exp(v)
+        change = (v + e - c) / (1.0 + e)
+        v -= change
+        if abs(change) <= 1e-12 * (1.0 + abs(v)):
+            break
+    return (v - z) / size
+
+
+@kernel
+def adaptive_pass(
+    dense: Any,
+    data: Any,
+    indices: Any,
+    indptr: Any,
+    codes: Any,
+    positive: int,
+    weights: Any,
+    order: Any,
+    setting: Any,
+    memory: Any,
+    w: Any,
+    b: Any,
+    tally: Any,
+) -> int:
+    """Visit rows in the given order and learn from each; -1, or the row whose score is no number.
+
+    Parameters
+    ----------
+    dense, data, indices, indptr : arrays
+        Rows of an array, or of a CSR matrix; an empty ``indptr`` means the array.
+    setting : array of 8 numbers
+        As in :func:`trueline.online.kernels.dense.dense_pass`; the intercept is the weight of a
+        column of ones unless its step is zero.
+    memory : array of shape (d + 2, 2)
+        G_j and s_j of each weight; in the last but one row those of the intercept, and in the last
+        N and the number of visits.
+    """
+    sparse = indptr.shape[0] > 0
+    stride = 1 if weights.shape[0] > 1 else 0
+    constant = setting[5] != 0.0
+    d, n = w.shape[0], order.shape[0]
+    start, stop = 0, dense.shape[1]
+    moves = np.empty(256)
+    for t in range(n):
+        if sparse and t + _AHEAD < n:
+            ahead = order[t + _AHEAD]
+            for k in range(indptr[ahead], indptr[ahead + 1], 8):
+                prefetch(data, k)
+        i = order[t]
+        if sparse:
+            start, stop = indptr[i], indptr[i + 1]
+        total, spread = 0.0, 0.0
+        for k in range(start, stop):
+            j = indices[k] if sparse else k
+            x = float(data[k] if sparse else dense[i, k])
+            size = abs(x)
+            if size > memory[j, 1]:
+                # Weights are for a column whose largest number is s_j: in the new units they are
+                # smaller by the same factor.
+                w[j] *= memory[j, 1] / size
+                memory[j, 1] = size
+            total += w[j] * x
+            if size > 0.0:
+                spread += (x / memory[j, 1]) ** 2
+        p = total + b[0]
+        if not math.isfinite(p) or not math.isfinite(spread):
+            return i
+        tally[0] += 1.0
+        y = 1.0 if codes[i] == positive else -1.0
+        z = p * y
+        tally[1] += loss_of(LOGISTIC, z, 0.0)
+        if z <= 0.0:
+            tally[3] += 1.0
+        weight = (setting[3] if y > 0.0 else setting[4]) * weights[i * stride]
+        if weight == 0.0:
+            continue
+        memory[d + 1, 0] += spread + (1.0 if constant else 0.0)
+        memory[d + 1, 1] += 1.0
+        if memory[d + 1, 0] == 0.0:
+            continue
+        g = weight / (1.0 + math.exp(min(z, 700.0)))
+        rate = setting[0] * math.sqrt(memory[d + 1, 1] / memory[d + 1, 0])
+        if g == 0.0:
+            continue
+        # First the sums of squares, and how far a unit step along the row moves its score.
+        reach = 0.0
+        if stop - start > moves.shape[0]:
+            moves = np.empty(2 * (stop - start))
+        for k in range(start, stop):
+            j = indices[k] if sparse else k
+            x = float(data[k] if sparse else dense[i, k])
+            move = 0.0
+            if x != 0.0:
+                memory[j, 0] += (g * x) ** 2
+                move = x / (memory[j, 1] * math.sqrt(memory[j, 0]))
+            moves[k - start] = move
+            reach += x * move
+        if constant:
+            memory[d, 0] += g * g
+            memory[d, 1] = 1.0
+            reach += 1.0 / math.sqrt(memory[d, 0])
+        step = y * rate * weight * path_step(z, rate * weight * reach)
+        for k in range(start, stop):
+            w[indices[k] if sparse else k] += step * moves[k - start]
+        if constant:
+            b[0] += step / math.sqrt(memory[d, 0])
+        tally[2] += 1.0
+    return -1
