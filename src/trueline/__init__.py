@@ -147,12 +147,12 @@ if TYPE_CHECKING:
     from trueline.estimators.gaussian_process import GaussianProcessRegressor
     from trueline.estimators.group_lasso import GroupLasso
     from trueline.estimators.huber import HuberRegressor
-    from trueline.estimators.kernel_ridge import KernelRidge
     from trueline.estimators.kernel_perceptron import KernelPerceptron
+    from trueline.estimators.kernel_ridge import KernelRidge
     from trueline.estimators.lasso import Lasso
     from trueline.estimators.lasso_cv import LassoCV
-    from trueline.estimators.linear_svc import LinearSVC
     from trueline.estimators.least_squares_classifier import LeastSquaresClassifier
+    from trueline.estimators.linear_svc import LinearSVC
     from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.logistic import LogisticRegression
     from trueline.estimators.logistic_cv import LogisticRegressionCV
@@ -163,26 +163,26 @@ if TYPE_CHECKING:
         OneVsRestClassifier,
         OutputCodeClassifier,
     )
+    from trueline.estimators.online_logistic import OnlineLogisticRegression
+    from trueline.estimators.passive_aggressive import PassiveAggressiveClassifier
     from trueline.estimators.paths import (
         RegularizationPath,
         enet_path,
         lasso_path,
         regularization_path,
     )
-    from trueline.estimators.online_logistic import OnlineLogisticRegression
-    from trueline.estimators.passive_aggressive import PassiveAggressiveClassifier
     from trueline.estimators.perceptron import Perceptron
     from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
-    from trueline.estimators.separability import maximum_margin, separability
+    from trueline.estimators.relevance import ARDRegression
     from trueline.estimators.ridge_classifier import RidgeClassifier
     from trueline.estimators.ridge_classifier_cv import RidgeClassifierCV
-    from trueline.estimators.relevance import ARDRegression
+    from trueline.estimators.separability import maximum_margin, separability
     from trueline.estimators.sequential import SequentialFeatureSelector
     from trueline.estimators.sparse_process import SparseGaussianProcessRegressor
     from trueline.estimators.stepwise import StepwiseRegression
+    from trueline.estimators.zero_one import ZeroOneHalfspace
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
-    from trueline.estimators.zero_one import ZeroOneHalfspace
     from trueline.persistence import load, save
 
 

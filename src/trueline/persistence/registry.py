@@ -87,15 +87,13 @@ def _own_classes() -> dict[str, type]:
     import trueline
     from trueline.bayes import NormalInverseGamma
     from trueline.certificates import Certificate
-    from trueline.losses import LOSSES, OrderedQuantiles, Softmax
+    from trueline.certificates.kernel import KernelCertificate
     from trueline.certificates.margin import MarginCertificate
     from trueline.certificates.separation import Combination, SeparationCertificate
+    from trueline.estimators.multiclass.parts import ConstantPredictor
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
-    from trueline.estimators.multiclass.parts import ConstantPredictor
-    from trueline.certificates.kernel import KernelCertificate
-    from trueline.losses import LOSSES, OrderedQuantiles
-    from trueline.losses import LOSSES, OrderedQuantiles, ZeroOne
+    from trueline.losses import LOSSES, OrderedQuantiles, Softmax, ZeroOne
     from trueline.moments import Moments
     from trueline.online.record import Record
     from trueline.online.stream import Progress
