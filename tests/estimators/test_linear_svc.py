@@ -256,3 +256,59 @@ def test_one_in_a_thousand(loss):
     model = LinearSVC(loss=loss, class_weight="balanced").fit(X, y)
     assert (model.predict(X[:3]) == 1).all()
     assert model.verify(X, y)
+
+
+# --- the hard margin ----------------------------------------------------------------------------
+
+
+def apart(n=60, d=3, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    w = random.normal(size=d)
+    y = np.where(X @ w + 0.2 > 0, "up", "down")
+    return X + 0.3 * np.outer(np.where(y == "up", 1, -1), w / np.linalg.norm(w)), y
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "single"])
+def test_the_hard_margin_is_the_limit_of_the_hinge(fit_intercept, kind):
+    X, y = apart()
+    if not fit_intercept:
+        X = np.abs(X) * np.where(y == "up", 1, -1)[:, None]
+    data = {"dense": X, "sparse": sp.csr_array(X), "single": X.astype(np.float32)}[kind]
+    hard = LinearSVC(C=np.inf, fit_intercept=fit_intercept).fit(data, y)
+    soft = LinearSVC(loss="hinge", C=1e7, fit_intercept=fit_intercept).fit(X, y)
+    assert_allclose(hard.coef_, soft.coef_, rtol=1e-4)
+    assert_array_equal(hard.support_, soft.support_)
+    signs = np.where(y == "up", 1, -1)
+    assert (signs * (X @ hard.coef_[0] + hard.intercept_[0]))[hard.support_] == pytest.approx(1.0)
+    assert hard.certificate_.relative_gap < 1e-10
+    assert hard.verify(data, y)
+    hard.coef_ = hard.coef_ * 0.999
+    assert not hard.verify(data, y)
+
+
+def test_without_a_hard_margin_the_rows_that_exclude_it_are_named():
+    X = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
+    with pytest.raises(
+        ValueError, match="no hard margin.*rows 2 and 3 of 'odd'.*rows 0 and 1 of 'even'"
+    ):
+        LinearSVC(C=np.inf).fit(X, ["even", "even", "odd", "odd"])
+
+
+def test_hard_margins_of_several_classes():
+    X, y = load_iris(return_X_y=True)
+    centres = 10.0 * np.eye(4)[:, :3].T
+    X = X - X.mean(axis=0) + centres[y]
+    model = LinearSVC(C=np.inf).fit(X, y)
+    assert (model.predict(X) == y).all()
+    assert model.verify(X, y)
+
+
+@pytest.mark.parametrize(
+    "options", [{"penalty": "l1"}, {"multi_class": "crammer_singer"}, {"intercept_scaling": 1.0}]
+)
+def test_what_a_hard_margin_does_not_go_with(options):
+    X, y = apart()
+    with pytest.raises(ValueError, match=r"C=np\.inf"):
+        LinearSVC(C=np.inf, **options).fit(X, y)

@@ -72,6 +72,10 @@ KINDS: dict[str, str] = {
         "no coefficients within the stated radii of the fitted ones give a largest error lower "
         "than the one reached by more than the gap"
     ),
+    "hard margin": (
+        "every row is on its margin or beyond, and no coefficients of which this holds give an "
+        "objective lower than the one reached by more than the gap"
+    ),
     "training errors": (
         "the objective is the weight of the rows that these coefficients get wrong; that fewer "
         "errors are impossible is not claimed"

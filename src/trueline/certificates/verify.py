@@ -18,6 +18,7 @@ import numpy as np
 from trueline.certificates import (
     concomitant_check,
     curvature_check,
+    hard_margin_check,
     maximum_check,
     search,
     tangent_check,
@@ -42,6 +43,7 @@ _WITNESS = {
     "bounded": ("radius", "intercept_radius"),
     "curvature": curvature_check.WITNESS,
     "tangent": tangent_check.WITNESS,
+    hard_margin_check.KIND: hard_margin_check.WITNESS,
     "concomitant": concomitant_check.WITNESS,
     "search": search.WITNESS,
     "conditioned search": search.WITNESS,
@@ -99,6 +101,8 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
             return Verification((shape, *zero_one_check.check_zero_one(certificate, rows)))
         if "search" in certificate.kind:
             return Verification((shape, *search.check_search(certificate, rows)))
+        if certificate.kind == hard_margin_check.KIND:
+            return Verification((shape, *hard_margin_check.check_hard_margin(certificate, rows)))
         if certificate.kind == "concomitant":
             return Verification((shape, *concomitant_check.check_concomitant(certificate, rows)))
         checks = [shape, check_objective(certificate, rows)]

@@ -10,19 +10,22 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 
+from trueline.estimators.base import build_problem
 from trueline.estimators.constant_column import (
     apart,
     together,
     with_constant,
     with_constant_column,
 )
+from trueline.estimators.hard_margin import solve_hard_margin
 from trueline.estimators.linear_classifier import LinearClassifierBase
-from trueline.losses import CrammerSinger, Hinge, Loss, SquaredHinge
+from trueline.losses import CrammerSinger, HardMargin, Hinge, Loss, SquaredHinge
 from trueline.penalties import L1, L2, Penalty
 from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
+from trueline.solvers.loop import Monitor
 
 __all__ = ["LinearSVC"]
 
@@ -52,7 +55,9 @@ class LinearSVC(LinearClassifierBase):
     tol : float, default=1e-4
         For iterative solvers: the gap to prove is ``tol / 100`` of the objective of w = 0.
     C : float, default=1.0
-        Strength of the loss: the smaller, the stronger the penalty.
+        Strength of the loss: the smaller, the stronger the penalty. ``np.inf`` is the hard margin:
+        every row on its margin or beyond, with the largest margin possible; an error proves it
+        where there is none.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         With "crammer_singer" all classes are fitted in one problem, with the loss
         max_k (z_ik + [k is not y_i]) - z_i,y_i; ``loss``, ``penalty`` and ``dual`` are then
@@ -107,7 +112,7 @@ class LinearSVC(LinearClassifierBase):
         "loss": [StrOptions({"hinge", "squared_hinge"})],
         "dual": ["boolean", StrOptions({"auto"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "C": [Interval(Real, 0, None, closed="neither")],
+        "C": [Interval(Real, 0, None, closed="right")],
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither"), None],
@@ -169,6 +174,13 @@ class LinearSVC(LinearClassifierBase):
                 "loss='squared_hinge' with penalty='l1'."
             )
 
+    def _check_hard(self) -> None:
+        if self.penalty == "l1" or self.multi_class != "ovr" or self._penalises_intercept:
+            raise ValueError(
+                "C=np.inf, the hard margin, goes with penalty='l2', multi_class='ovr' and an "
+                "intercept that is not penalised."
+            )
+
     @property
     def _penalises_intercept(self) -> bool:
         return self.fit_intercept and self.intercept_scaling is not None
@@ -208,11 +220,21 @@ class LinearSVC(LinearClassifierBase):
         return np.where(codes[:, None] == np.arange(count), 1.0, -1.0)
 
     def _stated(self, X: Any, target: Array, weights: Array | None) -> Problem:
+        if np.isinf(self.C):
+            self._check_hard()
+            return build_problem(X, target, None, HardMargin(), L2(1.0), self.fit_intercept)
         if not self._penalises_intercept:
             return super()._stated(X, target, weights)
         assert self.intercept_scaling is not None
         design = with_constant(X, self.intercept_scaling)
         return Problem(design, target, self._loss(2), self._penalty(), False, weights)
+
+    def _solve(
+        self, problem: Problem, X: Any, monitor: Monitor, moments: Any = None
+    ) -> tuple[Plan, Solution]:
+        if not np.isinf(self.C):
+            return super()._solve(problem, X, monitor, moments)
+        return solve_hard_margin(problem, X, self.classes_)
 
     def _options(self) -> Options:
         return Options(
@@ -224,6 +246,8 @@ class LinearSVC(LinearClassifierBase):
     def _store(
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
     ) -> None:
+        # Rounded coefficients would have rows inside a hard margin.
+        dtype = np.dtype(np.float64) if np.isinf(self.C) else dtype
         super()._store(problem, plan, solution, dtype, y_ndim)
         scores = problem.scores(solution.coef, solution.intercept)
         if self.multi_class == "crammer_singer":

@@ -3,6 +3,7 @@
 from trueline.losses.base import Loss
 from trueline.losses.crammer_singer import CrammerSinger
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
+from trueline.losses.hard_margin import HardMargin
 from trueline.losses.hinge import Hinge, SquaredHinge
 from trueline.losses.huber import Huber
 from trueline.losses.logistic import Logistic
@@ -18,6 +19,7 @@ __all__ = [
     "Absolute",
     "CrammerSinger",
     "EpsilonInsensitive",
+    "HardMargin",
     "Hinge",
     "Huber",
     "Logistic",
