@@ -42,6 +42,8 @@ _UNSEEN = 1e-10
 _NEGLIGIBLE = 1e-4
 # Columns whose means are this many spreads from zero cost digits unless they are centred.
 _FAR = 10.0
+# Gaps that need no second proof, relative to the objective.
+_GOOD = 1e-9
 
 
 class ProximalNewton(Solver):
@@ -128,7 +130,8 @@ def _certify(problem: Problem, rows: StandardRows, W: Array, b: Array, U: Array)
     gap = (found.gap + room) * (1 + 1e-9)
     found = replace(found, objective_rounding=2 * room, gap=gap)
     far = (np.abs(rows.mean[rows.kept]) > _FAR * rows.scale[rows.kept]).any()
-    if not far or "elastic" not in problem.penalty.capabilities:
+    good = not far and found.gap <= _GOOD * abs(found.objective)
+    if good or "elastic" not in problem.penalty.capabilities:
         return found
     scale = rows.scale * math.sqrt(rows.total_weight) * (1 + 1e-6)
     about = certify_dual(problem, W, b, U, rows.mean, scale)
