@@ -549,3 +549,15 @@ def test_the_smoothed_form_refuses_absolute_values_in_the_penalty():
     X, y = noisy(20, 2)
     with pytest.raises(PairingError, match="smooth penalty"):
         LeastAbsoluteDeviations(alpha=1.0, solver="smoothed").fit(X, y)
+
+
+@pytest.mark.parametrize("quantile", [0.001, 0.01, 0.999])
+def test_extreme_quantiles_of_many_rows_look_at_few_of_them(quantile):
+    draw = np.random.default_rng(11)
+    X = draw.normal(size=(30_000, 6))
+    y = X @ draw.normal(size=6) + (1 + 0.3 * np.abs(X[:, 0])) * draw.standard_t(3, size=30_000)
+    model = QuantileRegressor(quantile=quantile, alpha=0).fit(X, y)
+    assert model.certificate_.relative_gap < 1e-7
+    assert model.verify(X, y)
+    share = np.mean(y < model.predict(X) - 1e-9)
+    assert abs(share - quantile) <= 7 / 30_000

@@ -352,3 +352,15 @@ def test_wide_sparse_data_are_left_to_first_order_methods():
         assert make_plan(problem_of(X, np.ones(500), Huber(), penalty)).chosen == (
             "proximal_gradient"
         )
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 100.0])
+def test_small_absolute_penalties_are_proven_beside_large_targets(alpha):
+    """House prices: residuals of 1e5, a threshold of 1.35, and penalties lost among them."""
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(500, 10))
+    X[:, 0] *= 1000
+    y = 2e5 + 1e5 * draw.standard_t(3, 500) + X[:, 0] * 100 + X[:, 1] * 2e4
+    model = LinearRegressor(loss="huber", penalty="l1", alpha=alpha).fit(X, y)
+    assert model.certificate_.relative_gap < 1e-6
+    assert model.verify(X, y)

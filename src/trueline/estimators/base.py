@@ -21,6 +21,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.verify import Verification
 from trueline.design import as_design
 from trueline.estimators.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
+from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.report import Explanation
 from trueline.estimators.scaling import (
     exponents_of,
@@ -361,14 +362,17 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
             if reset:
                 self.n_features_in_ = X.shape[1]
                 self.__dict__.pop("feature_names_in_", None)
-        elif reset:
-            X, y = validate_data(self, X, y, **arguments)
         else:
-            from sklearn.utils import check_X_y
+            with numeric_target(self, y):
+                if reset:
+                    X, y = validate_data(self, X, y, **arguments)
+                else:
+                    from sklearn.utils import check_X_y
 
-            X, y = check_X_y(X, y, estimator=self, **arguments)
+                    X, y = check_X_y(X, y, estimator=self, **arguments)
         weights = self._weights(sample_weight, X)
-        Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
+        with numeric_target(self, y):
+            Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
         if weights is not None and not weights.all():
             return self._problem(*self._without_idle_rows(X, Y, weights)), X, y
         return self._problem(X, Y, weights), X, y

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from trueline.estimators.base import LinearRegressorBase, build_problem
 from trueline.estimators.best_subset_results import fit_on, listener, notes, status, tabulated
 from trueline.estimators.callbacks import fit_with_callbacks, watch
+from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.report import Explanation
 from trueline.estimators.scaling import exponents_of
 from trueline.losses import Squared
@@ -90,13 +91,15 @@ class SubsetRegressor(LinearRegressorBase):
             "dtype": [np.float64, np.float32],
             "y_numeric": True,
         }
-        if reset:
-            X, y = validate_data(self, X, y, **arguments)
-        else:
-            X, y = check_X_y(X, y, estimator=self, **arguments)
+        with numeric_target(self, y):
+            if reset:
+                X, y = validate_data(self, X, y, **arguments)
+            else:
+                X, y = check_X_y(X, y, estimator=self, **arguments)
         X = X.tocsr() if sp.issparse(X) else X
         weights = self._weights(sample_weight, X)
-        Y = y.reshape(-1, 1).astype(np.float64, copy=False)
+        with numeric_target(self, y):
+            Y = y.reshape(-1, 1).astype(np.float64, copy=False)
         rows = slice(None) if weights is None else weights > 0
         kept = None if weights is None else weights[rows]
         return self._problem(X[rows], Y[rows], kept), X[rows], y[rows]

@@ -22,6 +22,7 @@ from trueline.solvers.coordinate.solver import penalty_terms
 from trueline.solvers.coordinate.terms import Terms
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.curved.approach import approach
+from trueline.solvers.curved.multipliers import settled_multipliers
 from trueline.solvers.curved.proximal import ProximalDescent, proximal_start, standard_terms
 from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
@@ -42,6 +43,8 @@ _UNSEEN = 1e-10
 _NEGLIGIBLE = 1e-4
 # Columns whose means are this many spreads from zero cost digits unless they are centred.
 _FAR = 10.0
+# Gaps that need no second proof, relative to the objective.
+_GOOD = 1e-9
 
 
 class ProximalNewton(Solver):
@@ -79,6 +82,7 @@ class ProximalNewton(Solver):
         d, k = problem.n_features, problem.n_targets
         W, b, U = np.zeros((d, k)), np.zeros(k), np.zeros(problem.target.shape)
         worst, iterations, sweeps, formed = Status.CONVERGED, 0, 0, 0
+        descents: list[ProximalDescent] = []
         for t in range(k):
             y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss.of_target(t)
             terms = penalty_terms(problem.penalty, d, k, t)
@@ -97,7 +101,8 @@ class ProximalNewton(Solver):
             iterations = max(iterations, count)
             sweeps, formed = sweeps + descent.sweeps, formed + descent.gram.formed
             W[:, t], b[t], U[:, t] = iteration.coef[:, 0], iteration.intercept[0], descent.u
-        certificate = _certify(problem, rows, W, b, U)
+            descents.append(descent)
+        certificate = _certify(problem, rows, W, b, descents)
         # Far from zero, targets leave rounding in the sum of the dual point, at the price of the
         # largest intercept that is covered.
         pull = float(problem.weigh(np.abs(U)).sum()) * float(
@@ -121,7 +126,9 @@ class ProximalNewton(Solver):
         )
 
 
-def _certify(problem: Problem, rows: StandardRows, W: Array, b: Array, U: Array) -> Certificate:
+def _certify(
+    problem: Problem, rows: StandardRows, W: Array, b: Array, descents: list[ProximalDescent]
+) -> Certificate:
     """By the derivatives as dual point; about the columns' means where these are far from zero."""
     found = certify(problem, W, b)
     # Whoever checks adds the losses in another order.
@@ -129,9 +136,11 @@ def _certify(problem: Problem, rows: StandardRows, W: Array, b: Array, U: Array)
     gap = (found.gap + room) * (1 + 1e-9)
     found = replace(found, objective_rounding=2 * room, gap=gap)
     far = (np.abs(rows.mean[rows.kept]) > _FAR * rows.scale[rows.kept]).any()
-    if not far or "elastic" not in problem.penalty.capabilities:
+    good = not far and found.gap <= _GOOD * abs(found.objective)
+    if good or "elastic" not in problem.penalty.capabilities:
         return found
     scale = rows.scale * math.sqrt(rows.total_weight) * (1 + 1e-6)
+    U = np.stack([settled_multipliers(descent) for descent in descents], axis=1)
     about = certify_dual(problem, W, b, U, rows.mean, scale)
     # No penalty is negative: a bound without it is one with it. It serves where a penalty is so
     # small that rounding alone would leave the domain of its conjugate.
@@ -198,8 +207,7 @@ class _Iteration(Iteration):
             return Progress(descent.objective, math.inf)
         if not (self._is_watched or small or self._idle):
             return Progress(descent.objective, math.inf)
-        W, b, U = self.coef, self.intercept, descent.u[:, None]
-        gap = _certify(self._problem, self._rows, W, b, U).gap
+        gap = _certify(self._problem, self._rows, self.coef, self.intercept, [descent]).gap
         self.is_stalled = self.is_stalled or (small and gap > 0.5 * self._proven)
         self._proven = min(gap, self._proven)
         # Whoever watches sees more proofs, and the same steps.
