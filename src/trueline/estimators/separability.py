@@ -155,5 +155,5 @@ def _doubles(X: Any) -> Any:
             "precision), and separability is decided for doubles exactly. Subtract an offset or "
             "round them yourself first."
         )
-    A = A.astype(np.float64)
+    A = A.astype(np.float64, copy=False)
     return sp.csr_array(A) if sp.issparse(A) else np.ascontiguousarray(A)

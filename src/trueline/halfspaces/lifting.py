@@ -13,6 +13,7 @@ returned: nothing depends on luck with the prime.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import isqrt
 
 import numpy as np
@@ -131,7 +132,9 @@ def _lift(A: Integers, b: Integers, C: Words, p: int) -> tuple[Integers, int]:
     """Digits until the fractions that they stand for solve the system."""
     inverse, limbs = C.astype(np.float64), _limbs(A)
     digits: list[Words] = []
-    r, attempt = b, 8
+    # Small systems and simple answers need few digits; after that it is tried where they suffice
+    # unless determinants have factors in common.
+    r, attempt, expected = b, 8, _expected(A, b, p)
     while True:
         digit = (inverse @ residues(r, p).astype(np.float64)) % p
         product = (limbs[0] @ digit).astype(np.int64).astype(object)
@@ -145,7 +148,24 @@ def _lift(A: Integers, b: Integers, C: Words, p: int) -> tuple[Integers, int]:
                 x, q = found
                 if (exact_products(A, x) == q * b).all():
                     return x, q
-            attempt += max(4, attempt // 4)
+            further = len(digits) + max(8, len(digits) // 4)
+            attempt = expected if 24 <= len(digits) < expected else further
+
+
+def _expected(A: Integers, b: Integers, p: int) -> int:
+    """How many digits the numerators and the determinant have together, by Cramer's rule."""
+    rows = np.array([int(v).bit_length() for v in np.abs(A).max(axis=1)])
+    scaled = np.array(
+        [[float(Fraction(int(v), 1 << int(k))) for v in row] for row, k in zip(A, rows)]
+    )
+    right = np.array([float(Fraction(int(v), 1 << int(k))) for v, k in zip(b, rows)])
+    determinant = np.linalg.slogdet(scaled)[1] / np.log(2) + rows.sum()
+    with np.errstate(all="ignore"):
+        largest = np.abs(np.linalg.lstsq(scaled, right, rcond=None)[0]).max()
+        numerator = determinant + max(0.0, float(np.log2(largest)) if largest > 0 else 0.0)
+    if not np.isfinite(numerator):
+        return 0
+    return int((determinant + numerator + 40) / np.log2(p)) + 2
 
 
 def _suffice(digits: list[Words], p: int) -> bool:

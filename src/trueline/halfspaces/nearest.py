@@ -50,7 +50,9 @@ class NearestPoint:
         self.points = points
         start = int(np.argmin((points**2).sum(axis=1)))
         self.corral, self.weights = [start], np.ones(1)
-        self._factor()
+        #: The matrix with rows (1, p_i), and the triangular factor of its transpose.
+        self.A = np.concatenate([[1.0], points[start]])[None, :]
+        self.R = np.full((1, 1), np.sqrt(self.A[0] @ self.A[0]))
         self.x = points[start].copy()
         self.is_stalled = False
 
@@ -59,24 +61,21 @@ class NearestPoint:
         self.points = np.vstack([self.points, points])
         self.is_stalled = False
 
-    def _columns(self, places: list[int]) -> Array:
-        """(1, p_i) as rows."""
-        return np.hstack([np.ones((len(places), 1)), self.points[places]])
-
-    def _factor(self) -> None:
-        self.R = np.asfortranarray(np.linalg.qr(self._columns(self.corral).T, mode="r"))
-
     def _enter(self, i: int) -> None:
-        A, a = self._columns(self.corral), self._columns([i])[0]
-        m = len(A)
-        along, rest = np.zeros(m), a
-        for _ in range(2):
+        A, m = self.A, len(self.corral)
+        a = np.empty(A.shape[1])
+        a[0], a[1:] = 1.0, self.points[i]
+        along = dtrtrs(self.R, A @ a, trans=1)[0]
+        rest = a - dtrtrs(self.R, along)[0] @ A
+        if rest @ rest < 0.01 * (a @ a):
+            # Much has cancelled: what is left along the others goes, too.
             part = dtrtrs(self.R, A @ rest, trans=1)[0]
-            along += part
+            along = along + part
             rest = rest - dtrtrs(self.R, part)[0] @ A
         R = np.zeros((m + 1, m + 1), order="F")
         R[:m, :m], R[:m, m], R[m, m] = self.R, along, np.sqrt(rest @ rest)
         self.R = R
+        self.A = np.vstack([A, a])
         self.corral.append(i)
         self.weights = np.append(self.weights, 0.0)
 
@@ -84,6 +83,7 @@ class NearestPoint:
         R = np.delete(self.R, place, axis=1)
         R[place:-1, place:] = np.linalg.qr(R[place:, place:], mode="r")
         self.R = np.asfortranarray(R[:-1])
+        self.A = np.delete(self.A, place, axis=0)
         del self.corral[place]
         self.weights = np.delete(self.weights, place)
 
@@ -92,10 +92,10 @@ class NearestPoint:
         size = np.abs(self.R.diagonal())
         if size.min() <= 1e-14 * size.max():
             return None
-        A = self._columns(self.corral)
         u = self.solve(np.ones(len(size)))
-        # One correction makes up for the square of the condition (A. Bjorck 1987).
-        u += self.solve(1.0 - A @ (u @ A))
+        if size.min() <= 1e-3 * size.max():
+            # One correction makes up for the square of the condition (A. Bjorck 1987).
+            u += self.solve(1.0 - self.A @ (u @ self.A))
         total = u.sum()
         return u / total if np.isfinite(total) and total > 0 else None
 
@@ -131,14 +131,14 @@ class NearestPoint:
             if inner >= enough * length - noise or i in self.corral:
                 self.is_stalled = inner < 0.5 * enough * length
                 return inner > 0
-            before = self.corral.copy(), self.weights, self.R, self.x
+            before = self.corral.copy(), self.weights, self.A, self.R, self.x
             self._enter(i)
             if self._minor():
-                self.x = self.points[self.corral].T @ self.weights
+                self.x = self.weights @ self.A[:, 1:]
                 if self.x @ self.x < length:
                     continue
             # Rounding has the last word: nothing more can be gained.
-            self.corral, self.weights, self.R, self.x = before
+            self.corral, self.weights, self.A, self.R, self.x = before
             self.is_stalled = inner < 0.5 * enough * length
             return inner > 0
         return False
