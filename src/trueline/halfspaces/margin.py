@@ -321,8 +321,7 @@ def _members(points: _Points, solver: NearestPoint, ids: Indices) -> list[tuple[
         return [(int(ids[place]),) for place in solver.corral]
     is_above = points.places(ids)[1] == 1
     above, below = ids[is_above], ids[~is_above]
-    pairs = (solver.pairs[place] for place in solver.corral)
-    return [(int(above[i]), int(below[j])) for i, j in pairs]
+    return [(int(above[i]), int(below[j])) for i, j in solver.corral]
 
 
 class _Exact:
