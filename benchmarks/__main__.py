@@ -15,7 +15,7 @@ from benchmarks.report import README, machine_text, place
 from benchmarks.selection import Request
 from benchmarks.store import Store
 
-SUITES = ("speed", "sparse", "robust", "startup", "regret", "digits")
+SUITES = ("speed", "sparse", "robust", "separability", "startup", "regret", "digits")
 
 
 def suite_of(name: str) -> ModuleType:
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not names:
         print("python -m benchmarks SUITE ...   (or: all)\n")
         for name in SUITES:
-            print(f"  {name:<10}{suite_of(name).TITLE}")
+            print(f"  {name:<14}{suite_of(name).TITLE}")
         return 0
     request = Request(
         only=tuple(options.only),

@@ -39,6 +39,10 @@ from benchmarks.robust.prepare import prepare as robust_prepare
 from benchmarks.robust.problems import heavy_tails, words
 from benchmarks.rows import CRITERION
 from benchmarks.selection import Request
+from benchmarks.separability import cases as separability_cases
+from benchmarks.separability import worker as separability_worker
+from benchmarks.separability.prepare import load as separability_load
+from benchmarks.separability.prepare import prepare as separability_prepare
 from benchmarks.sparse import worker as sparse_worker
 from benchmarks.sparse.cases import CASES, all_cases
 from benchmarks.sparse.exchange import good_columns, price_per_column
@@ -54,7 +58,7 @@ from benchmarks.sparse.prepare import load, prepare
 from benchmarks.sparse.problems import correlated, products, text
 from benchmarks.sparse.tables import TARGETS
 from benchmarks.store import Store
-from benchmarks.suites import regret, robust, sparse, speed
+from benchmarks.suites import regret, robust, separability, sparse, speed
 from benchmarks.tuned import _interpreter, taking_part
 
 
@@ -444,7 +448,7 @@ def test_a_search_for_a_rung_keeps_what_it_has_when_time_is_up():
 
 
 def test_ladders_go_from_loose_to_tight_and_begin_on_a_rung():
-    cases = [*CASES, *robust_cases.CASES]
+    cases = [*CASES, *robust_cases.CASES, *separability_cases.CASES]
     assert half_decades(2, 4) == pytest.approx((1e-2, 3e-3, 1e-3, 3e-4, 1e-4))
     for contestant in CONTESTANTS.values():
         for tuned in contestant.tuned.values():
@@ -990,3 +994,38 @@ def test_the_command_lists_the_suites(capsys):
 def test_an_unknown_suite_is_named(capsys):
     assert main(["fast"]) == 2
     assert "unknown suite 'fast'" in capsys.readouterr().err
+
+
+# --- separability ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [n for n in separability_cases.CASES if n.endswith("1e4x20")])
+def test_contestants_agree_on_separability(name, tmp_path):
+    separability_prepare(tmp_path, name, 0.02)
+    data, facts = separability_load(tmp_path, name, 0.02)
+    assert facts["separable"] == name.startswith(("wide", "barely"))
+    answers = {
+        contestant.name: contestant.tuned["separability"].fit(data, None)
+        for _, _, contestant in taking_part({name: separability_cases.CASES[name]})
+    }
+    assert len(answers) == 5
+    assert set(answers.values()) == {facts["separable"]}
+
+
+def test_a_case_of_separability_is_prepared_measured_and_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sparse_worker, "_SECONDS", 0.0)
+    name = "few_1e5x50"
+    separability_prepare(tmp_path, name, 1e-3)
+    separability_worker.main(name, "trueline", "1e-3", str(tmp_path), "20")
+    row = separability.summarise(Outcome(lines_of(capsys), False, ""), 20.0)
+    assert row["quality"] == 0.0
+    store = Store("separability", tmp_path)
+    store.put(name, "trueline", {**row, "seconds": 0.1})
+    store.put(name, "SciPy HiGHS (primal, simplex)", {**row, "seconds": 3.0})
+    store.put(name, "SciPy HiGHS (dual, simplex)", {**row, "seconds": 1.0, "quality": math.inf})
+    targets, table = separability.tables(store)
+    assert "30.00 | yes" in str(targets)
+    assert "wrong" in str(table)
+    assert separability_worker.judge(None, None, None, {"separable": True}, False) == {
+        "quality": math.inf
+    }

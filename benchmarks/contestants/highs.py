@@ -1,4 +1,4 @@
-r"""HiGHS, as SciPy ships it: the linear programs of quantiles and of the maximum error.
+r"""HiGHS, as SciPy ships it: linear programs of quantiles, the maximum error and separability.
 
 Of the quantile q, with X' the columns and a column of ones::
 
@@ -9,6 +9,13 @@ and of the maximum error::
 
     primal    min t                           -t <= y - X' w <= t
     dual      max y.(u - v)                   X'^T (u - v) = 0,  sum (u + v) = 1,  u, v >= 0
+
+and of separability, with z = y (x, 1)::
+
+    primal    find b                          Z b >= 1
+    dual      max sum t                       Z^T t = 0,  0 <= t <= 1
+
+which are separable if the primal has a solution, and if the maximum of the dual is 0.
 
 The coefficients are the multipliers of the equations of the dual. Presolve finds nothing in dense
 rows and costs up to a third of the time: it is off.
@@ -23,7 +30,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from benchmarks.contestants.base import Contestant, Tuned
-from benchmarks.objective import Answer
+from benchmarks.objective import Answer, Data
 from benchmarks.robust.cases import COMPARED
 from benchmarks.robust.objective import RobustData
 
@@ -100,6 +107,43 @@ def maximum_dual(data: RobustData, _: None, method: str) -> Answer:
     return _answer(-found.eqlin.marginals[:d])
 
 
+def _signed(data: Data) -> Array:
+    return np.asarray(data.y)[:, None] * np.column_stack([data.X, np.ones(len(data.y))])
+
+
+def separable_primal(data: Data, _: None, method: str) -> bool:
+    """One inequality per row."""
+    from scipy.optimize import linprog
+
+    Z = _signed(data)
+    n, d = Z.shape
+    found = linprog(
+        np.zeros(d),
+        A_ub=-Z,
+        b_ub=-np.ones(n),
+        bounds=(None, None),
+        method=method,
+        options=_OPTIONS,
+    )
+    if found.status not in (0, 2):
+        raise RuntimeError(found.message)
+    return bool(found.status == 0)
+
+
+def separable_dual(data: Data, _: None, method: str) -> bool:
+    """As many equations as unknowns of the hyperplane."""
+    from scipy.optimize import linprog
+
+    Z = _signed(data)
+    n, d = Z.shape
+    found = linprog(
+        -np.ones(n), A_eq=Z.T, b_eq=np.zeros(d), bounds=(0, 1), method=method, options=_OPTIONS
+    )
+    if found.status != 0:
+        raise RuntimeError(found.message)
+    return bool(-found.fun < 1e-6)
+
+
 # Where it was hopeless once (minutes on 100,000 rows), once is enough.
 _FEW = tuple(name for name in COMPARED if name != "quantile90_1e5x50")
 _PRIMAL = (("simplex", "highs-ds", ("absolute_1e4",)), ("interior point", "highs-ipm", _FEW))
@@ -111,6 +155,7 @@ CONTESTANTS = (
             tuned={
                 "quantile": Tuned(partial(quantile_primal, method=method), cases=cases),
                 "maximum": Tuned(partial(maximum_primal, method=method)),
+                "separability": Tuned(partial(separable_primal, method=method)),
             },
             package="scipy",
         )
@@ -122,6 +167,7 @@ CONTESTANTS = (
             tuned={
                 "quantile": Tuned(partial(quantile_dual, method=method), cases=COMPARED),
                 "maximum": Tuned(partial(maximum_dual, method=method)),
+                "separability": Tuned(partial(separable_dual, method=method)),
             },
             package="scipy",
         )

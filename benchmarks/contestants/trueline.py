@@ -170,6 +170,13 @@ def svr(data: RobustData, tol: float) -> Answer:
     return Answer(model.coef_, model.intercept_)
 
 
+def separable(data: Data, _: None) -> bool:
+    """Whether two classes are separable, with its proof."""
+    from trueline import separability
+
+    return separability(data.X, data.y).is_separable
+
+
 _LADDER = half_decades(2, 12)
 # The object that knows more is timed once on each kind of data.
 _EVERY_KIND = ("path_wide_1e-2", "path_tall_1e-2", "path_text_1e-2")
@@ -199,6 +206,7 @@ CONTESTANTS = (
             "huber_scale": Tuned(huber_scale, (1e-5,)),
             "svr": Tuned(svr, _LADDER, 1e-2, {"svr_text": 3e-5}),
             "svr_squared": Tuned(svr, _LADDER, 1e-2, {"svr_squared_text": 1e-3}),
+            "separability": Tuned(separable),
         },
         package="trueline",
     ),

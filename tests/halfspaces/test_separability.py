@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trueline import separability
+from trueline.persistence.codec import Decoder, Encoder
 
 CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 VERDICTS = ("separable", "quasi-separable", "not separable")
@@ -438,3 +440,15 @@ def test_certificates_do_not_hold_for_other_data(kind, X, y):
     moved = X.copy()
     moved[certificate.common.rows[0] if kind != "separable" else 0] += [100.0, 50.0]
     assert not certificate.verify(moved, y)
+
+
+@pytest.mark.parametrize(("kind", "X", "y"), list(_cases()), ids=VERDICTS)
+def test_models_may_hold_an_answer(kind, X, y):
+    """Model files keep it, with integers of any length."""
+    answer = separability(X + 0.1, y)
+    encoder = Encoder()
+    header = json.loads(json.dumps(encoder.encode(answer)))
+    again = Decoder(encoder.arrays).decode(header)
+    assert again.statement == answer.statement
+    assert again.certificate.direction == answer.certificate.direction
+    again.verify(X + 0.1, y).raise_if_false()

@@ -208,7 +208,8 @@ def separability(
     data: Data,
     target: Target = None,
     intercept: Annotated[
-        bool, typer.Option("--intercept/--no-intercept", help="Hyperplanes anywhere, or through zero only.")
+        bool,
+        typer.Option("--intercept/--no-intercept", help="Hyperplanes anywhere, or through zero."),
     ] = True,
     features: Features = None,
     drop: Drop = None,

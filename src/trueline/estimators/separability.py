@@ -85,9 +85,10 @@ def maximum_margin(X: Any, y: Any, *, fit_intercept: bool = True) -> MaximumMarg
         min_i  y_i (x_i.w + b) / ||w||,
 
     and the largest one is half the distance of the convex hulls of both classes: hyperplane and
-    points of the hulls prove bounds from both sides, which agree to nearly all digits. It is the
-    gamma of the perceptron's bound on mistakes, (radius / gamma)^2, there with
-    ``fit_intercept=False`` on whatever features the perceptron sees.
+    points of the hulls prove bounds from both sides, which agree to nearly all digits (to fewer if
+    the rows are longer than the margin by more than six digits). It is the gamma of the
+    perceptron's bound on mistakes, (radius / gamma)^2, there with ``fit_intercept=False`` on
+    whatever features the perceptron sees.
 
     With more than two classes, ``fit_intercept=False``: the least difference of the own score to
     another one, for weights of norm one over all classes together.
@@ -155,5 +156,5 @@ def _doubles(X: Any) -> Any:
             "precision), and separability is decided for doubles exactly. Subtract an offset or "
             "round them yourself first."
         )
-    A = A.astype(np.float64)
+    A = A.astype(np.float64, copy=False)
     return sp.csr_array(A) if sp.issparse(A) else np.ascontiguousarray(A)

@@ -13,7 +13,10 @@ returned: nothing depends on luck with the prime.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fractions import Fraction
 from math import isqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +33,7 @@ Indices = NDArray[np.intp]
 #: The primes, in order of use.
 PRIMES = (2097143, 2097133, 2097131)
 _LIMB = 22
-_MOST = 2047
+_MOST = 1000
 
 
 def residues(N: Integers, p: int) -> Words:
@@ -119,7 +122,11 @@ def solve_integers(A: Integers, b: Integers) -> tuple[Integers, int] | None:
     if m == 0:
         return np.empty(0, dtype=object), 1
     if m > _MOST:
-        raise ValueError(f"Exact systems have at most {_MOST} unknowns, this one has {m}.")
+        raise ValueError(
+            f"This needs the exact solution of {m:,} linear equations, and at most {_MOST:,} are "
+            "solved: the rows seem not to be separable, with too many columns (times classes less "
+            "one) to prove it. Ask about fewer columns."
+        )
     for p in PRIMES:
         C = _inverse(A, p)
         if C is not None:
@@ -131,7 +138,9 @@ def _lift(A: Integers, b: Integers, C: Words, p: int) -> tuple[Integers, int]:
     """Digits until the fractions that they stand for solve the system."""
     inverse, limbs = C.astype(np.float64), _limbs(A)
     digits: list[Words] = []
-    r, attempt = b, 8
+    # Small systems and simple answers need few digits; after that it is tried where they suffice
+    # unless determinants have factors in common.
+    r, attempt, expected = b, 8, _expected(A, b, p)
     while True:
         digit = (inverse @ residues(r, p).astype(np.float64)) % p
         product = (limbs[0] @ digit).astype(np.int64).astype(object)
@@ -145,7 +154,28 @@ def _lift(A: Integers, b: Integers, C: Words, p: int) -> tuple[Integers, int]:
                 x, q = found
                 if (exact_products(A, x) == q * b).all():
                     return x, q
-            attempt += max(4, attempt // 4)
+            further = len(digits) + max(8, len(digits) // 4)
+            attempt = expected if 24 <= len(digits) < expected else further
+
+
+def _expected(A: Integers, b: Integers, p: int) -> int:
+    """How many digits the numerators and the determinant have together, by Cramer's rule."""
+    bits = [int(v).bit_length() for v in np.abs(A).max(axis=1)]
+    excess = max((int(v).bit_length() - k for v, k in zip(b, bits, strict=True) if v), default=0)
+    scaled = np.array([_divided(row, k) for row, k in zip(A, bits, strict=True)])
+    right = np.array([_divided([v], k + excess)[0] for v, k in zip(b, bits, strict=True)])
+    determinant = float(np.linalg.slogdet(scaled)[1]) / np.log(2) + sum(bits)
+    largest = float(np.abs(np.linalg.lstsq(scaled, right, rcond=None)[0]).max())
+    if not np.isfinite(determinant) or not np.isfinite(largest) or largest == 0:
+        return 0
+    numerator = determinant + max(0.0, np.log2(largest) + excess)
+    return int((determinant + numerator + 40) / np.log2(p)) + 2
+
+
+def _divided(values: Iterable[Any], k: int) -> list[float]:
+    """Integers over 2^k (for k < 0, times 2^-k), as doubles."""
+    unit = Fraction(2) ** k
+    return [float(Fraction(int(v)) / unit) for v in values]
 
 
 def _suffice(digits: list[Words], p: int) -> bool:

@@ -42,6 +42,7 @@ _CLOSE = 1e-11
 _ROUNDS = 200
 _REFINEMENTS = 3
 _DIGITS = 2**150
+_NOT_TOLD = "The margin cannot be told from zero in double precision."
 
 
 @dataclass(frozen=True)
@@ -202,8 +203,8 @@ def largest_margin(
     radius = float(np.sqrt(np.max(squares)))
     if radius == 0:
         raise ArithmeticError("All rows are zero: there is no margin.")
-    nearest, ids = _nearest(points, largest, fit_intercept, start, radius)
-    best = _refined(points, nearest, ids, radius)
+    nearest, ids, unit = _nearest(points, largest, fit_intercept, start)
+    best = _refined(points, nearest, ids, unit)
     found = _bounded(points, largest, fit_intercept, best, power)
     # Sums of squares err by less than this.
     reach = float(np.ldexp(radius * (1 + (A.shape[1] + 8) * _EPS), -power))
@@ -224,16 +225,29 @@ def _in_unit(X: Any) -> tuple[Any, int]:
 
 
 def _nearest(
-    points: _Points, largest: Array, fit_intercept: bool, start: Array | None, radius: float
-) -> tuple[NearestPoint, Indices]:
-    """Wolfe's method on a growing set of rows; the inequality of each of its points."""
+    points: _Points, largest: Array, fit_intercept: bool, start: Array | None
+) -> tuple[NearestPoint, Indices, float]:
+    """Wolfe's method on a growing set of rows.
+
+    Returns
+    -------
+    solver : NearestPoint
+    ids : array
+        The inequality of each of its points.
+    unit : float
+        The length that is one for the solver.
+    """
     few = max(40, points.d + 1)
     w = _mean_difference(points) if start is None else start
     working = _near(points, w, None, few, fit_intercept)
     solver: NearestPoint | None = None
     fresh = working
+    # With an intercept only differences count: those of small numbers are exact.
+    middle = np.asarray(points.X.mean(axis=0)).ravel() if fit_intercept else np.zeros(points.d)
+    first = _around(points, fresh, middle)
+    radius = float(np.sqrt((first**2).sum(axis=1).max())) or 1.0
     for _ in range(_ROUNDS):
-        P = points.take(fresh) / radius
+        P = _around(points, fresh, middle) / radius
         above = points.places(fresh)[1] == 1
         if not fit_intercept:
             if solver is None:
@@ -248,15 +262,23 @@ def _nearest(
         length = float(solver.x @ solver.x)
         if length <= 1e-26:
             raise ArithmeticError(
-                "The margin is smaller than the largest row by more than 13 digits: the hyperplane "
-                "of largest margin cannot be told in double precision. Centre the columns."
+                "The margin is smaller than the rows by more than 13 digits: the hyperplane of "
+                "largest margin cannot be told in double precision."
             )
         slack = max(_CLOSE * length, 4 * points.reach(solver.x, largest) / radius)
         fresh = _near(points, solver.x, (working, slack * radius), few, fit_intercept)
         if len(fresh) == 0:
-            return solver, working
+            return solver, working, radius
         working = np.concatenate([working, fresh])
-    return solver, working  # type: ignore[return-value]
+    raise ArithmeticError(f"The margin was not found in {_ROUNDS} rounds; please report this.")
+
+
+def _around(points: _Points, ids: Indices, middle: Array) -> Array:
+    """Some points, the rows measured from ``middle`` (zero for more than two classes)."""
+    P = points.take(ids)
+    if points.k > 2 or not middle.any():
+        return P
+    return P - np.where(points.places(ids)[1] == 1, 1.0, -1.0)[:, None] * middle
 
 
 def _mean_difference(points: _Points) -> Array:
@@ -299,8 +321,7 @@ def _members(points: _Points, solver: NearestPoint, ids: Indices) -> list[tuple[
         return [(int(ids[place]),) for place in solver.corral]
     is_above = points.places(ids)[1] == 1
     above, below = ids[is_above], ids[~is_above]
-    pairs = (solver.pairs[place] for place in solver.corral)
-    return [(int(above[i]), int(below[j])) for i, j in pairs]
+    return [(int(above[i]), int(below[j])) for i, j in solver.corral]
 
 
 class _Exact:
@@ -388,8 +409,12 @@ def _bounded(
     if fit_intercept:
         above = points.codes == 1
         low, high = inner[above].min(), -inner[~above].min()
+        if not low > high:
+            raise ArithmeticError(_NOT_TOLD)
         w, b = 2 * w / (low - high), float(-(low + high) / (low - high))
     else:
+        if not inner.min() > 0:
+            raise ArithmeticError(_NOT_TOLD)
         w = w / inner.min()
     least = _least(points, w, b, largest)
     norm = _root_above(sum((Fraction(float(v)) ** 2 for v in w), Fraction(0)))

@@ -15,6 +15,8 @@ orthogonalised twice; when one leaves, the part of R behind it is triangularised
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtrs
@@ -39,8 +41,8 @@ class NearestPoint:
     Attributes
     ----------
     points : array of shape (m, q)
-    corral : list of int
-        The points that x is made of.
+    corral : list
+        The points that x is made of, by their numbers.
     weights : array
         Their weights, positive, of sum one.
     x : array of shape (q,)
@@ -49,8 +51,11 @@ class NearestPoint:
     def __init__(self, points: Array) -> None:
         self.points = points
         start = int(np.argmin((points**2).sum(axis=1)))
-        self.corral, self.weights = [start], np.ones(1)
-        self._factor()
+        self.corral: list[Any] = [start]
+        self.weights = np.ones(1)
+        #: The matrix with rows (1, p_i), and the triangular factor of its transpose.
+        self.A = np.concatenate([[1.0], points[start]])[None, :]
+        self.R = np.full((1, 1), np.sqrt(self.A[0] @ self.A[0]))
         self.x = points[start].copy()
         self.is_stalled = False
 
@@ -59,24 +64,21 @@ class NearestPoint:
         self.points = np.vstack([self.points, points])
         self.is_stalled = False
 
-    def _columns(self, places: list[int]) -> Array:
-        """(1, p_i) as rows."""
-        return np.hstack([np.ones((len(places), 1)), self.points[places]])
-
-    def _factor(self) -> None:
-        self.R = np.asfortranarray(np.linalg.qr(self._columns(self.corral).T, mode="r"))
-
-    def _enter(self, i: int) -> None:
-        A, a = self._columns(self.corral), self._columns([i])[0]
-        m = len(A)
-        along, rest = np.zeros(m), a
-        for _ in range(2):
+    def _enter(self, i: Any, point: Array) -> None:
+        A, m = self.A, len(self.corral)
+        a = np.empty(A.shape[1])
+        a[0], a[1:] = 1.0, point
+        along = dtrtrs(self.R, A @ a, trans=1)[0]
+        rest = a - dtrtrs(self.R, along)[0] @ A
+        if rest @ rest < 0.01 * (a @ a):
+            # Much has cancelled: what is left along the others goes, too.
             part = dtrtrs(self.R, A @ rest, trans=1)[0]
-            along += part
+            along = along + part
             rest = rest - dtrtrs(self.R, part)[0] @ A
         R = np.zeros((m + 1, m + 1), order="F")
         R[:m, :m], R[:m, m], R[m, m] = self.R, along, np.sqrt(rest @ rest)
         self.R = R
+        self.A = np.vstack([A, a])
         self.corral.append(i)
         self.weights = np.append(self.weights, 0.0)
 
@@ -84,6 +86,7 @@ class NearestPoint:
         R = np.delete(self.R, place, axis=1)
         R[place:-1, place:] = np.linalg.qr(R[place:, place:], mode="r")
         self.R = np.asfortranarray(R[:-1])
+        self.A = np.delete(self.A, place, axis=0)
         del self.corral[place]
         self.weights = np.delete(self.weights, place)
 
@@ -92,10 +95,10 @@ class NearestPoint:
         size = np.abs(self.R.diagonal())
         if size.min() <= 1e-14 * size.max():
             return None
-        A = self._columns(self.corral)
         u = self.solve(np.ones(len(size)))
-        # One correction makes up for the square of the condition (A. Bjorck 1987).
-        u += self.solve(1.0 - A @ (u @ A))
+        if size.min() <= 1e-3 * size.max():
+            # One correction makes up for the square of the condition (A. Bjorck 1987).
+            u += self.solve(1.0 - self.A @ (u @ self.A))
         total = u.sum()
         return u / total if np.isfinite(total) and total > 0 else None
 
@@ -103,11 +106,11 @@ class NearestPoint:
         """(1 1^T + P P^T)^-1 v, for the points of the corral."""
         return np.asarray(dtrtrs(self.R, dtrtrs(self.R, v, trans=1)[0])[0])
 
-    def _lowest(self) -> tuple[int, float]:
-        """The point farthest behind x, and p.x."""
+    def _lowest(self) -> tuple[Any, Array, float]:
+        """The point farthest behind x: its name in the corral, itself, and p.x."""
         inner = self.points @ self.x
         i = int(np.argmin(inner))
-        return i, float(inner[i])
+        return i, self.points[i], float(inner[i])
 
     def improve(self, enough: float = 1.0, most: int = 100_000) -> bool:
         """Steps until p_i.x >= enough ||x||^2 for all points, or x vanishes, or nothing improves.
@@ -126,19 +129,19 @@ class NearestPoint:
             length = float(self.x @ self.x)
             if length <= _ZERO**2:
                 return False
-            i, inner = self._lowest()
+            i, point, inner = self._lowest()
             noise = 16 * _EPS * float(np.sqrt(length))
             if inner >= enough * length - noise or i in self.corral:
                 self.is_stalled = inner < 0.5 * enough * length
                 return inner > 0
-            before = self.corral.copy(), self.weights, self.R, self.x
-            self._enter(i)
+            before = self.corral.copy(), self.weights, self.A, self.R, self.x
+            self._enter(i, point)
             if self._minor():
-                self.x = self.points[self.corral].T @ self.weights
+                self.x = self.weights @ self.A[:, 1:]
                 if self.x @ self.x < length:
                     continue
             # Rounding has the last word: nothing more can be gained.
-            self.corral, self.weights, self.R, self.x = before
+            self.corral, self.weights, self.A, self.R, self.x = before
             self.is_stalled = inner < 0.5 * enough * length
             return inner > 0
         return False
@@ -168,22 +171,19 @@ class NearestPoint:
 
 
 class NearestPair(NearestPoint):
-    """The same for the differences of the points of two polytopes, their distance.
+    """The same for the differences of the points of two polytopes: their distance.
+
+    The corral is of pairs (i, j), which stand for ``above[i] - below[j]``.
 
     Parameters
     ----------
     above, below : arrays of shape (m, q) and (m', q)
-
-    Attributes
-    ----------
-    pairs : list of (int, int)
-        The points ``above[i] - below[j]`` that have been needed, in order.
     """
 
     def __init__(self, above: Array, below: Array) -> None:
         self.above, self.below = above, below
-        self.pairs = [(0, 0)]
         super().__init__(above[:1] - below[:1])
+        self.corral = [(0, 0)]
 
     def extend(self, above: Array, below: Array) -> None:
         """More points of both polytopes."""
@@ -191,13 +191,8 @@ class NearestPair(NearestPoint):
         self.below = np.vstack([self.below, below])
         self.is_stalled = False
 
-    def _lowest(self) -> tuple[int, float]:
+    def _lowest(self) -> tuple[Any, Array, float]:
         i = int(np.argmin(self.above @ self.x))
         j = int(np.argmax(self.below @ self.x))
-        if (i, j) in self.pairs:
-            place = self.pairs.index((i, j))
-        else:
-            place = len(self.pairs)
-            self.pairs.append((i, j))
-            self.points = np.vstack([self.points, self.above[i] - self.below[j]])
-        return place, float(self.points[place] @ self.x)
+        point = self.above[i] - self.below[j]
+        return (i, j), point, float(point @ self.x)

@@ -39,7 +39,7 @@ class Separability:
         The distance of the nearest row from this hyperplane, proven as a lower bound; 0 if not
         separable. With more than two classes it is the least difference of the own score to
         another one, divided by the norm of all weights (with mean zero over the classes). It is
-        not the largest margin possible: that is :func:`~trueline.halfspaces.maximum_margin`.
+        not the largest margin possible: that is :func:`~trueline.maximum_margin`.
     strict : boolean array of shape (n,)
         Rows that are strictly on their own side (with more classes: against all others).
     boundary : array of int

@@ -1,0 +1,1 @@
+"""Separability of two classes: what ``python -m benchmarks separability`` measures."""
