@@ -26,6 +26,7 @@ from trueline.halfspaces.zero_one.margin import widest
 from trueline.halfspaces.zero_one.milp import MARGIN, by_highs
 from trueline.halfspaces.zero_one.packing import evaluate
 from trueline.halfspaces.zero_one.proof import certify, errors_of, pack_root
+from trueline.halfspaces.zero_one.warmup import make_ready
 from trueline.planner import Candidate, Plan
 from trueline.solvers.base import Cost, Facts
 from trueline.solvers.loop import Event, Monitor
@@ -56,10 +57,12 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
     with sample weights s_i (one by default): the 0-1 loss itself, not a surrogate. A row on the
     boundary is an error. Errors of a good hyperplane are matched with *conflicts*, sets of at most
     d + 2 rows that no hyperplane gets right together; branch and bound closes what disjoint
-    conflicts leave open. Every conflict is certain: where double precision is not, integers decide.
+    conflicts leave open, or, with few columns, a look at all circles on which d - 1 rows are on
+    the boundary. Every conflict is certain: where double precision is not, integers decide.
 
     Of all hyperplanes with the same errors, the one is returned whose right rows are farthest off
-    (largest least score, for coefficients up to one in columns of about unit size).
+    (largest least score, relative to the weights, for coefficients up to one in columns of about
+    unit size); a few others with as few errors are compared.
 
     Finding the minimum is NP-hard when the number of columns is part of the input. Proofs are fast
     where a few errors (say a tenth of the rows) are scattered among rows that could be separated,
@@ -165,6 +168,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         self : object
         """
         self._validate_params()
+        make_ready()
         began = time.perf_counter()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         classes, signs, weights = self._signs_and_weights(X, y, sample_weight)
@@ -184,7 +188,9 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         self.errors_, self.n_errors_ = present[wrong], int(wrong.sum())
         self.error_weight_ = certificate.objective
         self.lower_bound_ = certificate.lower_bound
-        self.proven_ = certificate.gap <= 1e-9 * certificate.objective
+        # Weights whose sums are rounded differ by more than their rounding, or count as equal.
+        equal = 0.0 if task.is_exact else 4 * task.slack
+        self.proven_ = bool(certificate.gap <= equal)
         self.n_iter_, self.solver_ = max(1, found.nodes), self._solver()
         self._certificate = certificate
         self._plan = self._planned(rows.shape, weights is not None)
@@ -374,6 +380,8 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        # The fewest errors on the rows given promise nothing about others.
+        tags.classifier_tags.poor_score = True
         tags.input_tags.sparse = True
         return tags
 

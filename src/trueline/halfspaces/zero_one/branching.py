@@ -86,8 +86,9 @@ def explore(
             return best, depth, nodes, pivots
         nodes += 1
         bound, count, outcome, loose, steps = pack(
-            A, norms, separation, s, status, cost, best - slack, order, errors, depth == 0, pack_pivots,
-            basis, alive, inverse, price, v, rows, ends, charges, claims, floors, slots, counter,
+            A, norms, separation, s, status, cost, best - slack, order, errors,
+            depth == 0, pack_pivots, basis, alive, inverse, price, v, rows, ends, charges,
+            claims, floors, slots, counter,
         )  # fmt: skip
         pivots += steps + 1
         if bound < best - slack and outcome == FEASIBLE:

@@ -28,7 +28,7 @@ def local_search(A: Array, s: Array, seed: int = 0) -> tuple[float, Array]:
     """The least weight of errors that was found, and its hyperplane."""
     scale, basis = _coordinates(A)
     z = np.empty(len(A))
-    found = []
+    found: list[tuple[float, int, Array]] = []
     for u in starting_points(np.ascontiguousarray(A / scale), s):
         v = u / scale
         if np.isfinite(v).all() and v.any():
@@ -157,7 +157,7 @@ def _descend(
             else:
                 evaluate(A, at, s, z)
         idle += 1
-        if current < value:
+        if current <= value:
             value = current
             v[:] = at
         if value == 0.0 or idle > _PATIENCE * m:

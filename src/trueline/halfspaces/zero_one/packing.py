@@ -177,7 +177,7 @@ def pack(
         A row of ``order`` that fits to what is left; -1 if there is none.
     pivots : int
     """
-    n, m = A.shape
+    m = A.shape[1]
     work = status.copy()
     left = s.copy()
     found = np.empty(m + 2, dtype=np.int64)

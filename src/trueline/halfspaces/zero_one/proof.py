@@ -100,8 +100,8 @@ def certify(
         coef=w.reshape(-1, 1),
         intercept=np.array([b]),
         witness={
-            "members": task.row[packing.members] if len(packing.members) else packing.members,
-            "ends": packing.ends,
+            "members": np.asarray(task.row[packing.members], dtype=np.float64),
+            "ends": np.asarray(packing.ends, dtype=np.float64),
             "charges": packing.charges,
             "search_bound": np.array(bound),
         },
