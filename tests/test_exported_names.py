@@ -23,6 +23,7 @@ ESTIMATORS = [
     "Lasso",
     "LassoCV",
     "LeastAbsoluteDeviations",
+    "LeastSquaresClassifier",
     "LinearRegression",
     "LinearRegressor",
     "LinearSVR",
@@ -36,6 +37,7 @@ ESTIMATORS = [
     "RidgeCV",
     "SequentialFeatureSelector",
     "StepwiseRegression",
+    "ZeroOneHalfspace",
 ]
 PATHS = ["RegularizationPath", "enet_path", "lasso_path", "regularization_path"]
 HEAVY = ["numba", "matplotlib", "polars", "typer", "sklearn.linear_model"]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.base import is_classifier
 
 from trueline import Ridge, SequentialFeatureSelector, load, save
 from trueline.certificates import Certificate
@@ -37,7 +38,9 @@ ESTIMATORS = [
 
 
 def target_of(cls):
-    """Y, or two targets for the estimators that fit several together."""
+    """Y, labels for classifiers, or two targets for the estimators that fit several together."""
+    if is_classifier(cls()):
+        return np.where(np.median(Y) < Y, "high", "low")
     return np.column_stack([Y, -Y]) if cls.__name__.startswith("MultiTask") else Y
 
 

@@ -49,7 +49,9 @@ def tampered(certificate, **witness):
     return replace(certificate, witness={**certificate.witness, **witness})
 
 
-@pytest.mark.parametrize("what", ["coefficients", "labels", "members", "charges", "bound", "errors"])
+@pytest.mark.parametrize(
+    "what", ["coefficients", "labels", "members", "charges", "bound", "errors"]
+)
 def test_tampering_is_found(model, what):
     certificate, y = model.certificate_, np.where(Y == 1, 1.0, -1.0)
     witness = certificate.witness
@@ -82,7 +84,11 @@ def test_a_packing_may_not_claim_what_its_conflicts_do_not_give(model):
 def test_separable_data_have_no_errors_and_a_margin():
     y = X @ [1.0, -2.0, 0.5] > 0.2
     model = ZeroOneHalfspace().fit(X, y)
-    assert (model.n_errors_, model.lower_bound_, model.certificate_.kind) == (0, 0, "zero-one packing")
+    assert (model.n_errors_, model.lower_bound_, model.certificate_.kind) == (
+        0,
+        0,
+        "zero-one packing",
+    )
     assert model.verify(X, y)
     assert np.abs(model.decision_function(X)).min() > 1e-3
 
@@ -178,7 +184,6 @@ def test_time_limit_warns_and_the_bound_is_honest():
         short = ZeroOneHalfspace(time_limit=0.05).fit(rows, labels)
     assert not short.proven_
     assert 0 < short.lower_bound_ < short.n_errors_
-    assert short.certificate_.kind == "zero-one packing" or short.lower_bound_ > 0
     assert short.verify(rows, labels)
     with pytest.warns(ConvergenceWarning):
         none = ZeroOneHalfspace(time_limit=0).fit(rows, labels)

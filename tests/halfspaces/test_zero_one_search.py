@@ -25,9 +25,7 @@ def tiny_problems(draw):
     n, d = draw(st.integers(1, 9)), draw(st.integers(1, 3))
     size = draw(st.integers(1, 3))
     X = draw(
-        st.lists(
-            st.lists(st.integers(-size, size), min_size=d, max_size=d), min_size=n, max_size=n
-        )
+        st.lists(st.lists(st.integers(-size, size), min_size=d, max_size=d), min_size=n, max_size=n)
     )
     y = draw(st.lists(st.sampled_from([-1, 1]), min_size=n, max_size=n))
     s = draw(st.lists(st.integers(1, 3), min_size=n, max_size=n))
@@ -51,7 +49,7 @@ def errors(task, v):
     return evaluate(task.A, v, task.s, np.empty(len(task.s))) + task.constant
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(tiny_problems())
 def test_search_agrees_with_brute_force(problem):
     X, y, s, fit_intercept = problem
@@ -69,7 +67,7 @@ def test_search_agrees_with_brute_force(problem):
 
 
 @pytest.mark.slow
-@settings(max_examples=4000, deadline=None)
+@settings(max_examples=2500, deadline=None)
 @given(tiny_problems())
 def test_search_agrees_with_brute_force_again(problem):
     test_search_agrees_with_brute_force.hypothesis.inner_test(problem)
@@ -160,7 +158,9 @@ def test_rows_far_apart_are_refused():
 
 def test_a_cell_too_thin_for_doubles_is_not_claimed_to_be_found():
     # Separable in exact arithmetic, by less than rounding; brute force says so.
-    X = np.array([[0.098, 6.1], [0.101, -2.9], [0.1, -5.9], [0.097, 6.1], [0.1, -8.9], [0.103, -8.9]])
+    X = np.array(
+        [[0.098, 6.1], [0.101, -2.9], [0.1, -5.9], [0.097, 6.1], [0.1, -8.9], [0.103, -8.9]]
+    )
     y, s = np.array([1.0, -1, 1, 1, 1, 1]), np.array([2.0, 1, 3, 2, 1, 1])
     rows = integer_rows(np.column_stack([X, np.ones(6)]) * y[:, None])
     best = fewest_errors(rows, [int(x) for x in s])
@@ -177,7 +177,7 @@ def test_time_limit_leaves_an_honest_bound():
     short = search(task, v, time.perf_counter() + 0.05)
     none = search(task, v, -math.inf)
     assert short.reason == none.reason == "time limit"
-    assert none.lower_bound == 0 <= short.lower_bound < short.value <= none.value
+    assert 0 < none.lower_bound <= short.lower_bound < short.value <= none.value
     assert short.packing.bound <= short.value
 
 

@@ -12,14 +12,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_X_y, compute_class_weight
+from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trueline.certificates.verify import Verification
 from trueline.estimators.base import LinearEstimator
 from trueline.estimators.callbacks import fit_with_callbacks, watch
-from trueline.estimators.labels import encode_labels, signs_of
+from trueline.estimators.labels import encode_labels, signs_of, weighted_classes
 from trueline.estimators.report import Explanation
 from trueline.halfspaces.zero_one import Found, Task, local_search, search, state
 from trueline.halfspaces.zero_one.margin import widest
@@ -221,9 +221,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
                 "sklearn.multiclass.OneVsRestClassifier."
             )
         weights = self._weights(sample_weight, X)
-        if self.class_weight is not None:
-            of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
-            weights = of_class[codes] * (1.0 if weights is None else weights)
+        weights = weighted_classes(self.class_weight, classes, codes, weights)
         return classes, signs_of(codes), weights
 
     def _find(self, task: Task, monitor: Monitor, began: float) -> tuple[Found, list[str]]:

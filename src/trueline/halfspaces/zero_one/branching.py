@@ -95,7 +95,8 @@ def explore(
             total = evaluate(A, v, s, z)
             if total < best:
                 best = total
-                v_best[:] = v
+                for c in range(m):
+                    v_best[c] = v[c]
                 errors = arrange(A, v_best, norms, s, order)
             if count == 0 and total <= cost:
                 bound = np.inf  # nothing is left to decide

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline._jit import kernel
+from trueline.halfspaces.zero_one.loops import orthogonalise, sort_order
 from trueline.halfspaces.zero_one.problem import Task
 from trueline.threads import run_strands
 
@@ -80,9 +81,12 @@ def _circles(unit: Array, s: Array, is_integer: bool, first: int, point: Array) 
     volume = np.ones(depth + 1)
     chosen = np.zeros(depth + 1, dtype=np.int64)
     angles, changes = np.empty(2 * n), np.empty(2 * n)
+    order, spare = np.empty(2 * n, dtype=np.int64), np.empty(2 * n, dtype=np.int64)
     least = np.inf
     if depth == 0:
-        return _least_on_circle(unit, s, Q, 0, 1.0, chosen, angles, changes, least, point)
+        return _least_on_circle(
+            unit, s, Q, 0, 1.0, chosen, angles, changes, order, spare, least, point
+        )
     at = 0
     chosen[0] = first
     while at >= 0:
@@ -93,24 +97,23 @@ def _circles(unit: Array, s: Array, is_integer: bool, first: int, point: Array) 
             if at >= 0:
                 chosen[at] += 1
             continue
-        Q[at] = unit[i]
-        for _ in range(2):
-            for h in range(at):
-                Q[at] -= np.sum(Q[at] * Q[h]) * Q[h]
-        length = np.sqrt(np.sum(Q[at] * Q[at]))
+        for c in range(m):
+            Q[at, c] = unit[i, c]
+        length = orthogonalise(Q, at, at)
         volume[at + 1] = volume[at] * length
         if volume[at + 1] < _DEPENDENT:
             if not is_integer:
                 return -np.inf
             chosen[at] += 1  # dependent: other rows vanish on the same circle
             continue
-        Q[at] /= length
+        for c in range(m):
+            Q[at, c] /= length
         if at + 1 < depth:
             chosen[at + 1] = i + 1
             at += 1
             continue
         least = _least_on_circle(
-            unit, s, Q, depth, volume[depth], chosen, angles, changes, least, point
+            unit, s, Q, depth, volume[depth], chosen, angles, changes, order, spare, least, point
         )
         chosen[at] += 1
     return least
@@ -126,25 +129,26 @@ def _least_on_circle(
     chosen: NDArray[np.int64],
     angles: Array,
     changes: Array,
+    order: NDArray[np.int64],
+    spare: NDArray[np.int64],
     least: float,
     point: Array,
 ) -> float:
     n, m = unit.shape
     # Two more directions make the orthonormal rows of Q complete.
     for place in range(depth, m):
-        best = -1.0
+        best, axis = -1.0, 0
         for c in range(m):
             left = 1.0
             for h in range(place):
                 left -= Q[h, c] * Q[h, c]
             if left > best:
                 best, axis = left, c
-        Q[place] = 0.0
-        Q[place, axis] = 1.0
-        for _ in range(2):
-            for h in range(place):
-                Q[place] -= np.sum(Q[place] * Q[h]) * Q[h]
-        Q[place] /= np.sqrt(np.sum(Q[place] * Q[place]))
+        for c in range(m):
+            Q[place, c] = 1.0 if c == axis else 0.0
+        length = orthogonalise(Q, place, place)
+        for c in range(m):
+            Q[place, c] /= length
     # The smallest singular value of unit rows is at least their volume over sqrt(depth)^(depth-1).
     smallest = volume / np.sqrt(float(max(depth, 1))) ** max(depth - 1, 0)
     noise = 100.0 * m * m * _EPS / smallest
@@ -175,9 +179,10 @@ def _least_on_circle(
         if not right:
             errors += s[i]
     if count == 0:
-        point[:] = Q[depth]
+        for c in range(m):
+            point[c] = Q[depth, c]
         return min(least, 0.0)
-    order = np.argsort(angles[:count])
+    sort_order(angles, count, order, spare)
     for e in range(count):
         errors += changes[order[e]]
         if errors < least:

@@ -28,6 +28,7 @@ Watch = Callable[[int, float, float, Array], bool]
 
 # Seconds between looks at the clock, and pivots of the first slice.
 _SLICE = 0.1
+_LEAST = 0.02
 _FIRST = 2000
 # Branch and bound has this part of the time of an enumeration before that is tried instead.
 _PATIENCE = 0.3
@@ -100,10 +101,10 @@ def search(
     reason = "proven"
     packing = Packing()
     try:
-        seconds = deadline - time.perf_counter()
-        if seconds > 0:
-            packing = pack_root(task, v, min(seconds / state.rate, 1e15) + 1)
-            state.heap[0].bound = packing.bound
+        # A bound there must be, also if all the time is gone.
+        seconds = max(deadline - time.perf_counter(), _LEAST)
+        packing = pack_root(task, v, min(seconds / state.rate, 1e15))
+        state.heap[0].bound = packing.bound
         while state.is_open:
             if time.perf_counter() >= deadline:
                 reason = "time limit"

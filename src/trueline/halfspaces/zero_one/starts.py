@@ -112,5 +112,6 @@ def _pocket(A: Array, s: Array, passes: int) -> Array:
                 total += s[i]
         if total < least:
             least = total
-            best[:] = v
+            for c in range(m):
+                best[c] = v[c]
     return best
