@@ -25,7 +25,7 @@ from trueline.halfspaces.zero_one import Found, Task, local_search, search, stat
 from trueline.halfspaces.zero_one.margin import widest
 from trueline.halfspaces.zero_one.milp import MARGIN, by_highs
 from trueline.halfspaces.zero_one.packing import evaluate
-from trueline.halfspaces.zero_one.proof import certify, errors_of, pack_root
+from trueline.halfspaces.zero_one.proof import certify, errors_of, pack_root, separating
 from trueline.halfspaces.zero_one.warmup import make_ready
 from trueline.planner import Candidate, Plan
 from trueline.solvers.base import Cost, Facts
@@ -233,7 +233,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
             v[0] = 1.0
             return Found(v, 0.0, 0.0, True, 0), ["no row is left after contradictions"]
         notes = _notes(task)
-        _, v = local_search(task.A, task.s)
+        v = _start(task)
         hear = _listener(task, monitor, began)
         if self._solver() == "branch_and_bound":
             found = search(task, v, deadline, hear)
@@ -395,6 +395,18 @@ def _dense(X: Any) -> Array:
             f"{_MOST_NUMBERS:,} numbers. Choose fewer columns or rows."
         )
     return np.asarray(X.toarray(), dtype=np.float64)
+
+
+def _start(task: Task) -> Array:
+    """A good hyperplane: more is done for it if a quick one is not proven best at once."""
+    v = separating(task)
+    if v is not None:
+        return v
+    value, v = local_search(task.A, task.s, is_quick=True)
+    if pack_root(task, v).bound >= value - task.slack:
+        return v
+    better, other = local_search(task.A, task.s, seed=1)
+    return other if better < value else v
 
 
 def _notes(task: Task) -> list[str]:

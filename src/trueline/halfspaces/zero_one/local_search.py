@@ -25,12 +25,15 @@ _ANGLES = 1_000_000
 _PATIENCE = 12
 
 
-def local_search(A: Array, s: Array, seed: int = 0) -> tuple[float, Array]:
-    """The least weight of errors that was found, and its hyperplane."""
+def local_search(A: Array, s: Array, seed: int = 0, is_quick: bool = False) -> tuple[float, Array]:
+    """The least weight of errors that was found, and its hyperplane.
+
+    A quick search has fewer starts.
+    """
     scale, basis = _coordinates(A)
     z = np.empty(len(A))
     found: list[tuple[float, int, Array]] = []
-    for u in starting_points(np.ascontiguousarray(A / scale), s):
+    for u in starting_points(np.ascontiguousarray(A / scale), s, is_quick):
         v = u / scale
         if np.isfinite(v).all() and v.any():
             found.append((evaluate(A, v, s, z), len(found), v))
