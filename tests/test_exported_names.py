@@ -23,6 +23,7 @@ ESTIMATORS = [
     "Lasso",
     "LassoCV",
     "LeastAbsoluteDeviations",
+    "LeastSquaresClassifier",
     "LinearRegression",
     "LinearRegressor",
     "LinearSVR",
@@ -43,6 +44,7 @@ ESTIMATORS = [
     "RidgeClassifierCV",
     "SequentialFeatureSelector",
     "StepwiseRegression",
+    "ZeroOneHalfspace",
 ]
 SEPARABILITY = ["MaximumMargin", "Separability", "maximum_margin", "separability"]
 PATHS = ["RegularizationPath", "enet_path", "lasso_path", "regularization_path"]

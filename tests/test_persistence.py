@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import ClassifierMixin, clone
+from sklearn.base import is_classifier
 
 from trueline import (
     OneVsOneClassifier,
@@ -52,6 +53,8 @@ def target_of(cls):
     """Y, labels for classifiers, or two targets for the estimators that fit several together."""
     if issubclass(cls, ClassifierMixin):
         return np.where(Y > np.median(Y), "high", "low")
+    if is_classifier(cls()):
+        return np.where(np.median(Y) < Y, "high", "low")
     return np.column_stack([Y, -Y]) if cls.__name__.startswith("MultiTask") else Y
 
 

@@ -7,8 +7,9 @@ from itertools import combinations
 def fewest_errors(rows, weights):
     """Least weight of rows a with a.v <= 0 over all v; rows of integers.
 
-    An open cell either touches a ray on which rows of rank m - 1 vanish, or all rows vanish on some
-    line. Next to such a point, only the rows that vanish on it are undecided, in one dimension less.
+    An open cell either touches a ray on which rows of rank m - 1 vanish, or all rows vanish on
+    some line. Next to such a point, only the rows that vanish on it are undecided, in one dimension
+    less.
     """
     total = sum(s for row, s in zip(rows, weights) if not any(row))
     both = [(row, s) for row, s in zip(rows, weights) if any(row)]

@@ -91,7 +91,7 @@ KINDS: dict[str, str] = {
     ),
     "zero-one search": (
         "no hyperplane has errors of a weight lower than the one reached by more than the gap, by "
-        "branch and bound (checked: the errors, and the sets of rows that bound it at the root)"
+        "exhaustive search (checked: the errors, and the sets of rows that bound it at the root)"
     ),
 }
 

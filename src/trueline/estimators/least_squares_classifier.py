@@ -9,14 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_X_y, compute_class_weight
+from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trueline.certificates.verify import Verification
 from trueline.estimators.base import LinearEstimator, build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
-from trueline.estimators.labels import encode_labels
+from trueline.estimators.labels import encode_labels, weighted_classes
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty
 from trueline.problem import Problem
@@ -118,9 +118,7 @@ class LeastSquaresClassifier(ClassifierMixin, LinearEstimator):
         Y = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
         Y = Y[:, 1:] if len(classes) == 2 else Y
         weights = self._weights(sample_weight, X)
-        if self.class_weight is not None:
-            of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
-            weights = of_class[codes] * (1.0 if weights is None else weights)
+        weights = weighted_classes(self.class_weight, classes, codes, weights)
         return classes, Y, weights
 
     def _validated_problem(

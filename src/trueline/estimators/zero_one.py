@@ -12,20 +12,21 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_X_y, compute_class_weight
+from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trueline.certificates.verify import Verification
 from trueline.estimators.base import LinearEstimator
 from trueline.estimators.callbacks import fit_with_callbacks, watch
-from trueline.estimators.labels import encode_labels, signs_of
+from trueline.estimators.labels import encode_labels, signs_of, weighted_classes
 from trueline.estimators.report import Explanation
 from trueline.halfspaces.zero_one import Found, Task, local_search, search, state
 from trueline.halfspaces.zero_one.margin import widest
 from trueline.halfspaces.zero_one.milp import MARGIN, by_highs
 from trueline.halfspaces.zero_one.packing import evaluate
-from trueline.halfspaces.zero_one.proof import certify, errors_of, pack_root
+from trueline.halfspaces.zero_one.proof import certify, errors_of, pack_root, separating
+from trueline.halfspaces.zero_one.warmup import make_ready
 from trueline.planner import Candidate, Plan
 from trueline.solvers.base import Cost, Facts
 from trueline.solvers.loop import Event, Monitor
@@ -56,10 +57,12 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
     with sample weights s_i (one by default): the 0-1 loss itself, not a surrogate. A row on the
     boundary is an error. Errors of a good hyperplane are matched with *conflicts*, sets of at most
     d + 2 rows that no hyperplane gets right together; branch and bound closes what disjoint
-    conflicts leave open. Every conflict is certain: where double precision is not, integers decide.
+    conflicts leave open, or, with few columns, a look at all circles on which d - 1 rows are on
+    the boundary. Every conflict is certain: where double precision is not, integers decide.
 
     Of all hyperplanes with the same errors, the one is returned whose right rows are farthest off
-    (largest least score, for coefficients up to one in columns of about unit size).
+    (largest least score, relative to the weights, for coefficients up to one in columns of about
+    unit size); a few others with as few errors are compared.
 
     Finding the minimum is NP-hard when the number of columns is part of the input. Proofs are fast
     where a few errors (say a tenth of the rows) are scattered among rows that could be separated,
@@ -165,6 +168,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         self : object
         """
         self._validate_params()
+        make_ready()
         began = time.perf_counter()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         classes, signs, weights = self._signs_and_weights(X, y, sample_weight)
@@ -184,7 +188,9 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         self.errors_, self.n_errors_ = present[wrong], int(wrong.sum())
         self.error_weight_ = certificate.objective
         self.lower_bound_ = certificate.lower_bound
-        self.proven_ = certificate.gap <= 1e-9 * certificate.objective
+        # Weights whose sums are rounded differ by more than their rounding, or count as equal.
+        equal = 0.0 if task.is_exact else 4 * task.slack
+        self.proven_ = bool(certificate.gap <= equal)
         self.n_iter_, self.solver_ = max(1, found.nodes), self._solver()
         self._certificate = certificate
         self._plan = self._planned(rows.shape, weights is not None)
@@ -215,9 +221,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
                 "sklearn.multiclass.OneVsRestClassifier."
             )
         weights = self._weights(sample_weight, X)
-        if self.class_weight is not None:
-            of_class = compute_class_weight(self.class_weight, classes=classes, y=y)
-            weights = of_class[codes] * (1.0 if weights is None else weights)
+        weights = weighted_classes(self.class_weight, classes, codes, weights)
         return classes, signs_of(codes), weights
 
     def _find(self, task: Task, monitor: Monitor, began: float) -> tuple[Found, list[str]]:
@@ -229,7 +233,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
             v[0] = 1.0
             return Found(v, 0.0, 0.0, True, 0), ["no row is left after contradictions"]
         notes = _notes(task)
-        _, v = local_search(task.A, task.s)
+        v = _start(task)
         hear = _listener(task, monitor, began)
         if self._solver() == "branch_and_bound":
             found = search(task, v, deadline, hear)
@@ -374,6 +378,8 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        # The fewest errors on the rows given promise nothing about others.
+        tags.classifier_tags.poor_score = True
         tags.input_tags.sparse = True
         return tags
 
@@ -389,6 +395,18 @@ def _dense(X: Any) -> Array:
             f"{_MOST_NUMBERS:,} numbers. Choose fewer columns or rows."
         )
     return np.asarray(X.toarray(), dtype=np.float64)
+
+
+def _start(task: Task) -> Array:
+    """A good hyperplane: more is done for it if a quick one is not proven best at once."""
+    v = separating(task)
+    if v is not None:
+        return v
+    value, v = local_search(task.A, task.s, is_quick=True)
+    if pack_root(task, v).bound >= value - task.slack:
+        return v
+    better, other = local_search(task.A, task.s, seed=1)
+    return other if better < value else v
 
 
 def _notes(task: Task) -> list[str]:

@@ -86,15 +86,17 @@ def explore(
             return best, depth, nodes, pivots
         nodes += 1
         bound, count, outcome, loose, steps = pack(
-            A, norms, separation, s, status, cost, best - slack, order, errors, depth == 0, pack_pivots,
-            basis, alive, inverse, price, v, rows, ends, charges, claims, floors, slots, counter,
+            A, norms, separation, s, status, cost, best - slack, order, errors,
+            depth == 0, pack_pivots, basis, alive, inverse, price, v, rows, ends, charges,
+            claims, floors, slots, counter,
         )  # fmt: skip
         pivots += steps + 1
         if bound < best - slack and outcome == FEASIBLE:
             total = evaluate(A, v, s, z)
             if total < best:
                 best = total
-                v_best[:] = v
+                for c in range(m):
+                    v_best[c] = v[c]
                 errors = arrange(A, v_best, norms, s, order)
             if count == 0 and total <= cost:
                 bound = np.inf  # nothing is left to decide

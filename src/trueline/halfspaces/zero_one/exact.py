@@ -141,9 +141,7 @@ def exact_search(
 class _ExactSearch:
     """Branch and bound on rows, as in :mod:`.branching`, without any rounding."""
 
-    def __init__(
-        self, rows: Sequence[Row], weights: Sequence[Fraction], deadline: float
-    ) -> None:
+    def __init__(self, rows: Sequence[Row], weights: Sequence[Fraction], deadline: float) -> None:
         self.rows, self.weights, self.deadline = rows, weights, deadline
         self.best = sum(weights, Fraction(0)) + 1
         self.v = [Fraction(0)] * len(rows[0])

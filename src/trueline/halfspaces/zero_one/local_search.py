@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline._jit import kernel
+from trueline.halfspaces.zero_one.loops import normalise, orthogonalise, sort_order
 from trueline.halfspaces.zero_one.packing import evaluate
 from trueline.halfspaces.zero_one.starts import starting_points
 
@@ -24,12 +25,15 @@ _ANGLES = 1_000_000
 _PATIENCE = 12
 
 
-def local_search(A: Array, s: Array, seed: int = 0) -> tuple[float, Array]:
-    """The least weight of errors that was found, and its hyperplane."""
+def local_search(A: Array, s: Array, seed: int = 0, is_quick: bool = False) -> tuple[float, Array]:
+    """The least weight of errors that was found, and its hyperplane.
+
+    A quick search has fewer starts.
+    """
     scale, basis = _coordinates(A)
     z = np.empty(len(A))
-    found = []
-    for u in starting_points(np.ascontiguousarray(A / scale), s):
+    found: list[tuple[float, int, Array]] = []
+    for u in starting_points(np.ascontiguousarray(A / scale), s, is_quick):
         v = u / scale
         if np.isfinite(v).all() and v.any():
             found.append((evaluate(A, v, s, z), len(found), v))
@@ -104,7 +108,8 @@ def _on_circle(A: Array, s: Array, v: Array, u: Array, out: Array) -> float:
         angles[2 * i + 1], changes[2 * i + 1] = last, s[i]
         if not right:
             errors += s[i]
-    order = np.argsort(angles)
+    order, spare = np.empty(2 * n, dtype=np.int64), np.empty(2 * n, dtype=np.int64)
+    sort_order(angles, 2 * n, order, spare)
     least, width, at = np.inf, 0.0, 0.0
     for q in range(2 * n):
         errors += changes[order[q]]
@@ -125,78 +130,84 @@ def _descend(
     """Move v to better points of circles; returns the weight of its errors."""
     n, m = A.shape
     new, u, z = np.empty(m), np.empty(m), np.empty(n)
-    length = 0.0
-    for c in range(m):
-        length += v[c] * v[c]
-    v /= np.sqrt(length)
+    normalise(v)
     value = evaluate(A, v, s, z)
     current, at = value, v.copy()
     idle = 0
     for turn in range(len(random)):
         kind = turn % 4
-        u[:] = random[turn]
+        for c in range(m):
+            u[c] = others[turn, c] if turn < len(others) else random[turn, c]
         if turn < len(others):
-            u[:] = others[turn]
+            pass
         elif kind == 1:
-            _towards_error(A, z, choices[turn], u)
+            _towards_error(A, z, choices, turn, u)
         elif kind >= 2:
-            _along_edge(A, z, choices[turn], u)
-        length = np.sqrt(np.sum(u * u))
-        if not length > 0.0:
+            _along_edge(A, z, choices, turn, u)
+        if not normalise(u) > 0.0:
             continue
-        u /= length
         least = _on_circle(A, s, at, u, new)
         if least <= current:
-            new /= np.sqrt(np.sum(new * new))
+            normalise(new)
             total = evaluate(A, new, s, z)
             if total < current:
                 idle = 0
             if total <= current:
                 current = total
-                at[:] = new
+                for c in range(m):
+                    at[c] = new[c]
             else:
                 evaluate(A, at, s, z)
         idle += 1
-        if current < value:
+        if current <= value:
             value = current
-            v[:] = at
+            for c in range(m):
+                v[c] = at[c]
         if value == 0.0 or idle > _PATIENCE * m:
             break
     return value
 
 
 @kernel
-def _towards_error(A: Array, z: Array, choice: Array, u: Array) -> None:
+def _towards_error(A: Array, z: Array, choices: Array, turn: int, u: Array) -> None:
     """The row that is the least wrong of a few random errors."""
     n = len(z)
     nearest, chosen = -np.inf, -1
-    step = 1 + int(choice[0] * n / 8)
-    i = int(choice[1] * n)
+    step = 1 + int(choices[turn, 0] * n / 8)
+    i = int(choices[turn, 1] * n)
     for _ in range(n):
         i = (i + step) % n
         if z[i] <= 0.0 and z[i] > nearest:
             nearest, chosen = z[i], i
-            if choice[2] < 0.5:
+            if choices[turn, 2] < 0.5:
                 break
     if chosen >= 0:
-        u[:] = A[chosen]
+        for c in range(A.shape[1]):
+            u[c] = A[chosen, c]
 
 
 @kernel
-def _along_edge(A: Array, z: Array, choice: Array, u: Array) -> None:
+def _along_edge(A: Array, z: Array, choices: Array, turn: int, u: Array) -> None:
     """Make u orthogonal to up to m - 2 rows, chosen among those nearest to the boundary."""
     n, m = A.shape
-    near = np.argsort(np.abs(z))[: min(n, 3 * m)]
-    count = int(choice[m] * (m - 1))
-    kept = np.empty((max(count, 1), m))
+    near, spare, size = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
+    for i in range(n):
+        size[i] = abs(z[i])
+    sort_order(size, n, near, spare)
+    few = min(n, 3 * m)
+    Q = np.empty((m, m))
     held = 0
-    for q in range(count):
-        row = A[near[int(choice[q] * len(near))]].copy()
-        for h in range(held):
-            row -= np.sum(row * kept[h]) * kept[h]
-        length = np.sqrt(np.sum(row * row))
+    for q in range(int(choices[turn, m] * (m - 1))):
+        row = near[int(choices[turn, q] * few)]
+        for c in range(m):
+            Q[held, c] = A[row, c]
+        length = orthogonalise(Q, held, held)
         if length > 1e-6:
-            kept[held] = row / length
+            for c in range(m):
+                Q[held, c] /= length
             held += 1
-    for h in range(held):
-        u -= np.sum(u * kept[h]) * kept[h]
+    for c in range(m):
+        Q[held, c] = u[c]
+    orthogonalise(Q, held, held)
+    for c in range(m):
+        u[c] = Q[held, c]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline._jit import kernel
+from trueline.halfspaces.zero_one.loops import sort_order
 from trueline.halfspaces.zero_one.simplex import (
     CONFLICT,
     DOUBTFUL,
@@ -69,7 +70,12 @@ def arrange(A: Array, v: Array, norms: Array, s: Array, order: Indices) -> int:
     key = np.empty(count)
     for q in range(count):
         key[q] = -z[order[q]] / norms[order[q]]
-    order[:count] = order[:count][np.argsort(key)]
+    place, spare = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    sort_order(key, count, place, spare)
+    for q in range(count):
+        spare[q] = order[place[q]]
+    for q in range(count):
+        order[q] = spare[q]
     return count
 
 
@@ -84,12 +90,17 @@ def _record(
 ) -> None:
     """Write down a doubtful conflict and the bound that holds even without it."""
     width = claims.shape[1]
-    rows = np.full(width, -1)
+    rows = np.empty(width, dtype=np.int64)
     count = 0
     while found[count] >= 0:
-        rows[count] = found[count]
+        place = count
+        while place > 0 and rows[place - 1] > found[count]:
+            rows[place] = rows[place - 1]
+            place -= 1
+        rows[place] = found[count]
         count += 1
-    rows[:count] = np.sort(rows[:count])
+    for q in range(count, width):
+        rows[q] = -1
     code = 1469598103
     for q in range(count):
         code = ((code ^ rows[q]) * 1099511) % 2147483647
@@ -107,7 +118,8 @@ def _record(
         place = (place + 1) % len(slots)
     number = counter[0]
     slots[place] = number
-    claims[number] = rows
+    for q in range(width):
+        claims[number, q] = rows[q]
     floors[number] = floor
     counter[0] += 1
 
@@ -177,7 +189,7 @@ def pack(
         A row of ``order`` that fits to what is left; -1 if there is none.
     pivots : int
     """
-    n, m = A.shape
+    m = A.shape[1]
     work = status.copy()
     left = s.copy()
     found = np.empty(m + 2, dtype=np.int64)

@@ -174,8 +174,8 @@ def _independent_columns(A: Array) -> Indices:
     size = np.abs(R.diagonal())
     rank = int((size > 1e-7 * size[0]).sum())
     kept, others = np.sort(present[pivots[:rank]]), np.sort(present[pivots[rank:]])
-    some = qr(A[:, kept].T / np.abs(A[:, kept]).max(axis=1, initial=1e-300), mode="r", pivoting=True)
-    rows = np.sort(some[1][:rank])
+    B = A[:, kept] / np.abs(A[:, kept]).max(axis=1, initial=1e-300)[:, None]
+    rows = np.sort(qr(B.T, mode="r", pivoting=True)[1][:rank])
     if _are_combinations(A, kept, others, rows):
         return kept
     return present

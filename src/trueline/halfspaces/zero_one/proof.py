@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.halfspaces.zero_one.claims import Claims
-from trueline.halfspaces.zero_one.packing import arrange, pack
+from trueline.halfspaces.zero_one.packing import arrange, evaluate, pack
 from trueline.halfspaces.zero_one.problem import Task
+from trueline.halfspaces.zero_one.simplex import FEASIBLE
 from trueline.losses import ZeroOne
 from trueline.penalties import NoPenalty
 
-__all__ = ["Packing", "certify", "errors_of", "pack_root"]
+__all__ = ["Packing", "certify", "errors_of", "pack_root", "separating"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -38,19 +39,38 @@ class Packing:
         return math.fsum(self.charges)
 
 
+def separating(task: Task) -> Array | None:
+    """A hyperplane without errors; None if there is none, or none that doubles are sure of."""
+    v = np.zeros(task.A.shape[1])
+    none = np.empty(0, dtype=np.int64)
+    _, _, outcome, _ = _packed(task, none, 1e-300, 1e15, v, Claims(task))
+    if outcome == FEASIBLE and evaluate(task.A, v, task.s, np.empty(len(task.s))) == 0:
+        return v
+    return None
+
+
+def _packed(
+    task: Task, order: Indices, target: float, most_pivots: float, v: Array, claims: Claims
+) -> tuple[Indices, int, int, tuple[Indices, Array]]:
+    """Pack conflicts with nothing decided: rows, their number, the outcome, ends and charges."""
+    n, m = task.A.shape
+    rows, ends = np.empty((m + 2) * (n + 1), dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+    charges = np.empty(n + 1)
+    _, count, outcome, _, _ = pack(
+        task.A, task.norms, task.separation, task.s, np.zeros(n, dtype=np.int8), 0.0, target,
+        order, len(order), True, int(most_pivots), -1 - np.arange(m), np.zeros(m, dtype=np.bool_),
+        np.eye(m), np.ones(m), v, rows, ends, charges, *claims.arrays(),
+    )  # fmt: skip
+    return rows, count, outcome, (ends, charges)
+
+
 def pack_root(task: Task, v: Array, most_pivots: float = 1e15) -> Packing:
     """Conflicts around the errors of a hyperplane; those in doubt are decided."""
     n, m = task.A.shape
     order = np.empty(n, dtype=np.int64)
-    errors = arrange(task.A, v, task.norms, task.s, order)
-    rows, ends = np.empty((m + 2) * (n + 1), dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-    charges = np.empty(n + 1)
+    order = order[: arrange(task.A, v, task.norms, task.s, order)]
     claims = Claims(task)
-    _, count, _, _, _ = pack(
-        task.A, task.norms, task.separation, task.s, np.zeros(n, dtype=np.int8), 0.0, np.inf,
-        order, errors, True, int(most_pivots), -1 - np.arange(m), np.zeros(m, dtype=np.bool_),
-        np.eye(m), np.ones(m), np.zeros(m), rows, ends, charges, *claims.arrays(),
-    )  # fmt: skip
+    rows, count, _, (ends, charges) = _packed(task, order, np.inf, most_pivots, np.zeros(m), claims)
     claims.decide()
     sets = np.split(rows[: ends[count - 1]] if count else rows[:0], ends[: max(count - 1, 0)])
     wrong = {frozenset(claims.rows[number].tolist()) - {-1} for number in claims.wrong}
@@ -100,8 +120,8 @@ def certify(
         coef=w.reshape(-1, 1),
         intercept=np.array([b]),
         witness={
-            "members": task.row[packing.members] if len(packing.members) else packing.members,
-            "ends": packing.ends,
+            "members": np.asarray(task.row[packing.members], dtype=np.float64),
+            "ends": np.asarray(packing.ends, dtype=np.float64),
             "charges": packing.charges,
             "search_bound": np.array(bound),
         },

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from trueline.halfspaces.zero_one.branching import explore
 from trueline.halfspaces.zero_one.claims import Claims
+from trueline.halfspaces.zero_one.enumeration import enumerate_circles, enumeration_seconds
 from trueline.halfspaces.zero_one.exact import exact_search, integer_rows
 from trueline.halfspaces.zero_one.local_search import improve
 from trueline.halfspaces.zero_one.packing import evaluate
@@ -27,7 +28,14 @@ Watch = Callable[[int, float, float, Array], bool]
 
 # Seconds between looks at the clock, and pivots of the first slice.
 _SLICE = 0.1
+_LEAST = 0.02
 _FIRST = 2000
+# Branch and bound has this part of the time of an enumeration before that is tried instead.
+_PATIENCE = 0.3
+_MOST_SECONDS = 1e4
+# Seconds of a pivot: for a call, and for each number of the rows (estimates, so that the choice
+# between the two does not depend on the speed of the moment).
+_PIVOT, _NUMBER = 1e-6, 1.2e-9
 
 
 @dataclass
@@ -93,15 +101,18 @@ def search(
     reason = "proven"
     packing = Packing()
     try:
-        seconds = deadline - time.perf_counter()
-        if seconds > 0:
-            packing = pack_root(task, v, min(seconds / state.rate, 1e15) + 1)
-            state.heap[0].bound = packing.bound
+        # A bound there must be, also if all the time is gone.
+        seconds = max(deadline - time.perf_counter(), _LEAST)
+        packing = pack_root(task, v, min(seconds / state.rate, 1e15))
+        state.heap[0].bound = packing.bound
         while state.is_open:
             if time.perf_counter() >= deadline:
                 reason = "time limit"
                 break
-            state.advance(deadline)
+            if state.should_enumerate(deadline):
+                state.enumerate(deadline)
+            else:
+                state.advance(deadline)
             if watch is not None and watch(state.nodes, state.value, state.bound, state.v):
                 reason = "stopped"
                 break
@@ -111,6 +122,7 @@ def search(
     except KeyboardInterrupt:
         reason = "interrupted"
     bound = min(state.bound, state.claims.floor())
+    bound = max(bound, state.least)
     if reason == "proven" and bound < state.value - task.slack:
         return _in_fractions(task, state, bound, deadline, packing)
     is_proven = bound >= state.value - task.slack
@@ -169,15 +181,41 @@ class _State:
         self.bounds = np.zeros(n + 1)
         self.slice = _FIRST
         self.rate = 1e-6 + 1e-9 * n * m
+        self.pivots = 0
+        # Enumeration is tried once; what it has proven.
+        self.is_enumerated, self.least = False, 0.0
 
     @property
     def bound(self) -> float:
         """No hyperplane has less, as far as conflicts in doubt are conflicts."""
-        return min(self.value, self.heap[0].bound) if self.heap else self.value
+        return min(self.value, max(self.heap[0].bound, self.least)) if self.heap else self.value
 
     @property
     def is_open(self) -> bool:
-        return bool(self.heap) and self.heap[0].bound < self.value - self.task.slack
+        return bool(self.heap) and self.bound < self.value - self.task.slack
+
+    def should_enumerate(self, deadline: float) -> bool:
+        """Whether branch and bound has had its chance, and there is time for all circles."""
+        if self.is_enumerated:
+            return False
+        n, m = self.task.A.shape
+        needed = enumeration_seconds(self.task)
+        spent = self.pivots * (_PIVOT + _NUMBER * n * m)
+        in_time = needed < min(deadline - time.perf_counter(), _MOST_SECONDS)
+        return in_time and spent > _PATIENCE * needed
+
+    def enumerate(self, deadline: float) -> None:
+        """Look at all circles."""
+        self.is_enumerated = True
+        found = enumerate_circles(self.task, deadline)
+        if found is None:
+            return
+        self.least, v = found
+        if self.least < self.value - self.task.slack:
+            value = float(evaluate(self.task.A, v, self.task.s, np.empty(len(self.task.s))))
+            value, v = improve(self.task.A, self.task.s, value, v, seed=1)
+            if value < self.value:
+                self.value, self.v = value, v
 
     def advance(self, deadline: float) -> None:
         """Search below the node with the least bound, for a slice of time."""
@@ -191,10 +229,12 @@ class _State:
         v = self.v.copy()
         value, depth, nodes, pivots = explore(
             task.A, task.norms, task.separation, task.s, task.slack, status, cost, before, v,
-            1 << 60, int(most) + 1, int(enough) + 1, self.path, self.halves, self.bounds, *self.claims.arrays(),
+            1 << 60, int(most) + 1, int(enough) + 1, self.path, self.halves, self.bounds,
+            *self.claims.arrays(),
         )  # fmt: skip
         heapq.heappop(self.heap)
         self.nodes += nodes
+        self.pivots += pivots
         self.value, self.v = float(value), v
         self._reopen(node, depth)
         self.claims.decide()

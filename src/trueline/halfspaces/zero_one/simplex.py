@@ -114,7 +114,8 @@ def solve(
 def _point(inverse: Array, alive: NDArray[np.bool_], v: Array) -> None:
     """v with B_j.v = 1 for the rows of the basis that are alive, 0 for the others."""
     m = len(v)
-    v[:] = 0.0
+    for c in range(m):
+        v[c] = 0.0
     for j in range(m):
         if alive[j]:
             for c in range(m):
@@ -206,27 +207,17 @@ def _pivot(
 
 
 @kernel
-def _rows_of(A: Array, basis: Indices) -> Array:
-    m = len(basis)
-    B = np.zeros((m, m))
-    for j in range(m):
-        if basis[j] >= 0:
-            B[j] = A[basis[j]]
-        else:
-            B[j, -1 - basis[j]] = 1.0
-    return B
-
-
-@kernel
 def _refresh(A: Array, basis: Indices, inverse: Array) -> bool:
     """The inverse from the beginning, by Gauss-Jordan steps; False if it cannot be formed."""
     m = len(basis)
-    B = _rows_of(A, basis)
-    # Columns of the basis' transpose are its rows: the inverse of the transpose is what is kept.
     work = np.zeros((m, 2 * m))
-    work[:, :m] = B
     for j in range(m):
         work[j, m + j] = 1.0
+        if basis[j] >= 0:
+            for c in range(m):
+                work[j, c] = A[basis[j], c]
+        else:
+            work[j, -1 - basis[j]] = 1.0
     for c in range(m):
         best = c
         for r in range(c + 1, m):
@@ -257,8 +248,9 @@ def _refresh(A: Array, basis: Indices, inverse: Array) -> bool:
 def _restart(basis: Indices, alive: NDArray[np.bool_], inverse: Array, price: Array) -> None:
     """A basis of unit vectors, none of which takes part."""
     m = len(basis)
-    inverse[:] = 0.0
     for j in range(m):
+        for c in range(m):
+            inverse[j, c] = 0.0
         basis[j], alive[j], price[j], inverse[j, j] = -1 - j, False, 1.0, 1.0
 
 

@@ -9,7 +9,7 @@ renewed after each Newton step (E. J. Candes, M. B. Wakin and S. P. Boyd, J. Fou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from trueline._jit import kernel
 __all__ = ["starting_points"]
 
 Array = NDArray[np.float64]
+Losses = Callable[[Array], tuple[Array, Array, Array]]
 
 _NEWTON_STEPS = 12
 _RENEWALS = 15
@@ -28,7 +29,7 @@ _POCKET_STEPS = 20_000
 _RIDGE = 1e-3
 
 
-def starting_points(A: Array, s: Array) -> Iterator[Array]:
+def starting_points(A: Array, s: Array, is_quick: bool = False) -> Iterator[Array]:
     """Hyperplanes for signed rows in which columns have about unit size."""
     yield A[np.argmax(s)]  # gets at least this one right
     yield _least_squares(A, s)
@@ -37,6 +38,8 @@ def starting_points(A: Array, s: Array) -> Iterator[Array]:
         for _ in range(_NEWTON_STEPS):
             v = _newton_step(A, s, v, losses)
         yield v
+        if is_quick:
+            return
     yield _pocket(A, s, _POCKET_STEPS // len(A) + 2)
     # From the logistic fit, ever less patient with those far away.
     for eps in (1.0, 0.2, 0.04):
@@ -68,12 +71,12 @@ def _logistic(z: Array) -> tuple[Array, Array, Array]:
 def _squared_hinge(z: Array) -> tuple[Array, Array, Array]:
     """Loss, downward slope and curvature of max(0, 1 - z)^2 / 2."""
     short = np.maximum(1.0 - z, 0.0)
-    return 0.5 * short**2, short, (short > 0) + 1e-6
+    return 0.5 * short**2, short, np.where(short > 0, 1.0, 1e-6)
 
 
-def _newton_step(A: Array, s: Array, v: Array, losses: object) -> Array:
+def _newton_step(A: Array, s: Array, v: Array, losses: Losses) -> Array:
     """One Newton step, halved until the loss is lower."""
-    value, slope, curvature = losses(A @ v)  # type: ignore[operator]
+    value, slope, curvature = losses(A @ v)
     H = (A * (s * curvature)[:, None]).T @ A
     ridge = _RIDGE * float(s.sum())
     gradient = A.T @ (s * slope) - ridge * v
@@ -81,7 +84,7 @@ def _newton_step(A: Array, s: Array, v: Array, losses: object) -> Array:
     before = float(s @ value) + 0.5 * ridge * float(v @ v)
     for _ in range(8):
         new = v + step
-        after = float(s @ losses(A @ new)[0]) + 0.5 * ridge * float(new @ new)  # type: ignore[operator]
+        after = float(s @ losses(A @ new)[0]) + 0.5 * ridge * float(new @ new)
         if after <= before:
             return np.asarray(new)
         step = 0.5 * step
@@ -111,5 +114,6 @@ def _pocket(A: Array, s: Array, passes: int) -> Array:
                 total += s[i]
         if total < least:
             least = total
-            best[:] = v
+            for c in range(m):
+                best[c] = v[c]
     return best

@@ -1,0 +1,1 @@
+"""Halfspaces with the fewest training errors."""

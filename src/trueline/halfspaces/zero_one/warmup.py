@@ -1,0 +1,24 @@
+"""Machine code made ready before the clock of a search starts."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+__all__ = ["make_ready"]
+
+
+@cache
+def make_ready() -> None:
+    """Run everything once on a few rows, so that no time limit pays for compilation."""
+    from trueline.halfspaces.zero_one.enumeration import enumerate_circles
+    from trueline.halfspaces.zero_one.local_search import local_search
+    from trueline.halfspaces.zero_one.problem import state
+    from trueline.halfspaces.zero_one.search import search
+
+    X = np.array([[0.0, 0.1], [0.2, 1.0], [1.0, 0.3], [1.1, 1.0], [0.5, 0.6], [0.4, 2.0]])
+    task = state(X, np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0]), None, True)
+    local_search(task.A, task.s)
+    search(task, np.array([1.0, 0.0, 0.0]))
+    enumerate_circles(task)
