@@ -21,7 +21,8 @@ from sklearn.utils.multiclass import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.multiclass.base import BinaryReduction, parts_have
+from trueline.estimators.labels import encode_declared
+from trueline.estimators.multiclass.base import BinaryReduction, parts_have, speaker_of
 from trueline.estimators.multiclass.parts import (
     Binary,
     fit_parts,
@@ -121,8 +122,9 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
             indicators = y.toarray() if sp.issparse(y) else np.asarray(y)
             columns = list(np.ascontiguousarray(indicators.T))
         else:
-            labels = column_or_1d(y, warn=False)
-            columns = [(labels == which).astype(np.int64) for which in self._positive()]
+            codes = encode_declared(column_or_1d(y, warn=False), self.classes_)
+            first = 1 if len(self.classes_) == 2 else 0
+            columns = [(codes == k).astype(np.int64) for k in range(first, len(self.classes_))]
             if len(self.classes_) == 1:  # nothing to stand against: never positive
                 columns[0][:] = 0
         names = self._part_names()
@@ -241,7 +243,7 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
         scores = self._part_scores(X)
         if not self.multilabel_ and len(self.classes_) > 2:
             return self.classes_[scores.argmax(axis=1)]
-        chosen = scores > threshold_of(self.estimators_[0])
+        chosen = scores > threshold_of(speaker_of(self.estimators_))
         if not self.multilabel_:
             return self.classes_[chosen[:, 0].astype(np.intp) * (len(self.classes_) - 1)]
         indicators = chosen.astype(np.int64)
