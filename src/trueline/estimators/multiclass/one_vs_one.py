@@ -292,8 +292,9 @@ class OneVsOneClassifier(BinaryReduction):
         check_is_fitted(self)
         kinds: Any = [np.float64, np.float32] if is_ours(self.estimator) else "numeric"
         finite = planes_of(self.estimators_) is not None
+        formats = ["csr", "csc"] if finite else True
         return validate_data(
-            self, X, accept_sparse=True, dtype=kinds, ensure_all_finite=finite, reset=False
+            self, X, accept_sparse=formats, dtype=kinds, ensure_all_finite=finite, reset=False
         )
 
     def _asked(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:

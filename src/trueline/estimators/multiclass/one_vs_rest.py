@@ -111,7 +111,10 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
             self.classes_ = np.arange(indicators.shape[1])
         else:
             check_classification_targets(y)
-            labels = column_or_1d(y, warn=False)
+            labels = check_array(
+                y, input_name="y", ensure_2d=False, dtype=None, ensure_min_samples=0
+            )
+            labels = column_or_1d(labels, warn=False)
             if not len(labels):
                 raise ValueError("y has 0 samples: there is nothing to fit.")
             self.classes_ = np.unique(labels)
@@ -128,7 +131,9 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
             if len(self.classes_) == 1:  # nothing to stand against: never positive
                 columns[0][:] = 0
         names = self._part_names()
-        sides = [(f"not {which}", str(which)) for which in self._positive()]
+        sides: list[Any] = [(f"not {which}", str(which)) for which in self._positive()]
+        if len(self.classes_) == 1 and not self.multilabel_:
+            sides = [None]  # that class is always right
         return [Binary(*row[:2], None, row[2]) for row in zip(names, columns, sides, strict=True)]
 
     def _positive(self) -> NDArray[Any]:
