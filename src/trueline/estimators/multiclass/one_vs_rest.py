@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, clone
 from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import (
@@ -98,6 +98,8 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
     # --- labels ---------------------------------------------------------------------------------
 
     def _learn_classes(self, y: Any) -> Sequence[Binary]:
+        if isinstance(y, np.ndarray):
+            assert_all_finite(y, input_name="y")
         kind = type_of_target(y, input_name="y")
         if "multioutput" in kind:
             raise ValueError(
@@ -111,10 +113,7 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
             self.classes_ = np.arange(indicators.shape[1])
         else:
             check_classification_targets(y)
-            labels = check_array(
-                y, input_name="y", ensure_2d=False, dtype=None, ensure_min_samples=0
-            )
-            labels = column_or_1d(labels, warn=False)
+            labels = column_or_1d(y, warn=False)
             if not len(labels):
                 raise ValueError("y has 0 samples: there is nothing to fit.")
             self.classes_ = np.unique(labels)
