@@ -12,6 +12,7 @@ Every part is left as if it had been fitted by itself, with a certificate of its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -51,6 +52,7 @@ def fit_all_rows(
     estimator: Any, X: Any, binaries: Sequence[Binary], fit_params: Mapping[str, Any]
 ) -> list[Any] | None:
     """Fit problems on the same rows by one factorisation; None if that cannot be done here."""
+    estimator = clone(estimator)
     regression = _regression_behind(estimator, fit_params)
     size = len(binaries) * len(binaries[0].labels)
     if regression is None or size > _LARGEST_TARGETS:
@@ -79,6 +81,7 @@ def fit_by_class(
     ``codes`` numbers the classes of the rows; ``book`` has a row per class and a column per
     problem, with -1, 0 (takes no part) and +1.
     """
+    estimator = clone(estimator)
     regression = _regression_behind(estimator, fit_params)
     if regression is None or regression.solver not in ("auto", "cholesky"):
         return None
@@ -226,12 +229,12 @@ def _part(
 ) -> Any:
     """The estimator as it would be after a fit that found this solution."""
     is_classifier = isinstance(estimator, RidgeClassifier)
-    fitted = clone(regression)
+    fitted = copy(regression)  # shallow: it was cloned, and holds parameters alone
     fitted.n_features_in_ = X.shape[1]
     # A classifier keeps its intercept as an array, a regression of one target does not.
     fitted._store(problem, plan, solution, X.dtype, 2 if is_classifier else 1)
     if not is_classifier:
         return fitted
-    part = clone(estimator)
-    part._adopt(fitted, np.unique(binary.labels))
+    part = copy(estimator)
+    part._adopt(fitted, np.array([binary.labels.min(), binary.labels.max()]))
     return part
