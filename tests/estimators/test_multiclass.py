@@ -288,6 +288,24 @@ def test_shared_fits_are_the_separate_ones(name, base):
         assert part.verify(X[rows], binary.labels)
 
 
+def test_many_pairs_of_many_columns_keep_no_matrices(monkeypatch):
+    from trueline.estimators.multiclass import together
+
+    monkeypatch.setattr(together, "_MANY_NUMBERS", 10)
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 900)
+    X = rng.normal(size=(900, 6)) + y[:, None]
+    light, alone = OneVsOneClassifier(Ridge()).fit(X, y), OneVsOneClassifier(Ridge(1e-30))
+    for part in light.estimators_:
+        assert not hasattr(part, "moments_")
+        assert part.certificate_.witness["basis"].ndim == 1
+        assert part.certificate_.relative_gap < 1e-10
+    assert light.verify(X, y)
+    assert light.estimators_[0].explain()
+    # So weak a penalty proves nothing by itself: the factor is kept.
+    assert alone.fit(X, y).estimators_[0].certificate_.witness["basis"].ndim == 2
+
+
 def test_badly_conditioned_pairs_are_fitted_from_their_rows():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 600)
