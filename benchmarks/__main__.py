@@ -15,7 +15,17 @@ from benchmarks.report import README, machine_text, place
 from benchmarks.selection import Request
 from benchmarks.store import Store
 
-SUITES = ("speed", "sparse", "robust", "separability", "zero_one", "startup", "regret", "digits")
+SUITES = (
+    "speed",
+    "sparse",
+    "robust",
+    "separability",
+    "zero_one",
+    "multiclass",
+    "startup",
+    "regret",
+    "digits",
+)
 
 
 def suite_of(name: str) -> ModuleType:

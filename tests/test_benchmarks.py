@@ -1029,3 +1029,22 @@ def test_a_case_of_separability_is_prepared_measured_and_told(tmp_path, capsys, 
     assert separability_worker.judge(None, None, None, {"separable": True}, False) == {
         "quality": math.inf
     }
+
+
+def test_the_multiclass_suite_measures_everyone_and_states_its_target(tmp_path, capsys):
+    from benchmarks.multiclass.cases import CASES as SCHEMES
+    from benchmarks.multiclass.cases import CONTESTANTS as WRAPPERS
+    from benchmarks.multiclass.worker import measure
+    from benchmarks.suites import multiclass
+
+    store = Store("multiclass", tmp_path)
+    name = "OneVsOne_digits"
+    rows = measure(name, small=True, rounds=1)
+    assert set(rows) == set(WRAPPERS)
+    for who, row in rows.items():
+        assert row["same"] > 0.99
+        store.put(name, who, row)
+    (table,) = multiclass.tables(store)
+    assert table.title == SCHEMES[name].title
+    assert "Target: 2 times" in str(table)
+    assert len(SCHEMES) == 9

@@ -30,7 +30,7 @@ from trueline.estimators.multiclass.parts import (
 from trueline.estimators.multiclass.proof import CombinedCertificate
 from trueline.wording import counted
 
-__all__ = ["BinaryReduction", "SchemeExplanation", "parts_have"]
+__all__ = ["BinaryReduction", "SchemeExplanation", "parts_have", "speaker_of"]
 
 Array = NDArray[np.float64]
 
@@ -40,13 +40,13 @@ def parts_have(name: str) -> Callable[[Any], bool]:
 
     def check(self: Any) -> bool:
         parts = getattr(self, "estimators_", None)
-        getattr(self.estimator if parts is None else _speaker(parts), name)
+        getattr(self.estimator if parts is None else speaker_of(parts), name)
         return True
 
     return check
 
 
-def _speaker(parts: Sequence[Any]) -> Any:
+def speaker_of(parts: Sequence[Any]) -> Any:
     """A part that can tell what the others can do: the first that was a fit."""
     return next((part for part in parts if not isinstance(part, ConstantPredictor)), parts[0])
 
@@ -143,11 +143,11 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             for part in self.estimators_ if names is not None else ():
                 part.feature_names_in_ = names
             return
-        speaker = _speaker(self.estimators_)
-        self.__dict__.pop("feature_names_in_", None)
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(speaker, name):
-                setattr(self, name, getattr(speaker, name))
+            self.__dict__.pop(name, None)
+            known = [getattr(part, name) for part in self.estimators_ if hasattr(part, name)]
+            if known:
+                setattr(self, name, known[0])
 
     # --- scores ---------------------------------------------------------------------------------
 
@@ -255,13 +255,14 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError("explain(X, y) needs the labels y beside X.")
         planned = type(self)(**self.get_params(deep=False))
         binaries = planned._learn_classes(y)
-        binary = binaries[0]
+        both = (one for one in binaries if (one.labels != one.labels[0]).any())
+        binary = next(both, binaries[0])
         part = None
         if hasattr(self.estimator, "explain"):
             data = X if binary.rows is None else _safe_indexing(X, binary.rows)
             part = self.estimator.explain(data, binary.labels)
         names = tuple(one.name for one in binaries)
-        return SchemeExplanation(planned._described(len(names)), names, (part,))
+        return SchemeExplanation(planned._described(len(names)), (binary.name,), (part,))
 
     @abstractmethod
     def _learn_classes(self, y: Any) -> Sequence[Binary]:

@@ -29,7 +29,7 @@ Inform. Theory 6 (1960) 445-450).
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,8 @@ Array = NDArray[np.float64]
 
 #: The designs by name.
 DESIGNS = ("random", "dense", "sparse", "exhaustive", "hadamard")
-_DRAWS = 200
+_DRAWS = 40
+_ROW_STEPS = 300
 _PATIENCE = 1000
 _MOST_EXHAUSTIVE = 12
 
@@ -168,37 +169,72 @@ def _hadamard(n_classes: int) -> Array:
 
 
 def _searched(n_classes: int, columns: int, entries: Array, random_state: Any) -> Array:
-    """The best of many draws by distance, improved until no single entry makes it better."""
-    worst = (-np.inf, -np.inf, -np.inf)
-    best, best_value = None, worst
-    for _ in range(_DRAWS):
-        book = _valid_columns(entries, n_classes, columns, random_state)
-        value = _value(book)
-        if value > best_value:
-            best, best_value = book, value
-    assert best is not None
-    choices = np.unique(entries)
-    improved = True
-    while improved:
-        improved = False
-        for c, column in np.ndindex(best.shape):
-            before = best[c, column]
-            for entry in choices[choices != before]:
-                best[c, column] = entry
-                value = _value(best) if _is_valid(best, column) else worst
-                if value > best_value:
-                    best_value, before, improved = value, entry, True
-                best[c, column] = before
-    return best
+    """The best of many draws, improved entry by entry while that makes it better."""
+    drawn = [_valid_columns(entries, n_classes, columns, random_state) for _ in range(_DRAWS)]
+    book = max(drawn, key=lambda one: _Quality.of(one).value())
+    for _ in range(max(2, _ROW_STEPS // n_classes)):
+        changed = [_improve_row(book, c, np.unique(entries)) for c in range(n_classes)]
+        if not any(changed):
+            break
+    return book
 
 
-def _value(book: Array) -> tuple[float, float, float]:
-    """How good a book is: no two rows alike, a large least distance, few pairs that have it."""
-    distances = _distances(book)
-    least = distances.min()
-    first, second = np.triu_indices(len(book), 1)
-    alike = (np.abs(book) @ np.abs(book).T == book @ book.T)[first, second]  # never opposite
-    return -float(alike.sum()), float(least), -float((distances == least).sum())
+class _Quality(NamedTuple):
+    """Of some pairs of rows: how many are never opposite, the least distance, how many have it."""
+
+    alike: Any
+    least: Any
+    ties: Any
+
+    @classmethod
+    def of(cls, book: Array) -> _Quality:
+        """Of all pairs of a book."""
+        first, second = np.triu_indices(len(book), 1)
+        products, both = book @ book.T, np.abs(book) @ np.abs(book).T
+        return cls.measured(
+            0.5 * (book.shape[1] - products)[first, second], (both == products)[first, second]
+        )
+
+    @classmethod
+    def measured(cls, distances: Array, alike: NDArray[np.bool_]) -> _Quality:
+        """The first axis is that of the pairs."""
+        least = distances.min(axis=0, initial=np.inf)
+        return cls(alike.sum(axis=0), least, (distances == least).sum(axis=0))
+
+    def joined(self, other: _Quality) -> _Quality:
+        """Of these pairs and others."""
+        least = np.minimum(self.least, other.least)
+        ties = self.ties * (self.least == least) + other.ties * (other.least == least)
+        return _Quality(self.alike + other.alike, least, ties)
+
+    def value(self) -> Any:
+        """Pairs told apart count before all, then the distance, then how many pairs have it."""
+        return -1e12 * self.alike + 1e6 * self.least - self.ties
+
+
+def _improve_row(book: Array, c: int, choices: Array) -> bool:
+    """Change the entry of row c that makes the book better by most; False if none does.
+
+    An entry changes the distances of its own row alone, so that all columns are tried at once.
+    """
+    neighbours, own = np.delete(book, c, axis=0), book[c].copy()
+    rest = _Quality.of(neighbours)
+    product, both = neighbours @ own, np.abs(neighbours) @ np.abs(own)
+    now = float(_Quality.of(book).value())
+    found: list[tuple[float, int, float]] = []
+    for entry in choices:
+        # Shape (others, columns): products and common entries if column l of the row were `entry`.
+        products = product[:, None] + (entry - own) * neighbours
+        common = both[:, None] + (abs(entry) - np.abs(own)) * np.abs(neighbours)
+        quality = _Quality.measured(0.5 * (book.shape[1] - products), common == products)
+        values = quality.joined(rest).value()
+        found += [(float(values[k]), int(k), float(entry)) for k in np.flatnonzero(values > now)]
+    for _, column, entry in sorted(found, reverse=True):
+        book[c, column] = entry
+        if _is_valid(book, column):
+            return True
+        book[c, column] = own[column]
+    return False
 
 
 def _is_valid(book: Array, column: int) -> bool:

@@ -38,7 +38,7 @@ __all__ = ["OneVsOneClassifier"]
 
 Array = NDArray[np.float64]
 
-_BLOCK = 1 << 22  # scores held at a time
+_BLOCK = 1 << 19  # scores held at a time
 
 
 class OneVsOneClassifier(BinaryReduction):
@@ -272,28 +272,28 @@ class OneVsOneClassifier(BinaryReduction):
     def _scores(self, X: Any) -> Array:
         """Votes and sums of scores, of shape (n, k)."""
         planes = planes_of(self.estimators_) if self.pairwise_indices_ is None else None
-        book = self._book()
-        first, second = (book < 0).T.astype(np.float64), (book > 0).T.astype(np.float64)
-        scores = np.empty((X.shape[0], self.n_classes_))
-        step = max(1, _BLOCK // len(self.estimators_)) if planes is not None else len(scores)
-        for start in range(0, len(scores), max(1, step)):
+        if planes is None:
+            wins, confidence = self._asked(X)
+            return _tally(wins == 0, wins == 1, confidence, self._book())
+        book, scores = self._book(), np.empty((X.shape[0], self.n_classes_))
+        step = max(1, _BLOCK // len(self.estimators_))
+        for start in range(0, len(scores), step):
             block = slice(start, start + step)
-            if planes is None:
-                wins, confidence = self._asked(X)
+            confidence = planes.scores(X if step >= len(scores) else X[block])
+            if is_regressor(self.estimators_[0]):  # it votes by exactly 0 or 1
+                lost, won = confidence == 0, confidence == 1
             else:
-                confidence = planes.scores(X[block] if step < len(scores) else X)
-                wins = self._by_sign(confidence)
-            votes = (wins == 0) @ first + (wins == 1) @ second
-            total = confidence @ book.T
-            scores[block] = votes + total / (3 * (np.abs(total) + 1))
+                lost, won = None, confidence > 0
+            scores[block] = _tally(lost, won, confidence, book)
         return scores
 
     def _given(self, X: Any) -> Any:
         check_is_fitted(self)
         kinds: Any = [np.float64, np.float32] if is_ours(self.estimator) else "numeric"
         finite = planes_of(self.estimators_) is not None
+        formats = ["csr", "csc"] if finite else True
         return validate_data(
-            self, X, accept_sparse=True, dtype=kinds, ensure_all_finite=finite, reset=False
+            self, X, accept_sparse=formats, dtype=kinds, ensure_all_finite=finite, reset=False
         )
 
     def _asked(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -303,10 +303,6 @@ class OneVsOneClassifier(BinaryReduction):
         wins = [part.predict(given) for part, given in zip(self.estimators_, seen)]
         scores = [scores_of(part, given) for part, given in zip(self.estimators_, seen)]
         return np.column_stack(wins), np.column_stack(scores)
-
-    def _by_sign(self, scores: NDArray[Any]) -> NDArray[Any]:
-        """What the parts predict, as far as their scores tell: a regression predicts its score."""
-        return scores if is_regressor(self.estimators_[0]) else scores > 0
 
     @available_if(parts_have("predict_proba"))
     def predict_proba(self, X: Any) -> Array:
@@ -340,3 +336,15 @@ class OneVsOneClassifier(BinaryReduction):
         else:
             coupled = couple_least_squares(likely, self.n_classes_)
         return agreeing(coupled, self._scores(X).argmax(axis=1))
+
+
+def _tally(
+    lost: NDArray[np.bool_] | None, won: NDArray[np.bool_], confidence: NDArray[Any], book: Array
+) -> Array:
+    """Votes, and less than half a vote by the sum of the scores; None: what is not won is lost."""
+    total = confidence @ book.T
+    if lost is None:
+        votes = won.astype(np.float64) @ book.T + (book < 0).sum(axis=1)
+    else:
+        votes = won @ np.maximum(book, 0.0).T + lost @ np.maximum(-book, 0.0).T
+    return votes + total / (3 * (np.abs(total) + 1))

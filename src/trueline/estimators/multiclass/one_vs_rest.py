@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, clone
 from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import (
@@ -21,7 +21,8 @@ from sklearn.utils.multiclass import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.multiclass.base import BinaryReduction, parts_have
+from trueline.estimators.labels import encode_declared
+from trueline.estimators.multiclass.base import BinaryReduction, parts_have, speaker_of
 from trueline.estimators.multiclass.parts import (
     Binary,
     fit_parts,
@@ -97,6 +98,8 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
     # --- labels ---------------------------------------------------------------------------------
 
     def _learn_classes(self, y: Any) -> Sequence[Binary]:
+        if isinstance(y, np.ndarray):
+            assert_all_finite(y, input_name="y")
         kind = type_of_target(y, input_name="y")
         if "multioutput" in kind:
             raise ValueError(
@@ -121,12 +124,15 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
             indicators = y.toarray() if sp.issparse(y) else np.asarray(y)
             columns = list(np.ascontiguousarray(indicators.T))
         else:
-            labels = column_or_1d(y, warn=False)
-            columns = [(labels == which).astype(np.int64) for which in self._positive()]
+            codes = encode_declared(column_or_1d(y, warn=False), self.classes_)
+            first = 1 if len(self.classes_) == 2 else 0
+            columns = [(codes == k).astype(np.int64) for k in range(first, len(self.classes_))]
             if len(self.classes_) == 1:  # nothing to stand against: never positive
                 columns[0][:] = 0
         names = self._part_names()
-        sides = [(f"not {which}", str(which)) for which in self._positive()]
+        sides: list[Any] = [(f"not {which}", str(which)) for which in self._positive()]
+        if len(self.classes_) == 1 and not self.multilabel_:
+            sides = [None]  # that class is always right
         return [Binary(*row[:2], None, row[2]) for row in zip(names, columns, sides, strict=True)]
 
     def _positive(self) -> NDArray[Any]:
@@ -241,7 +247,7 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
         scores = self._part_scores(X)
         if not self.multilabel_ and len(self.classes_) > 2:
             return self.classes_[scores.argmax(axis=1)]
-        chosen = scores > threshold_of(self.estimators_[0])
+        chosen = scores > threshold_of(speaker_of(self.estimators_))
         if not self.multilabel_:
             return self.classes_[chosen[:, 0].astype(np.intp) * (len(self.classes_) - 1)]
         indicators = chosen.astype(np.int64)

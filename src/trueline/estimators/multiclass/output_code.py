@@ -233,7 +233,7 @@ class OutputCodeClassifier(BinaryReduction):
     def _class_scores(self, X: Any) -> Array:
         check_is_fitted(self)
         scores = self._part_scores(X).astype(np.float64, copy=False)
-        if not hasattr(self.estimators_[0], "decision_function"):
+        if not hasattr(self.estimator, "decision_function"):
             scores = 2 * scores - 1  # a probability as a score between -1 and 1
         return class_scores(scores, self._book(), self.decoding)
 

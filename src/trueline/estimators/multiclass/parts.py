@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     _check_method_params,
+    _check_n_features,
     _num_samples,
     check_is_fitted,
     validate_data,
@@ -77,6 +78,8 @@ class ConstantPredictor(BaseEstimator):
             ensure_2d=False,
             reset=reset,
         )
+        if getattr(X, "ndim", 0) == 2:  # what takes lists of texts has no columns to count
+            _check_n_features(self, X, reset=reset)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label, for every row."""

@@ -12,6 +12,7 @@ Every part is left as if it had been fitted by itself, with a certificate of its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from sklearn.base import clone
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
+from trueline.certificates.quadratic import certify_quadratic
 from trueline.design import as_design
 from trueline.estimators.incremental import plan_from_moments
 from trueline.estimators.linear_regression import LinearRegression
@@ -34,6 +36,7 @@ from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.cholesky import PendingProof, solve_from_moments
 from trueline.solvers.loop import Monitor
+from trueline.solvers.quadratic import evidence_from_moments
 from trueline.threads import run_strands
 
 __all__ = ["fit_all_rows", "fit_by_class"]
@@ -45,12 +48,16 @@ Codes = NDArray[np.intp]
 _LARGEST_TARGETS = 50_000_000
 # Up to this condition number the Gram matrix gives ten digits by itself, without the rows.
 _GOOD_CONDITION = 1e3
+# Beyond so many numbers (32 MB) parts keep no matrices, if the gap stays below this.
+_MANY_NUMBERS = 4_000_000
+_SMALL_GAP = 1e-10
 
 
 def fit_all_rows(
     estimator: Any, X: Any, binaries: Sequence[Binary], fit_params: Mapping[str, Any]
 ) -> list[Any] | None:
     """Fit problems on the same rows by one factorisation; None if that cannot be done here."""
+    estimator = clone(estimator)
     regression = _regression_behind(estimator, fit_params)
     size = len(binaries) * len(binaries[0].labels)
     if regression is None or size > _LARGEST_TARGETS:
@@ -79,6 +86,7 @@ def fit_by_class(
     ``codes`` numbers the classes of the rows; ``book`` has a row per class and a column per
     problem, with -1, 0 (takes no part) and +1.
     """
+    estimator = clone(estimator)
     regression = _regression_behind(estimator, fit_params)
     if regression is None or regression.solver not in ("auto", "cholesky"):
         return None
@@ -93,8 +101,11 @@ def fit_by_class(
         return None
     regression.n_features_in_ = X.shape[1]
 
+    is_many = len(binaries) * X.shape[1] ** 2 > _MANY_NUMBERS
+
     def fit(k: int) -> Any:
-        return _fit_column(estimator, regression, X, weights, classes, book[:, k], binaries[k])
+        one = (book[:, k], binaries[k], is_many)
+        return _fit_column(estimator, regression, X, weights, classes, *one)
 
     return run_strands(fit, range(len(binaries)))
 
@@ -107,6 +118,7 @@ def _fit_column(
     classes: Sequence[Moments],
     column: NDArray[Any],
     binary: Binary,
+    is_many: bool,
 ) -> Any:
     """One problem, from the moments of its classes; from its rows where these lack digits."""
     low, high = _numbers(estimator, np.array([-1, 1]) if binary.labels.min() < 0 else np.arange(2))
@@ -124,8 +136,28 @@ def _fit_column(
         some = None if weights is None else weights[binary.rows]
         problem = regression._problem(X[binary.rows], Y, some)
         solution = solve_from_moments(problem, moments)
+    elif is_many:
+        solution = _lightened(light, solution)
     plan = plan_from_moments(light, solution.solver, "from the moments of each class, summed")
     return _part(estimator, regression, X, problem, solution, plan, binary)
+
+
+def _lightened(problem: MomentsProblem, solution: Solution) -> Solution:
+    """The solution without the matrices that its moments and its proof hold, if it can be.
+
+    The penalty bends every coefficient by alpha, which proves the gap ||g||^2 / (2 alpha) without
+    any factor (:mod:`trueline.certificates.quadratic`, with a diagonal M); g is rounding.
+    """
+    alpha, proof = float(np.min(problem.penalty.curvature)), solution.proof
+    if not isinstance(proof, PendingProof) or alpha <= 0:
+        return solution
+    W, b = solution.coef, solution.intercept
+    diagonal, bend = np.ones(len(W)), alpha * (1 - 1e-14)
+    evidence = evidence_from_moments(problem, proof.moments, W, b, diagonal, bend)
+    certificate = certify_quadratic(problem, W, b, evidence)
+    if certificate.relative_gap > _SMALL_GAP:
+        return solution
+    return replace(solution, proof=certificate, moments=None)
 
 
 def _regression_behind(estimator: Any, fit_params: Mapping[str, Any]) -> Any:
@@ -226,12 +258,12 @@ def _part(
 ) -> Any:
     """The estimator as it would be after a fit that found this solution."""
     is_classifier = isinstance(estimator, RidgeClassifier)
-    fitted = clone(regression)
+    fitted = copy(regression)  # shallow: it was cloned, and holds parameters alone
     fitted.n_features_in_ = X.shape[1]
     # A classifier keeps its intercept as an array, a regression of one target does not.
     fitted._store(problem, plan, solution, X.dtype, 2 if is_classifier else 1)
     if not is_classifier:
         return fitted
-    part = clone(estimator)
-    part._adopt(fitted, np.unique(binary.labels))
+    part = copy(estimator)
+    part._adopt(fitted, np.array([binary.labels.min(), binary.labels.max()]))
     return part
