@@ -20,17 +20,20 @@ def test_law(name, law):
 
 @pytest.mark.parametrize("known", KNOWN, ids=str)
 def test_planted_answers_are_optimal(known):
-    """The planted dual point reaches the planted objective, without any rounding:
+    """The planted dual point reaches the planted objective, without any rounding but of logarithms:
 
     P(w, b) = - sum_i s_i l_i*(u_i) - p*(-X^T (s u)),   sum_i s_i u_i = 0.
     """
     problem, u = known.problem, known.dual
     weighted = problem.weigh(u)
+    slack = 1e-13 if "margins" in problem.loss.capabilities else 0.0
     if problem.fit_intercept:
-        assert np.array_equal(weighted.sum(axis=0), np.zeros(problem.n_targets))
+        assert np.abs(weighted.sum(axis=0)).max() <= slack
     conjugates = problem.weigh(problem.loss.conjugate(problem.target, u)).sum()
     V = -(problem.design.toarray().T @ weighted)
-    assert known.optimum == -conjugates - problem.penalty.conjugate_per_target(V).sum()
+    V = V * np.minimum(problem.penalty.dual_scale(V), 1.0)
+    lower = -conjugates - problem.penalty.conjugate_per_target(V).sum()
+    assert abs(known.optimum - lower) <= slack * abs(lower)
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=str)

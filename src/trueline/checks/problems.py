@@ -26,10 +26,12 @@ from trueline.losses import (
     Absolute,
     EpsilonInsensitive,
     Huber,
+    Logistic,
     Loss,
     MaximumError,
     OrderedQuantiles,
     Quantile,
+    Softmax,
     Squared,
 )
 from trueline.penalties import (
@@ -431,6 +433,72 @@ def _ordered_problems() -> list[KnownProblem]:
     ]
 
 
+def plant_labels(
+    name: str,
+    penalty: Penalty,
+    W: Array,
+    subgradient: Array,
+    *,
+    intercept: ArrayLike | None = 0.25,
+    wrap: Callable[[Array], Any] = np.asarray,
+) -> KnownProblem:
+    """A problem of labels: every row once with each class, and weights that make w the answer.
+
+    With p the probabilities at w, weights p_k + r_k leave the slopes -r_k: X^T r is the subgradient
+    that was asked for, and r is small enough for all weights to be positive. Logarithms round, so
+    that the answer is exact up to rounding.
+    """
+    X = _H[:, 1:4] @ _MIX
+    k = W.shape[1]
+    b = (
+        np.zeros(k)
+        if intercept is None
+        else np.resize(np.asarray(intercept), k) * np.arange(1, k + 1)
+    )
+    r = X @ np.linalg.solve(X.T @ X, subgradient)
+    n = len(X)
+    if k == 1:
+        z = X @ W + b
+        plus = 1.0 / (1.0 + np.exp(-z)) + r
+        target, weights = np.repeat([[1.0], [-1.0]], n, axis=0), np.vstack([plus, 1 - plus])[:, 0]
+        loss: Loss = Logistic()
+    else:
+        loss = Softmax()
+        p = loss.probabilities(X @ W + b) + r
+        target, weights = np.repeat(np.eye(k), n, axis=0), p.T.ravel()
+    rows = wrap(np.tile(X, (max(k, 2), 1)))
+    problem = Problem(as_design(rows), target, loss, penalty, intercept is not None, weights)
+    dual = loss.gradient(target, problem.scores(W, b))
+    return KnownProblem(name, rows, problem, W, b, dual)
+
+
+def _label_problems() -> list[KnownProblem]:
+    w = np.array([[0.75], [-1.0], [0.0]])
+    three = np.array([[0.5, -0.25, -0.25], [0.0, 0.25, -0.25], [0.0, 0.0, 0.0]])
+    return [
+        plant_labels("logistic, l2", L2(0.015625), w, 0.015625 * w),
+        plant_labels("logistic, l2, sparse", L2(0.015625), w, 0.015625 * w, wrap=sp.csr_array),
+        plant_labels("logistic, l2, no intercept", L2(0.015625), w, 0.015625 * w, intercept=None),
+        plant_labels("logistic, l1", L1(0.015625), w, 0.015625 * np.array([[1.0], [-1.0], [0.5]])),
+        plant_labels(
+            "logistic, elastic net",
+            ElasticNet(0.03125, 0.5),
+            w,
+            0.015625 * np.array([[1.0], [-1.0], [0.5]]) + 0.015625 * w,
+        ),
+        plant_labels("softmax, l2", L2(0.015625), three, 0.015625 * three),
+        plant_labels(
+            "softmax, l2, no intercept", L2(0.015625), three, 0.015625 * three, intercept=None
+        ),
+        plant_labels(
+            "softmax, l1",
+            L1(0.015625),
+            np.array([[0.5, -0.25, 0.0], [0.0, 0.25, -0.25], [0.0, 0.0, 0.0]]),
+            0.015625 * np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0], [0.5, -0.5, 0.0]]),
+        ),
+    ]
+
+
 def known_problems() -> list[KnownProblem]:
     """The table of problems with exactly known answers.
 
@@ -451,6 +519,7 @@ def known_problems() -> list[KnownProblem]:
         *_penalised_problems(Huber),
         *_largest_errors(),
         *_ordered_problems(),
+        *_label_problems(),
         *_straight_problems(Absolute()),
         *_straight_problems(Quantile(0.25)),
         *_straight_problems(EpsilonInsensitive(0.5)),

@@ -135,7 +135,7 @@ class _Iteration(Iteration):
             about = float((descent.G[:-1] ** 2).sum()) / (2 * self._least)
         if not (self._is_watched or about <= self._target or self.is_stalled):
             return Progress(descent.objective, math.inf)
-        if about <= self._target:
+        if not self._is_watched:
             descent.balance()
             self._expose()
         at = self.prover.evaluate(self.coef, self.intercept)

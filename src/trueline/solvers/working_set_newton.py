@@ -112,8 +112,7 @@ class _Iteration(Iteration):
         self._expose()
 
     def _expose(self) -> None:
-        V = self._descent.V
-        self.coef, self.intercept = np.ascontiguousarray(V[:-1]), V[-1].copy()
+        self.coef, self.intercept = self._descent.coefficients()
 
     def step(self) -> None:
         self._descent.round()
@@ -146,5 +145,8 @@ class _Iteration(Iteration):
         objective = self._descent.objective
         if not (self._is_watched or self.is_stalled or self._about() <= self._target):
             return Progress(objective, math.inf)
+        if not self._is_watched:
+            self._descent.balance()
+            self._expose()
         at = self.prover.evaluate(self.coef, self.intercept)
         return Progress(objective, self.prover.gap(at, self.coef, self.intercept))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from trueline.design import DenseDesign, Design, SparseDesign
 from trueline.losses import Loss
+from trueline.solvers.curved.levels import best_levels
 from trueline.solvers.curved.search import minimise_along
 
 __all__ = ["ColumnDescent"]
@@ -28,6 +29,7 @@ _MODEL_LEFT = 0.1
 _SET_LEFT, _GROWTH, _FIRST = 0.1, 2, 1000
 _SET_STEPS = 12
 _SUFFICIENT = 0.01
+_BISECTIONS = 60
 
 
 class ColumnDescent:
@@ -58,9 +60,29 @@ class ColumnDescent:
         self.s, self.linear, self.quad = weights, linear, quad
         self.fit_intercept = fit_intercept
         self.is_coupled = "coupled" in loss.capabilities
-        self.columns = _columns(design)
-        self.V, self.Z = V, design.matvec(V[:-1]) + V[-1]
+        self.columns, self.centre = _columns(design, fit_intercept)
+        self.V = V.copy()
+        self.V[-1] += self.centre @ V[:-1]
+        self.Z = self._scores()
         self.sweeps, self.steps = 0, 0
+        self.look()
+
+    def _scores(self) -> Array:
+        return np.asarray(self.columns @ self.V[:-1]) + self.V[-1]
+
+    def coefficients(self) -> tuple[Array, Array]:
+        """Coefficients, and intercepts of columns that are not centred."""
+        W = np.ascontiguousarray(self.V[:-1])
+        return W, self.V[-1] - self.centre @ W
+
+    def balance(self) -> None:
+        """The best intercepts for these coefficients, and scores afresh."""
+        self.Z = self._scores()
+        if self.fit_intercept:
+            shift = best_levels(self.loss, self.target, self.Z, self.s)
+            self.V = self.V.copy()
+            self.V[-1] += shift
+            self.Z = self.Z + shift
         self.look()
 
     def penalty(self, V: Array) -> float:
@@ -203,14 +225,47 @@ class _WorkingSet:
         change = after - before + own + 0.5 * across + chord
         t = 1.0 if change <= _SUFFICIENT * promise else minimise_along(slope, promise, 1.0)
         new = V + D if t == 1.0 else V + t * D
+        whole.Z = whole.Z + t * Q
+        if whole.is_coupled:
+            # The same shift of all scores changes no loss: only the penalty decides about it.
+            held = self.chosen < len(whole.V) - 1
+            shift = least_penalised(new[held], self.linear[held], self.quad[held])
+            new[held] -= shift
+            whole.Z = whole.Z - (self.few @ shift)
         whole.V = whole.V.copy()
         whole.V[self.chosen] = new
-        whole.Z = whole.Z + t * Q
 
 
-def _columns(design: Design) -> sp.csc_array:
-    """Compressed columns."""
+def least_penalised(V: Array, linear: Array, quad: Array) -> Array:
+    """Per row, the t that minimises sum_k (l abs(v_k - t) + a/2 (v_k - t)^2), of shape (m, 1).
+
+    For absolute values alone a median, the one nearest to zero; with squares the root of the slope,
+    by bisection between the median and the mean.
+    """
+    k = V.shape[1]
+    ranked = np.sort(V, axis=1)
+    median = np.clip(0.0, ranked[:, (k - 1) // 2], ranked[:, k // 2])
+    low, high = np.minimum(median, V.mean(axis=1)), np.maximum(median, V.mean(axis=1))
+    for _ in range(_BISECTIONS if quad.any() else 0):
+        middle = 0.5 * (low + high)
+        rest = V - middle[:, None]
+        rises = linear * np.sign(rest).sum(axis=1) + quad * rest.sum(axis=1) > 0
+        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+    # Zero and the median leave entries at zero exactly: they are taken where nothing is lower.
+    shifts = np.stack([np.zeros_like(median), median, 0.5 * (low + high)])
+    rest = np.abs(V[None] - shifts[:, :, None])
+    costs = (linear[:, None] * rest + 0.5 * quad[:, None] * rest**2).sum(axis=2)
+    return shifts[costs.argmin(axis=0), np.arange(len(V))][:, None]
+
+
+def _columns(design: Design, fit_intercept: bool) -> tuple[sp.csc_array, Array]:
+    """Compressed columns, and what was subtracted from them: the means, of dense ones."""
+    centre = np.zeros(design.shape[1])
     if isinstance(design, SparseDesign):
-        return design.by_columns
-    X = design.X if isinstance(design, DenseDesign) else design.toarray()
-    return sp.csc_array(np.asarray(X, dtype=np.float64))
+        return design.by_columns, centre
+    X = np.asarray(design.X if isinstance(design, DenseDesign) else design.toarray())
+    X = X.astype(np.float64, copy=False)
+    if fit_intercept:
+        centre = X.mean(axis=0)
+        X = X - centre
+    return sp.csc_array(X), centre

@@ -30,7 +30,7 @@ from trueline.solvers.curved.gram import FollowingGram
 from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.curved.search import minimise_along
 
-__all__ = ["Descent", "Factor", "starting_point"]
+__all__ = ["Descent", "Factor", "sample_tells", "starting_point"]
 
 Array = NDArray[np.float64]
 
@@ -171,7 +171,7 @@ def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, consta
     """The answer on a sample of the rows, the least-squares fit or a constant: what is best."""
     n, p = len(y), rows.count
     count = max(n // _SHARE, _ROWS_EACH * p)
-    if n < _LONG or 2 * count > n:
+    if n < _LONG or 2 * count > n or not sample_tells(loss, y, count / n, p):
         return _crude_start(rows, loss, y, quad, constant)
     some = np.sort(np.random.default_rng(0).choice(n, count, replace=False, shuffle=False))
     part = rows.sample(some)
@@ -182,6 +182,14 @@ def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, consta
     return descent.v
 
 
+def sample_tells(loss: Loss, y: Array, share: float, p: int) -> bool:
+    """Whether a sample holds enough rows of both classes, where there are classes."""
+    if "margins" not in loss.capabilities:
+        return True
+    fewer = min(np.count_nonzero(y > 0), np.count_nonzero(y < 0))
+    return bool(share * fewer > _ROWS_EACH * p)
+
+
 def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Array:
     """Least squares for the residuals of the constant, or the constant alone."""
     v = np.zeros(rows.count)
@@ -189,7 +197,12 @@ def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant
         v[-1] = constant
     s = rows.weights
     level = constant if rows.fit_intercept else 0.0
-    cross = rows.total(s * (y - level))
+    # Of labels, a step down from the constant as far as the largest curvature allows.
+    is_label = "margins" in loss.capabilities
+    pull = (
+        -loss.gradient(y, np.full_like(y, level)) / loss.curvature_bound if is_label else y - level
+    )
+    cross = rows.total(s * pull)
     factor = Factor(rows.gram + np.diag(quad / loss.curvature_bound))
     if factor.least <= _EPS:
         return v

@@ -21,6 +21,7 @@ from trueline.losses import Loss, Squared
 from trueline.solvers.coordinate.gram import RestrictedGram
 from trueline.solvers.coordinate.terms import Terms
 from trueline.solvers.curved.approach import approach, run_steps
+from trueline.solvers.curved.descent import sample_tells
 from trueline.solvers.curved.gram import FollowingGram
 from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.curved.search import minimise_along
@@ -148,7 +149,7 @@ def proximal_start(
     """The answer on a sample of the rows, or the lasso for squared errors."""
     n, p = len(y), rows.count
     count = max(n // _SHARE, _ROWS_EACH * p)
-    if n < _LONG or 2 * count > n:
+    if n < _LONG or 2 * count > n or not sample_tells(loss, y, count / n, p):
         return _crude_start(rows, loss, y, terms, constant)
     some = np.sort(np.random.default_rng(0).choice(n, count, replace=False, shuffle=False))
     part = rows.sample(some)
@@ -164,6 +165,8 @@ def _crude_start(rows: StandardRows, loss: Loss, y: Array, terms: Terms, constan
     v = np.zeros(rows.count)
     if rows.fit_intercept:
         v[-1] = constant
+    if "margins" in loss.capabilities:  # labels are no numbers to fit: the first step is as good
+        return v
     share = 1.0 / loss.curvature_bound
     squares = ProximalDescent(rows, Squared(), y, terms.scaled(share, share), v)
     squares.step()

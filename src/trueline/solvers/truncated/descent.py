@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.losses import Loss
+from trueline.solvers.curved.levels import best_levels
 from trueline.solvers.curved.search import minimise_along
 from trueline.solvers.truncated.precondition import Preconditioner, sampled_rows
 from trueline.solvers.truncated.rows import Rows
@@ -23,9 +24,7 @@ __all__ = ["TruncatedDescent"]
 
 Array = NDArray[np.float64]
 
-_EPS = float(np.finfo(np.float64).eps)
 _COARSE = 0.1
-_BALANCE_STEPS = 6
 _MOST_INNER = 250
 # From this many inner steps on another factor costs less than it saves.
 _SLOW = 8
@@ -102,24 +101,12 @@ class TruncatedDescent:
         return t if self.objective <= before + 1e-12 * abs(before) else 0.0
 
     def balance(self) -> None:
-        """Newton steps for the intercepts alone, which proofs want to be as exact as can be."""
-        s, loss = self.rows.weights[:, None], self.loss
-        for _ in range(_BALANCE_STEPS if self.rows.fit_intercept else 0):
-            slope = self.G[-1]
-            if np.abs(slope).max() <= 4 * _EPS * float((s * np.abs(self.u)).sum()):
-                break
-            bending = loss.bending(self.target, self.Z)
-            units = np.eye(len(slope))
-            H = np.stack([(s * loss.bend(bending, unit[None, :])).sum(axis=0) for unit in units])
-            step = -np.linalg.lstsq(H, slope, rcond=1e-12)[0]
-            before = self.V, self.Z, self.objective, self.u, self.G
+        """The best intercepts for these coefficients: proofs want them as exact as can be."""
+        if self.rows.fit_intercept:
             self.V = self.V.copy()
-            self.V[-1] += step
+            self.V[-1] += best_levels(self.loss, self.target, self.Z, self.rows.weights)
             self.Z = self.rows.scores(self.V)
             self._look()
-            if np.abs(self.G[-1]).max() >= 0.5 * np.abs(slope).max():
-                self.V, self.Z, self.objective, self.u, self.G = before
-                break
 
     def _direction(self) -> Array:
         """Conjugate gradients for H D = -G."""
