@@ -192,7 +192,9 @@ class BayesianLinearRegression(IncrementalRegressor):
             self.noise_rate,
             self.fit_intercept,
         )
-        posterior = prior.update(moments, solution.coef[:, 0])
+        squares = solution.residual_square
+        square = None if squares is None else float(squares[0])
+        posterior = prior.update(moments, solution.coef[:, 0], square)
         self.posterior_ = posterior if shift is None else posterior.moved(shift)
         self.log_evidence_ = posterior.log_evidence
         if shift is not None:

@@ -139,7 +139,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         left_out = Y - np.divide(c, diagonal, where=rows[:, None], out=Y - K @ c)
         self._left_out = left_out[:, 0] if y.ndim == 1 else left_out
         self.dual_coef_ = c[:, 0].copy() if y.ndim == 1 else c
-        self.X_fit_ = X
+        self.X_fit_ = X.copy()
         return self
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
