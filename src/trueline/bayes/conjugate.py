@@ -186,9 +186,7 @@ class NormalInverseGamma:
 
     def moved(self, shift: Array) -> NormalInverseGamma:
         """The belief about w + shift, if this one is about w, for targets y + X shift."""
-        return replace(
-            self, mean=self.mean + shift, level=self.level + float(self.centre @ shift)
-        )
+        return replace(self, mean=self.mean + shift, level=self.level + float(self.centre @ shift))
 
     def _log_determinant(self, known: bool) -> float:
         """log |P| W over the directions that are not flat."""

@@ -142,7 +142,9 @@ class KernelCertificate:
                 f"log marginal likelihood between {-self.objective:.10g} and "
                 f"{float(self.witness['upper']):.10g}"
             )
-        level = f", slope at most {self.slope:.3g} (local)" if self.kind != "given parameters" else ""
+        level = (
+            f", slope at most {self.slope:.3g} (local)" if self.kind != "given parameters" else ""
+        )
         return (
             f"log marginal likelihood {-self.objective:.10g}{level}, equations solved to "
             f"{self.residual:.2g}"

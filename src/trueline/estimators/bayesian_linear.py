@@ -352,9 +352,7 @@ class BayesianLinearRegression(IncrementalRegressor):
         return self.posterior_.sample(n_samples, check_random_state(random_state))
 
     def _dense(self, X: Any) -> Array:
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:

@@ -151,9 +151,7 @@ class EvidenceRegressor(SingleTargetRegressor):
         if not return_std:
             return mean
         check_is_fitted(self)
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
         variance = self._spread(rows - self.X_offset_) + 1.0 / float(self.alpha_)
         return mean, np.sqrt(variance).astype(self.coef_.dtype)
@@ -175,7 +173,12 @@ def proven(
     """
     penalty: Penalty = L2(strength)
     stated = Problem(
-        problem.design, problem.target, problem.loss, penalty, problem.fit_intercept, problem.weights
+        problem.design,
+        problem.target,
+        problem.loss,
+        penalty,
+        problem.fit_intercept,
+        problem.weights,
     )
     W = coef[:, None].copy()
     proof: PendingCertificate | Any = None

@@ -477,9 +477,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _cross(self, X: Any) -> Array:
         if self._structure is None:
             return np.asarray(self.kernel_(X, self.X_train_))
-        rows, known = (
-            np.ascontiguousarray(part, dtype=np.float64) for part in (X, self.X_train_)
-        )
+        rows, known = (np.ascontiguousarray(part, dtype=np.float64) for part in (X, self.X_train_))
         return cross_covariance(self._structure, self.kernel_.theta, rows, known)
 
     def _in_units(self, values: Array) -> Array:

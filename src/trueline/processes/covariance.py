@@ -55,9 +55,7 @@ def _fill(
             out[first:last] = bias
         for term, rows, columns in scaled:
             amplitude, shape = term.amplitude(theta), term.exponent(theta)
-            add_covariance(
-                rows, columns, term.family, shape, amplitude, triangle, first, last, out
-            )
+            add_covariance(rows, columns, term.family, shape, amplitude, triangle, first, last, out)
 
     run_strands(work, _strands(len(out), out.shape[1], triangle))
 
@@ -81,9 +79,7 @@ def cross_covariance(structure: Structure, theta: Array, A: Array, B: Array) -> 
 
 def diagonal(structure: Structure, theta: Array, noise: bool = True) -> float:
     """The variance of every row, with or without the noise of the kernel."""
-    return sum(
-        term.amplitude(theta) for term in structure.terms if noise or term.family != NOISE
-    )
+    return sum(term.amplitude(theta) for term in structure.terms if noise or term.family != NOISE)
 
 
 def gradients(
