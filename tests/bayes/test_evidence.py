@@ -133,7 +133,7 @@ def test_relevance_is_that_of_scikit_learn():
 
 
 def test_relevance_of_wide_data_follows_exact_arithmetic():
-    """scikit-learn's covariance cancels there: alpha_ is off by hundreds of times after 12 rounds."""
+    """scikit-learn's covariance cancels there: alpha_ is far off after a dozen rounds."""
     generator = np.random.default_rng(0)
     X = generator.normal(size=(12, 24))
     y = 3 * X[:, 0] + generator.normal(size=12)

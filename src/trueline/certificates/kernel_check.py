@@ -219,7 +219,8 @@ def _slopes(kernel: Any, X: Any, weight: Array, M: Array, p: int) -> tuple[Array
 
 def _derivatives(kernel: Any, X: Any, n: int) -> Iterator[tuple[slice, list[Array]]]:
     """Rows of dK / d theta; kernels give them for square blocks alone, so pairs of blocks are put
-    together."""
+    together.
+    """
     starts = range(0, n, _BLOCK)
     for start in starts:
         mine = np.arange(start, min(start + _BLOCK, n))

@@ -132,6 +132,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     y_train_: NDArray[Any]
     L_: Array
     alpha_: Array
+    _certificate: KernelCertificate | None
+    _structure: Structure | None
 
     def __init__(
         self,

@@ -279,7 +279,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Say how the equations were solved, and what is proven."""
         certificate = self.certificate_
         return (
-            f"minimise   1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2,  kernel {self.kernel!r}\n"
+            "minimise   1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2\n"
+            f"kernel     {self.kernel!r}\n"
             f"happened   {len(self.dual_coef_):,} equations, {self.solver_}\n"
             f"proof      {certificate}\n           {certificate.statement}"
         )

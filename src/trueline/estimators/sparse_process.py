@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from trueline.certificates.checking import Verification
 from trueline.certificates.kernel import KernelCertificate
 from trueline.processes.covariance import cross_covariance, diagonal
-from trueline.processes.inducing import InducingBound, InducingFit, choose_points
+from trueline.processes.inducing import InducingBound, choose_points
 from trueline.processes.likelihood import Likelihood
 from trueline.processes.memory import check_memory
 from trueline.processes.search import climb_function, maximise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ def _strands(n: int, m: int, triangle: bool) -> list[tuple[int, int]]:
     count = int(min(max(1, round(pairs / _PAIRS)), _MOST_STRANDS, max(n, 1)))
     share = np.linspace(0.0, 1.0, count + 1)
     edges = np.round(n * (np.sqrt(share) if triangle else share)).astype(int)
-    return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:]) if b > a]
+    return [(a, b) for a, b in pairwise(edges.tolist()) if b > a]
 
 
 def _scaled(X: Array, term: Term, theta: Array) -> Array:

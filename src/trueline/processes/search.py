@@ -142,7 +142,7 @@ def _corrected(information: Array, moved: Array, bent: Array) -> Array:
 
 
 def _newton(
-    gradient: Array, information: Array, free: Array, damping: float
+    gradient: Array, information: Array, free: NDArray[np.bool_], damping: float
 ) -> tuple[Array, float]:
     """A step of bounded length on the free parameters, and the gain it promises."""
     A, g = information[np.ix_(free, free)], gradient[free]
