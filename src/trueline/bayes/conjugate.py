@@ -124,7 +124,9 @@ class NormalInverseGamma:
             return self._flat.astype(bool)
         return np.zeros(len(self.mean), dtype=bool)
 
-    def update(self, moments: Moments, mean: Array | None = None) -> NormalInverseGamma:
+    def update(
+        self, moments: Moments, mean: Array | None = None, square: float | None = None
+    ) -> NormalInverseGamma:
         """The belief after rows with these moments of one target.
 
         Parameters
@@ -132,7 +134,9 @@ class NormalInverseGamma:
         moments : Moments
             Centred, as :meth:`Moments.from_rows` gives them.
         mean : array of shape (d,), optional
-            The new mean, if it is known to more digits than the moments give.
+        square : float, optional
+            The new mean and the sum of squared residuals there, if they are known to more digits
+            than the moments give.
         """
         rows = moments if self.has_intercept else moments.about_zero()
         known = self.weight > 0 and self.has_intercept
@@ -146,7 +150,8 @@ class NormalInverseGamma:
             right = self.precision @ self.mean + rows.cross[:, 0] + between * y_gap * x_gap
             mean = cho_solve((factor, True), right)
         step = mean - self.mean
-        square = float(rows.residual_square(mean[:, None])[0][0])
+        if square is None:
+            square = float(rows.residual_square(mean[:, None])[0][0])
         square += float(step @ self.precision @ step)
         square += between * float(y_gap - x_gap @ mean) ** 2
         gone = int(self.flat.sum()) + int(self.has_intercept and not known)
@@ -181,9 +186,7 @@ class NormalInverseGamma:
 
     def moved(self, shift: Array) -> NormalInverseGamma:
         """The belief about w + shift, if this one is about w, for targets y + X shift."""
-        return replace(
-            self, mean=self.mean + shift, level=self.level + float(self.centre @ shift)
-        )
+        return replace(self, mean=self.mean + shift, level=self.level + float(self.centre @ shift))
 
     def _log_determinant(self, known: bool) -> float:
         """log |P| W over the directions that are not flat."""

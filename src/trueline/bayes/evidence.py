@@ -96,7 +96,9 @@ def maximise_evidence(
     before = None
     scores: list[float] = []
     settled = False
-    for n_iter in range(1, max_iter + 1):
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
         strength = lambda_ / alpha
         coef = spectrum.coefficients(strength)
         norm, error = spectrum.squares(strength)

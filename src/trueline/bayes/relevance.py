@@ -204,7 +204,9 @@ def determine_relevance(
     before: Array | None = None
     scores: list[float] = []
     settled = False
-    for n_iter in range(1, max_iter + 1):
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
         w, diagonal, logdet = posterior.solve(alpha, lambda_, keep)
         error = posterior.error(w, keep)
         coef = np.zeros(d)

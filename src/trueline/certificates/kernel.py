@@ -6,9 +6,9 @@ With the kernel matrix K, noise N on its diagonal and targets t, dual coefficien
 
 Three kinds of statement are made about them:
 
-- *kernel equations*: they do, up to a residual r. If K is positive semi-definite, they minimise
-  1/2 sum_i (t_i - f_i)^2 / N_i + 1/2 |f|^2 over all functions f of the kernel's space, up to the gap
-  1/2 sum_i r_i^2 / N_i (the dual point a gives this lower bound).
+- *kernel equations*: they do, up to a residual r. If K is positive semi-definite and N = alpha / s,
+  they minimise 1/2 sum_i s_i (t_i - f_i)^2 + alpha/2 |f|^2 over all functions f of the kernel's
+  space, up to the gap 1/2 sum_i s_i r_i^2 (the lower bound is that of the dual point alpha a).
 - *stationary point*: besides, the log marginal likelihood is level in the parameters of the kernel,
   up to the stated slope. This is local: another maximum may be higher.
 - *evidence bounds*: besides, the log marginal likelihood at these parameters lies between two
@@ -142,7 +142,9 @@ class KernelCertificate:
                 f"log marginal likelihood between {-self.objective:.10g} and "
                 f"{float(self.witness['upper']):.10g}"
             )
-        level = f", slope at most {self.slope:.3g} (local)" if self.kind != "given parameters" else ""
+        level = (
+            f", slope at most {self.slope:.3g} (local)" if self.kind != "given parameters" else ""
+        )
         return (
             f"log marginal likelihood {-self.objective:.10g}{level}, equations solved to "
             f"{self.residual:.2g}"

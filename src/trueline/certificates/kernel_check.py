@@ -42,9 +42,7 @@ def verify_kernel(
     n, k = certificate.coef.shape
     fits = len(target) == n and target.shape[1] == k and _length(X) == n
     finite = bool(fits and np.isfinite(target).all() and np.isfinite(certificate.coef).all())
-    shape = Check(
-        "data fit the model", f"{n} rows, {k} targets", "yes" if finite else "no", finite
-    )
+    shape = Check("data fit the model", f"{n} rows, {k} targets", "yes" if finite else "no", finite)
     if not finite:
         return Verification((shape,))
     known = {
@@ -56,7 +54,9 @@ def verify_kernel(
     if certificate.kind not in known:
         return Verification((shape, Check("kind of proof", certificate.kind, "unknown", False)))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return Verification((shape, *known[certificate.kind](certificate, X, target, sample_weight)))
+        return Verification(
+            (shape, *known[certificate.kind](certificate, X, target, sample_weight))
+        )
 
 
 def _length(X: Any) -> int:
@@ -75,8 +75,10 @@ def _check_equations(
     recipe = dict(certificate.kernel)
     alpha = np.atleast_1d(np.asarray(certificate.witness["alpha"], dtype=np.float64))
     n, k = certificate.coef.shape
-    s = np.ones(n) if sample_weight is None else np.broadcast_to(
-        np.asarray(sample_weight, dtype=np.float64), n
+    s = (
+        np.ones(n)
+        if sample_weight is None
+        else np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), n)
     )
     rows = s > 0
     idle = bool((certificate.coef[~rows] == 0).all())
@@ -91,8 +93,8 @@ def _check_equations(
     objective = 0.5 * float((s * (y - f) ** 2).sum()) + 0.5 * float((alpha * (a * f).sum(0)).sum())
     slack = float((s * np.abs(y - f) * error).sum() + 0.5 * (s * error**2).sum())
     slack += 0.5 * float((alpha * (np.abs(a) * error).sum(0)).sum())
-    slack += 2 * units * float(
-        (s * (y - f) ** 2).sum() + (alpha * (np.abs(a) * np.abs(f)).sum(0)).sum()
+    slack += (
+        2 * units * float((s * (y - f) ** 2).sum() + (alpha * (np.abs(a) * np.abs(f)).sum(0)).sum())
     )
     gap = 0.5 * float((s * (np.abs(left) + size) ** 2).sum()) * (1 + units)
     largest = float(np.abs(y).max(initial=0.0)) or 1.0
@@ -217,7 +219,8 @@ def _slopes(kernel: Any, X: Any, weight: Array, M: Array, p: int) -> tuple[Array
 
 def _derivatives(kernel: Any, X: Any, n: int) -> Iterator[tuple[slice, list[Array]]]:
     """Rows of dK / d theta; kernels give them for square blocks alone, so pairs of blocks are put
-    together."""
+    together.
+    """
     starts = range(0, n, _BLOCK)
     for start in starts:
         mine = np.arange(start, min(start + _BLOCK, n))
@@ -236,9 +239,7 @@ def _derivatives(kernel: Any, X: Any, n: int) -> Iterator[tuple[slice, list[Arra
         yield slice(int(mine[0]), int(mine[-1]) + 1), rows
 
 
-def free_slope(
-    slopes: Array, rounding: Array, theta: Array, bounds: Array
-) -> float:
+def free_slope(slopes: Array, rounding: Array, theta: Array, bounds: Array) -> float:
     """The largest slope that could be followed upwards without leaving the bounds."""
     up = np.where(theta < bounds[:, 1] - 1e-12 * np.abs(bounds[:, 1]), slopes + rounding, 0.0)
     down = np.where(theta > bounds[:, 0] + 1e-12 * np.abs(bounds[:, 0]), rounding - slopes, 0.0)

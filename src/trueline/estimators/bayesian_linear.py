@@ -192,7 +192,9 @@ class BayesianLinearRegression(IncrementalRegressor):
             self.noise_rate,
             self.fit_intercept,
         )
-        posterior = prior.update(moments, solution.coef[:, 0])
+        squares = solution.residual_square
+        square = None if squares is None else float(squares[0])
+        posterior = prior.update(moments, solution.coef[:, 0], square)
         self.posterior_ = posterior if shift is None else posterior.moved(shift)
         self.log_evidence_ = posterior.log_evidence
         if shift is not None:
@@ -350,9 +352,7 @@ class BayesianLinearRegression(IncrementalRegressor):
         return self.posterior_.sample(n_samples, check_random_state(random_state))
 
     def _dense(self, X: Any) -> Array:
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:

@@ -164,7 +164,7 @@ class BayesianRidge(EvidenceRegressor):
         dtype = X.dtype
         self.alpha_ = dtype.type(best.alpha)
         self.lambda_ = dtype.type(best.lambda_)
-        self.scores_ = np.array(best.scores) if self.compute_score else []
+        self.scores_: Any = np.array(best.scores) if self.compute_score else []
         offset = np.zeros(d)
         if problem.fit_intercept:
             moments = spectrum.moments

@@ -6,7 +6,7 @@ import time
 import warnings
 from abc import abstractmethod
 from contextlib import nullcontext
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,19 +95,26 @@ class EvidenceRegressor(SingleTargetRegressor):
                 alone = single_threaded_blas() if min(X.shape) <= _SMALL else nullcontext()
                 with alone, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                     solution = self._maximise(problem, X)
-            except (FloatingPointError, np.linalg.LinAlgError, ValueError):
+            except (FloatingPointError, np.linalg.LinAlgError) as error:
+                self._refuse(X, error)
+            except ValueError:
                 assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
                 raise
             if not np.isfinite(solution.coef).all():
-                assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-                raise ValueError(
-                    "The squares of these values overflow or vanish in double precision: multiply "
-                    "the columns or the target by a power of ten."
-                )
+                self._refuse(X, None)
             solution.seconds = time.perf_counter() - start
             plan = self._plan_of(problem, solution)
             self._store(solution.extra["problem"], plan, solution, X.dtype, 1)
         return self
+
+    def _refuse(self, X: Any, cause: Exception | None) -> NoReturn:
+        """Say why there is no answer: NaN, infinity, or squares out of range."""
+        with np.errstate(invalid="ignore"):
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        raise ValueError(
+            "The squares of these values overflow or vanish in double precision: multiply the "
+            "columns or the target by a power of ten."
+        ) from cause
 
     def _plan_of(self, problem: Problem, solution: Solution) -> Plan:
         reason = "the evidence is maximised by a fixed point of the two kinds of precision"
@@ -144,9 +151,7 @@ class EvidenceRegressor(SingleTargetRegressor):
         if not return_std:
             return mean
         check_is_fitted(self)
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
         variance = self._spread(rows - self.X_offset_) + 1.0 / float(self.alpha_)
         return mean, np.sqrt(variance).astype(self.coef_.dtype)
@@ -168,7 +173,12 @@ def proven(
     """
     penalty: Penalty = L2(strength)
     stated = Problem(
-        problem.design, problem.target, problem.loss, penalty, problem.fit_intercept, problem.weights
+        problem.design,
+        problem.target,
+        problem.loss,
+        penalty,
+        problem.fit_intercept,
+        problem.weights,
     )
     W = coef[:, None].copy()
     proof: PendingCertificate | Any = None

@@ -132,6 +132,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     y_train_: NDArray[Any]
     L_: Array
     alpha_: Array
+    _certificate: KernelCertificate | None
+    _structure: Structure | None
 
     def __init__(
         self,
@@ -477,9 +479,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _cross(self, X: Any) -> Array:
         if self._structure is None:
             return np.asarray(self.kernel_(X, self.X_train_))
-        rows, known = (
-            np.ascontiguousarray(part, dtype=np.float64) for part in (X, self.X_train_)
-        )
+        rows, known = (np.ascontiguousarray(part, dtype=np.float64) for part in (X, self.X_train_))
         return cross_covariance(self._structure, self.kernel_.theta, rows, known)
 
     def _in_units(self, values: Array) -> Array:

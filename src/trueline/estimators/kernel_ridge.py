@@ -139,7 +139,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         left_out = Y - np.divide(c, diagonal, where=rows[:, None], out=Y - K @ c)
         self._left_out = left_out[:, 0] if y.ndim == 1 else left_out
         self.dual_coef_ = c[:, 0].copy() if y.ndim == 1 else c
-        self.X_fit_ = X
+        self.X_fit_ = X.copy()
         return self
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
@@ -279,7 +279,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Say how the equations were solved, and what is proven."""
         certificate = self.certificate_
         return (
-            f"minimise   1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2,  kernel {self.kernel!r}\n"
+            "minimise   1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2\n"
+            f"kernel     {self.kernel!r}\n"
             f"happened   {len(self.dual_coef_):,} equations, {self.solver_}\n"
             f"proof      {certificate}\n           {certificate.statement}"
         )

@@ -28,9 +28,7 @@ class ProcessExplanation:
             f"kernel     {self.kernel}",
             f"matrix     {self.rows:,} x {self.rows:,}, {how}",
         ]
-        lines += [
-            f"{'' if i else 'search':<11}{stage}" for i, stage in enumerate(facts["stages"])
-        ]
+        lines += [f"{'' if i else 'search':<11}{stage}" for i, stage in enumerate(facts["stages"])]
         counts = counted(facts["evaluations"], "evaluation")
         lines.append(
             f"happened   {counts} with all rows, {facts['seconds']:.3g} s: log marginal "

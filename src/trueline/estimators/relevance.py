@@ -130,7 +130,7 @@ class ARDRegression(EvidenceRegressor):
         self.copy_X = copy_X
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any) -> Self:
         """Fit the model.
 
         Parameters

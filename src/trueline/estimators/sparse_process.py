@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from trueline.certificates.checking import Verification
 from trueline.certificates.kernel import KernelCertificate
 from trueline.processes.covariance import cross_covariance, diagonal
-from trueline.processes.inducing import InducingBound, InducingFit, choose_points
+from trueline.processes.inducing import InducingBound, choose_points
 from trueline.processes.likelihood import Likelihood
 from trueline.processes.memory import check_memory
 from trueline.processes.search import climb_function, maximise
@@ -172,6 +172,13 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
                 f"1/2, 3/2, 5/2), RationalQuadratic, and WhiteKernel; got {self.kernel_}. "
                 "GaussianProcessRegressor takes any kernel."
             )
+        theta = self.kernel_.theta
+        smooth = diagonal(structure, theta, noise=False)
+        if not float(self.alpha) + diagonal(structure, theta) - smooth > 1e-9 * smooth:
+            raise ValueError(
+                "Inducing points need noise: add a WhiteKernel to the kernel, or give an alpha of "
+                f"more than {1e-9 * smooth:.3g}."
+            )
         return structure
 
     def _start(self, X: Array, y: Array, generator: np.random.Generator) -> Array:
@@ -188,14 +195,7 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
         self, X: Array, y: Array, theta: Array, generator: np.random.Generator
     ) -> InducingBound:
         points = choose_points(self._structure, theta, X, self.n_inducing, generator)
-        bound = InducingBound(self._structure, X, y, float(self.alpha), points)
-        smooth = diagonal(bound.smooth, theta)
-        if not bound.variance(theta) > 1e-9 * smooth:
-            raise ValueError(
-                "Inducing points need noise: add a WhiteKernel to the kernel, or give an alpha of "
-                f"more than {1e-9 * smooth:.3g}."
-            )
-        return bound
+        return InducingBound(self._structure, X, y, float(self.alpha), points)
 
     def _certified(self, bound: InducingBound, theta: Array) -> KernelCertificate:
         fit, n = self._fit, len(bound.y)

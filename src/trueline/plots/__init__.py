@@ -18,6 +18,8 @@ module               draws
 ``outliers``         lines that different losses draw through data with outliers
 ``quantile_fan``     quantile lines with shaded bands
 ``alternation``      the band of the smallest largest error, and the rows that carry it
+``process``          a Gaussian process with bands and samples, and its length scales
+``posterior``        the posterior of a line, updated point by point
 ``boundary``         the regions of a classifier, its boundary, margin and mistakes
 ``mistakes``         mistakes of an online learner so far, and their bound
 ``updates``          an animation of a perceptron's corrections
@@ -36,6 +38,13 @@ from trueline.plots.losses import LossDisplay, plot_losses
 from trueline.plots.mistakes import MistakeDisplay, plot_mistakes
 from trueline.plots.outliers import OutlierDisplay, plot_outliers
 from trueline.plots.path import PathDisplay, plot_path
+from trueline.plots.posterior import PosteriorDisplay, plot_posterior
+from trueline.plots.process import (
+    LengthScaleDisplay,
+    ProcessDisplay,
+    plot_length_scales,
+    plot_process,
+)
 from trueline.plots.quantile_fan import QuantileFanDisplay, plot_quantile_fan
 from trueline.plots.steps import StepsDisplay, plot_steps
 from trueline.plots.subsets import SubsetDisplay, plot_subsets
@@ -48,10 +57,13 @@ __all__ = [
     "CVCurveDisplay",
     "CoefficientDisplay",
     "FitDisplay",
+    "LengthScaleDisplay",
     "LossDisplay",
     "MistakeDisplay",
     "OutlierDisplay",
     "PathDisplay",
+    "PosteriorDisplay",
+    "ProcessDisplay",
     "QuantileFanDisplay",
     "StepsDisplay",
     "SubsetDisplay",
@@ -63,10 +75,13 @@ __all__ = [
     "plot_coefficients",
     "plot_cv_curve",
     "plot_fit",
+    "plot_length_scales",
     "plot_losses",
     "plot_mistakes",
     "plot_outliers",
     "plot_path",
+    "plot_posterior",
+    "plot_process",
     "plot_quantile_fan",
     "plot_steps",
     "plot_subsets",

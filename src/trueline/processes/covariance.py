@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ def _strands(n: int, m: int, triangle: bool) -> list[tuple[int, int]]:
     count = int(min(max(1, round(pairs / _PAIRS)), _MOST_STRANDS, max(n, 1)))
     share = np.linspace(0.0, 1.0, count + 1)
     edges = np.round(n * (np.sqrt(share) if triangle else share)).astype(int)
-    return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:]) if b > a]
+    return [(a, b) for a, b in pairwise(edges.tolist()) if b > a]
 
 
 def _scaled(X: Array, term: Term, theta: Array) -> Array:
@@ -55,9 +56,7 @@ def _fill(
             out[first:last] = bias
         for term, rows, columns in scaled:
             amplitude, shape = term.amplitude(theta), term.exponent(theta)
-            add_covariance(
-                rows, columns, term.family, shape, amplitude, triangle, first, last, out
-            )
+            add_covariance(rows, columns, term.family, shape, amplitude, triangle, first, last, out)
 
     run_strands(work, _strands(len(out), out.shape[1], triangle))
 
@@ -81,9 +80,7 @@ def cross_covariance(structure: Structure, theta: Array, A: Array, B: Array) -> 
 
 def diagonal(structure: Structure, theta: Array, noise: bool = True) -> float:
     """The variance of every row, with or without the noise of the kernel."""
-    return sum(
-        term.amplitude(theta) for term in structure.terms if noise or term.family != NOISE
-    )
+    return sum(term.amplitude(theta) for term in structure.terms if noise or term.family != NOISE)
 
 
 def gradients(

@@ -157,7 +157,7 @@ class InducingBound:
         return -0.5 * (n * math.log(2 * math.pi) + logdet + fit + trace / v)
 
     def _evaluate(self, theta: Array) -> tuple[float, Array]:
-        v, L, A, B, inner, jitter = self._factors(theta)
+        v, L, A, B, inner, _ = self._factors(theta)
         n, m = len(self.y), len(B)
         projected = A @ self.y
         along = solve_triangular(inner, projected, lower=True, check_finite=False) / math.sqrt(v)

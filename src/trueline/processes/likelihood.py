@@ -83,9 +83,7 @@ class Likelihood:
         k = self.Y.shape[1]
         inverse, failed = lapack.dpotri(K.T, lower=0, overwrite_c=1)
         assert failed == 0
-        weight = blas.dsyrk(
-            1.0, self._alpha, beta=-float(k), c=inverse, lower=0, overwrite_c=1
-        )
+        weight = blas.dsyrk(1.0, self._alpha, beta=-float(k), c=inverse, lower=0, overwrite_c=1)
         theta, self._theta = self._theta, np.empty(0)  # the factor is gone
         vector = self._alpha[:, 0] if with_information else None
         sums, products = gradients(self.structure, theta, self.X, None, weight.T, vector)

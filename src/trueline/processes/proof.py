@@ -47,5 +47,9 @@ def certify_process(
         slope=slope,
         kernel=kernel,
         coef=coef,
-        witness={"noise": np.asarray(noise), "level": np.asarray(level), "scale": np.asarray(scale)},
+        witness={
+            "noise": np.asarray(noise),
+            "level": np.asarray(level),
+            "scale": np.asarray(scale),
+        },
     )

@@ -54,7 +54,9 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def climb_function(minus: Callable[[Array], tuple[float, Array]], theta: Array, bounds: Array) -> Found:
+def climb_function(
+    minus: Callable[[Array], tuple[float, Array]], theta: Array, bounds: Array
+) -> Found:
     """L-BFGS-B from theta, for a function that returns minus the likelihood and its gradient."""
     # An infinite value at the start leaves nothing to compare with.
     with np.errstate(invalid="ignore"):
@@ -122,7 +124,9 @@ def walk(likelihood: Likelihood, theta: Array, bounds: Array, value: float | Non
         # Steps that had to be shortened were too long for the model; full ones earn trust.
         damping = 0.5 * damping if shrink == 1.0 else max(4 * damping, 0.1)
         # Where a parameter was cut or held, the others alone do not explain the change of slope.
-        whole = bool((np.abs(step[free]) < _LONGEST).all() and ((after > low) & (after < high))[free].all())
+        whole = bool(
+            (np.abs(step[free]) < _LONGEST).all() and ((after > low) & (after < high))[free].all()
+        )
         gone, last = (theta, gradient) if whole else (theta, np.empty(0))
         theta, value = after, trial
     return Found(theta, value, likelihood.evaluations - before, settled)
@@ -137,7 +141,9 @@ def _corrected(information: Array, moved: Array, bent: Array) -> Array:
     return information - np.outer(along, along) / expected + np.outer(bent, bent) / seen
 
 
-def _newton(gradient: Array, information: Array, free: Array, damping: float) -> tuple[Array, float]:
+def _newton(
+    gradient: Array, information: Array, free: NDArray[np.bool_], damping: float
+) -> tuple[Array, float]:
     """A step of bounded length on the free parameters, and the gain it promises."""
     A, g = information[np.ix_(free, free)], gradient[free]
     scale = np.sqrt(np.maximum(np.diag(A), 1e-12 * max(float(np.diag(A).max()), 1e-300)))

@@ -217,12 +217,12 @@ def _plain(structure: Structure, theta: Array, X: Array) -> Array:
         s = ((rows[:, None] - rows[None]) ** 2).sum(axis=2)
         v = np.sqrt(s) * {1: 1.0, 2: np.sqrt(3.0), 3: np.sqrt(5.0)}.get(term.family, 0.0)
         p = term.exponent(theta)
-        forms = {
-            0: lambda s=s: np.exp(-0.5 * s),
-            1: lambda v=v: np.exp(-v),
-            2: lambda v=v: (1 + v) * np.exp(-v),
-            3: lambda v=v: (1 + v + v * v / 3) * np.exp(-v),
-            4: lambda s=s, p=p: (1 + s / (2 * p)) ** -p,
-        }
-        K += amplitude * forms[term.family]()
+        forms = (
+            np.exp(-0.5 * s),
+            np.exp(-v),
+            (1 + v) * np.exp(-v),
+            (1 + v + v * v / 3) * np.exp(-v),
+            (1 + s / (2 * p)) ** -p,
+        )
+        K += amplitude * forms[term.family]
     return K

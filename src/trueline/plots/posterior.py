@@ -1,0 +1,159 @@
+"""The posterior of a line, updated point by point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from trueline.errors import require
+from trueline.plots.style import COLOURS, GREY, Array, tidy
+from trueline.wording import counted
+
+__all__ = ["PosteriorDisplay", "plot_posterior"]
+
+_GRID = 80
+
+
+@dataclass
+class PosteriorDisplay:
+    """What is believed about a line after so many points: where it runs, and its coefficients.
+
+    Above, the points so far, lines drawn from the posterior, and the band in which a new point lies
+    with probability 0.95. Below, the region in which intercept and slope lie with probability
+    0.5 and 0.95.
+
+    Parameters
+    ----------
+    model : BayesianLinearRegression
+        With an intercept; its parameters are used, not its fit.
+    feature, target : arrays of shape (n,)
+        In the order in which they arrive.
+    steps : sequence of int, optional
+        After how many points to draw; by default 2, 3, 5 and all of them.
+    lines : int, default=20
+        Drawn from each posterior.
+
+    Attributes
+    ----------
+    axes_ : array of matplotlib Axes of shape (2, panels)
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from trueline import BayesianLinearRegression
+    >>> from trueline.plots import PosteriorDisplay
+    >>> x = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+    >>> display = PosteriorDisplay(BayesianLinearRegression(), x, 2 * x + 1, steps=[3, 5]).plot()
+    >>> [ax.get_title() for ax in display.axes_[0]]
+    ['3 points', '5 points']
+    """
+
+    model: Any
+    feature: ArrayLike
+    target: ArrayLike
+    steps: Sequence[int] | None = None
+    lines: int = 20
+    axes_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+
+    def plot(self) -> PosteriorDisplay:
+        """Draw.
+
+        Returns
+        -------
+        self : PosteriorDisplay
+        """
+        x, y = np.asarray(self.feature, float), np.asarray(self.target, float)
+        if x.shape != y.shape or x.ndim != 1:
+            raise ValueError(
+                "feature and target must be one-dimensional and equally long, got shapes "
+                f"{x.shape} and {y.shape}."
+            )
+        if not self.model.fit_intercept:
+            raise ValueError("The picture shows intercept and slope: fit_intercept must be True.")
+        default = sorted({min(step, len(x)) for step in (2, 3, 5, len(x))})
+        steps = default if self.steps is None else list(self.steps)
+        if not steps or min(steps) < 1 or max(steps) > len(x) or steps != sorted(set(steps)):
+            raise ValueError(
+                f"steps must be ascending numbers of points between 1 and {len(x)}, got {steps}."
+            )
+        pyplot = require("matplotlib.pyplot", "plot")
+        self.figure_, self.axes_ = pyplot.subplots(
+            2,
+            len(steps),
+            figsize=(2.9 * len(steps) + 0.4, 5.6),
+            layout="constrained",
+            sharex="row",
+            sharey="row",
+            squeeze=False,
+        )
+        model = clone(self.model)
+        seen = 0
+        for number, step in enumerate(steps):
+            model.partial_fit(x[seen:step, None], y[seen:step])  # posterior becomes prior
+            seen = step
+            self._over_data(self.axes_[0, number], model, x, y, step)
+            self._over_coefficients(self.axes_[1, number], model)
+        self.axes_[0, 0].set_ylabel("target")
+        self.axes_[1, 0].set_ylabel("slope")
+        return self
+
+    def _over_data(self, ax: Any, model: Any, x: Array, y: Array, step: int) -> None:
+        tidy(ax)
+        air = 0.1 * (float(np.ptp(x)) or 1.0)
+        grid = np.linspace(x.min() - air, x.max() + air, _GRID)
+        low, high = model.predict_interval(grid[:, None]).T
+        ax.fill_between(grid, low, high, color=COLOURS[0], alpha=0.14, linewidth=0)
+        coef, intercept, _ = model.sample_posterior(self.lines)
+        for w, b in zip(coef[:, 0], intercept):
+            ax.plot(grid, b + w * grid, color=COLOURS[4], linewidth=0.6)
+        ax.plot(grid, model.predict(grid[:, None]), color=COLOURS[1], linewidth=1.8)
+        ax.scatter(x[step:], y[step:], s=10, color=GREY, alpha=0.35, linewidths=0)
+        ax.scatter(x[:step], y[:step], s=18, color="black", linewidths=0, zorder=3)
+        reach = float(np.ptp(y)) or 1.0
+        ax.set_ylim(y.min() - 0.6 * reach, y.max() + 0.6 * reach)
+        ax.set_xlabel("x")
+        ax.set_title(counted(step, "point"))
+
+    def _over_coefficients(self, ax: Any, model: Any) -> None:
+        """Ellipses of the Student distribution of (intercept, slope)."""
+        tidy(ax)
+        posterior = model.posterior_
+        slope = float(posterior.scale()[0, 0])
+        at_centre = posterior.rate / posterior.shape / posterior.weight
+        centre = float(posterior.centre[0])
+        scale = np.array(
+            [[at_centre + centre**2 * slope, -centre * slope], [-centre * slope, slope]]
+        )
+        root = np.linalg.cholesky(scale + 1e-300 * np.eye(2))
+        angle = np.linspace(0, 2 * np.pi, _GRID)
+        circle = np.stack([np.cos(angle), np.sin(angle)])
+        freedom = posterior.degrees_of_freedom
+        for level, width in ((0.5, 1.8), (0.95, 1.0)):
+            # Half the squared distance is Pareto: (1 + r^2 / v)^(-v/2) = 1 - level.
+            radius = np.sqrt(freedom * ((1 - level) ** (-2 / freedom) - 1))
+            intercepts, slopes = radius * (root @ circle)
+            ax.plot(
+                float(model.intercept_) + intercepts,
+                float(model.coef_[0]) + slopes,
+                color=COLOURS[0],
+                linewidth=width,
+                label=f"{100 * level:g}%",
+            )
+        ax.plot(float(model.intercept_), float(model.coef_[0]), "o", color=COLOURS[1], markersize=4)
+        ax.set_xlabel("intercept")
+
+
+def plot_posterior(
+    model: Any, feature: ArrayLike, target: ArrayLike, steps: Sequence[int] | None = None
+) -> PosteriorDisplay:
+    """Draw the posterior of a line being updated; see :class:`PosteriorDisplay`."""
+    return PosteriorDisplay(model, feature, target, steps).plot()
