@@ -112,8 +112,11 @@ class Columns(ABC):
         """The same columns with nothing gathered."""
 
     @abstractmethod
-    def correlations(self, R: Array) -> Array:
-        """v_j.r for all columns j and each row r of R, of shape (m, d); r has the roots inside."""
+    def correlations(self, R: Array, level: float = 0.0) -> Array:
+        """v_j.r for all columns j and each row r of R, of shape (m, d); r has the roots inside.
+
+        Where it is certain to be below the level it may be given as zero.
+        """
 
     @abstractmethod
     def gather(self, new: Integers) -> Array:
@@ -144,7 +147,7 @@ class DenseColumns(Columns):
     def fresh(self) -> DenseColumns:
         return DenseColumns(self._design, self.weights, self.mean)
 
-    def correlations(self, R: Array) -> Array:
+    def correlations(self, R: Array, level: float = 0.0) -> Array:
         rooted = R if self.root is None else R * self.root
         out = self._correlate(rooted)
         if self.mean.any():
@@ -210,11 +213,9 @@ class SparseColumns(Columns):
             self._by_rows = ChosenRows(rows, self.chosen, count, self.root)
         return self._by_rows
 
-    def correlations(self, R: Array) -> Array:
-        out = self.store.correlate_all(np.ascontiguousarray(R))
-        if self.mean.any():
-            out -= np.outer(R.sum(axis=1) if self.root is None else R @ self.root, self.mean)
-        return out
+    def correlations(self, R: Array, level: float = 0.0) -> Array:
+        totals = R.sum(axis=1) if self.root is None else R @ self.root
+        return self.store.correlate(np.ascontiguousarray(R), self.mean, totals, level)
 
     def _append(self, new: Integers) -> None:
         self.chosen, self._by_rows = np.append(self.chosen, new), None

@@ -6,6 +6,7 @@ their numbers, not a copy. Centring is implicit, v_i.v_j = x_i^T S x_j - W m_i m
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,7 +27,9 @@ Indices = NDArray[np.int32]
 # Below so many entries threads cost more than they save. The cuts depend on the data alone, so
 # that sums do not change with the number of threads.
 _SMALL_WORK = 100_000
-_STRANDS, _SCATTERING = 16, 4
+_STRANDS, _SCATTERING = 8, 4
+# Room for rounding in what is certain.
+_ROOM = 1e-9
 
 
 class Entries(NamedTuple):
@@ -58,12 +61,45 @@ def column_dot(data: Array, indices: Indices, begin: int, end: int, r: Array) ->
 
 
 @kernel
-def _correlate_all(
-    data: Array, indices: Indices, indptr: Indices, r: Array, out: Array, first: int, last: int
+def _correlate(
+    data: Array,
+    indices: Indices,
+    indptr: Indices,
+    chosen: Integers,
+    r: Array,
+    mean: Array,
+    total: float,
+    out: Array,
+    first: int,
+    last: int,
 ) -> None:
-    """out[j] = x_j.r for j = first..last-1."""
-    for j in range(first, last):
-        out[j] = column_dot(data, indices, indptr[j], indptr[j + 1], r)
+    """out[j] = x_j.r - mean_j total for j = chosen[k], k = first..last-1."""
+    for k in range(first, last):
+        j = chosen[k]
+        out[j] = column_dot(data, indices, indptr[j], indptr[j + 1], r) - mean[j] * total
+
+
+@kernel
+def _within_reach(
+    norms: Array, sums: Array, length: float, largest: float, level: float, out: Integers
+) -> int:
+    """Write down the columns whose correlation may be as large as the level; how many."""
+    count = 0
+    for j in range(len(norms)):
+        out[count] = j  # written always, kept if it may matter: no branch to foresee
+        count += int(not min(norms[j] * length, sums[j] * largest) < level)
+    return count
+
+
+@kernel
+def _sizes(data: Array, indptr: Indices, norms: Array, sums: Array) -> None:
+    """The Euclidean norm of each column and the sum of its absolute values."""
+    for j in range(len(norms)):
+        square = total = 0.0
+        for e in range(indptr[j], indptr[j + 1]):
+            square += data[e] * data[e]
+            total += abs(data[e])
+        norms[j], sums[j] = np.sqrt(square), total
 
 
 @kernel
@@ -144,18 +180,38 @@ class SparseStore:
         self.shape = X.shape
         data = X.data if root is None else X.data * root[X.indices]
         self.entries = Entries(data, X.indices, X.indptr)
-        self._all = cuts(X.indptr, _STRANDS)
 
-    def correlate_all(self, R: Array) -> Array:
-        """x_j.r for all columns and each row r of R."""
-        out = np.empty((len(R), self.shape[1]))
+    @cached_property
+    def _sizes(self) -> tuple[Array, Array]:
+        norms, sums = np.empty(self.shape[1]), np.empty(self.shape[1])
+        _sizes(self.entries.data, self.entries.indptr, norms, sums)
+        return norms, sums
 
-        def work(strand: tuple[int, int]) -> None:
-            for r, sums in zip(R, out, strict=True):
-                _correlate_all(*self.entries, r, sums, *strand)
+    def correlate(self, R: Array, mean: Array, totals: Array, level: float = 0.0) -> Array:
+        """x_j.r - mean_j total for all columns and each row r of R, which has a total of its own.
 
-        run_strands(work, self._all)
+        It is given as zero if x_j.r is below the level for certain: abs(x_j.r) is at most
+        norm(x_j) norm(r), and at most sum_i abs(x_ij) times the largest entry of r. This tells of
+        most columns with few entries, at a price of two numbers each.
+        """
+        out = np.zeros((len(R), self.shape[1]))
+        chosen = np.empty(self.shape[1], dtype=np.intp)
+        for r, total, correlation in zip(R, totals, out, strict=True):
+            length, largest = float(np.sqrt(r @ r)), float(np.abs(r).max(initial=0.0))
+            count = _within_reach(*self._sizes, length, largest, level * (1 - _ROOM), chosen)
+            ends = np.linspace(0, count, 1 + self._parts(count)).astype(int).tolist()
+            run_strands(
+                lambda strand, r=r, total=total, out=correlation: _correlate(  # type: ignore[misc]
+                    *self.entries, chosen, r, mean, total, out, *strand
+                ),
+                list(pairwise(ends)),
+            )
         return out
+
+    def _parts(self, count: int) -> int:
+        """Into how many strands so many columns are cut."""
+        entries = len(self.entries.data) * (count / max(self.shape[1], 1))
+        return 1 if entries < _SMALL_WORK else _STRANDS
 
     def count(self, chosen: Integers) -> int:
         """How many entries chosen columns have."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral, Real
@@ -11,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_array, check_X_y
+from sklearn.utils import assert_all_finite, check_array, check_X_y
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions, validate_params
 from sklearn.utils.validation import _check_sample_weight
 
@@ -34,6 +36,18 @@ __all__ = ["RegularizationPath", "enet_path", "lasso_path", "regularization_path
 Array = NDArray[np.float64]
 
 _SMALLEST = float(np.finfo(np.float64).resolution)
+
+
+@contextmanager
+def _said_of(X: Any) -> Iterator[None]:
+    """Numbers that are not finite show in the first sums: only then is X looked through."""
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
+    except FloatingPointError:
+        with np.errstate(invalid="ignore"):
+            assert_all_finite(X, input_name="X")
+        raise
 
 
 def strengths(alphas: Any, top: float, eps: float) -> Array:
@@ -248,7 +262,10 @@ def regularization_path(
     from trueline.estimators.elastic_net import elastic_net_penalty
 
     names = getattr(X, "columns", None)
-    X, y = check_X_y(X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
+    X, y = check_X_y(
+        X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], ensure_all_finite=False
+    )
+    assert_all_finite(y, input_name="y")
     weights = None
     if sample_weight is not None:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -266,12 +283,13 @@ def regularization_path(
     )
     Y = y.astype(np.float64)[:, None]
     problem = Problem(as_design(X), Y, Squared(), penalty, fit_intercept, weights)
-    source, unit = source_of(problem), penalty_terms(penalty, X.shape[1], 1)
-    total = problem.total_weight
-    grid = Grid(strengths(alphas, alpha_max(source, unit, total), eps), unit, tol)
+    unit, total = penalty_terms(penalty, X.shape[1], 1), problem.total_weight
     found: list[Any] = []
     try:
-        solve_grid(source, grid, total, on_point=lambda i, point: found.append(point))  # type: ignore[arg-type, return-value]
+        with _said_of(X):
+            source = source_of(problem)
+            grid = Grid(strengths(alphas, alpha_max(source, unit, total), eps), unit, tol)
+            solve_grid(source, grid, total, on_point=lambda i, point: found.append(point))  # type: ignore[arg-type, return-value]
     except KeyboardInterrupt:
         if not found:
             raise
@@ -499,7 +517,9 @@ def enet_path(
         params.pop(ignored, None)
     if params:
         raise ValueError("Unexpected parameters in params", params.keys())
-    X = check_array(X, accept_sparse=["csc", "csr"], dtype=[np.float64, np.float32])
+    X = check_array(
+        X, accept_sparse=["csc", "csr"], dtype=[np.float64, np.float32], ensure_all_finite=False
+    )
     y = check_array(y, dtype=X.dtype.type, ensure_2d=False)
     if y.ndim != 1 and positive:
         raise ValueError("positive=True is not allowed for multi-output (y.ndim != 1)")
@@ -510,17 +530,19 @@ def enet_path(
     if y.ndim != 1:
         from trueline.estimators.multi_task import multi_task_path
 
+        assert_all_finite(X, input_name="X")
         return multi_task_path(X, y, l1_ratio, alphas, eps, coef_init, tol, weights, return_n_iter)
     d = X.shape[1]
     penalty: Penalty = elastic_net_penalty(1.0, l1_ratio, d, positive=positive)
     Y = y.astype(np.float64)[:, None]
     problem = Problem(as_design(X), Y, Squared(), penalty, False, weights)
-    source, unit = source_of(problem), penalty_terms(penalty, d, 1)
-    total = problem.total_weight
-    top = alpha_max(source, unit, total) if isinstance(alphas, Integral) else 0.0
-    grid = Grid(strengths(alphas, top, eps), unit, tol / 100)
+    unit, total = penalty_terms(penalty, d, 1), problem.total_weight
     start = None if coef_init is None else np.asarray(coef_init, dtype=np.float64)
-    points = solve_grid(source, grid, total, start)
+    with _said_of(X):
+        source = source_of(problem)
+        top = alpha_max(source, unit, total) if isinstance(alphas, Integral) else 0.0
+        grid = Grid(strengths(alphas, top, eps), unit, tol / 100)
+        points = solve_grid(source, grid, total, start)
     coefs = coefficient_matrix(points, d).toarray().astype(X.dtype, copy=False)
     gaps = np.array([point.gap for point in points]) / total
     if verbose:

@@ -62,6 +62,8 @@ def source_of(problem: Problem, moments: Moments | None = None) -> Source:
     """Where correlations come from: moments if the planner would take them."""
     if moments is None and make_plan(problem).chosen == GramDescent.name:
         moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+        if not moments.is_finite():
+            raise FloatingPointError("the sums of squares of the data are not finite")
     if moments is not None:
         return MomentsSource(moments, problem.fit_intercept)
     y = problem.target[:, 0]

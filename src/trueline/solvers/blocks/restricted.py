@@ -30,6 +30,7 @@ _FEW_COLUMNS = 128
 # A block at zero is freed when it is pulled by more than rounding.
 _SLACK = 1e-12
 # So many rounds without a lower objective: rounding.
+_POLISHING, _ROUNDING = 2, 1e-13
 _PATIENCE = 3
 
 
@@ -211,9 +212,22 @@ class RestrictedBlocks:
             if gap <= target or idle >= _PATIENCE:
                 break
             self._round()
-        # Once more: near the minimum a Newton step doubles the digits.
-        if gap > _EPS * self.square:
+        # Near the minimum a Newton step doubles the digits. The gap is of second order in the
+        # coefficients: what still pulls at them tells more about their digits than it does.
+        for _ in range(_POLISHING):
+            if not self._is_pulled():
+                return
             self._round()
+
+    def _is_pulled(self) -> bool:
+        """Whether a block that is not zero would move by more than rounding."""
+        W, Q, C = (A[:, : self.size] for A in (self._W, self._Q, self._C))
+        norms = self.norms()
+        share = np.divide(self._linear, norms, out=np.zeros_like(norms), where=norms > 0)
+        pull = Q - W * (self._bend + np.repeat(share, np.diff(self.start)))
+        pull = np.where(np.repeat(norms > 0, np.diff(self.start)), pull, 0.0)
+        rounding = _ROUNDING * float(np.abs(C).max(initial=0.0))
+        return bool(float(np.abs(pull).max(initial=0.0)) > rounding)
 
     def _round(self) -> None:
         """Sweeps over the blocks that move, then a Newton step on those that are not zero."""

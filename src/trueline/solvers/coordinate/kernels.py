@@ -249,11 +249,13 @@ def find_near(
 ) -> int:
     """Write down the columns outside that will reach a level; how many.
 
-    From ``before`` to q their correlations went a way of one, and they go on by ``way``.
+    From ``before`` to q their correlations went a way of one, and they go on by ``way``; zero means
+    that a correlation was small and is not known.
     """
     count = 0
     for j in range(len(q)):
-        if abs(q[j] + (q[j] - before[j]) * way) >= level and entry[j] < 0:
+        ahead = (q[j] - before[j]) * way if before[j] != 0.0 else 0.0
+        if abs(q[j] + ahead) >= level and entry[j] < 0:
             found[count] = j
             count += 1
     return count

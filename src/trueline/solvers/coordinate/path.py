@@ -146,7 +146,7 @@ class PathWalk:
         batch = self._terms[first : first + self._ahead]
         self._let_in(self._needed(first, len(batch)))
         W = self._solve(batch, first)
-        at = self.source.at(W)
+        at = self.source.at(W, self._level(first + len(batch)))
         missed = np.empty(0, dtype=np.intp)
         for i, terms in enumerate(batch):
             self._stand(at, i)
@@ -165,6 +165,11 @@ class PathWalk:
         most = self.source.most_at_once
         self._ahead = max(1, len(confirmed)) if len(missed) else min(2 * self._ahead, most)
         return confirmed
+
+    def _level(self, first: int) -> float:
+        """Smaller correlations do not matter, neither now nor in what is foreseen from here."""
+        terms = self._terms[min(first + _FORESIGHT, len(self._terms)) - 1]
+        return 0.0 if terms.level is None else _NEAR * terms.level
 
     def _stand(self, at: At, i: int) -> None:
         """What is known about the present point."""

@@ -73,8 +73,11 @@ class Source(ABC):
         """Let columns in; their inner products with all that are in, in the order of entry."""
 
     @abstractmethod
-    def at(self, W: Array) -> At:
-        """Correlations and residuals at points given on the columns that are in, by entry."""
+    def at(self, W: Array, level: float = 0.0) -> At:
+        """Correlations and residuals at points given on the columns that are in, by entry.
+
+        Correlations that are certain to be below the level may be given as zero.
+        """
 
 
 class RowsSource(Source):
@@ -121,9 +124,9 @@ class RowsSource(Source):
         """The columns that are in."""
         return self._columns
 
-    def at(self, W: Array) -> At:
+    def at(self, W: Array, level: float = 0.0) -> At:
         R = self._y - self._columns.combine(W) if W.shape[1] else np.tile(self._y, (len(W), 1))
-        correlation = self._columns.correlations(R)
+        correlation = self._columns.correlations(R, level)
         if not np.isfinite(correlation.sum()):
             raise FloatingPointError("the products of the data are not finite")
         return At(correlation, np.einsum("ti,ti->t", R, R), R)
@@ -153,7 +156,7 @@ class MomentsSource(Source):
         self._entered = np.append(self._entered, new)
         return self._gram[np.ix_(new, self._entered)]
 
-    def at(self, W: Array) -> At:
+    def at(self, W: Array, level: float = 0.0) -> At:
         full = np.zeros((len(W), self.n_features))
         full[:, self._entered] = W
         image = full @ self._gram
