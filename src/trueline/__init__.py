@@ -110,14 +110,14 @@ if TYPE_CHECKING:
     from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
+    from trueline.estimators.online_logistic import OnlineLogisticRegression
+    from trueline.estimators.passive_aggressive import PassiveAggressiveClassifier
     from trueline.estimators.paths import (
         RegularizationPath,
         enet_path,
         lasso_path,
         regularization_path,
     )
-    from trueline.estimators.online_logistic import OnlineLogisticRegression
-    from trueline.estimators.passive_aggressive import PassiveAggressiveClassifier
     from trueline.estimators.perceptron import Perceptron
     from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
     from trueline.estimators.sequential import SequentialFeatureSelector

@@ -47,9 +47,12 @@ class SingleRows:
 
     average: Any
     classes_: NDArray[Any]
-    coef_: NDArray[Any]
+    coef_: Any
+    _tally: Array
+    _class_weights: Array
     intercept_: NDArray[Any]
     n_features_in_: int
+
     def __setattr__(self, name: str, value: Any) -> None:
         # What single rows need was found for the parameters and weights as they were.
         self.__dict__.pop("_row_state", None)
@@ -57,13 +60,11 @@ class SingleRows:
 
     def __getstate__(self) -> Any:
         self.__dict__.pop("_row_state", None)
-        return super().__getstate__()  # type: ignore[misc]
+        return super().__getstate__()
 
     # --- batches --------------------------------------------------------------------------------
 
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a batch of rows, or from one, in a single pass.
 
         A batch that cannot be learned from (a wrong number of columns, NaN, unknown labels) raises
@@ -308,11 +309,13 @@ class SingleRows:
 
     # --- streams --------------------------------------------------------------------------------
 
-    def fit_stream(self, stream: Iterable[Any], classes: Any = None, limit: int | None = None) -> Self:
+    def fit_stream(
+        self, stream: Iterable[Any], classes: Any = None, limit: int | None = None
+    ) -> Self:
         """Predict each row of a stream, then learn from it (progressive validation).
 
-        Rows are learned in the order they come; nothing is assumed about how they were drawn. If the
-        stream is interrupted, or a row is bad, the model and ``progress_`` are as after the row
+        Rows are learned in the order they come; nothing is assumed about how they were drawn. If
+        the stream is interrupted, or a row is bad, the model and ``progress_`` are as after the row
         before, and a further call goes on from there.
 
         Parameters
@@ -353,7 +356,12 @@ class SingleRows:
         k = len(self.classes_) if hasattr(self, "classes_") else len(np.unique(classes))
         if k == 2 or model._is_direct(k):  # the passes themselves count
             before = self._tally[0, 3] if hasattr(self, "_tally") else 0.0
-            if weight is None and len(y) == 1 and "_row_state" in self.__dict__ and not sp.issparse(X):
+            if (
+                weight is None
+                and len(y) == 1
+                and "_row_state" in self.__dict__
+                and not sp.issparse(X)
+            ):
                 self.partial_fit(X, y, classes)
             else:
                 self._partial_fit(X, y, classes, weight, False)

@@ -98,8 +98,8 @@ def _own_classes() -> dict[str, type]:
 
     exported = (getattr(trueline, name) for name in trueline.__all__)
     models = (item for item in exported if isinstance(item, type) and is_estimator(item))
-    parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
-    parts = (*parts, Record, Progress, ZeroOne)
+    learned = (Record, Progress)
+    parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts, *learned)
     classes: tuple[type, ...]
-    classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *models)
+    classes = (*LOSSES.values(), OrderedQuantiles, ZeroOne, *PENALTIES.values(), *parts, *models)
     return {label(cls): cls for cls in classes}

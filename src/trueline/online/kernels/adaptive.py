@@ -3,12 +3,14 @@
 With g = -y / (1 + exp(z)) the derivative of log(1 + exp(-z)), each weight keeps the largest
 magnitude s_j its column has had and the sum G_j of (g x_j)^2, and moves by
 
-    w_j <- w_j - rate sqrt(t / N) g x_j / (s_j sqrt(G_j)),        N = sum over visits of sum_j (x_j / s_j)^2,
+    w_j <- w_j - rate sqrt(t / N) g x_j / (s_j sqrt(G_j)),
+
+with t the number of visits and N the sum over them of sum_j (x_j / s_j)^2,
 
 so that neither the units nor the rarity of columns matter (Duchi, Hazan and Singer, "Adaptive
-subgradient methods for online learning and stochastic optimization", JMLR 12, 2011; Ross, Mineiro and
-Langford, "Normalized online learning", UAI 2013). A step is shortened so that it does not carry the
-row's score further than a step along the exact path would (Karampatziakis and Langford, "Online
+subgradient methods for online learning and stochastic optimization", JMLR 12, 2011; Ross, Mineiro
+and Langford, "Normalized online learning", UAI 2013). A step is shortened so that it does not carry
+the row's score further than a step along the exact path would (Karampatziakis and Langford, "Online
 importance weight aware updates", UAI 2011).
 """
 
