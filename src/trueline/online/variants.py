@@ -103,9 +103,12 @@ def run_pocket(
     log = np.empty((rows.n, 3)) if record_updates else NO_LOG
     data: Any = (*rows.both, rows.codes, task.positive, rows.weights)
     kept = np.append(task.w, task.b.astype(task.w.dtype))
-    here: Any = (*data, task.setting, task.w, task.b)
-    errors = weighted_errors(*here, np.inf)
-    pocket = np.array([errors, 0.0, 0.0, 2.0])
+
+    def errors_below(enough: float) -> float:
+        arguments: Any = (*data, task.setting, task.w, task.b, enough)
+        return float(weighted_errors(*arguments))
+
+    pocket = np.array([errors_below(np.inf), 0.0, 0.0, 2.0])
     passes, outcome = 0, -1
     while passes < max_iter and outcome == -1:
         passes += 1
@@ -122,7 +125,7 @@ def run_pocket(
         record.add_pass(before, task.tally, log if record_updates else None)
         if record.updates_per_pass[-1] == 0:
             break
-    errors = weighted_errors(*here, pocket[0])
+    errors = errors_below(pocket[0])
     last_w, last_b = task.w.copy(), task.b.copy()
     if errors < pocket[0]:
         pocket[0] = errors

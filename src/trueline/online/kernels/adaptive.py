@@ -25,9 +25,11 @@ from trueline._jit import kernel
 from trueline.online.kernels.prefetch import prefetch
 from trueline.online.kernels.steps import LOGISTIC, loss_of
 
-__all__ = ["adaptive_pass", "path_step"]
+__all__ = ["adaptive_pass", "adaptive_row", "path_step"]
 
 _AHEAD = 4
+# Numbers whose squares can be added up.
+_HUGE = 1e150
 
 
 @kernel
@@ -102,6 +104,8 @@ def adaptive_pass(
             j = indices[k] if sparse else k
             x = float(data[k] if sparse else dense[i, k])
             size = abs(x)
+            if not size <= _HUGE:
+                return i
             if size > memory[j, 1]:
                 # Weights are for a column whose largest number is s_j: in the new units they are
                 # smaller by the same factor.
@@ -154,3 +158,39 @@ def adaptive_pass(
             b[0] += step / math.sqrt(memory[d, 0])
         tally[2] += 1.0
     return -1
+
+
+@kernel
+def adaptive_row(
+    dense: Any,
+    data: Any,
+    indices: Any,
+    indptr: Any,
+    codes: Any,
+    one: Any,
+    first: Any,
+    setting: Any,
+    memory: Any,
+    w: Any,
+    b: Any,
+    tally: Any,
+) -> bool:
+    """Learn from one row; False, with nothing changed, if it holds no numbers or huge ones.
+
+    Parameters
+    ----------
+    codes : array of one 0 or 1
+    one, first : arrays of one 1.0 and of one 0
+    """
+    if indptr.shape[0] > 0:
+        for k in range(data.shape[0]):
+            if not abs(data[k]) <= _HUGE:
+                return False
+    else:
+        for j in range(dense.shape[1]):
+            if not abs(dense[0, j]) <= _HUGE:
+                return False
+    bad = adaptive_pass(
+        dense, data, indices, indptr, codes, 1, one, first, setting, memory, w, b, tally
+    )
+    return bad < 0
