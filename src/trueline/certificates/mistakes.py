@@ -1,8 +1,8 @@
 r"""What is proven about a perceptron: training errors counted, and mistakes bounded.
 
-**Theorem** (Novikoff, "On convergence proofs on perceptrons", Symposium on the Mathematical Theory of
-Automata, 1962). Let steps c_1, c_2, ... add c_k y_k x_k to weights that start at zero, each for a
-row with y_k w.x_k <= beta. If a unit vector u has y_i u.x_i >= gamma > 0 for all rows, and
+**Theorem** (Novikoff, "On convergence proofs on perceptrons", Symposium on the Mathematical Theory
+of Automata, 1962). Let steps c_1, c_2, ... add c_k y_k x_k to weights that start at zero, each for
+a row with y_k w.x_k <= beta. If a unit vector u has y_i u.x_i >= gamma > 0 for all rows, and
 ||x_i|| <= R, then with c <= c_k <= C the number of updates is at most
 
     (C R^2 + 2 beta) / (c gamma^2);      for c = C = 1, beta = 0:  (R / gamma)^2.
@@ -139,7 +139,8 @@ def margins_of(X: Any, y: Array, W: Array, b: Array) -> tuple[Array, Array]:
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, n, _ROWS):
             part = slice(start, min(start + _ROWS, n))
-            block = X[part] if sp.issparse(X) else np.asarray(X[part], dtype=np.float64)
+            block: Any = X[part]
+            block = block if sp.issparse(X) else np.asarray(block, dtype=np.float64)
             terms = int(np.diff(block.indptr).max()) if sp.issparse(block) else block.shape[1]
             scores = np.asarray(block @ W) + b
             size = (terms + 3) * _EPS * (np.asarray(abs(block) @ np.abs(W)) + np.abs(b)) + 1e-300

@@ -227,7 +227,9 @@ def _one_problem(w: dict[str, Array], data: _Data, r: int, direct: bool) -> list
             f"{gamma:.6g}",
             bool(0 < w["gamma"][r] <= gamma * (1 - 4 * EPS)),
         ),
-        Check(f"R{label}", f"{w['radius'][r]:.6g}", f"{radius:.6g}", bool(w["radius"][r] >= radius)),
+        Check(
+            f"R{label}", f"{w['radius'][r]:.6g}", f"{radius:.6g}", bool(w["radius"][r] >= radius)
+        ),
         Check(
             f"bound on updates{label}",
             f"{w['bound'][r]:.6g}",
@@ -244,7 +246,7 @@ def _one_problem(w: dict[str, Array], data: _Data, r: int, direct: bool) -> list
 
 
 def _problem(w: dict[str, Array], data: _Data, r: int, direct: bool) -> tuple[Array, Array]:
-    """Target and steps of one problem: all classes at once, two of them, or one against the rest."""
+    """Target and steps of one problem: all classes together, two, or one against the rest."""
     own = data.of_class[data.class_of_rows()]
     rate = float(w["rate"])
     if direct or data.k == 1:

@@ -48,7 +48,7 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
 
     _doc_link_module = "trueline"
 
-    coef_: NDArray[Any]
+    coef_: Any
     intercept_: NDArray[Any]
     classes_: NDArray[Any]
 
@@ -263,7 +263,8 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
             return {"coef_": W, "intercept_": b, "_last": (W, b, later)}
         mean = averaged(W.astype(np.float64), later[:, :-1], visits[:, None], start)
         level = averaged(b, later[:, -1], visits, start)
-        return {"coef_": mean.astype(W.dtype), "intercept_": level, "_last": (W, b, later)}
+        coef, intercept = mean.astype(W.dtype), level.astype(W.dtype)
+        return {"coef_": coef, "intercept_": intercept, "_last": (W, b, later)}
 
     def _seeds_and_rows(
         self, rows: Rows, k: int
@@ -442,5 +443,3 @@ def _validation(rows: Rows, positive: int) -> Any:
         return float(np.average(said == right, weights=weights))
 
     return score
-
-

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from trueline.estimators.online import OnlineClassifier
 from trueline.online import rules
 from trueline.online.adaptive import AdaptiveTask, fresh_memory
+from trueline.online.kernels.adaptive import adaptive_row
 from trueline.online.passes import Stopping, Task
 from trueline.online.rows import Rows
 
@@ -175,6 +176,28 @@ class OnlineLogisticRegression(OnlineClassifier):
         if first or "_memory" not in self.__dict__:
             self.__dict__["_memory"] = fresh_memory(len(W), W.shape[1])
         return {"memory": self._memory}
+
+    def _row_learners(self) -> tuple[Any, Any]:
+        if self.update == "plain":
+            return super()._row_learners()
+        w, b, tally, memory = self.coef_[0], self.intercept_, self._tally[0], self._memory[0]
+        empty = Rows(np.zeros((1, 1)), np.zeros(1, dtype=np.intp), np.ones(1))
+        setting = self._task(empty, 0, 2, self._class_weights, w, b, np.empty(0), memory).setting
+        learn = getattr(adaptive_row, "dispatcher", adaptive_row)
+        one, first = np.ones(1), np.zeros(1, dtype=np.int32)
+        code = {-1.0: np.zeros(1, dtype=np.intp), 1.0: np.ones(1, dtype=np.intp)}
+        no_rows, no_data = np.empty((0, 0)), np.empty(0)
+        no_index, no_pointer = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int32)
+        state = (one, first, setting, memory, w, b, tally)
+
+        def dense(X: Any, sign: float) -> bool:
+            return learn(X, no_data, no_index, no_pointer, code[sign], *state)
+
+        def sparse(data: Any, indices: Any, sign: float) -> bool:
+            pointer = np.array([0, len(data)], dtype=np.int32)
+            return learn(no_rows, data, indices, pointer, code[sign], *state)
+
+        return dense, sparse
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Probabilities of the classes; of several classes, those against the rest, normalised.

@@ -26,7 +26,8 @@ class OnlineProof:
     """The certificate, worked out from the fitted rows when somebody looks."""
 
     classes_: NDArray[Any]
-    coef_: NDArray[Any]
+    coef_: Any
+    _class_weights: Array
     intercept_: NDArray[Any]
 
     def _remember(self, rows: Rows, run: Run | None = None) -> None:
@@ -84,9 +85,7 @@ class OnlineProof:
         target = signs_of(rows.codes) if single else rows.codes.astype(np.float64)
         weights = None if len(rows.weights) == 1 else rows.weights.astype(np.float64)
         separate = not self._constant_column() and bool(self.fit_intercept)  # type: ignore[attr-defined]
-        return certify_mistakes(
-            rows.X, target, weights, self._class_weights, W, b, separate, run
-        )
+        return certify_mistakes(rows.X, target, weights, self._class_weights, W, b, separate, run)
 
     def _coefficients(self) -> tuple[Array, Array]:
         """Weights of shape (d, k) and intercepts (k,), as the certificate has them."""

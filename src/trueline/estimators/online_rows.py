@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -32,14 +32,10 @@ class _RowState(NamedTuple):
 
     shape: tuple[int, int]
     signs: dict[Any, float]
-    dense: Any
-    sparse: Any
-    rule: int
-    setting: Array
-    sparse_setting: Array
-    w: Array
-    b: Array
-    tally: Array
+    #: Learns an array of shape (1, d) with its sign; False if that gives no number.
+    dense: Callable[[Any, float], bool]
+    #: The same for the numbers and columns of a sparse row.
+    sparse: Callable[[Any, Any, float], bool]
 
 
 class SingleRows:
@@ -47,9 +43,12 @@ class SingleRows:
 
     average: Any
     classes_: NDArray[Any]
-    coef_: NDArray[Any]
+    coef_: Any
+    _tally: Array
+    _class_weights: Array
     intercept_: NDArray[Any]
     n_features_in_: int
+
     def __setattr__(self, name: str, value: Any) -> None:
         # What single rows need was found for the parameters and weights as they were.
         self.__dict__.pop("_row_state", None)
@@ -57,13 +56,11 @@ class SingleRows:
 
     def __getstate__(self) -> Any:
         self.__dict__.pop("_row_state", None)
-        return super().__getstate__()  # type: ignore[misc]
+        return super().__getstate__()
 
     # --- batches --------------------------------------------------------------------------------
 
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a batch of rows, or from one, in a single pass.
 
         A batch that cannot be learned from (a wrong number of columns, NaN, unknown labels) raises
@@ -97,9 +94,7 @@ class SingleRows:
             except (TypeError, KeyError):  # a label that cannot be looked up; a Series
                 sign = None
             if sign is not None:
-                if not state.dense(
-                    X, sign, 1.0, state.rule, state.setting, state.w, state.b, state.tally
-                ):
+                if not state.dense(X, sign):
                     raise_for_row(X, 0, type(self).__name__)
                 return self
         return self._partial_fit(X, y, classes, sample_weight, bool(self.shuffle))  # type: ignore[attr-defined]
@@ -240,31 +235,35 @@ class SingleRows:
             and not model.normalize_rows
             and not model._constant_column()
             and model._penalty() is None
-            and not model._extra(self.coef_, False)
             and not isinstance(model.random_state, np.random.RandomState)
             and "feature_names_in_" not in self.__dict__
         )
         if not plain:
             return
-        empty = Rows(np.zeros((1, 1)), np.zeros(1, dtype=np.intp), np.ones(1))
-        task = model._task(
-            empty, 0, 2, self._class_weights, self.coef_[0], self.intercept_, np.empty(0)
-        )
-        sparse_setting = task.setting.copy()
-        sparse_setting[5] = model._step_of_intercept(True)
         low, high = self.classes_.tolist()
+        dense, sparse = self._row_learners()
         self.__dict__["_row_state"] = _RowState(
-            shape=(1, self.n_features_in_),
-            signs={low: -1.0, high: 1.0},
-            dense=getattr(dense_row, "dispatcher", dense_row),
-            sparse=getattr(sparse_row, "dispatcher", sparse_row),
-            rule=task.rule.code,
-            setting=task.setting,
-            sparse_setting=sparse_setting,
-            w=self.coef_[0],
-            b=self.intercept_,
-            tally=self._tally[0],
+            (1, self.n_features_in_), {low: -1.0, high: 1.0}, dense, sparse
         )
+
+    def _row_learners(self) -> tuple[Any, Any]:
+        """Functions that learn one dense, and one sparse row."""
+        model: Any = self
+        w, b, tally = self.coef_[0], self.intercept_, self._tally[0]
+        empty = Rows(np.zeros((1, 1)), np.zeros(1, dtype=np.intp), np.ones(1))
+        task = model._task(empty, 0, 2, self._class_weights, w, b, np.empty(0))
+        rule, setting, sparse_setting = task.rule.code, task.setting, task.setting.copy()
+        sparse_setting[5] = model._step_of_intercept(True)
+        learn_dense = getattr(dense_row, "dispatcher", dense_row)
+        learn_sparse = getattr(sparse_row, "dispatcher", sparse_row)
+
+        def dense(X: Any, sign: float) -> bool:
+            return learn_dense(X, sign, 1.0, rule, setting, w, b, tally)
+
+        def sparse(data: Any, indices: Any, sign: float) -> bool:
+            return learn_sparse(data, indices, sign, 1.0, rule, sparse_setting, w, b, tally)
+
+        return dense, sparse
 
     def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
         """Learn from one row.
@@ -286,10 +285,7 @@ class SingleRows:
         state = self.__dict__.get("_row_state")
         if state is not None and (sign := state.signs.get(y)) is not None:
             indices, data = hashed_row(x, state.shape[1])
-            if not state.sparse(
-                *(data, indices, sign, 1.0, state.rule, state.sparse_setting),
-                *(state.w, state.b, state.tally),
-            ):
+            if not state.sparse(data, indices, sign):
                 raise_for_row(data.reshape(1, -1), 0, type(self).__name__)
             return self
         return self._partial_fit(hashed_rows([x], self._width()), [y], classes, None, False)
@@ -308,11 +304,13 @@ class SingleRows:
 
     # --- streams --------------------------------------------------------------------------------
 
-    def fit_stream(self, stream: Iterable[Any], classes: Any = None, limit: int | None = None) -> Self:
+    def fit_stream(
+        self, stream: Iterable[Any], classes: Any = None, limit: int | None = None
+    ) -> Self:
         """Predict each row of a stream, then learn from it (progressive validation).
 
-        Rows are learned in the order they come; nothing is assumed about how they were drawn. If the
-        stream is interrupted, or a row is bad, the model and ``progress_`` are as after the row
+        Rows are learned in the order they come; nothing is assumed about how they were drawn. If
+        the stream is interrupted, or a row is bad, the model and ``progress_`` are as after the row
         before, and a further call goes on from there.
 
         Parameters
@@ -353,7 +351,12 @@ class SingleRows:
         k = len(self.classes_) if hasattr(self, "classes_") else len(np.unique(classes))
         if k == 2 or model._is_direct(k):  # the passes themselves count
             before = self._tally[0, 3] if hasattr(self, "_tally") else 0.0
-            if weight is None and len(y) == 1 and "_row_state" in self.__dict__ and not sp.issparse(X):
+            if (
+                weight is None
+                and len(y) == 1
+                and "_row_state" in self.__dict__
+                and not sp.issparse(X)
+            ):
                 self.partial_fit(X, y, classes)
             else:
                 self._partial_fit(X, y, classes, weight, False)

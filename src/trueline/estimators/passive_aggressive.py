@@ -18,7 +18,7 @@ _FORMS = {"hinge": "PA-I", "squared_hinge": "PA-II", "hard": "PA"}
 class PassiveAggressiveClassifier(OnlineClassifier):
     r"""Move as little as needed for the present row to be right by a margin of one.
 
-    With z = y (x.w + b) and loss = max(0, 1 - z), a row adds ``y step x`` to w and ``y step`` to b::
+    With z = y (x.w + b) and loss = max(0, 1 - z), a row adds ``y step x`` to w, ``y step`` to b::
 
         PA:     step = loss / ||x||^2
         PA-I:   step = min(C, loss / ||x||^2)

@@ -155,9 +155,7 @@ class Perceptron(OnlineClassifier):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "warm_start": ["boolean"],
         "variant": [
-            StrOptions(
-                {"standard", "textbook", "cyclic", "batch", "pocket", "averaged", "voted"}
-            )
+            StrOptions({"standard", "textbook", "cyclic", "batch", "pocket", "averaged", "voted"})
         ],
         "margin": [Interval(Real, 0, None, closed="left")],
         "multiclass": [StrOptions({"ovr", "direct"})],
@@ -221,7 +219,7 @@ class Perceptron(OnlineClassifier):
     # --- what the parameters mean ---------------------------------------------------------------
 
     @property
-    def average(self) -> bool:  # type: ignore[override]
+    def average(self) -> bool:
         """Whether the mean of the weights is kept beside them."""
         return self.variant in ("averaged", "voted")
 
@@ -353,9 +351,7 @@ class Perceptron(OnlineClassifier):
         if self.average:
             later[:-1], later[-1] = V, b
         counts = np.zeros((rows.n, k), dtype=np.int32)
-        setting = setting_of(
-            self._rule(), intercept_step=self._step_of_intercept(rows.is_sparse)
-        )
+        setting = setting_of(self._rule(), intercept_step=self._step_of_intercept(rows.is_sparse))
         n_iter, record = run_direct(
             *(rows, class_weights, self._rule(), setting, V, b, later, counts, order),
             *(self._stopping(), type(self).__name__, bool(self.record_updates)),
@@ -385,7 +381,7 @@ class Perceptron(OnlineClassifier):
         self,
         rows: Rows,
         class_weights: Array,
-        order: NDArray[np.integer],
+        order: NDArray[Any],
         W: Any,
         b: Array,
         later: Array,

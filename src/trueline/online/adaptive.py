@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def fresh_memory(classes: int, d: int) -> Array:
-    """For each problem: the sums of squares and sizes of every weight, of the intercept, and N, t."""
+    """For each problem: sums of squares and sizes of every weight, of the intercept; and N, t."""
     return np.zeros((classes, d + 2, 2))
 
 
@@ -28,12 +28,13 @@ class AdaptiveTask(Task):
 
     memory: Array = field(default_factory=lambda: np.zeros((2, 2)))
 
-    def learn(self, order: NDArray[np.integer], log: Any) -> None:
-        bad = adaptive_pass(
+    def learn(self, order: NDArray[Any], log: Any) -> None:
+        arguments: Any = (
             *self.rows.both,
             *(self.rows.codes, self.positive, self.rows.weights, order),
             *(self.setting, self.memory, self.w, self.b, self.tally),
         )
+        bad = adaptive_pass(*arguments)
         if bad < 0 and not np.isfinite(self.w.sum() + self.b[0]):
             bad = int(order[-1])
         if bad >= 0:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 __all__ = ["averaged"]
 
 
-def averaged(last: NDArray[Any], later: NDArray[Any], visits: float, start: float = 1.0) -> Any:
+def averaged(last: NDArray[Any], later: NDArray[Any], visits: Any, start: float = 1.0) -> Any:
     """The mean of the weights after the visits ``start`` to ``visits``.
 
     Parameters

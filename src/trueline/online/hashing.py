@@ -1,9 +1,9 @@
 """Named features in a fixed number of columns: the hashing trick.
 
 A name is hashed to a column and to a sign, so that names which share a column cancel on average
-(Weinberger et al., "Feature hashing for large scale multitask learning", ICML 2009). The hash is the
-CRC-32 of the name in UTF-8, mixed by multiplications and shifts: the same on every machine and in
-every run, unlike Python's own.
+(Weinberger et al., "Feature hashing for large scale multitask learning", ICML 2009). The hash is
+the CRC-32 of the name in UTF-8, mixed by multiplications and shifts: the same on every machine and
+in every run, unlike Python's own.
 
 A value that is a string stands for the feature ``name=value`` with the value 1.
 """

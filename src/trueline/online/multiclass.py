@@ -25,7 +25,7 @@ def learn_direct(
     class_weights: Array,
     rule: Rule,
     setting: Array,
-    order: NDArray[np.integer],
+    order: NDArray[Any],
     W: Array,
     b: Array,
     later: Array,
@@ -35,11 +35,12 @@ def learn_direct(
     name: str,
 ) -> None:
     """One pass; raises if scores are no numbers."""
-    bad = direct_pass(
+    arguments: Any = (
         *rows.both,
         *(rows.codes, class_weights, rows.weights, order, rule.code, setting),
         *(W, b, later, counts, tally, log),
     )
+    bad = direct_pass(*arguments)
     if bad < 0 and not np.isfinite(W.sum() + b.sum()):
         bad = int(order[-1])
     if bad >= 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ class Order:
     def __post_init__(self) -> None:
         self._rows = np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
 
-    def next_pass(self) -> NDArray[np.integer]:
+    def next_pass(self) -> NDArray[Any]:
         """The rows of the next pass, in order."""
         if self.seed is not None:
             shuffle(self._rows, self.seed)

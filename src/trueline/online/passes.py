@@ -82,23 +82,25 @@ class Task:
             self.missed = np.zeros(len(w) if cutting else 0, dtype=self.w.dtype)
             self.due = np.zeros(1)
 
-    def learn(self, order: NDArray[np.integer], log: Array) -> None:
+    def learn(self, order: NDArray[Any], log: Array) -> None:
         """One pass; raises if a score is no number."""
         if self.penalty is not None:
-            bad = penalised_pass(
+            arguments: Any = (
                 *self.rows.both,
                 *(self.rows.codes, self.positive, self.rows.weights, order),
                 *(self.rule.code, self.setting, self.penalty.alpha, self.penalty.l1_ratio),
                 *(self.w, self.b, self.scale, self.norms, self.missed, self.due, self.tally),
             )
+            bad = penalised_pass(*arguments)
         else:
             run = sparse_pass if self.rows.is_sparse else dense_pass
-            bad = run(
+            arguments = (
                 *self.rows.own,
                 *(self.rows.codes, self.positive, self.rows.weights, order),
                 *(self.rule.code, self.setting, self.w, self.b),
                 *(self.later, self.counts, self.tally, log),
             )
+            bad = run(*arguments)
         if bad < 0 and not np.isfinite(self.w.sum() + self.b[0]):
             bad = int(order[-1])
         if bad >= 0:

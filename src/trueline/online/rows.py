@@ -46,7 +46,7 @@ class Rows:
         return bool(sp.issparse(self.X))
 
     @cached_property
-    def own(self) -> tuple[Any, ...]:
+    def own(self) -> Any:
         """The array, or the three arrays of a CSR matrix."""
         if not self.is_sparse:
             return (self.X,)
@@ -55,7 +55,7 @@ class Rows:
         return self.X.data, self.X.indices.view(unsigned), self.X.indptr
 
     @cached_property
-    def both(self) -> tuple[Any, ...]:
+    def both(self) -> Any:
         """dense, data, indices, indptr: for kernels that read either."""
         if self.is_sparse:
             return (np.empty((0, 0), dtype=self.X.dtype), *self.own)

@@ -58,9 +58,7 @@ class Progress:
                 self.every = max(1, 2 * self.every)
 
 
-def batches_of(
-    stream: Iterable[Any], width: Callable[[], int]
-) -> Iterator[tuple[Any, Any, Any]]:
+def batches_of(stream: Iterable[Any], width: Callable[[], int]) -> Iterator[tuple[Any, Any, Any]]:
     """Each item of a stream as rows of shape (n, d), labels and weights.
 
     Parameters

@@ -36,11 +36,12 @@ def run_textbook(task: Task, max_iter: int, record_updates: bool) -> tuple[int, 
     outcome = -3
     while outcome == -3:
         start = int(task.tally[2])
-        outcome = first_mistakes(
+        arguments: Any = (
             *rows.both,
             *(rows.codes, task.positive, rows.weights, task.setting, max_iter * rows.n),
             *(task.w, task.b, task.counts, task.tally, log),
         )
+        outcome = first_mistakes(*arguments)
         if outcome >= 0:
             raise_for_row(rows.X, outcome, task.name)
         if record_updates:
@@ -100,26 +101,31 @@ def run_pocket(
     """
     rows, record = task.rows, Record()
     log = np.empty((rows.n, 3)) if record_updates else NO_LOG
-    data = (*rows.both, rows.codes, task.positive, rows.weights)
+    data: Any = (*rows.both, rows.codes, task.positive, rows.weights)
     kept = np.append(task.w, task.b.astype(task.w.dtype))
-    errors = weighted_errors(*data, task.setting, task.w, task.b, np.inf)
-    pocket = np.array([errors, 0.0, 0.0, 2.0])
+
+    def errors_below(enough: float) -> float:
+        arguments: Any = (*data, task.setting, task.w, task.b, enough)
+        return float(weighted_errors(*arguments))
+
+    pocket = np.array([errors_below(np.inf), 0.0, 0.0, 2.0])
     passes, outcome = 0, -1
     while passes < max_iter and outcome == -1:
         passes += 1
         task.tally[1] = 0.0
         before = task.tally.copy()
-        outcome = pocket_pass(
+        arguments: Any = (
             *data,
             *(order.next_pass(), task.setting, task.w, task.b),
             *(kept, pocket, task.counts, task.tally, log),
         )
+        outcome = pocket_pass(*arguments)
         if outcome >= 0:
             raise_for_row(rows.X, outcome, task.name)
         record.add_pass(before, task.tally, log if record_updates else None)
         if record.updates_per_pass[-1] == 0:
             break
-    errors = weighted_errors(*data, task.setting, task.w, task.b, pocket[0])
+    errors = errors_below(pocket[0])
     last_w, last_b = task.w.copy(), task.b.copy()
     if errors < pocket[0]:
         pocket[0] = errors
@@ -137,7 +143,9 @@ def survivors(record: Record, X: Any, intercept_step: float) -> tuple[Array, Arr
         The intercept last.
     votes : array of shape (updates,)
     """
-    assert record.rows is not None and record.steps is not None and record.times is not None
+    assert record.rows is not None
+    assert record.steps is not None
+    assert record.times is not None
     size = len(record.rows) * (X.shape[1] + 1)
     if size > 2e8:
         raise ValueError(

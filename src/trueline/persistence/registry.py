@@ -116,5 +116,8 @@ def _own_classes() -> dict[str, type]:
     classes += (Separability, SeparationCertificate, Combination, MaximumMargin, MarginCertificate)
     classes = (*classes, ConstantPredictor)
     classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *beliefs, *models)
+    learned = (Record, Progress)
+    parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts, *learned)
+    classes: tuple[type, ...]
     classes = (*LOSSES.values(), OrderedQuantiles, ZeroOne, *PENALTIES.values(), *parts, *models)
     return {label(cls): cls for cls in classes}

@@ -3,12 +3,14 @@
 With g = -y / (1 + exp(z)) the derivative of log(1 + exp(-z)), each weight keeps the largest
 magnitude s_j its column has had and the sum G_j of (g x_j)^2, and moves by
 
-    w_j <- w_j - rate sqrt(t / N) g x_j / (s_j sqrt(G_j)),        N = sum over visits of sum_j (x_j / s_j)^2,
+    w_j <- w_j - rate sqrt(t / N) g x_j / (s_j sqrt(G_j)),
+
+with t the number of visits and N the sum over them of sum_j (x_j / s_j)^2,
 
 so that neither the units nor the rarity of columns matter (Duchi, Hazan and Singer, "Adaptive
-subgradient methods for online learning and stochastic optimization", JMLR 12, 2011; Ross, Mineiro and
-Langford, "Normalized online learning", UAI 2013). A step is shortened so that it does not carry the
-row's score further than a step along the exact path would (Karampatziakis and Langford, "Online
+subgradient methods for online learning and stochastic optimization", JMLR 12, 2011; Ross, Mineiro
+and Langford, "Normalized online learning", UAI 2013). A step is shortened so that it does not carry
+the row's score further than a step along the exact path would (Karampatziakis and Langford, "Online
 importance weight aware updates", UAI 2011).
 """
 
@@ -23,9 +25,11 @@ from trueline._jit import kernel
 from trueline.online.kernels.prefetch import prefetch
 from trueline.online.kernels.steps import LOGISTIC, loss_of
 
-__all__ = ["adaptive_pass", "path_step"]
+__all__ = ["adaptive_pass", "adaptive_row", "path_step"]
 
 _AHEAD = 4
+# Numbers whose squares can be added up.
+_HUGE = 1e150
 
 
 @kernel
@@ -100,6 +104,8 @@ def adaptive_pass(
             j = indices[k] if sparse else k
             x = float(data[k] if sparse else dense[i, k])
             size = abs(x)
+            if not size <= _HUGE:
+                return i
             if size > memory[j, 1]:
                 # Weights are for a column whose largest number is s_j: in the new units they are
                 # smaller by the same factor.
@@ -152,3 +158,39 @@ def adaptive_pass(
             b[0] += step / math.sqrt(memory[d, 0])
         tally[2] += 1.0
     return -1
+
+
+@kernel
+def adaptive_row(
+    dense: Any,
+    data: Any,
+    indices: Any,
+    indptr: Any,
+    codes: Any,
+    one: Any,
+    first: Any,
+    setting: Any,
+    memory: Any,
+    w: Any,
+    b: Any,
+    tally: Any,
+) -> bool:
+    """Learn from one row; False, with nothing changed, if it holds no numbers or huge ones.
+
+    Parameters
+    ----------
+    codes : array of one 0 or 1
+    one, first : arrays of one 1.0 and of one 0
+    """
+    if indptr.shape[0] > 0:
+        for k in range(data.shape[0]):
+            if not abs(data[k]) <= _HUGE:
+                return False
+    else:
+        for j in range(dense.shape[1]):
+            if not abs(dense[0, j]) <= _HUGE:
+                return False
+    bad = adaptive_pass(
+        dense, data, indices, indptr, codes, 1, one, first, setting, memory, w, b, tally
+    )
+    return bad < 0

@@ -1,4 +1,4 @@
-"""One pass over dense rows of two classes, without a penalty: the loop that all of this is about."""
+"""One pass over dense rows of two classes, without a penalty: the loop behind everything."""
 
 from __future__ import annotations
 
@@ -90,6 +90,8 @@ def dense_pass(
         square = 0.0
         if rule != PERCEPTRON and rule != LOGISTIC:
             square = square_dense(X, i) + setting[6]
+            if not math.isfinite(square):
+                return i
         if decay != 0.0:
             rate = setting[0] * visits**-decay
         step = step_of(rule, loss, z, square, rate, threshold) * y
@@ -147,6 +149,8 @@ def dense_row(
         square, rate = 0.0, setting[0]
         if rule != PERCEPTRON and rule != LOGISTIC:
             square = square_dense(X, 0) + setting[6]
+            if not math.isfinite(square):
+                return False
         if setting[2] != 0.0:
             rate = setting[0] * (tally[0] + 1.0) ** -setting[2]
         step = step_of(rule, loss, z, square, rate, setting[1]) * y

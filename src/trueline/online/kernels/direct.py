@@ -1,7 +1,7 @@
-"""One pass with one weight vector for each class: add to the right class, subtract from the wrong one.
+"""One pass with one weight vector for each class: add to the right one, subtract from a wrong one.
 
 K. Crammer and Y. Singer, "Ultraconservative online algorithms for multiclass problems", JMLR 3,
-2003. Weights are kept as an array of shape (d, k), so that the classes of a column lie side by side.
+2003. Weights are kept as an array of shape (d, k): the classes of a column lie side by side.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def direct_pass(
     tally: Any,
     log: Any,
 ) -> int:
-    """Visit rows in the given order and learn from each; -1, or the row whose scores are no numbers.
+    """Visit rows in the given order and learn from each; -1, or a row whose scores are no numbers.
 
-    With z the score of the right class less the highest other score, a row changes the weights as in
+    With z the score of the right class less the highest other one, a row changes the weights as in
     :mod:`trueline.online.kernels.steps`, the squared norm being counted twice.
 
     Parameters
@@ -89,6 +89,8 @@ def direct_pass(
                 x = float(data[k] if sparse else dense[i, k])
                 square += x * x
             square = 2.0 * (square + setting[6])
+            if not math.isfinite(square):
+                return i
         step = step_of(rule, loss, z, square, setting[0], setting[1])
         step *= class_weights[gold] * weights[i * stride]
         if step == 0.0:

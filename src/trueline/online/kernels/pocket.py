@@ -1,8 +1,8 @@
 """The pocket algorithm with ratchet: perceptron updates, and the best weights so far kept aside.
 
 S. I. Gallant, "Perceptron-based learning algorithms", IEEE Transactions on Neural Networks 1(2),
-1990. Weights that were right for longer in a row than those in the pocket are tried on all rows, and
-replace them only if they make fewer (weighted) errors: the errors in the pocket never grow.
+1990. Weights that were right for longer in a row than those in the pocket are tried on all rows,
+and replace them only if they make fewer (weighted) errors: the errors in the pocket never grow.
 """
 
 from __future__ import annotations

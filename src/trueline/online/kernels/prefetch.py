@@ -16,7 +16,8 @@ __all__ = ["prefetch"]
 class _Prefetch:
     """Callable from compiled code as ``prefetch(array, position)``, the position in memory order.
 
-    In plain Python it does nothing. Like a kernel, it imports Numba only when something that uses it is compiled.
+    In plain Python it does nothing. Like a kernel, it imports Numba only when something that uses
+    it is compiled.
     """
 
     def __call__(self, array: Any, position: int) -> None:

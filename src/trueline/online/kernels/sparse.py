@@ -1,4 +1,4 @@
-"""One pass over sparse rows of two classes, without a penalty: the loop that all of this is about."""
+"""One pass over sparse rows of two classes, without a penalty: the loop behind everything."""
 
 from __future__ import annotations
 
@@ -94,6 +94,8 @@ def sparse_pass(
         square = 0.0
         if rule != PERCEPTRON and rule != LOGISTIC:
             square = square_sparse(data, start, stop) + setting[6]
+            if not math.isfinite(square):
+                return i
         if decay != 0.0:
             rate = setting[0] * visits**-decay
         step = step_of(rule, loss, z, square, rate, threshold) * y
@@ -153,6 +155,8 @@ def sparse_row(
         square, rate = 0.0, setting[0]
         if rule != PERCEPTRON and rule != LOGISTIC:
             square = square_sparse(data, 0, stop) + setting[6]
+            if not math.isfinite(square):
+                return False
         if setting[2] != 0.0:
             rate = setting[0] * (tally[0] + 1.0) ** -setting[2]
         step = step_of(rule, loss, z, square, rate, setting[1]) * y

@@ -1,4 +1,4 @@
-"""The perceptron as the textbook writes it: look for a mistake from the first row on, learn, repeat."""
+"""The perceptron as the textbook writes it: find the first mistake, learn, start again."""
 
 from __future__ import annotations
 

@@ -1,0 +1,192 @@
+"""The mistake bound holds on every separable run, is certified, and false claims are rejected."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trueline import (
+    KernelPerceptron,
+    OnlineLogisticRegression,
+    PassiveAggressiveClassifier,
+    Perceptron,
+)
+
+
+def separable(n, d, seed, k=2, gap=0.1):
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((n, d))
+    W = random.standard_normal((d, k))
+    scores = np.sort(X @ W, axis=1)
+    keep = scores[:, -1] - scores[:, -2] > gap
+    codes = (X @ W).argmax(axis=1)[keep]
+    X = X[keep]
+    first = [np.flatnonzero(codes == r)[0] for r in range(k) if (codes == r).any()]
+    assert len(first) == k
+    return X, codes
+
+
+RUNS = [
+    {"variant": "textbook"},
+    {"variant": "cyclic"},
+    {"variant": "cyclic", "fit_intercept": False},
+    {"variant": "cyclic", "margin": 0.5},
+    {"variant": "cyclic", "eta0": 0.1},
+    {"variant": "cyclic", "bias": "constant_feature"},
+    {"variant": "cyclic", "normalize_rows": True},
+    {"variant": "cyclic", "class_weight": {0: 1.0, 1: 2.5}},
+    {"variant": "averaged", "tol": None, "max_iter": 400},
+    {"variant": "batch"},
+    {"variant": "pocket", "max_iter": 400},
+    {"tol": None, "max_iter": 200},
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
+@pytest.mark.parametrize("setting", RUNS, ids=str)
+def test_two_classes(seed, kind, setting):
+    X, codes = separable(80, 3, seed, gap=0.3)
+    X = {"dense": X, "sparse": sp.csr_matrix(X), "float32": X.astype(np.float32)}[kind]
+    model = Perceptron(**setting).fit(X, codes)
+    certificate = model.certificate_
+    assert certificate.kind == "mistake bound"
+    if setting.get("variant") != "averaged":  # the mean may be wrong where the last weights are not
+        assert certificate.objective == 0
+    w = certificate.witness
+    assert w["mistakes"][0] == model.records_[0].updates <= w["bound"][0]
+    verification = model.verify(X, codes)
+    assert verification, str(verification)
+
+
+@pytest.mark.parametrize("multiclass", ["direct", "ovr"])
+@pytest.mark.parametrize("k", [3, 4])
+def test_several_classes(multiclass, k):
+    X, codes = separable(150, 4, k, k, gap=0.4)
+    model = Perceptron(multiclass=multiclass, tol=None, max_iter=500).fit(X, codes)
+    certificate = model.certificate_
+    verification = model.verify(X, codes)
+    assert verification, str(verification)
+    if multiclass == "direct":
+        assert certificate.kind == "mistake bound"
+        assert model.records_[0].updates <= certificate.witness["bound"][0]
+
+
+def test_sample_weights_are_steps():
+    X, codes = separable(60, 3, 5, gap=0.3)
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
+    weights[:3] = 0
+    model = Perceptron(variant="cyclic").fit(X, codes, sample_weight=weights)
+    assert model.certificate_.kind == "mistake bound"
+    assert model.verify(X, codes, weights)
+    assert not model.verify(X, codes)
+
+
+def claims(certificate):
+    """Certificates that claim more than is true, one by one."""
+    w = certificate.witness
+    yield "objective", replace(certificate, objective=certificate.objective + 1.0)
+    yield "gap", replace(certificate, gap=certificate.objective - 1.0)
+    yield "coef", replace(certificate, coef=-certificate.coef, intercept=-certificate.intercept)
+    false = {
+        "gamma": w["gamma"] * 1.001,
+        "radius": w["radius"] * 0.999,
+        "bound": w["bound"] * 0.999,
+        "mistakes": w["mistakes"] - 1,
+        "separator": -w["separator"],
+        "last": w["last"] + 1e-6,
+        "counts": np.roll(w["counts"], 1, axis=0),
+        "rate": w["rate"] * 2,
+        "precision": np.array(1.0),
+        "class_weights": w["class_weights"][:1],
+    }
+    for name, value in false.items():
+        yield name, replace(certificate, witness={**w, name: value})
+    for name in w:
+        yield (
+            f"no {name}",
+            replace(certificate, witness={key: value for key, value in w.items() if key != name}),
+        )
+
+
+def test_false_claims_are_rejected():
+    X, codes = separable(80, 3, 1, gap=0.3)
+    model = Perceptron(variant="cyclic").fit(X, codes)
+    signs = 2.0 * codes - 1
+    assert model.certificate_.verify(X, signs)
+    for name, false in claims(model.certificate_):
+        assert not false.verify(X, signs), name
+    assert not model.certificate_.verify(X[:, :2], signs)
+    assert not model.certificate_.verify(X, -signs)
+    assert not model.certificate_.verify(X, signs * 2)
+    model.coef_ = -model.coef_
+    assert not model.verify(X, codes)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Perceptron(tol=None, max_iter=10),
+        Perceptron(variant="pocket", max_iter=20),
+        Perceptron(penalty="l2"),
+        Perceptron(variant="voted", tol=None, max_iter=3),
+        PassiveAggressiveClassifier(random_state=0),
+        OnlineLogisticRegression(random_state=0),
+        OnlineLogisticRegression(update="plain", random_state=0),
+        KernelPerceptron(max_iter=3),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_errors_are_counted_where_no_line_separates(model, k, kind):
+    random = np.random.default_rng(k)
+    X, codes = random.integers(-2, 3, (90, 3)).astype(float), random.integers(0, k, 90)
+    X = {"dense": X, "sparse": sp.csr_matrix(X), "float32": X.astype(np.float32)}[kind]
+    model = model.fit(X, codes)
+    certificate = model.certificate_
+    assert certificate.kind == "training errors"
+    assert certificate.lower_bound <= 0
+    verification = model.verify(X, codes)
+    assert verification, str(verification)
+    wrong = replace(
+        certificate, objective=certificate.objective - 1 - certificate.objective_rounding
+    )
+    target = codes if certificate.coef.shape[1] > 1 else 2.0 * codes - 1
+    if not isinstance(model, KernelPerceptron):
+        assert not wrong.verify(X, target)
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(-3, 3)] * 3, st.booleans()), min_size=2, max_size=12),
+    st.sampled_from(["textbook", "cyclic", "batch"]),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_small_problems_end_within_the_bound_or_are_not_separable(rows, variant, intercept):
+    X = np.array([row[:3] for row in rows], dtype=float)
+    codes = np.array([row[3] for row in rows], dtype=int)
+    if len(set(codes)) < 2:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Perceptron(variant=variant, fit_intercept=intercept, max_iter=100).fit(X, codes)
+    verification = model.verify(X, codes)
+    assert verification, str(verification)
+    if model.certificate_.kind == "mistake bound":
+        w = model.certificate_.witness
+        assert w["mistakes"][0] <= w["bound"][0]
+
+
+def test_rows_that_contradict_each_other_have_no_bound():
+    X, y = np.array([[1.0, 2.0], [1.0, 2.0]]), np.array(["a", "b"])
+    with pytest.warns(Warning, match="max_iter"):
+        model = Perceptron(variant="textbook", max_iter=20).fit(X, y)
+    assert model.certificate_.kind == "training errors"
+    assert model.certificate_.objective >= 1
+    assert model.verify(X, y)
