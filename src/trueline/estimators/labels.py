@@ -7,13 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
+from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_y
 
 from trueline.wording import counted
 
-__all__ = ["SignedTargets", "encode_declared", "encode_labels", "signed_targets", "signs_of"]
+__all__ = [
+    "SignedTargets",
+    "encode_declared",
+    "encode_labels",
+    "signed_targets",
+    "signs_of",
+    "weighted_classes",
+]
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -78,6 +85,32 @@ def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
 def signs_of(codes: Codes) -> Array:
     """-1 for the first of two classes, +1 for the second."""
     return np.where(codes == 1, 1.0, -1.0)
+
+
+def weighted_classes(
+    class_weight: Any, classes: NDArray[Any], codes: Codes, weights: Array | None
+) -> Array | None:
+    """Sample weights times the weights of the classes, as scikit-learn means them.
+
+    "balanced" gives all classes the same total; a row of weight two counts twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.estimators.labels import weighted_classes
+    >>> weighted_classes("balanced", np.array([0, 1]), np.array([0, 1, 1]), None).tolist()
+    [1.5, 0.75, 0.75]
+    """
+    if class_weight is None:
+        return weights
+    s = np.ones(len(codes)) if weights is None else weights
+    if isinstance(class_weight, str):
+        total = np.bincount(codes, weights=s, minlength=len(classes))
+        # A class without weight has no row to give it to.
+        of_class = s.sum() / (len(classes) * np.where(total > 0, total, 1.0))
+    else:
+        of_class = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+    return np.asarray(of_class[codes] * s)
 
 
 class SignedTargets(NamedTuple):
