@@ -93,7 +93,14 @@ def _own_classes() -> dict[str, type]:
     from trueline.estimators.multiclass.parts import ConstantPredictor
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
-    from trueline.losses import LOSSES, OrderedQuantiles, Softmax, ZeroOne
+    from trueline.losses import (
+        LOSSES,
+        CrammerSinger,
+        HardMargin,
+        OrderedQuantiles,
+        Softmax,
+        ZeroOne,
+    )
     from trueline.moments import Moments
     from trueline.online.record import Record
     from trueline.online.stream import Progress
@@ -107,17 +114,16 @@ def _own_classes() -> dict[str, type]:
 
     exported = (getattr(trueline, name) for name in trueline.__all__)
     models = (item for item in exported if isinstance(item, type) and is_estimator(item))
-    parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
+    losses = (*LOSSES.values(), OrderedQuantiles, Softmax, CrammerSinger, HardMargin, ZeroOne)
+    fits = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
+    learned = (Record, Progress, ConstantPredictor)
+    halfspaces = (
+        Separability,
+        SeparationCertificate,
+        Combination,
+        MaximumMargin,
+        MarginCertificate,
+    )
     beliefs = (NormalInverseGamma, KernelCertificate, InducingFit, Structure, Term, *KERNELS)
-    parts = (*parts, Record, Progress, ZeroOne)
-    classes: tuple[type, ...]
-    classes = (*LOSSES.values(), OrderedQuantiles, Softmax, *PENALTIES.values(), *parts, *models)
-    classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *models)
-    classes += (Separability, SeparationCertificate, Combination, MaximumMargin, MarginCertificate)
-    classes = (*classes, ConstantPredictor)
-    classes = (*LOSSES.values(), OrderedQuantiles, *PENALTIES.values(), *parts, *beliefs, *models)
-    learned = (Record, Progress)
-    parts = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts, *learned)
-    classes: tuple[type, ...]
-    classes = (*LOSSES.values(), OrderedQuantiles, ZeroOne, *PENALTIES.values(), *parts, *models)
-    return {label(cls): cls for cls in classes}
+    classes: tuple[type, ...] = (*losses, *PENALTIES.values(), *fits, *learned, *halfspaces)
+    return {label(cls): cls for cls in (*classes, *beliefs, *models)}
