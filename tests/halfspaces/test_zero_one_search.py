@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import fewest_errors
+from fewest_errors import fewest_errors
 
 from trueline.halfspaces.zero_one import local_search, search, state
 from trueline.halfspaces.zero_one.enumeration import enumerate_circles

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference import direct, passive_aggressive, perceptron, textbook
+from online_reference import direct, passive_aggressive, perceptron, textbook
 
 from trueline import KernelPerceptron, PassiveAggressiveClassifier, Perceptron
 from trueline.online.order import Order
