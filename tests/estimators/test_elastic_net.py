@@ -257,3 +257,16 @@ def test_every_fit_is_proven(n, d, seed, alpha, l1_ratio, positive, intercept, i
     assert model.verify(X, y, s), str(model.verify(X, y, s))
     scale = 0.5 * s @ (y - intercept * np.average(y, weights=s)) ** 2
     assert model.certificate_.gap <= 1e-5 * scale + 1e-9
+
+
+@pytest.mark.parametrize("l1_ratio", [0.3, 0.7, 1.0])
+def test_hundreds_of_free_coefficients_have_all_their_digits(l1_ratio):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 400))
+    y = X @ (rng.standard_normal(400) * (rng.random(400) < 0.6)) + rng.standard_normal(600)
+    w = ElasticNet(alpha=0.05, l1_ratio=l1_ratio).fit(X, y).coef_
+    assert np.count_nonzero(w) > 128
+    V = X - X.mean(axis=0)
+    pull = V.T @ (y - y.mean() - V @ w) / 600 - 0.05 * (1 - l1_ratio) * w
+    np.testing.assert_allclose(pull[w != 0], 0.05 * l1_ratio * np.sign(w[w != 0]), atol=1e-12)
+    assert (np.abs(pull) <= 0.05 * l1_ratio + 1e-12).all()

@@ -146,7 +146,7 @@ class RestrictedColumns:
             square = float(r @ r)
         return 0.5 * (1 - t) ** 2 * square + fenchel_gap(t, q, w, *terms)
 
-    def solve(self, target: float) -> None:
+    def solve(self, target: float, is_last: bool = False) -> None:
         """Minimise over all columns that were let in, to a gap of at most ``target``."""
         best, limit, idle = math.inf, _CG_STEPS, 0
         out = np.empty(self.size, dtype=np.intp)

@@ -41,7 +41,7 @@ _MAX_ROUNDS = 1000
 _SLACK = 1e-10
 _FLOOR = 1e-13
 # So few free coordinates are always brought to their exact minimum: it costs next to nothing.
-_FEW = 128
+_FEW, _FEW_LAST = 128, 1000
 # The steps of a projected Newton search; the objective must fall by this share of the promise.
 _STEPS = (1.0, 0.5, 0.25, 0.125)
 _SHARE = 1e-2
@@ -123,8 +123,13 @@ class RestrictedGram:
         square = max(2 * self.scale - float((c + q) @ w), 0.0)
         return 0.5 * (1 - t) ** 2 * square + fenchel_gap(t, q, w, *terms)
 
-    def solve(self, target: float) -> None:
-        """Minimise over all columns that were let in, to a gap of at most ``target``."""
+    def solve(self, target: float, is_last: bool = False) -> None:
+        """Minimise over all columns that were let in, to a gap of at most ``target``.
+
+        The last answer, which nothing comes after, is brought to its exact minimum also where that
+        costs a little more than the gap asks for: its coefficients have all their digits then.
+        """
+        few = _FEW_LAST if is_last else _FEW
         G, state, order = self._G, self._state, self._order
         floor = _FLOOR * float(np.abs(state[_C, : self.size]).max(initial=0.0))
         gap, sweeps = math.inf, 1
@@ -135,7 +140,7 @@ class RestrictedGram:
             self.sweeps += sweeps
             self._settle(start)
             before, gap = gap, self.gap()
-            if self.active > _FEW:
+            if self.active > few:
                 if gap <= target:
                     return
                 more = self._sweeps_left(before, gap, target, sweeps)

@@ -85,6 +85,8 @@ class PathWalk:
         For each, the gap relative to half the squared norm of the target that is asked for.
     start : array of shape (d,), optional
         Coefficients to start from.
+    is_one_answer : bool
+        Whether only the last solution is wanted.
 
     Attributes
     ----------
@@ -103,7 +105,9 @@ class PathWalk:
         positions: Sequence[float],
         tolerances: Sequence[float],
         start: Array | None = None,
+        is_one_answer: bool = False,
     ) -> None:
+        self._is_one_answer = is_one_answer
         self.source, self.points = source.fresh(), list[PathPoint]()
         self._terms, self._positions, self._tolerances = terms, positions, tolerances
         self._restricted: RestrictedGram | RestrictedColumns = RestrictedGram(source.scale)
@@ -264,7 +268,8 @@ class PathWalk:
                 at = self._positions
                 way = (at[first - 1] - at[first]) / (at[first - 2] - at[first - 1])
                 restricted.extrapolate(*self._trail[0], way)
-            restricted.solve(_SHARE * self._tolerances[first + i] * restricted.scale)
+            is_last = self._is_one_answer and first + i == len(self._terms) - 1
+            restricted.solve(_SHARE * self._tolerances[first + i] * restricted.scale, is_last)
             W[i, self._entry[restricted.columns]] = restricted.coef
         return W
 

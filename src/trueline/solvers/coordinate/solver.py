@@ -53,7 +53,7 @@ class _Descent(Iteration):
         taus = [1.0] if start is not None else _approach(source, terms)
         steps = [terms.scaled(tau, 1.0) for tau in taus]
         tolerances = [max(tol, _ON_THE_WAY)] * (len(taus) - 1) + [tol]
-        self._walk = PathWalk(source, steps, taus, tolerances, start)
+        self._walk = PathWalk(source, steps, taus, tolerances, start, is_one_answer=True)
 
     def step(self) -> None:
         if self._walk.is_done:
