@@ -149,3 +149,10 @@ def test_forged_bounds_are_rejected():
     }
     for name, forged in forgeries.items():
         assert not forged.verify(X, y), name
+
+
+def test_a_margin_that_double_precision_cannot_find_is_an_error():
+    X, y = np.array([[1e10, 1.0], [1e10, 1.0 + 2**-30], [-1e10, 3.0], [0.0, -1e10]]), [0, 1, 1, 0]
+    assert separability(X, y).is_separable
+    with pytest.raises(ValueError, match="double precision"):
+        maximum_margin(X, y)

@@ -19,6 +19,9 @@ __all__ = ["maximum_margin", "separability"]
 
 Codes = NDArray[np.intp]
 
+# Bounds on a margin that are further apart, relative to it, do not tell it.
+_CLOSE = 1e-6
+
 
 def separability(X: Any, y: Any, *, fit_intercept: bool = True) -> Separability:
     r"""Decide whether hyperplanes can separate classes, with a proof in exact arithmetic.
@@ -108,7 +111,8 @@ def maximum_margin(X: Any, y: Any, *, fit_intercept: bool = True) -> MaximumMarg
     Raises
     ------
     ValueError
-        If the classes are not separable; the message says which rows exclude it.
+        If the classes are not separable (the message says which rows exclude it), or if the margin
+        is too small beside the rows to be found in double precision.
 
     Examples
     --------
@@ -122,9 +126,13 @@ def maximum_margin(X: Any, y: Any, *, fit_intercept: bool = True) -> MaximumMarg
     A, codes, classes, names = _read(X, y, "maximum_margin")
     try:
         best = largest_margin(A, codes, classes, fit_intercept=bool(fit_intercept))
-        if best.margin > 0:
+        if best.margin > 0 and best.relative_gap <= _CLOSE:
             return best
-        trouble = "The margin cannot be told from zero in double precision."
+        trouble = (
+            f"The largest margin is only known to lie between {best.margin:.3g} and "
+            f"{best.upper_bound:.3g}: beside it the rows are too long for double precision. Bring "
+            "the columns to comparable units."
+        )
     except ArithmeticError as error:
         trouble = str(error)
     verdict = separate(A, codes, classes, bool(fit_intercept), names)

@@ -10,6 +10,8 @@ If it does not end, nothing is proven, and the rows it gets wrong are a good wor
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,8 +24,13 @@ Array = NDArray[np.float64]
 _STEPS = 300
 
 
-class _Found(Exception):
-    """A direction separates: there is no need to go on."""
+# Where the slope is so small beside the losses, they are about the multipliers that exclude a
+# separation. In a basis in which the rows are spread alike, one is the most it can be.
+_HOPELESS = 0.02
+
+
+class _Ended(Exception):
+    """There is no need to go on."""
 
 
 def descend(rows: Rows, basis: Array | None, alive: NDArray[np.bool_]) -> tuple[Array, bool]:
@@ -37,15 +44,19 @@ def descend(rows: Rows, basis: Array | None, alive: NDArray[np.bool_]) -> tuple[
         margins = rows.margins(b)
         best[:] = [b]
         if (margins[alive] > rows.reach(b)).all():
-            raise _Found
+            raise _Ended
         short = np.where(alive, np.maximum(0.0, 1.0 - margins), 0.0)
         slope = -2.0 * rows.total(short)
-        return float(short @ short), slope if basis is None else basis.T @ slope
+        loss = float(short @ short)
+        if basis is not None:
+            slope = basis.T @ slope
+            if slope @ slope <= 4 * _HOPELESS**2 * loss:
+                raise _Ended
+        return loss, slope
 
     size = rows.size if basis is None else basis.shape[1]
     options = {"maxiter": _STEPS, "maxcor": 20}
-    try:
+    with suppress(_Ended):
         minimize(value, np.zeros(size), jac=True, method="L-BFGS-B", options=options)
-    except _Found:
-        return best[0], True
-    return best[0], False
+    b = best[0]
+    return b, bool((rows.margins(b)[alive] > rows.reach(b)).all())

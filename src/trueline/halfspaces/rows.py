@@ -33,7 +33,7 @@ _EPS = float(np.finfo(np.float64).eps)
 # Columns whose largest magnitude is outside are measured in other units while searching.
 _SMALL, _LARGE = 2.0**-100, 2.0**100
 # Wider ones are not made round before the search.
-_WIDEST = 1500
+_WIDEST = 1000
 
 
 class Rows(ABC):
