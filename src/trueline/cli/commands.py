@@ -168,7 +168,8 @@ def _show_model(out: Console, ready: Prepared, model: Any, seconds: float) -> No
     used = int(np.count_nonzero(model.coef_))
     if used < X.shape[1]:
         facts["used"] = f"{used} of {X.shape[1]} columns"
-    facts["R2"] = f"{score:.4f} on these rows"
+    is_class = ready.encoded.encoding.task == "classification"
+    facts["accuracy" if is_class else "R2"] = f"{score:.4f} on these rows"
     show.show_facts(out, facts)
     show.heading(out, "Coefficients")
     show_model_coefficients(out, model, ready.encoded.names)

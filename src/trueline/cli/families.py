@@ -97,6 +97,10 @@ def _few_rows(rows: int, columns: int) -> str | None:
     )
 
 
+def _classes(rows: int, columns: int) -> str | None:
+    return "classes and their probabilities are asked for, and a penalty keeps these from 0 and 1"
+
+
 # From hardly any penalty to hardly any coefficient, four strengths per factor of ten.
 _STRENGTHS = tuple(10.0 ** (quarter / 4) for quarter in range(-16, 25))
 # Columns of a table have all kinds of units, so that some need a strength that is far below the
@@ -208,6 +212,14 @@ FAMILIES: dict[str, Family] = {
             "support vector regression with C = 100 and an intercept that is nearly free",
             # Columns and target are in the units of the table, the target rarely around zero.
             defaults={"C": 100.0, "intercept_scaling": 1000.0},
+        ),
+        Family(
+            "logistic",
+            "classification",
+            "LogisticRegression",
+            "logistic or softmax regression with a squared penalty of strength 1",
+            options=("l1_ratio",),
+            suits=_classes,
         ),
     )
 }

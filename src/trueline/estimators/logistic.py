@@ -257,7 +257,7 @@ class LogisticRegression(LinearClassifierBase):
         # LIBLINEAR answers in double precision, whatever it is given.
         dtype = np.dtype(np.float64) if self.solver == "liblinear" else dtype
         super()._store(problem, plan, solution, dtype, y_ndim)
-        self.n_iter_ = np.array([solution.n_iter], dtype=np.int32)
+        self.n_iter_: Any = np.array([solution.n_iter], dtype=np.int32)
 
     def _fitted_attributes(
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool

@@ -198,7 +198,7 @@ class LogisticRegressionCV(LogisticRegression):
         if self._has_default_ratios and self.penalty != "elasticnet":
             return Grid(Cs, np.zeros(1))
         given = () if self._has_default_ratios else tuple(self.l1_ratios)
-        if not given or not all(isinstance(r, Real) and 0 <= r <= 1 for r in given):
+        if not given or not all(isinstance(r, Real) and 0 <= float(r) <= 1 for r in given):
             raise ValueError(
                 "l1_ratios must be an array-like of numbers between 0 and 1, got "
                 f"{self.l1_ratios!r}."
@@ -326,6 +326,10 @@ class LogisticRegressionCV(LogisticRegression):
 
     def _remember(self, grid: Grid, scores: Array, coefs: Array, n_iter: Any) -> None:
         """What was tried, in scikit-learn's shapes, old or new."""
+        self.C_: Any
+        self.l1_ratio_: Any
+        self.scores_: Any
+        self.coefs_paths_: Any
         self.Cs_, self.l1_ratios_ = grid.Cs, grid.ratios
         C, ratio = self._chosen
         if self.use_legacy_attributes is False:

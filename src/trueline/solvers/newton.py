@@ -194,9 +194,9 @@ class _Prover:
             self.rounding.rows,
         )
         if is_tangent(problem):
-            proof = Tangent(problem, rounding).certify(W, b)
-            if proof.gap <= self.enough:
-                return proof
+            tangent = Tangent(problem, rounding).certify(W, b)
+            if tangent.gap <= self.enough:
+                return tangent
         scale = self.rows.scale * np.sqrt(self.rows.total_weight) * (1 + 1e-6)
         if (self.bends[self.alone] > 0).all():
             pairs = [self._curvature(t, descent) for t, descent in zip(targets, descents)]
