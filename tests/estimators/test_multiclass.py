@@ -465,6 +465,16 @@ def test_the_certificate_is_the_sum_of_its_parts(scheme):
     assert "binary fit" in str(certificate)
 
 
+def test_a_scheme_within_a_scheme():
+    X, Y = LABELS
+    model = OneVsRestClassifier(OneVsOneClassifier(RidgeClassifier())).fit(X, Y)
+    plain = OneVsRestClassifier(RidgeClassifier()).fit(X, Y)
+    assert_array_equal(model.predict(X), plain.predict(X))
+    assert_allclose(model.certificate_.objective, plain.certificate_.objective)
+    assert model.verify(X, Y)
+    assert "quadratic" in str(model.explain())
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_tampering_is_noticed(scheme):
     X, y = IRIS
