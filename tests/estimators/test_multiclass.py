@@ -550,8 +550,12 @@ def test_bad_input_is_refused(scheme):
         model.fit(X, y).predict(broken)
     with pytest.raises(ValueError, match="Unknown label type"):
         model.fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        model.fit(X, y[1:])
+    for code in ("random", "sparse") if scheme is OutputCodeClassifier else (None,):
+        model.set_params(**({} if code is None else {"code": code}))
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            model.fit(X, y[1:])
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            model.fit(X[1:], y)
     with pytest.raises(ValueError, match="features"):
         model.fit(X, y).predict(X[:, :2])
 
