@@ -465,6 +465,16 @@ def test_the_certificate_is_the_sum_of_its_parts(scheme):
     assert "binary fit" in str(certificate)
 
 
+def test_a_scheme_within_a_scheme():
+    X, Y = LABELS
+    model = OneVsRestClassifier(OneVsOneClassifier(RidgeClassifier())).fit(X, Y)
+    plain = OneVsRestClassifier(RidgeClassifier()).fit(X, Y)
+    assert_array_equal(model.predict(X), plain.predict(X))
+    assert_allclose(model.certificate_.objective, plain.certificate_.objective)
+    assert model.verify(X, Y)
+    assert "quadratic" in str(model.explain())
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_tampering_is_noticed(scheme):
     X, y = IRIS
@@ -540,8 +550,12 @@ def test_bad_input_is_refused(scheme):
         model.fit(X, y).predict(broken)
     with pytest.raises(ValueError, match="Unknown label type"):
         model.fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        model.fit(X, y[1:])
+    for code in ("random", "sparse") if scheme is OutputCodeClassifier else (None,):
+        model.set_params(**({} if code is None else {"code": code}))
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            model.fit(X, y[1:])
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            model.fit(X[1:], y)
     with pytest.raises(ValueError, match="features"):
         model.fit(X, y).predict(X[:, :2])
 

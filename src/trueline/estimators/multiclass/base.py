@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -124,8 +124,9 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         routed = process_routing(self, method, **params)
         return dict(routed.estimator[method])
 
-    def _validated_once(self, X: Any) -> Any:
+    def _validated_once(self, X: Any, y: Any) -> Any:
         """X checked here, for all parts of this package; others look for themselves."""
+        check_consistent_length(X, y)
         if not is_ours(self.estimator):
             return X
         return validate_data(

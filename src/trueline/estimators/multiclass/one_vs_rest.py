@@ -184,7 +184,7 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
         self._validate_params()
         params = self._routed_params("fit", fit_params)
         binaries = self._learn_classes(y)
-        X = self._validated_once(X)
+        X = self._validated_once(X, y)
         parts, self._shared = None, ""
         several = len(binaries) > 1 and all(binary.labels.any() for binary in binaries)
         if several and not any(binary.labels.all() for binary in binaries):

@@ -208,7 +208,7 @@ class OutputCodeClassifier(BinaryReduction):
         params = self._routed_params("fit", fit_params)
         y = validate_data(self, X="no_validation", y=y)
         binaries = self._learn_classes(y)
-        X = self._validated_once(X)
+        X = self._validated_once(X, y)
         parts, self._shared = self._fit_shared(X, y, binaries, params)
         self.estimators_ = parts or fit_parts(self.estimator, X, binaries, params, self.n_jobs)
         self._take_over()

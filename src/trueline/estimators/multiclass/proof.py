@@ -25,7 +25,7 @@ class CombinedCertificate:
     names : tuple of str
         The binary problems.
     parts : tuple of Certificate
-        One certificate for each.
+        One certificate for each; of a scheme within a scheme, one that is combined itself.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class CombinedCertificate:
     """
 
     names: tuple[str, ...]
-    parts: tuple[Certificate, ...]
+    parts: tuple[Certificate | CombinedCertificate, ...]
     _verify: Callable[[Any, Any, Any], Verification] = field(repr=False, compare=False)
 
     @property
@@ -72,10 +72,14 @@ class CombinedCertificate:
         return self.gap / abs(self.objective) if self.objective else float("inf")
 
     @property
+    def kind(self) -> str:
+        """The kinds of proof of the parts."""
+        return ", ".join(sorted({part.kind for part in self.parts}))
+
+    @property
     def statement(self) -> str:
         """What is proven, in a sentence."""
-        kinds = sorted({part.kind for part in self.parts})
-        return f"each of {counted(len(self.parts), 'binary fit')} by itself ({', '.join(kinds)})"
+        return f"each of {counted(len(self.parts), 'binary fit')} by itself ({self.kind})"
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
         """Check every part's claims against its own rows and labels.
