@@ -12,13 +12,18 @@ import trueline
 
 DOCS = Path(__file__).parents[1] / "docs"
 ESTIMATORS = [
+    "ARDRegression",
     "AdaptiveLasso",
+    "BayesianLinearRegression",
+    "BayesianRidge",
     "BestSubset",
     "ChebyshevRegressor",
     "ElasticNet",
     "ElasticNetCV",
+    "GaussianProcessRegressor",
     "GroupLasso",
     "HuberRegressor",
+    "KernelRidge",
     "L0Regression",
     "Lasso",
     "LassoCV",
@@ -35,6 +40,7 @@ ESTIMATORS = [
     "Ridge",
     "RidgeCV",
     "SequentialFeatureSelector",
+    "SparseGaussianProcessRegressor",
     "StepwiseRegression",
 ]
 PATHS = ["RegularizationPath", "enet_path", "lasso_path", "regularization_path"]
