@@ -70,7 +70,8 @@ class Contestant:
     tuned : mapping from task to Tuned
         Tasks of the sparse suite: "lasso_path", "lasso", "lasso_cv", "forward", "forward_folds",
         "best_subset", "certificate"; of the robust suite: "quantile", "quantiles", "maximum",
-        "huber", "huber_scale", "svr", "svr_squared".
+        "huber", "huber_scale", "svr", "svr_squared"; of the Bayesian suite: "process",
+        "bayesian_ridge".
     package : str
         Its distribution, whose version is reported.
     is_guest : bool
