@@ -28,7 +28,7 @@ plot_posterior(BayesianLinearRegression(prior_precision=0.1), x, y, steps=[2, 3,
 # %%
 # Mauna Loa
 # ---------
-# Monthly means since 1958, as statsmodels ships them, up to 1996. The kernel is a sum: a trend over
+# Monthly means since 1958, as statsmodels ships them. The kernel is a sum: a trend over
 # decades, a season that changes slowly, fluctuations of a year or so, and noise.
 
 weekly = sm.datasets.co2.load_pandas().data["co2"]
@@ -40,7 +40,7 @@ kernel = (
     50.0**2 * RBF(50.0)
     + 2.0**2 * RBF(100.0) * ExpSineSquared(1.0, periodicity=1.0, periodicity_bounds="fixed")
     + 0.5**2 * RationalQuadratic(length_scale=1.0, alpha=1.0)
-    + WhiteKernel(0.1**2)
+    + WhiteKernel(0.25**2)
 )
 model = GaussianProcessRegressor(kernel, optimizer=None, normalize_y=False)
 model.fit(year, level - level.mean())

@@ -17,7 +17,7 @@ def process(data: BayesData, tol: float) -> Theta:
 
     torch.set_default_dtype(torch.float64)
     X, y = torch.from_numpy(data.X), torch.from_numpy(data.y)
-    n, d = data.X.shape
+    d = data.X.shape[1]
     likelihood = gpytorch.likelihoods.GaussianLikelihood()
 
     class Exact(gpytorch.models.ExactGP):

@@ -38,7 +38,10 @@ _SOLVES = {
     "scipy lstsq (gelsy)": partial(scipy_solve, driver="gelsy"),
     "numpy lstsq": numpy_solve,
 }
-CONTESTANTS = tuple(
-    Contestant(name, {"least_squares": partial(least_squares, solve=solve)})
-    for name, solve in _SOLVES.items()
-) + (Contestant("SciPy L-BFGS-B", tuned={"process": Tuned(plain_fit, (2.2e-9, 1e-11))}),)
+CONTESTANTS = (
+    *(
+        Contestant(name, {"least_squares": partial(least_squares, solve=solve)})
+        for name, solve in _SOLVES.items()
+    ),
+    Contestant("SciPy L-BFGS-B", tuned={"process": Tuned(plain_fit, (2.2e-9, 1e-11))}),
+)

@@ -40,8 +40,9 @@ class BayesianLinearRegression(IncrementalRegressor):
 
         1/2 sum_i s_i (y_i - x_i.w - b)^2 + sum_j prior_precision_j / 2 (w_j - prior_mean_j)^2
 
-    With ``prior_mean=0`` that is ridge regression with ``alpha=prior_precision``. With ``prior_precision=0``, ``noise_shape=0`` and ``noise_rate=0`` the
-    credible intervals are the confidence intervals of least squares.
+    With ``prior_mean=0`` that is ridge regression with ``alpha=prior_precision``. With
+    ``prior_precision=0``, ``noise_shape=0`` and ``noise_rate=0`` the credible intervals are the
+    confidence intervals of least squares.
 
     Parameters
     ----------
