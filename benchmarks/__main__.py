@@ -22,6 +22,7 @@ SUITES = (
     "separability",
     "zero_one",
     "multiclass",
+    "bayes",
     "startup",
     "regret",
     "digits",

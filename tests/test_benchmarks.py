@@ -18,6 +18,13 @@ from joblib import parallel_config
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.__main__ import SUITES, main, suite_of
+from benchmarks.bayes import cases as bayes_cases
+from benchmarks.bayes import worker as bayes_worker
+from benchmarks.bayes.objective import BayesData, Theta, plain_fit
+from benchmarks.bayes.objective import objective as bayes_objective
+from benchmarks.bayes.objective import suboptimality as bayes_suboptimality
+from benchmarks.bayes.prepare import best_value
+from benchmarks.bayes.prepare import prepare as bayes_prepare
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.contestants.base import Tuned, half_decades
 from benchmarks.contestants.hardware import least_squares, ridge_folds
@@ -59,7 +66,11 @@ from benchmarks.sparse.problems import correlated, products, text
 from benchmarks.sparse.tables import TARGETS
 from benchmarks.store import Store
 from benchmarks.suites import regret, robust, separability, sparse, speed
+
+
+from benchmarks.suites import bayes, regret, robust, sparse, speed
 from benchmarks.tuned import _interpreter, taking_part
+from scipy.stats import multivariate_normal
 
 
 def objective(data: Data, answer: Answer) -> float:
@@ -449,6 +460,9 @@ def test_a_search_for_a_rung_keeps_what_it_has_when_time_is_up():
 
 def test_ladders_go_from_loose_to_tight_and_begin_on_a_rung():
     cases = [*CASES, *robust_cases.CASES, *separability_cases.CASES]
+
+
+    cases = [*CASES, *robust_cases.CASES, *bayes_cases.CASES]
     assert half_decades(2, 4) == pytest.approx((1e-2, 3e-3, 1e-3, 3e-4, 1e-4))
     for contestant in CONTESTANTS.values():
         for tuned in contestant.tuned.values():
@@ -1048,3 +1062,64 @@ def test_the_multiclass_suite_measures_everyone_and_states_its_target(tmp_path, 
     assert table.title == SCHEMES[name].title
     assert "Target: 2 times" in str(table)
     assert len(SCHEMES) == 9
+
+
+# --- evidence and processes -----------------------------------------------------------------------
+
+
+def bayes_data(kind: str, by_column: bool = False) -> BayesData:
+    generator = np.random.default_rng(0)
+    X = generator.uniform(-2, 2, size=(60, 3))
+    return BayesData(X, np.sin(X[:, 0]) + 0.1 * generator.normal(size=60), kind, by_column)
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_the_likelihood_of_the_bayesian_suite_is_a_gaussian_density(by_column):
+    data = bayes_data("process", by_column)
+    theta = np.log([1.3, *([0.7, 1.1, 2.0] if by_column else [0.7]), 0.2])
+    lengths = np.exp(theta[1:-1])
+    distance = (((data.X[:, None] - data.X[None]) / lengths) ** 2).sum(axis=2)
+    covariance = 1.3 * np.exp(-0.5 * distance) + 0.2 * np.eye(60)
+    expected = multivariate_normal.logpdf(data.y, np.zeros(60), covariance)
+    assert bayes_objective(data, theta) == pytest.approx(expected, rel=1e-10)
+    best = best_value(data)
+    assert bayes_suboptimality(data, plain_fit(data, 1e-12), best) == pytest.approx(0, abs=1e-6)
+    assert bayes_suboptimality(data, Theta(theta), best) > 1e-3
+
+
+@pytest.mark.parametrize("shape", [(50, 4), (8, 30)])
+def test_the_evidence_of_the_bayesian_suite_is_a_gaussian_density(shape):
+    generator = np.random.default_rng(1)
+    X = generator.normal(size=shape)
+    X -= X.mean(axis=0)
+    y = generator.normal(size=shape[0])
+    y -= y.mean()
+    covariance = np.eye(shape[0]) / 0.7 + X @ X.T / 1.9
+    expected = multivariate_normal.logpdf(y, np.zeros(shape[0]), covariance)
+    found = bayes_objective(BayesData(X, y, "bayesian_ridge"), np.log([0.7, 1.9]))
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["process_ard_1000", "ridge_300x5000"])
+@pytest.mark.parametrize("contestant", ["trueline", "scikit-learn"])
+def test_a_bayesian_case_is_prepared_measured_and_told(
+    name, contestant, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(sparse_worker, "_SECONDS", 0.0)
+    bayes_prepare(tmp_path, name, 0.05)
+    bayes_worker.main(name, contestant, "0.05", str(tmp_path), "20")
+    row = bayes.summarise(Outcome(lines_of(capsys), False, ""), 20.0)
+    assert row["quality"] <= CRITERION
+    store = Store("bayes", tmp_path)
+    store.put(name, "trueline", row)
+    store.put(name, "scikit-learn", row | {"seconds": 9 * row["seconds"]})
+    told = [str(table) for table in bayes.tables(store)]
+    assert "yes" in told[0]
+    assert bayes_cases.CASES[name].title in told[1]
+
+
+def test_every_bayesian_case_has_a_target_and_contestants():
+    cases = bayes_cases.CASES
+    assert {target.case for target in bayes_cases.TARGETS} == cases.keys()
+    for target in bayes_cases.TARGETS:
+        assert cases[target.case].task in CONTESTANTS[target.peer].tuned

@@ -12,13 +12,18 @@ import trueline
 
 DOCS = Path(__file__).parents[1] / "docs"
 ESTIMATORS = [
+    "ARDRegression",
     "AdaptiveLasso",
+    "BayesianLinearRegression",
+    "BayesianRidge",
     "BestSubset",
     "ChebyshevRegressor",
     "ElasticNet",
     "ElasticNetCV",
+    "GaussianProcessRegressor",
     "GroupLasso",
     "HuberRegressor",
+    "KernelRidge",
     "L0Regression",
     "Lasso",
     "LassoCV",
@@ -43,6 +48,7 @@ ESTIMATORS = [
     "RidgeClassifier",
     "RidgeClassifierCV",
     "SequentialFeatureSelector",
+    "SparseGaussianProcessRegressor",
     "StepwiseRegression",
     "ZeroOneHalfspace",
 ]

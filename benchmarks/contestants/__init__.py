@@ -15,6 +15,7 @@ from benchmarks.contestants import (
     clarabel,
     fastcan,
     glmnet,
+    gpytorch,
     hardware,
     highs,
     himalaya,
@@ -52,6 +53,7 @@ CONTESTANTS: dict[str, Contestant] = {
         highs,
         clarabel,
         rehline,
+        gpytorch,
         zero,
     )
     for contestant in module.CONTESTANTS

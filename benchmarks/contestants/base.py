@@ -71,7 +71,7 @@ class Contestant:
         Tasks of the sparse suite: "lasso_path", "lasso", "lasso_cv", "forward", "forward_folds",
         "best_subset", "certificate"; of the robust suite: "quantile", "quantiles", "maximum",
         "huber", "huber_scale", "svr", "svr_squared"; of the suite on separability: "separability",
-        whose answers are true or false.
+        whose answers are true or false; of the Bayesian suite: "process", "bayesian_ridge".
     package : str
         Its distribution, whose version is reported.
     is_guest : bool

@@ -1,4 +1,4 @@
-"""scipy.linalg.lstsq and numpy.linalg.lstsq, with LAPACK's drivers."""
+"""scipy.linalg.lstsq and numpy.linalg.lstsq, with LAPACK's drivers; processes with plain SciPy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.contestants.base import Contestant
+from benchmarks.bayes.objective import plain_fit
+from benchmarks.contestants.base import Contestant, Tuned
 from benchmarks.objective import Answer, Array, Data
 
 
@@ -37,7 +38,10 @@ _SOLVES = {
     "scipy lstsq (gelsy)": partial(scipy_solve, driver="gelsy"),
     "numpy lstsq": numpy_solve,
 }
-CONTESTANTS = tuple(
-    Contestant(name, {"least_squares": partial(least_squares, solve=solve)})
-    for name, solve in _SOLVES.items()
+CONTESTANTS = (
+    *(
+        Contestant(name, {"least_squares": partial(least_squares, solve=solve)})
+        for name, solve in _SOLVES.items()
+    ),
+    Contestant("SciPy L-BFGS-B", tuned={"process": Tuned(plain_fit, (2.2e-9, 1e-11))}),
 )

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from benchmarks.bayes.objective import BayesData, Theta
 from benchmarks.contestants.base import Contestant, Tuned, half_decades
 from benchmarks.objective import Answer, Data
 from benchmarks.robust.objective import RobustData
@@ -153,6 +154,24 @@ def svr(data: RobustData, tol: float, dual: bool) -> Answer:
     return Answer(model.coef_, model.intercept_)
 
 
+def process(data: BayesData, rung: None) -> Theta:
+    """GaussianProcessRegressor with default parameters, from ones."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    lengths = np.ones(data.X.shape[1]) if data.by_column else 1.0
+    kernel = ConstantKernel() * RBF(lengths) + WhiteKernel()
+    return Theta(GaussianProcessRegressor(kernel).fit(data.X, data.y).kernel_.theta)
+
+
+def bayesian_ridge(data: BayesData, tol: float) -> Theta:
+    """BayesianRidge."""
+    from sklearn.linear_model import BayesianRidge
+
+    model = BayesianRidge(tol=tol).fit(data.X, data.y)
+    return Theta(np.log([model.alpha_, model.lambda_]))
+
+
 _LADDER = half_decades(2, 10)
 _GRADIENTS = (1e3, 3e2, 1e2, 30.0, 10.0, 3.0, 1.0, 0.3, *half_decades(1, 6))
 _PASSES = half_decades(0, 9)
@@ -174,6 +193,8 @@ CONTESTANTS = (
             # On 100,000 rows it takes minutes, whatever the quantile.
             "quantile": Tuned(quantile, cases=("absolute_1e4", "absolute_1e5", "quantile90_1e4")),
             "huber_scale": Tuned(huber_scale, _GRADIENTS, 1e2),
+            "process": Tuned(process),
+            "bayesian_ridge": Tuned(bayesian_ridge, _LADDER, 1e-3),
         },
         package="scikit-learn",
     ),

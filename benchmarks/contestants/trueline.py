@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.bayes.objective import BayesData, Theta
 from benchmarks.contestants.base import Contestant, Tuned, half_decades
 from benchmarks.objective import Answer, Data
 from benchmarks.robust.objective import RobustData
@@ -177,6 +178,25 @@ def separable(data: Data, _: None) -> bool:
     return separability(data.X, data.y).is_separable
 
 
+def process(data: BayesData, rung: None) -> Theta:
+    """GaussianProcessRegressor with default parameters, from ones."""
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    from trueline import GaussianProcessRegressor
+
+    lengths = np.ones(data.X.shape[1]) if data.by_column else 1.0
+    kernel = ConstantKernel() * RBF(lengths) + WhiteKernel()
+    return Theta(GaussianProcessRegressor(kernel).fit(data.X, data.y).kernel_.theta)
+
+
+def bayesian_ridge(data: BayesData, tol: float) -> Theta:
+    """BayesianRidge."""
+    from trueline import BayesianRidge
+
+    model = BayesianRidge(tol=tol).fit(data.X, data.y)
+    return Theta(np.log([model.alpha_, model.lambda_]))
+
+
 _LADDER = half_decades(2, 12)
 # Paths are held to a hundredth of the gap that tol stands for: looser values make sense too.
 _PATH_LADDER = half_decades(0, 12)
@@ -203,6 +223,8 @@ CONTESTANTS = (
             "quantile": Tuned(quantiles),
             "quantiles": Tuned(quantiles),
             "maximum": Tuned(maximum),
+            "process": Tuned(process),
+            "bayesian_ridge": Tuned(bayesian_ridge, _LADDER, 1e-3),
             "huber": Tuned(huber, _LADDER, 1e-2),
             # Its default: the gap is squared in it, and 1e-9 at most.
             "huber_scale": Tuned(huber_scale, (1e-5,)),

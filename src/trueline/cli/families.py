@@ -206,6 +206,26 @@ FAMILIES: dict[str, Family] = {
             "the smallest largest error",
         ),
         Family(
+            "bayesian",
+            "regression",
+            "BayesianLinearRegression",
+            "the posterior mean under a vague prior, noise estimated along",
+            # Columns are in the units of the table: hardly any shrinking for most of them.
+            defaults={"prior_precision": 1e-3},
+        ),
+        Family(
+            "bayesian-ridge",
+            "regression",
+            "BayesianRidge",
+            "ridge whose strength is the most probable one",
+        ),
+        Family(
+            "relevance",
+            "regression",
+            "ARDRegression",
+            "one strength per column, the most probable ones",
+        ),
+        Family(
             "linear-svr",
             "regression",
             "LinearSVR",

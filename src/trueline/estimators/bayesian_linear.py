@@ -36,9 +36,13 @@ class BayesianLinearRegression(IncrementalRegressor):
 
     Coefficients and predictions then have Student distributions with
     ``2 noise_shape + n - 1`` degrees of freedom. ``coef_`` is at once the mean and the mode of the
-    posterior: with ``prior_mean=0`` it is ridge regression with ``alpha=prior_precision``, and its
-    certificate proves that. With ``prior_precision=0``, ``noise_shape=0`` and ``noise_rate=0`` the
-    credible intervals are the confidence intervals of least squares.
+    posterior, which minimises over w and b::
+
+        1/2 sum_i s_i (y_i - x_i.w - b)^2 + sum_j prior_precision_j / 2 (w_j - prior_mean_j)^2
+
+    With ``prior_mean=0`` that is ridge regression with ``alpha=prior_precision``. With
+    ``prior_precision=0``, ``noise_shape=0`` and ``noise_rate=0`` the credible intervals are the
+    confidence intervals of least squares.
 
     Parameters
     ----------

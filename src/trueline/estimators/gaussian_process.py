@@ -48,7 +48,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         - 1/2 y.K^{-1} y - 1/2 log |K| - n/2 log(2 pi),       K = kernel(X, X) + alpha I
 
-    summed over the targets, if there are several.
+    summed over the targets, if there are several. For these parameters the mean minimises, in the
+    space of functions of the kernel (without its noise)::
+
+        1/2 sum_i s_i (y_i - f(x_i))^2 + 1/2 ||f||^2,       1 / s_i the variance of the noise
 
     A drop-in for ``sklearn.gaussian_process.GaussianProcessRegressor``; it takes scikit-learn's
     kernels. Sums of constants times RBF, Matern, RationalQuadratic, and WhiteKernel are computed

@@ -40,7 +40,10 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
     The process of :class:`~trueline.GaussianProcessRegressor` is seen through its values at few
     points, so that time grows with the number of rows and memory by a few columns. The parameters
     of the kernel maximise Titsias' lower bound of the log marginal likelihood; beside it stands an
-    upper bound, and where the two meet nothing is lost.
+    upper bound, and where the two meet nothing is lost. The mean minimises, over functions f of the
+    kernel's space that the points determine::
+
+        1/2 sum_i s_i (y_i - f(x_i))^2 + 1/2 ||f||^2,       1 / s_i the variance of the noise
 
     Parameters
     ----------

@@ -102,9 +102,18 @@ class PosteriorDisplay:
             seen = step
             self._over_data(self.axes_[0, number], model, x, y, step)
             self._over_coefficients(self.axes_[1, number], model)
+        self._frame(x, y, steps[min(1, len(steps) - 1)])
         self.axes_[0, 0].set_ylabel("target")
         self.axes_[1, 0].set_ylabel("slope")
         return self
+
+    def _frame(self, x: Array, y: Array, step: int) -> None:
+        """Coefficients are shown as far as the second panel spreads: the first knows too little."""
+        model = clone(self.model).fit(x[:step, None], y[:step])
+        slopes, intercepts = model.credible_interval(0.99)[0], model.intercept_interval(0.99)
+        for limits, ends in (("set_xlim", intercepts), ("set_ylim", slopes)):
+            middle, half = ends.mean(), 0.75 * float(np.ptp(ends)) or 1.0
+            getattr(self.axes_[1, 0], limits)(middle - half, middle + half)
 
     def _over_data(self, ax: Any, model: Any, x: Array, y: Array, step: int) -> None:
         tidy(ax)

@@ -1,0 +1,1 @@
+"""Evidence and processes beside other libraries: what ``python -m benchmarks bayes`` measures."""

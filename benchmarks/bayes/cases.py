@@ -1,0 +1,101 @@
+"""The cases: what is fitted to which rows, what a call may take, and what should be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.bayes.objective import BayesData
+from benchmarks.problems import regression
+
+__all__ = ["CASES", "PROBLEMS", "TARGETS", "Case", "Target", "data_of"]
+
+Rows = tuple[Any, Any]
+
+
+def _surface(n: int) -> Callable[[float], Rows]:
+    """A smooth function of three columns, with noise of a tenth of its scale."""
+
+    def make(scale: float) -> Rows:
+        rows = max(60, round(n * scale))
+        generator = np.random.default_rng(7)
+        X = generator.uniform(-2, 2, size=(rows, 3))
+        y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] ** 2 + 0.2 * X[:, 2] * X[:, 0]
+        return X, y + 0.1 * generator.normal(size=rows)
+
+    return make
+
+
+def _linear(n: int, d: int) -> Callable[[float], Rows]:
+    def make(scale: float) -> Rows:
+        root = np.sqrt(scale)
+        data = regression(max(30, round(n * root)), max(4, round(d * root)), seed=8, noise=1.0)
+        return data.X, data.y
+
+    return make
+
+
+#: From the scale (1 is the size of the name) to X and y.
+PROBLEMS: dict[str, Callable[[float], Rows]] = {
+    "1000x3": _surface(1000),
+    "3000x3": _surface(3000),
+    "1e5x50": _linear(100_000, 50),
+    "1e4x500": _linear(10_000, 500),
+    "300x5000": _linear(300, 5000),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is fitted to which rows; ``limit`` is seconds for one call."""
+
+    title: str
+    task: str
+    problem: str
+    limit: float
+    by_column: bool = False
+
+
+@dataclass(frozen=True)
+class Target:
+    """Compared with whom, and by how much its time must exceed ours."""
+
+    case: str
+    peer: str
+    bound: float
+
+
+def data_of(case: Case, X: Any, y: Any) -> BayesData:
+    """What a contestant is given."""
+    return BayesData(X, y, case.task, case.by_column)
+
+
+CASES: dict[str, Case] = {
+    f"process{'_ard' if by_column else ''}_{n}": Case(
+        f"Gaussian process, RBF{' for each column' if by_column else ''} + noise, n = {n:,}, d = 3",
+        "process",
+        f"{n}x3",
+        limit,
+        by_column,
+    )
+    for n, limit in ((1000, 60.0), (3000, 120.0))
+    for by_column in (False, True)
+} | {
+    f"ridge_{problem}": Case(f"Bayesian ridge, {size}", "bayesian_ridge", problem, 60.0)
+    for problem, size in (
+        ("1e5x50", "n = 100,000, d = 50"),
+        ("1e4x500", "n = 10,000, d = 500"),
+        ("300x5000", "n = 300, d = 5,000"),
+    )
+}
+
+TARGETS: tuple[Target, ...] = (
+    *(Target(name, "scikit-learn", 4.0) for name in CASES if name.startswith("process")),
+    *(Target(name, "SciPy L-BFGS-B", 1.0) for name in CASES if name.startswith("process")),
+    Target("process_1000", "GPyTorch", 1.5),
+    Target("process_3000", "GPyTorch", 4.0),
+    *(Target(name, "scikit-learn", 1.0) for name in CASES if name.startswith("ridge")),
+)
