@@ -8,7 +8,7 @@ ESTIMATORS = [
     ZeroOneHalfspace(),
     ZeroOneHalfspace(fit_intercept=False, class_weight="balanced"),
     LeastSquaresClassifier(),
-    LeastSquaresClassifier(alpha=1.0, fit_intercept=False),
+    LeastSquaresClassifier(alpha=1.0),
 ]
 
 

@@ -170,6 +170,10 @@ def test_a_cell_too_thin_for_doubles_is_not_claimed_to_be_found():
     assert found.is_proven == (found.value == best)
 
 
+def test_too_many_rows_for_fractions_leave_a_gap():
+    assert exact_search([[1, i] for i in range(301)], [1.0] * 301) is None
+
+
 def test_time_limit_leaves_an_honest_bound():
     X, y = noisy(60, 8, flipped=0.5)
     task = state(X, y, None, True)

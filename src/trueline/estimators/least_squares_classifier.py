@@ -80,7 +80,7 @@ class LeastSquaresClassifier(ClassifierMixin, LinearEstimator):
     array([0, 0, 1, 1])
     >>> far = np.append(X, [[40.0]], axis=0)
     >>> LeastSquaresClassifier().fit(far, [0, 0, 1, 1, 1]).predict(far)
-    array([1, 1, 1, 1, 1])
+    array([0, 0, 0, 1, 1])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

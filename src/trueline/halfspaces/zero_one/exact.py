@@ -109,6 +109,10 @@ def _member(row: int | None) -> int:
     return row
 
 
+# Decisions are nested as deep as there are rows.
+_MOST_ROWS = 300
+
+
 class _OutOfTime(Exception):
     """The search in fractions was cut off."""
 
@@ -128,8 +132,10 @@ def exact_search(
     Returns
     -------
     found : tuple, or None
-        None if there was not enough time.
+        None if there was not enough time, or if there are too many rows.
     """
+    if len(rows) > _MOST_ROWS:
+        return None
     search = _ExactSearch(rows, [Fraction(s) for s in weights], deadline)
     try:
         search.explore(frozenset(range(len(rows))), frozenset(), Fraction(0))

@@ -149,11 +149,17 @@ def _in_fractions(
     task: Task, state: _State, bound: float, deadline: float, packing: Packing
 ) -> Found:
     """Where doubles cannot tell whether rows conflict: the whole search without rounding."""
-    found = exact_search(integer_rows(task.A), task.s.tolist(), deadline)
+    reason, found = "precision", None
+    try:
+        found = exact_search(integer_rows(task.A), task.s.tolist(), deadline)
+    except KeyboardInterrupt:
+        reason = "interrupted"
     v, value = state.v, state.value
     if found is None:
+        if time.perf_counter() > deadline:
+            reason = "time limit"
         lower = _honest(task, bound, value)
-        return Found(v, value, lower, False, state.nodes, "time limit", True, packing)
+        return Found(v, value, lower, False, state.nodes, reason, True, packing)
     least, exact = found
     largest = max(abs(c) for c in exact)
     rounded = np.array([float(c / largest) for c in exact])
