@@ -15,7 +15,7 @@ from benchmarks.report import README, machine_text, place
 from benchmarks.selection import Request
 from benchmarks.store import Store
 
-SUITES = ("speed", "sparse", "robust", "startup", "regret", "digits")
+SUITES = ("speed", "sparse", "robust", "online", "startup", "regret", "digits")
 
 
 def suite_of(name: str) -> ModuleType:
