@@ -295,8 +295,10 @@ class SingleRows:
         check_is_fitted(self)
         model: Any = self
         if isinstance(x, Mapping):
-            return model.predict(hashed_rows([x], self._width()))[0]
-        return model.predict(np.asarray(x, dtype=np.float64).reshape(1, -1))[0]
+            label = model.predict(hashed_rows([x], self._width()))[0]
+        else:
+            label = model.predict(np.asarray(x, dtype=np.float64).reshape(1, -1))[0]
+        return label.item() if isinstance(label, np.generic) else label
 
     def _width(self) -> int:
         """Number of columns of hashed rows."""

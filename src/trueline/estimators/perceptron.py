@@ -132,7 +132,7 @@ class Perceptron(OnlineClassifier):
     >>> y = np.array(["no", "no", "no", "yes"])
     >>> model = Perceptron(variant="textbook").fit(X, y)
     >>> model.predict(X).tolist(), model.coef_.tolist(), model.intercept_.tolist()
-    (['no', 'no', 'no', 'yes'], [[2.0, 1.0]], [-2.0])
+    (['no', 'no', 'no', 'yes'], [[3.0, 2.0]], [-4.0])
     >>> bool(model.verify(X, y))
     True
     """
