@@ -19,6 +19,7 @@ SUITES = (
     "speed",
     "sparse",
     "robust",
+    "online",
     "separability",
     "zero_one",
     "multiclass",

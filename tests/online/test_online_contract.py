@@ -39,10 +39,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 def expected(estimator):
     """A row of weight 2 is one step of twice the length, not two steps with a look in between."""
     reason = "an online learner visits a row once, whatever its weight"
-    return {
+    known = {
         "check_sample_weight_equivalence_on_dense_data": reason,
         "check_sample_weight_equivalence_on_sparse_data": reason,
     }
+    if getattr(estimator, "variant", "") == "pocket":
+        # Once the heavy class is right, the pocket goes on to the few errors of the light one.
+        known["check_class_weight_classifiers"] = "expects a class of tiny weight to be given up"
+    return known
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)

@@ -19,9 +19,11 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.mistakes import certify_mistakes
 from trueline.certificates.verify import Verification
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of
+from trueline.estimators.online_proof import Story
 from trueline.online.kernels.dual import dual_pass
 from trueline.online.order import Order, seed_of
 from trueline.online.record import Record
+from trueline.wording import counted
 
 __all__ = ["KernelPerceptron"]
 
@@ -239,6 +241,18 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         codes = encode_declared(y, self.classes_)
         target = signs_of(codes) if len(self.intercept_) == 1 else codes
         return self.certificate_.verify(self._products(X), target, sample_weight)
+
+    def explain(self) -> Story:
+        """What was done in the last fit, in words."""
+        check_is_fitted(self)
+        updates = sum(record.updates for record in self.records_)
+        return Story(
+            f"rule       perceptron in the space of the kernel {self.kernel!r}\n"
+            f"learned    {counted(updates, 'update')}, {counted(len(self.support_), 'row')} with "
+            f"weight, passes: {self.n_iter_}\n"
+            f"errors     {self.certificate_.objective:.10g} of the training rows (weighted)\n"
+            f"proof      {self.certificate_.statement}"
+        )
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Signed scores: sum_i alpha_i k(x_i, x) + b."""

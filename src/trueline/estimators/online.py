@@ -173,7 +173,7 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
         self._check_parameters()
         X, y = self._validated(X, y, reset=True)
         classes, codes = encode_labels(y, type(self).__name__)
-        rows = Rows(X, codes, self._row_weights(sample_weight, X))
+        rows = Rows(X, _small(codes, len(classes)), self._row_weights(sample_weight, X))
         class_weights = self._weights_of_classes(classes, y)
         if self.warm_start and hasattr(self, "coef_"):
             coef_init = self.coef_ if coef_init is None else coef_init
@@ -400,8 +400,8 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
             raise AttributeError(f"This {type(self).__name__} is not fitted yet: it has no t_.")
         return 1.0 + float(self._tally[:, 0].max())
 
-    def _declared(self, y: Any) -> NDArray[np.intp]:
-        return encode_declared(y, self.classes_)
+    def _declared(self, y: Any) -> NDArray[Any]:
+        return _small(encode_declared(y, self.classes_), len(self.classes_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -431,6 +431,11 @@ def _is_plain(X: Any, y: Any) -> bool:
         and X.shape[0] == len(y)
         and X.shape[1] >= 1
     )
+
+
+def _small(codes: NDArray[Any], k: int) -> NDArray[Any]:
+    """Classes in one byte each, if they are few: shuffled passes then find them in the cache."""
+    return codes.astype(np.int8) if k <= 127 else codes
 
 
 def _validation(rows: Rows, positive: int) -> Any:

@@ -181,11 +181,11 @@ class OnlineLogisticRegression(OnlineClassifier):
         if self.update == "plain":
             return super()._row_learners()
         w, b, tally, memory = self.coef_[0], self.intercept_, self._tally[0], self._memory[0]
-        empty = Rows(np.zeros((1, 1)), np.zeros(1, dtype=np.intp), np.ones(1))
+        empty = Rows(np.zeros((1, 1)), np.zeros(1, dtype=np.int8), np.ones(1))
         setting = self._task(empty, 0, 2, self._class_weights, w, b, np.empty(0), memory).setting
         learn = getattr(adaptive_row, "dispatcher", adaptive_row)
         one, first = np.ones(1), np.zeros(1, dtype=np.int32)
-        code = {-1.0: np.zeros(1, dtype=np.intp), 1.0: np.ones(1, dtype=np.intp)}
+        code = {-1.0: np.zeros(1, dtype=np.int8), 1.0: np.ones(1, dtype=np.int8)}
         no_rows, no_data = np.empty((0, 0)), np.empty(0)
         no_index, no_pointer = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int32)
         state = (one, first, setting, memory, w, b, tally)

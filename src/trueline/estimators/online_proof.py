@@ -76,7 +76,7 @@ class OnlineProof:
         check_is_fitted(self)
         model: Any = self
         X, y = model._validated(X, y, reset=False)
-        rows = Rows(X, encode_declared(y, self.classes_), model._row_weights(sample_weight, X))
+        rows = Rows(X, model._declared(y), model._row_weights(sample_weight, X))
         return self._certify(rows, None)
 
     def _certify(self, rows: Rows, run: Run | None) -> Certificate:

@@ -250,7 +250,7 @@ class SingleRows:
         """Functions that learn one dense, and one sparse row."""
         model: Any = self
         w, b, tally = self.coef_[0], self.intercept_, self._tally[0]
-        empty = Rows(np.zeros((1, 1)), np.zeros(1, dtype=np.intp), np.ones(1))
+        empty = Rows(np.zeros((1, 1)), np.zeros(1, dtype=np.int8), np.ones(1))
         task = model._task(empty, 0, 2, self._class_weights, w, b, np.empty(0))
         rule, setting, sparse_setting = task.rule.code, task.setting, task.setting.copy()
         sparse_setting[5] = model._step_of_intercept(True)
@@ -295,8 +295,10 @@ class SingleRows:
         check_is_fitted(self)
         model: Any = self
         if isinstance(x, Mapping):
-            return model.predict(hashed_rows([x], self._width()))[0]
-        return model.predict(np.asarray(x, dtype=np.float64).reshape(1, -1))[0]
+            label = model.predict(hashed_rows([x], self._width()))[0]
+        else:
+            label = model.predict(np.asarray(x, dtype=np.float64).reshape(1, -1))[0]
+        return label.item() if isinstance(label, np.generic) else label
 
     def _width(self) -> int:
         """Number of columns of hashed rows."""

@@ -88,7 +88,7 @@ class Perceptron(OnlineClassifier):
         - "cyclic": round and round in the given order, until a pass makes no mistake;
         - "batch": find all mistakes, add them all at once, repeat;
         - "pocket": keep the weights with the fewest training errors so far (Gallant 1990, with
-          ratchet), for rows that no line separates;
+          ratchet), for rows that no line separates; with ``shuffle``, rows are drawn at random;
         - "averaged": the mean of the weights over all visits;
         - "voted": all weights of the run vote, each as often as it was right (Freund and Schapire
           1999); ``coef_`` then is their mean, whose predictions are nearly the same.
@@ -132,7 +132,7 @@ class Perceptron(OnlineClassifier):
     >>> y = np.array(["no", "no", "no", "yes"])
     >>> model = Perceptron(variant="textbook").fit(X, y)
     >>> model.predict(X).tolist(), model.coef_.tolist(), model.intercept_.tolist()
-    (['no', 'no', 'no', 'yes'], [[2.0, 1.0]], [-2.0])
+    (['no', 'no', 'no', 'yes'], [[3.0, 2.0]], [-4.0])
     >>> bool(model.verify(X, y))
     True
     """
@@ -281,7 +281,9 @@ class Perceptron(OnlineClassifier):
         for r in range(len(W)):
             task = self._task(rows, r, k, class_weights, W[r], b[r : r + 1], later[r])
             task.counts = counts[r]
-            problems.append(self._learn_one(task, Order(rows.n, seeds[r], keep)))
+            # Gallant draws rows at random: shuffled ones can run in circles.
+            drawn = self.variant == "pocket"
+            problems.append(self._learn_one(task, Order(rows.n, seeds[r], keep, drawn)))
         records = [problem["record"] for problem in problems]
         tally = np.array([problem["tally"] for problem in problems])
         iterations = max(problem["n_iter"] for problem in problems)

@@ -24,6 +24,8 @@ class Order:
         Without one, rows come as they are.
     keep : array of bool, of shape (n,), optional
         Rows that are visited at all.
+    drawn : bool
+        Whether each visit draws any of the rows anew, instead of shuffling them.
 
     Examples
     --------
@@ -36,13 +38,18 @@ class Order:
     n: int
     seed: int | None = None
     keep: NDArray[np.bool_] | None = None
+    drawn: bool = False
 
     def __post_init__(self) -> None:
         self._rows = np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
+        if self.drawn:
+            self._random = np.random.default_rng(self.seed)
 
     def next_pass(self) -> NDArray[Any]:
         """The rows of the next pass, in order."""
-        if self.seed is not None:
+        if self.seed is not None and self.drawn:
+            self._rows = self._random.integers(0, self.n, self.n, dtype=self._rows.dtype)
+        elif self.seed is not None:
             shuffle(self._rows, self.seed)
         return self._rows if self.keep is None else self._rows[self.keep[self._rows]]
 

@@ -27,7 +27,7 @@ class Rows:
     """
 
     X: Any
-    codes: NDArray[np.intp]
+    codes: NDArray[Any]
     weights: NDArray[Any]
 
     @property

@@ -102,7 +102,7 @@ def run_pocket(
     rows, record = task.rows, Record()
     log = np.empty((rows.n, 3)) if record_updates else NO_LOG
     data: Any = (*rows.both, rows.codes, task.positive, rows.weights)
-    kept = np.append(task.w, task.b.astype(task.w.dtype))
+    kept = np.append(task.w.astype(np.float64), task.b)
 
     def errors_below(enough: float) -> float:
         arguments: Any = (*data, task.setting, task.w, task.b, enough)
@@ -123,14 +123,15 @@ def run_pocket(
         if outcome >= 0:
             raise_for_row(rows.X, outcome, task.name)
         record.add_pass(before, task.tally, log if record_updates else None)
-        if record.updates_per_pass[-1] == 0:
+        # The ratchet once more, so that no pass ends with weights that were never tried.
+        if outcome == -1 and (errors := errors_below(pocket[0])) < pocket[0]:
+            pocket[0], pocket[1], pocket[3] = errors, pocket[2], 2.0
+            kept[:-1], kept[-1] = task.w, task.b[0]
+            outcome = -2 if errors == 0.0 else -1
+        if record.updates_per_pass[-1] == 0 and not order.drawn:
             break
-    errors = errors_below(pocket[0])
     last_w, last_b = task.w.copy(), task.b.copy()
-    if errors < pocket[0]:
-        pocket[0] = errors
-    else:
-        task.w[:], task.b[:] = kept[:-1], kept[-1]
+    task.w[:], task.b[:] = kept[:-1], kept[-1]
     return passes, record, float(pocket[0]), last_w, last_b
 
 

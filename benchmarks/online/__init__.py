@@ -1,0 +1,1 @@
+"""One pass over many rows, and one row at a time, beside other libraries."""
