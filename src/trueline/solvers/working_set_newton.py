@@ -28,6 +28,7 @@ __all__ = ["WorkingSetNewton"]
 Array = NDArray[np.float64]
 
 _MAX_ITER = 200
+_TIGHT, _FINE = 1e-7, 1e-4
 _ROUNDS, _SWEEPS = 8.0, 200.0
 
 
@@ -72,7 +73,9 @@ class WorkingSetNewton(Solver):
             problem.fit_intercept,
         )
         target = target_gap(problem, options.tol)
-        iteration = _Iteration(problem, descent, target, monitor.is_watching)
+        # The last steps are Newton's: where many digits are asked for, one more costs little.
+        enough = target * (_FINE if options.tol <= _TIGHT else 1.0)
+        iteration = _Iteration(problem, descent, enough, monitor.is_watching)
         limit = options.max_iter or _MAX_ITER
         status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
         certificate = iteration.certify()
@@ -123,7 +126,7 @@ class _Iteration(Iteration):
         left = self._descent.violation
         self._idle = 0 if left < 0.5 * self._best else self._idle + 1
         self._best = min(self._best, left)
-        self.is_stalled = self._idle > 6
+        self.is_stalled = self._idle > 2
 
     @property
     def prover(self) -> Prover:
