@@ -288,7 +288,7 @@ def test_hostile_columns(k, penalty):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # scores of 1e6 leave fewer digits
         model = LogisticRegression(**penalty).fit(X, y)
-    assert model.certificate_.relative_gap < 1e-6
+    assert model.certificate_.relative_gap < 1e-5
     assert model.verify(X, y)
 
 

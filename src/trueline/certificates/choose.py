@@ -120,14 +120,14 @@ class Prover:
             return certify_quadratic(self.problem, W, b, self._evidence(at, W)).gap
         return float(gap.sum())
 
-    def certify(self, W: Array, b: Array) -> Certificate:
-        """The certificate at a point."""
+    def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:
+        """The certificate at a point; some proofs save what it costs to evaluate it again."""
         if self.kind == "fenchel":
             return certify_fenchel(self.problem, W, b, self._rounding)
         if self.kind == "maximum error":
             return certify_maximum(self.problem, W, b)
         if self._tangent is not None:
-            return self._tangent.certify(W, b)
+            return self._tangent.certify(W, b, at)
         if self.kind == "duality":
             return certify_duality(self.problem, W, b)
         if self.kind == "bounded":

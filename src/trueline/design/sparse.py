@@ -53,10 +53,20 @@ class SparseDesign(Design):
         """Compressed columns, in double precision."""
         return self._double.tocsc()
 
+    @property
+    def _squares(self) -> sp.csr_array | sp.csc_array:
+        """The squares of all entries, in the same places."""
+        X = self._double
+        return type(X)((X.data**2, X.indices, X.indptr), shape=X.shape)
+
     def matvec(self, W: Array) -> Array:
+        if W.ndim == 2 and W.shape[1] == 1:  # one vector takes half the time of a matrix of one
+            return (self._double @ W[:, 0])[:, None]
         return self._double @ W
 
     def rmatvec(self, U: Array) -> Array:
+        if U.ndim == 2 and U.shape[1] == 1:
+            return (self._transposed @ U[:, 0])[:, None]
         return self._transposed @ U
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
@@ -101,21 +111,16 @@ class SparseDesign(Design):
 
     def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
         factor = np.ones(self.shape[0]) if weights is None else weights
-        total = self._squares().T @ factor
+        total = self._squares.T @ factor
         if shift is not None:
             total = total - 2 * shift * self.rmatvec(factor) + factor.sum() * shift**2
         return np.maximum(total, 0.0)
 
     def row_squares(self, shift: Array | None) -> Array:
-        total = self._squares() @ np.ones(self.shape[1])
+        total = self._squares @ np.ones(self.shape[1])
         if shift is not None:
             total = total - 2 * self.matvec(shift) + np.sum(shift**2)
         return np.maximum(total, 0.0)
-
-    def _squares(self) -> sp.csr_array | sp.csc_array:
-        """The squares of all entries, which stand where the entries do."""
-        X = self._double
-        return type(X)((X.data**2, X.indices, X.indptr), shape=X.shape)
 
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         along = np.diff(self._double.indptr).max(initial=0)

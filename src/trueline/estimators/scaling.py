@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.certificates.choose import Prover
-from trueline.design import as_design
+from trueline.design import SparseDesign, as_design
 from trueline.penalties import L2, NonNegative, Penalty
 from trueline.problem import Problem
 from trueline.solution import Solution
@@ -36,6 +36,15 @@ _NO_EFFECT = 1e-150
 
 def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
     """Exponents e (columns) and f (targets) if any column or target is extreme; else None."""
+    design = problem.design
+    if isinstance(design, SparseDesign) and problem.weights is None:
+        # All entries of ordinary size: so are the largest ones, whichever column they are in.
+        sizes = np.abs(design.X.data)
+        ends = np.array([sizes.max(initial=0.0), sizes.min(initial=np.inf, where=sizes > 0)])
+        if not (
+            _is_extreme(ends[np.isfinite(ends)]) or _is_extreme(np.abs(problem.target).max(axis=0))
+        ):
+            return None
     columns, targets = _largest(problem)
     if not (_is_extreme(columns) or _is_extreme(targets)):
         return None

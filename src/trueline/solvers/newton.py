@@ -95,6 +95,7 @@ class Newton(Solver):
                 v = rows.standard(options.start[:, t], float(level[t]))
             descent = Descent(rows, loss, y, quad, v)
             approach(descent, loss)
+            descent.negligible = _NEGLIGIBLE * target if is_tangent(problem) else 0.0
             iteration = _Iteration(descent, prover, t, target, monitor.is_watching)
             limit = options.max_iter or _MAX_ITER
             status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)

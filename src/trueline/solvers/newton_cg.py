@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
+from trueline.certificates.evaluation import Evaluation
 from trueline.certificates.tangent import at_most_objective
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
@@ -97,6 +98,7 @@ class _Iteration(Iteration):
         self._problem, self._descent, self._target = problem, descent, target
         self._is_watched = is_watched
         self._prover: Prover | None = None
+        self._evaluated: tuple[Array, Evaluation] | None = None
         self._least = float(np.min(descent.bends[:-1], initial=np.inf))
         self._idle, self._best = 0, math.inf
         self._expose()
@@ -124,7 +126,9 @@ class _Iteration(Iteration):
 
     def certify(self) -> Certificate:
         """The certificate of the present point."""
-        found = self.prover.certify(self.coef, self.intercept)
+        known = self._evaluated
+        at = known[1] if known is not None and known[0] is self.coef else None
+        found = self.prover.certify(self.coef, self.intercept, at)
         return at_most_objective(self._problem, found)
 
     def progress(self) -> Progress:
@@ -139,4 +143,5 @@ class _Iteration(Iteration):
             descent.balance()
             self._expose()
         at = self.prover.evaluate(self.coef, self.intercept)
+        self._evaluated = self.coef, at
         return Progress(descent.objective, self.prover.gap(at, self.coef, self.intercept))

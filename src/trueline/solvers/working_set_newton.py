@@ -11,7 +11,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
+from trueline.certificates.evaluation import Evaluation
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
@@ -26,6 +28,7 @@ __all__ = ["WorkingSetNewton"]
 Array = NDArray[np.float64]
 
 _MAX_ITER = 200
+_TIGHT, _FINE = 1e-7, 1e-4
 _ROUNDS, _SWEEPS = 8.0, 200.0
 
 
@@ -70,10 +73,12 @@ class WorkingSetNewton(Solver):
             problem.fit_intercept,
         )
         target = target_gap(problem, options.tol)
-        iteration = _Iteration(problem, descent, target, monitor.is_watching)
+        # The last steps are Newton's: where many digits are asked for, one more costs little.
+        enough = target * (_FINE if options.tol <= _TIGHT else 1.0)
+        iteration = _Iteration(problem, descent, enough, monitor.is_watching)
         limit = options.max_iter or _MAX_ITER
         status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
-        certificate = iteration.prover.certify(iteration.coef, iteration.intercept)
+        certificate = iteration.certify()
         if not status.is_final and certificate.gap <= target + 2 * certificate.objective_rounding:
             status = Status.CONVERGED
         return Solution(
@@ -108,6 +113,7 @@ class _Iteration(Iteration):
         self._problem, self._descent, self._target = problem, descent, target
         self._is_watched = is_watched
         self._prover: Prover | None = None
+        self._evaluated: tuple[Array, Evaluation] | None = None
         self._best, self._idle = math.inf, 0
         self._expose()
 
@@ -120,7 +126,7 @@ class _Iteration(Iteration):
         left = self._descent.violation
         self._idle = 0 if left < 0.5 * self._best else self._idle + 1
         self._best = min(self._best, left)
-        self.is_stalled = self._idle > 6
+        self.is_stalled = self._idle > 2
 
     @property
     def prover(self) -> Prover:
@@ -128,6 +134,12 @@ class _Iteration(Iteration):
         if self._prover is None:
             self._prover = Prover(self._problem)
         return self._prover
+
+    def certify(self) -> Certificate:
+        """The certificate of the present point."""
+        known = self._evaluated
+        at = known[1] if known is not None and known[0] is self.coef else None
+        return self.prover.certify(self.coef, self.intercept, at)
 
     def _about(self) -> float:
         """The gap but for rounding and the intercept, from what is known already."""
@@ -149,4 +161,5 @@ class _Iteration(Iteration):
             self._descent.balance()
             self._expose()
         at = self.prover.evaluate(self.coef, self.intercept)
+        self._evaluated = self.coef, at
         return Progress(objective, self.prover.gap(at, self.coef, self.intercept))

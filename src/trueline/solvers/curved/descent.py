@@ -28,6 +28,7 @@ from trueline.losses import Loss
 from trueline.solvers.curved.approach import approach, run_steps
 from trueline.solvers.curved.gram import FollowingGram
 from trueline.solvers.curved.rows import StandardRows
+from trueline.solvers.curved.rowwise import rowwise
 from trueline.solvers.curved.search import minimise_along
 
 __all__ = ["Descent", "Factor", "sample_tells", "starting_point"]
@@ -96,40 +97,78 @@ class Descent:
         The loss's derivatives there.
     decrease : float
         What the model promises of a further step, 1/2 g^T H^-1 g; the gap, near the minimum.
-    is_exact : bool
-        Whether H was taken as it is.
+    negligible : float
+        A decrease that is not worth a Hessian: 0 to begin with.
     """
 
     def __init__(self, rows: StandardRows, loss: Loss, y: Array, quad: Array, v: Array) -> None:
         self.rows, self.loss, self.y, self.quad = rows, loss, y, quad
         self.gram = FollowingGram(rows, loss.curvature_bound)
-        self.mu = 0.0
-        self.is_exact = True
+        self.mu, self.negligible = 0.0, 0.0
         self.v, self.z = v, rows.scores(v)
         self._look()
 
     @property
     def objective(self) -> float:
-        losses = self.rows.weights * self.loss.value(self.y, self.z)
-        return float(losses.sum() + 0.5 * self.quad @ self.v**2)
+        losses = self.rows.weights @ rowwise(self.loss.value, self.y, self.z)
+        return float(losses + 0.5 * self.quad @ self.v**2)
 
     def _look(self) -> None:
         """Derivatives at the present point, and the next step."""
         rows, loss = self.rows, self.loss
-        self.u = loss.gradient(self.y, self.z)
+        self.u = rowwise(loss.gradient, self.y, self.z)
         self.gradient = rows.total(rows.weights * self.u) + self.quad * self.v
-        H = self.gram.follow(rows.weights * loss.curvature(self.y, self.z))
-        self.hessian = H + np.diag(self.quad)
+        self._bends = rows.weights * rowwise(loss.curvature, self.y, self.z)
+        # No step promises more than the penalty and the curvature in the intercept allow: where
+        # that is little, nobody is going to ask for the Hessian.
+        held = self.quad.copy()
+        held[len(rows.kept) :] = self._bends.sum()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most = np.where(self.gradient != 0, self.gradient**2 / held, 0.0).sum()
+        self.decrease = 0.5 * float(most)
+        self._is_known = False
+        if not self.decrease <= self.negligible:
+            self._model()
+
+    def _model(self) -> None:
+        """The Hessian, and the step that it suggests."""
+        H = self.gram.follow(self._bends)
+        self._hessian = H + np.diag(self.quad)
         while True:
             B = self.gram.whole + np.diag(self.quad)
-            factor = Factor(self.hessian + self.mu * B if self.mu else self.hessian)
+            factor = Factor(self._hessian + self.mu * B if self.mu else self._hessian)
             if factor.least > _LEAST_PIVOT or self.mu >= 1.0:
                 break
             self.mu = min(max(100 * self.mu, _FIRST_MU), 1.0)
-        self.is_exact = self.mu == 0.0
-        self.factor = factor
-        self.direction = -factor.solve(self.gradient) if factor.least > 0 else -self.gradient
-        self.decrease = max(-0.5 * float(self.gradient @ self.direction), 0.0)
+        self._is_exact = self.mu == 0.0
+        self._factor = factor
+        self._direction = -factor.solve(self.gradient) if factor.least > 0 else -self.gradient
+        self.decrease = max(-0.5 * float(self.gradient @ self._direction), 0.0)
+        self._is_known = True
+
+    def _known(self) -> None:
+        if not self._is_known:
+            self._model()
+
+    @property
+    def hessian(self) -> Array:
+        self._known()
+        return self._hessian
+
+    @property
+    def factor(self) -> Factor:
+        self._known()
+        return self._factor
+
+    @property
+    def direction(self) -> Array:
+        self._known()
+        return self._direction
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether H was taken as it is."""
+        return self._is_exact if self._is_known else self.mu == 0.0
 
     def step(self) -> float:
         """Move; the length of the step, 0 if rounding allows for none."""
@@ -145,8 +184,8 @@ class Descent:
             z = self.z + t * change
             weighted = s * change
             return (
-                float(weighted @ loss.gradient(y, z)) + own + t * across,
-                float((weighted * change) @ loss.curvature(y, z)) + across,
+                float(weighted @ rowwise(loss.gradient, y, z)) + own + t * across,
+                float((weighted * change) @ rowwise(loss.curvature, y, z)) + across,
             )
 
         t = minimise_along(slope, first)

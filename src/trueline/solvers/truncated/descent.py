@@ -51,7 +51,8 @@ class TruncatedDescent:
         self.rows, self.loss, self.target, self.bends = rows, loss, target, bends
         self.is_alike = is_alike
         self.V = V - V.mean(axis=1, keepdims=True) if is_alike else V
-        self.Z = rows.scores(self.V)
+        at_zero = np.broadcast_to(self.V[-1], target.shape).copy()
+        self.Z = rows.scores(self.V) if self.V[:-1].any() else at_zero
         self.products, self.decrease = 0, np.inf
         self._sample = sampled_rows(rows.design, rows.fit_intercept, V.shape[1])
         self._preconditioner: Preconditioner | None = None
@@ -94,7 +95,7 @@ class TruncatedDescent:
 
         t = minimise_along(slope, first)
         self.V = self.V + t * D
-        self.Z = self.rows.scores(self.V)
+        self.Z = self.Z + t * change
         before = self.objective
         self._look()
         # Where rounding decides, a step back to where it was lower ends the descent.
@@ -103,9 +104,10 @@ class TruncatedDescent:
     def balance(self) -> None:
         """The best intercepts for these coefficients: proofs want them as exact as can be."""
         if self.rows.fit_intercept:
+            shift = best_levels(self.loss, self.target, self.Z, self.rows.weights)
             self.V = self.V.copy()
-            self.V[-1] += best_levels(self.loss, self.target, self.Z, self.rows.weights)
-            self.Z = self.rows.scores(self.V)
+            self.V[-1] += shift
+            self.Z = self.Z + shift
             self._look()
 
     def _direction(self) -> Array:
