@@ -46,6 +46,12 @@ ESTIMATORS = [
     if issubclass(cls, BaseEstimator)
     and "estimator" not in cls._get_param_names()
     and cls.__name__ != "ConstantPredictor"
+# Kernels have parameters, but are no models. The selector chooses for another estimator: it has a
+# test of its own.
+ESTIMATORS = [
+    cls
+    for cls in known_classes().values()
+    if hasattr(cls, "fit") and cls is not SequentialFeatureSelector
 ]
 
 

@@ -18,7 +18,13 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from trueline import GaussianProcessRegressor, load, save
+from trueline import (
+    GaussianProcessRegressor,
+    KernelRidge,
+    SparseGaussianProcessRegressor,
+    load,
+    save,
+)
 from trueline.errors import MemoryNeededError
 from trueline.processes import memory, search
 from trueline.processes.covariance import covariance, cross_covariance
@@ -359,6 +365,14 @@ def test_more_rows_than_memory_is_said_before_anything_is_allocated(monkeypatch)
 
 def test_bad_numbers_are_refused():
     X, y = rows(20)
+    for huge in ((1e200 * X, y), (X, 1e200 * y)):
+        for model in (
+            GaussianProcessRegressor(normalize_y=True),
+            SparseGaussianProcessRegressor(),
+            KernelRidge(),
+        ):
+            with pytest.raises(ValueError, match="overflow in double precision"):
+                model.fit(*huge)
     bad = X.copy()
     bad[0, 0] = np.nan
     with pytest.raises(ValueError, match="NaN"):

@@ -23,6 +23,7 @@ from trueline.processes.covariance import covariance, cross_covariance
 from trueline.processes.likelihood import Likelihood, generic_likelihood
 from trueline.processes.memory import check_memory
 from trueline.processes.proof import certify_process
+from trueline.processes.scale import check_scale
 from trueline.processes.search import Found, climb_function, maximise, warn_unsettled
 from trueline.processes.structure import Structure, recognise
 
@@ -192,15 +193,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "The number of targets seen in `y` is different from the parameter `n_targets`. "
                 f"Got {seen} != {self.n_targets}."
             )
+        if vectors:
+            check_scale(X, "X")
+        check_scale(y, "y")
         self._noise = self._checked_noise(len(y))
         y = self._normalised(y)
         self.X_train_ = np.copy(X) if self.copy_X_train else X
         self.y_train_ = np.copy(y) if self.copy_X_train else y
         self._certificate = None
-        self._check_memory(len(y))
         self._structure = None
         if vectors and len(y) >= _BY_FORMULA:
             self._structure = recognise(self.kernel_, np.asarray(X, dtype=np.float64))
+        self._check_memory(len(y))
         found = self._search()
         self.n_iter_ = found.evaluations
         self.log_marginal_likelihood_value_ = found.value
@@ -241,6 +245,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _check_memory(self, n: int) -> None:
         matrices = 3 if self.optimizer is None else 4
+        if self.optimizer is not None and self._structure is None:
+            matrices += 2 * self.kernel_.n_dims  # its own derivatives
         check_memory(
             8.0 * n * n * matrices, f"A Gaussian process of {n:,} rows (n x n matrices)", _INSTEAD
         )

@@ -22,6 +22,7 @@ from trueline.processes.equations import (
     solve_equations,
 )
 from trueline.processes.memory import check_memory
+from trueline.processes.scale import check_scale
 
 __all__ = ["KernelRidge"]
 
@@ -153,6 +154,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             y_numeric=True,
             reset=reset,
         )
+        check_scale(X, "X")
+        check_scale(y, "y")
         n = X.shape[0]
         if self.kernel == "precomputed" and X.shape[1] != n:
             raise ValueError(

@@ -21,6 +21,7 @@ from trueline.processes.covariance import cross_covariance, diagonal
 from trueline.processes.inducing import InducingBound, choose_points
 from trueline.processes.likelihood import Likelihood
 from trueline.processes.memory import check_memory
+from trueline.processes.scale import check_scale
 from trueline.processes.search import climb_function, maximise
 from trueline.processes.structure import Structure, recognise
 
@@ -137,6 +138,8 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
         self.kernel_ = clone(kernel)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         y = y.astype(np.float64)
+        check_scale(X, "X")
+        check_scale(y, "y")
         check_memory(
             8.0 * len(y) * self.n_inducing * 4,
             f"{self.n_inducing:,} inducing points of {len(y):,} rows",
