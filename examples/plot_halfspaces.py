@@ -2,8 +2,8 @@
 What a line can and cannot do
 =============================
 
-AND and OR can be learned by a line, XOR cannot. Here both statements are proven; and where no line is
-perfect, the best one is found, with a proof that no other makes fewer mistakes.
+AND and OR can be learned by a line, XOR cannot. Here both statements are proven; and where no line
+is perfect, the best one is found, with a proof that no other makes fewer mistakes.
 """
 
 import matplotlib.pyplot as plt
@@ -24,9 +24,9 @@ from trueline.plots import plot_boundary
 # %%
 # AND, OR, XOR
 # ------------
-# Four rows each. Where a line exists, the perceptron finds one; where none does, a few rows prove it:
-# their convex hulls meet, and no line can pass between two sets that share a point. The best line
-# for XOR then makes one mistake.
+# Four rows each. Where a line exists, the perceptron finds one; where none does, a few rows prove
+# it: their convex hulls meet, and no line can pass between two sets that share a point. The best
+# line for XOR then makes one mistake.
 
 corners = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 labels = {"AND": [0, 0, 0, 1], "OR": [0, 1, 1, 1], "XOR": [0, 1, 1, 0]}
@@ -71,8 +71,8 @@ plot_boundary(LinearSVC(loss="hinge", C=1e6).fit(X, y), X, y)
 # The fewest mistakes
 # -------------------
 # Two clouds that overlap, and a group far away on its right side. Least squares on labels -1 and +1
-# is pulled towards that group: being *too* right costs it. The hinge only counts what is short of the
-# margin. The halfspace with the fewest training errors counts errors, and is proven best.
+# is pulled towards that group: being *too* right costs it. The hinge only counts what is short of
+# the margin. The halfspace with the fewest training errors counts errors, and is proven best.
 
 X = np.vstack(
     [

@@ -65,10 +65,7 @@ from benchmarks.sparse.prepare import load, prepare
 from benchmarks.sparse.problems import correlated, products, text
 from benchmarks.sparse.tables import TARGETS
 from benchmarks.store import Store
-from benchmarks.suites import regret, robust, separability, sparse, speed
-
-
-from benchmarks.suites import bayes, regret, robust, sparse, speed
+from benchmarks.suites import bayes, regret, robust, separability, sparse, speed
 from benchmarks.tuned import _interpreter, taking_part
 from scipy.stats import multivariate_normal
 
@@ -460,7 +457,6 @@ def test_a_search_for_a_rung_keeps_what_it_has_when_time_is_up():
 
 def test_ladders_go_from_loose_to_tight_and_begin_on_a_rung():
     cases = [*CASES, *robust_cases.CASES, *separability_cases.CASES]
-
 
     cases = [*CASES, *robust_cases.CASES, *bayes_cases.CASES]
     assert half_decades(2, 4) == pytest.approx((1e-2, 3e-3, 1e-3, 3e-4, 1e-4))

@@ -5,9 +5,9 @@ import time
 
 import numpy as np
 import pytest
+from fewest_errors import fewest_errors
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from fewest_errors import fewest_errors
 
 from trueline.halfspaces.zero_one import local_search, search, state
 from trueline.halfspaces.zero_one.enumeration import enumerate_circles

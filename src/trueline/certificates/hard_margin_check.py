@@ -48,7 +48,7 @@ def lowest_squares(blocks: Blocks, y: Array, shares: Array, fit_intercept: bool)
     for side in sides:
         sums = np.where(side, shares, 0.0).sum(axis=0) * (1 - units)
         scaled += np.where(side, shares, 0.0) / np.where(sums > 0, sums, np.nan)
-    total, size = 0.0, 0.0
+    total = size = np.zeros((1, y.shape[1]))
     for where, block in blocks:
         total = total + block.T @ (y[where] * scaled[where])
         size = size + np.abs(block).T @ scaled[where]

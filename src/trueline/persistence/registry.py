@@ -124,6 +124,14 @@ def _own_classes() -> dict[str, type]:
         MaximumMargin,
         MarginCertificate,
     )
-    beliefs = (NormalInverseGamma, KernelCertificate, InducingFit, Structure, Term, *KERNELS)
+    beliefs: tuple[type, ...] = (
+        NormalInverseGamma,
+        KernelCertificate,
+        InducingFit,
+        Structure,
+        Term,
+        *KERNELS,
+    )
     classes: tuple[type, ...] = (*losses, *PENALTIES.values(), *fits, *learned, *halfspaces)
-    return {label(cls): cls for cls in (*classes, *beliefs, *models)}
+    classes = (*classes, *beliefs, *models)
+    return {label(cls): cls for cls in classes}

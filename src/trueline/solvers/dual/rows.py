@@ -66,7 +66,9 @@ class Rows:
     def class_sweep(self, *state: Any) -> tuple[int, float]:
         """One sweep of coordinate descent on the multipliers of several classes."""
         is_dense = len(self._parts) == 1
-        sweep = class_kernels.class_sweep_dense if is_dense else class_kernels.class_sweep_sparse
+        sweep: Callable[..., tuple[int, float]] = class_kernels.class_sweep_sparse
+        if is_dense:
+            sweep = class_kernels.class_sweep_dense
         return sweep(*self._parts, self.constant, *state)
 
     def scores(self, rows: Integers, w: Array) -> Array:
