@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 #: The kernels of scikit-learn, which model files may hold.
-KERNELS = (
+KERNELS: tuple[type, ...] = (
     RBF,
     CompoundKernel,
     ConstantKernel,
