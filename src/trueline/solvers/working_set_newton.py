@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 
 _MAX_ITER = 200
 _TIGHT, _FINE = 1e-7, 1e-4
+# Violations this much smaller than the first are made of rounding, if they do not fall any more.
+_ROUNDING = 1e-9
 _ROUNDS, _SWEEPS = 8.0, 200.0
 
 
@@ -115,6 +117,7 @@ class _Iteration(Iteration):
         self._prover: Prover | None = None
         self._evaluated: tuple[Array, Evaluation] | None = None
         self._best, self._idle = math.inf, 0
+        self._first = descent.violation
         self._expose()
 
     def _expose(self) -> None:
@@ -126,7 +129,8 @@ class _Iteration(Iteration):
         left = self._descent.violation
         self._idle = 0 if left < 0.5 * self._best else self._idle + 1
         self._best = min(self._best, left)
-        self.is_stalled = self._idle > 2
+        is_rounding = left <= _ROUNDING * self._first
+        self.is_stalled = self._idle > (1 if is_rounding else 10)
 
     @property
     def prover(self) -> Prover:

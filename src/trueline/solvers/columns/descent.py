@@ -22,11 +22,11 @@ __all__ = ["ColumnDescent"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_SWEEPS = 4
+_SWEEPS, _MOST_SWEEPS, _WORK = 4, 200, 2_000_000
 # Steps of conjugate gradients, the share of the residual (squared) they may leave, longest step.
 _POLISH_STEPS, _POLISH_LEFT, _FARTHEST = 25, 1e-3, 4.0
 # A model is solved until this share of its first violation is left.
-_MODEL_LEFT = 0.1
+_MODEL_LEFT, _MODEL_FINE = 0.1, 0.01
 # The working set is solved until this share of the violation is left, and its size grows so.
 _SET_LEFT, _GROWTH, _FIRST = 0.1, 2, 1000
 _SET_STEPS = 8
@@ -239,11 +239,24 @@ class _WorkingSet:
             return at, float((weighted * bent).sum()) + across
 
         t = minimise_along(along_step, start, min(limit, _FARTHEST))
-        new = V + t * D
+        new, Z = V + t * D, whole.Z + t * change
         new[until <= t] = 0.0
+        if limit < 1:
+            # Signs are still changing: a whole step that leaves out those that would.
+            other = np.where(until < 1, 0.0, V + D)
+            ahead = whole.Z + self._products(other - V)
+            if self._value(other, ahead) < self._value(new, Z):
+                new, Z = other, ahead
         whole.V = whole.V.copy()
         whole.V[self.chosen] = new
-        whole.Z = whole.Z + t * change
+        whole.Z = Z
+
+    def _value(self, V: Array, Z: Array) -> float:
+        """The objective, but for columns that are not in play."""
+        whole = self.whole
+        losses = whole.s[:, None] * whole.loss.value(whole.target, Z)
+        squares = 0.5 * (self.quad[:, None] * V**2).sum()
+        return float(losses.sum() + (self.linear[:, None] * np.abs(V)).sum() + squares)
 
     def _model(self, V: Array, G: Array) -> tuple[Array, Array]:
         """The minimum of the model, and what it does to the scores."""
@@ -264,14 +277,16 @@ class _WorkingSet:
         P = np.ascontiguousarray(loss.bending(whole.target, whole.Z)) if whole.is_coupled else h
         M = np.zeros(len(h))
         rest = V, D, G, bends, self.linear, self.quad
-        for number in range(_SWEEPS):
+        # Where sweeps cost nothing the model is solved as well as it can be.
+        work = len(self.parts[0]) * V.shape[1]
+        for number in range(int(np.clip(_WORK / max(work, 1), _SWEEPS, _MOST_SWEEPS))):
             if whole.is_coupled:
                 count, total = sweep_coupled(*self.parts, columns, count, whole.s, P, Q, M, *rest)
             else:
                 count, total = sweep_single(*self.parts, columns, count, h, flat, *rest)
             self.sweeps += 1
             first = total if number == 0 else first
-            if number and total <= _MODEL_LEFT * first:
+            if number and total <= (_MODEL_LEFT if number < _SWEEPS else _MODEL_FINE) * first:
                 break
         return D, Q if whole.is_coupled else flat[:, None]
 
