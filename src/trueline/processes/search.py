@@ -2,8 +2,9 @@ r"""The maximum of the marginal likelihood: few rows first, then all of them.
 
 An evaluation costs the cube of the number of rows. The way from a first guess to the neighbourhood
 of the maximum is therefore gone on a few hundred rows drawn at random (L-BFGS-B, as in other
-libraries), where an evaluation takes a millisecond; then on more, and at last on all rows, with
-Newton's steps from the average information, of which a handful is enough. Few rows can miss what
+libraries), where an evaluation takes a millisecond, three times; then, from the end that is most
+likely with more rows, on more, and at last on all rows, with Newton's steps from the average
+information, of which a handful is enough. Few rows can miss what
 all rows show (a length scale shorter than their spacing looks like noise): if they find hardly any
 signal, all rows go the whole way.
 """
@@ -34,11 +35,14 @@ _FEW = 250
 _GROWTH = 5.0
 # Newton's steps end when the gain they promise is this small, relative to the value.
 _GAIN = 1e-10
-_STEPS = 60
+_STEPS = 30
 # No parameter changes by more than this factor (in logarithms) in a step.
 _LONGEST = 3.0
 # Steps that are remembered to correct the information.
 _REMEMBERED = 3
+# Samples of few rows that the first stage tries, and how far apart in theta maxima are different.
+_SAMPLES = 3
+_APART = 0.3
 # Log likelihood per row above that of pure noise that counts as having found something.
 _SIGNAL = 0.02
 
@@ -182,58 +186,78 @@ def maximise(
     if n < MANY or k != 1:
         ends = [climb(likelihood, start, bounds) for start in starts]
         return max(ends, key=lambda found: found.value), ends
-    order = np.random.default_rng(seed).permutation(n)
-    promising, notes = _stages(likelihood, starts, bounds, order)
-    ends = []
-    for theta in promising:
-        found = walk(likelihood, theta, bounds)
-        if not found.settled:  # not a neighbourhood of a maximum after all
-            found = climb(likelihood, found.theta, bounds)
-        ends.append(Found(found.theta, found.value, found.evaluations, found.settled, notes))
+    generator = np.random.default_rng(seed)
+    promising, notes = _first_stage(likelihood, starts, bounds, generator)
     if not promising:
         ends = [climb(likelihood, start, bounds) for start in starts]
-    return max(ends, key=lambda found: found.value), ends
+        return max(ends, key=lambda found: found.value), ends
+    size = _few(n) * _GROWTH
+    order = generator.permutation(n)
+    while size < n:
+        part = _part(likelihood, order[: int(size)])
+        found = _finish(part, _best(part, promising), bounds)
+        notes += (f"{int(size):,} rows: {counted(found.evaluations, 'evaluation')}",)
+        promising = [found.theta, *promising]
+        size *= _GROWTH
+    before = likelihood.evaluations
+    found = _finish(likelihood, _best(likelihood, promising), bounds)
+    count = likelihood.evaluations - before
+    end = Found(found.theta, found.value, count, found.settled, notes)
+    return end, [end]
 
 
-def _stages(
-    likelihood: Likelihood, starts: list[Array], bounds: Array, order: NDArray[np.intp]
+def _few(n: int) -> int:
+    """How many rows the first stage takes."""
+    return min(_FEW, max(_FEW // 2, n // 4))
+
+
+def _first_stage(
+    likelihood: Likelihood, starts: list[Array], bounds: Array, generator: np.random.Generator
 ) -> tuple[list[Array], tuple[str, ...]]:
-    """Where to go on with all rows; nothing if few rows showed no signal."""
-    n = len(likelihood.X)
-    sizes = [min(_FEW, n // 2)]
-    while sizes[-1] * _GROWTH < n:
-        sizes.append(int(sizes[-1] * _GROWTH))
-    notes = []
-    kept = list(starts)
-    for stage, size in enumerate(sizes):
-        part = _part(likelihood, order[:size])
-        ends = []
-        for theta in kept:
-            if stage == 0:
-                ends.append(climb(part, theta, bounds))
-            else:
-                found = walk(part, theta, bounds)
-                ends.append(found if found.settled else climb(part, theta, bounds))
-        ends = [found for found in ends if np.isfinite(found.value)]
-        noise = -0.5 * size * (math.log(2 * math.pi * float(np.mean(part.Y**2)) + 1e-300) + 1)
-        ends.sort(key=lambda found: -found.value)
-        kept = [] if not ends else [ends[0].theta]
-        # A second maximum that is nearly as high may win with more rows.
-        for found in ends[1:]:
-            far = min(float(np.abs(found.theta - theta).max()) for theta in kept)
-            if len(kept) < 2 and far > 0.5 and found.value > ends[0].value - 0.05 * size:
-                kept.append(found.theta)
-        notes.append(
-            f"{size:,} rows: {counted(sum(found.evaluations for found in ends), 'evaluation')}"
-        )
-        if ends and ends[0].value - noise < _SIGNAL * size:
-            # Hardly more than noise in so few rows: trust nothing that they say.
-            kept = list(starts) if stage + 1 < len(sizes) else []
-            if stage + 1 < len(sizes):
-                sizes[stage + 1 :] = sizes[-1:]
-        if not kept:
-            break
-    return kept, tuple(notes)
+    """Maxima that samples of few rows find; none if hardly any of them shows a signal.
+
+    The likelihood has several maxima, and which one a sample leads to is chance: the first start is
+    tried on several samples, further ones on one each.
+    """
+    size = _few(len(likelihood.X))
+    parts = [
+        _part(likelihood, generator.permutation(len(likelihood.X))[:size]) for _ in range(_SAMPLES)
+    ]
+    tries = [(part, starts[0]) for part in parts]
+    tries += [(parts[i % _SAMPLES], start) for i, start in enumerate(starts[1:])]
+    found, signals = [], 0
+    for part, start in tries:
+        end = climb(part, start, bounds)
+        if math.isfinite(end.value):
+            found.append(end)
+            noise = math.log(2 * math.pi * float(np.mean(part.Y**2)) + 1e-300) + 1
+            signals += end.value + 0.5 * size * noise > _SIGNAL * size
+    count = sum(end.evaluations for end in found)
+    notes = (f"{size:,} rows, {counted(len(tries), 'time')}: {counted(count, 'evaluation')}",)
+    # Hardly more than noise in so few rows: trust nothing that they say.
+    return ([end.theta for end in found] if 2 * signals > len(tries) else []), notes
+
+
+def _best(likelihood: Likelihood, candidates: list[Array]) -> Array:
+    """The candidate that is most likely with more rows; those that nearly agree count once."""
+    different: list[Array] = []
+    for theta in candidates:
+        if all(float(np.abs(theta - other).max()) > _APART for other in different):
+            different.append(theta)
+    if len(different) == 1:
+        return candidates[0]
+    values = [likelihood.value(theta) for theta in different]
+    return different[int(np.argmax(values))]
+
+
+def _finish(likelihood: Likelihood, theta: Array, bounds: Array) -> Found:
+    """Newton's steps; the other method, if they do not arrive."""
+    found = walk(likelihood, theta, bounds)
+    if found.settled:
+        return found
+    again = climb(likelihood, found.theta, bounds)
+    count = found.evaluations + again.evaluations
+    return Found(again.theta, again.value, count, again.settled)
 
 
 def _part(likelihood: Likelihood, rows: NDArray[np.intp]) -> Likelihood:
