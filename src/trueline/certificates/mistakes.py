@@ -28,6 +28,7 @@ these updates must be the weights the run ended with: a wrong number of mistakes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,9 @@ from trueline.penalties import NoPenalty
 __all__ = ["Run", "certify_mistakes", "margins_of"]
 
 Array = NDArray[np.float64]
+
+#: Rows, labels and the step of the intercept; to weights and intercepts of largest margin.
+Widest = Callable[[Any, Array, float], tuple[Array, Array] | None]
 
 _EPS = float(np.finfo(np.float64).eps)
 _ROWS = 4096
@@ -88,6 +92,7 @@ def certify_mistakes(
     b: Array,
     fit_intercept: bool,
     run: Run | None,
+    widest: Widest | None = None,
 ) -> Certificate:
     """Count the training errors of (W, b), and bound the mistakes of the run if it allows that.
 
@@ -101,6 +106,9 @@ def certify_mistakes(
     W, b : arrays of shape (d, k) and (k,)
     run : Run, optional
         None if the run did not start at zero, or had a penalty: then only errors are counted.
+    widest : function of rows, labels and the step of the intercept, optional
+        Weights and intercepts of largest margin, or None: the better the separator, the better the
+        bound.
     """
     plain = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
     own = class_weights[(y > 0).astype(int) if W.shape[1] == 1 else y.astype(int)]
@@ -112,7 +120,8 @@ def certify_mistakes(
     witness: dict[str, Array] = {"class_weights": class_weights}
     kind = "training errors"
     if run is not None:
-        proof = _bound(X, y, plain, own, run, [(W, b), (run.last, run.last_intercept)])
+        candidates = [(W, b), (run.last, run.last_intercept)]
+        proof = _bound(X, y, plain, own, run, candidates, widest)
         if proof is not None:
             kind, witness = "mistake bound", {**witness, **proof}
     return Certificate(
@@ -157,7 +166,13 @@ def margins_of(X: Any, y: Array, W: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _bound(
-    X: Any, y: Array, plain: Array, own: Array, run: Run, candidates: list[tuple[Array, Array]]
+    X: Any,
+    y: Array,
+    plain: Array,
+    own: Array,
+    run: Run,
+    candidates: list[tuple[Array, Array]],
+    widest: Widest | None,
 ) -> dict[str, Array] | None:
     """The witness of a mistake bound, or None if nothing at hand separates the rows."""
     k = 1 if run.direct else run.counts.shape[1]
@@ -169,7 +184,13 @@ def _bound(
         counted = steps > 0
         of = slice(None) if run.direct or columns == 1 else slice(r, r + 1)
         Xc = X if counted.all() else X[counted]
-        best = _separator(Xc, target[counted], [(V[:, of], v[of]) for V, v in candidates], run)
+        own_candidates = [(V[:, of], v[of]) for V, v in candidates]
+        best = _separator(Xc, target[counted], own_candidates, run)
+        if best is not None and widest is not None:
+            wider = widest(Xc, target[counted], run.intercept_step)
+            if wider is not None:
+                own_candidates.append(wider)
+                best = _separator(Xc, target[counted], own_candidates, run)
         square = _largest_square(Xc) + run.intercept_step
         radius[r] = np.sqrt(square) * (1 + 1e-12)
         if best is None:
@@ -215,11 +236,7 @@ def _problem(
 def _separator(
     X: Any, y: Array, candidates: list[tuple[Array, Array]], run: Run
 ) -> tuple[Array, Array, float] | None:
-    """The candidate that separates the rows with the largest margin, or None if none does.
-
-    Any separator proves a bound; the one of maximum margin proves the best. This is where it joins
-    the candidates.
-    """
+    """The candidate that separates the rows with the largest margin, or None if none does."""
     best = None
     for V, v in candidates:
         if run.intercept_step == 0 and v.any():
