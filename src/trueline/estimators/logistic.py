@@ -114,6 +114,9 @@ class LogisticRegression(LinearClassifierBase):
     solver_ : str
     n_iter_ : array of shape (1,)
     trace_ : Trace
+    separability_ : Separability
+        Without a penalty, where scores are extreme: whether hyperplanes separate the classes, with
+        the proof. The likelihood then has no maximum.
     n_features_in_ : int
     feature_names_in_ : array of str
 
@@ -253,7 +256,11 @@ class LogisticRegression(LinearClassifierBase):
     def _store(
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
     ) -> None:
-        warn_if_separated(problem, solution, type(self).__name__)
+        names = getattr(self, "feature_names_in_", None)
+        verdict = warn_if_separated(problem, solution, type(self).__name__, self.classes_, names)
+        self.__dict__.pop("separability_", None)
+        if verdict is not None:
+            self.separability_ = verdict
         # LIBLINEAR answers in double precision, whatever it is given.
         dtype = np.dtype(np.float64) if self.solver == "liblinear" else dtype
         super()._store(problem, plan, solution, dtype, y_ndim)
