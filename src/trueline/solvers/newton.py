@@ -40,7 +40,7 @@ Array = NDArray[np.float64]
 _MOST_COLUMNS, _MOST_SPARSE_COLUMNS = 4000, 2000
 _STEPS = 6.0
 # One step more costs little and leaves rounding alone: this much is asked for in any case.
-_FINE = 1e-10
+_FINE, _FINE_TANGENT = 1e-10, 1e-9
 _MAX_ITER = 200
 # A proof costs more than a step, and steps are exact at the end: prove when nothing is left to do.
 _NEGLIGIBLE = 1e-7
@@ -82,7 +82,10 @@ class Newton(Solver):
         rows = rows.independent(bool((bends > 0).all()))
         constants, unit = constant_model(problem)
         asked = options.tol * unit
-        target = min(asked, _FINE * unit) / problem.n_targets
+        # Where the tangent proves the gap, it is proven as soon as the gradient is small.
+        has_tangent = is_tangent(problem)
+        fine = _FINE_TANGENT if has_tangent else _FINE
+        target = min(asked, fine * unit) / problem.n_targets
         prover = _Prover(problem, rows, bends, target)
         descents, worst, iterations = [], Status.CONVERGED, 0
         for t in range(problem.n_targets):
@@ -95,7 +98,7 @@ class Newton(Solver):
                 v = rows.standard(options.start[:, t], float(level[t]))
             descent = Descent(rows, loss, y, quad, v)
             approach(descent, loss)
-            descent.negligible = _NEGLIGIBLE * target if is_tangent(problem) else 0.0
+            descent.negligible = 0.1 * target if has_tangent else 0.0
             iteration = _Iteration(descent, prover, t, target, monitor.is_watching)
             limit = options.max_iter or _MAX_ITER
             status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
@@ -268,7 +271,7 @@ class _Iteration(Iteration):
     def progress(self) -> Progress:
         descent = self._descent
         objective = descent.objective
-        small = descent.decrease <= _NEGLIGIBLE * self._gap
+        small = descent.decrease <= max(_NEGLIGIBLE * self._gap, descent.negligible)
         if not (self._is_watched or small or self._idle > 2) or not self._has_moved:
             return Progress(objective, math.inf)
         gap = self._prover.certify([self._target], [descent]).gap

@@ -24,7 +24,7 @@ __all__ = ["TruncatedDescent"]
 
 Array = NDArray[np.float64]
 
-_COARSE = 0.1
+_COARSE, _FINEST = 0.1, 1e-4
 _MOST_INNER = 250
 # From this many inner steps on another factor costs less than it saves.
 _SLOW = 8
@@ -117,7 +117,7 @@ class TruncatedDescent:
             self._renew()
         assert self._preconditioner is not None
         ratio = float(np.linalg.norm(self.G)) / self._first
-        enough = min(_COARSE, np.sqrt(ratio)) ** 2
+        enough = max(min(_COARSE, np.sqrt(ratio)), _FINEST) ** 2
         D, R = np.zeros_like(self.G), -self.G
         Q = self._preconditioner.apply(R)
         p, size = Q, float((R * Q).sum())

@@ -19,6 +19,9 @@ __all__ = ["Rows"]
 
 Array = NDArray[np.float64]
 
+# From so many numbers on Hessian-vector products read a copy in single precision.
+_LARGE = 10_000_000
+
 
 class Rows:
     """The rows and their weights; coefficients are of shape (d + 1, k), intercepts last.
@@ -33,6 +36,7 @@ class Rows:
 
     def __init__(self, design: Design, weights: Array, fit_intercept: bool) -> None:
         self.design, self.weights, self.fit_intercept = design, weights, fit_intercept
+        self._copy: NDArray[np.floating] | None = None
 
     def scores(self, V: Array) -> Array:
         """X V + f of all rows."""
@@ -45,21 +49,29 @@ class Rows:
         out[-1] = T.sum(axis=0) if self.fit_intercept else 0.0
         return out
 
+    def _single(self, design: DenseDesign) -> NDArray[np.floating]:
+        """Large data in single precision: steps need few digits, and gradients are exact anyway."""
+        if self._copy is None:
+            is_large = design.X.size >= _LARGE
+            self._copy = design.X.astype(np.float32 if is_large else np.float64, copy=False)
+        return self._copy
+
     def bent(self, loss: Loss, bending: Array, V: Array) -> Array:
         """The Hessian of the losses, applied to V."""
         design, s = self.design, self.weights
         n, d = design.shape
         if not isinstance(design, DenseDesign) or n * d * V.shape[1] < SMALL_WORK:
             return self.total(s[:, None] * loss.bend(bending, self.scores(V)))
-        X, rows = design.X, rows_per_block(n, d)
+        X, rows = self._single(design), rows_per_block(n, d)
+        along = V[:-1].astype(X.dtype)
 
         def work(strand: tuple[int, int]) -> Array:
             out = np.zeros((d + 1, V.shape[1]))
             for start in range(*strand, rows):
                 where = slice(start, min(start + rows, strand[1]))
-                block = X[where].astype(np.float64, copy=False)
-                T = s[where, None] * loss.bend(bending[where], block @ V[:-1] + V[-1])
-                out[:-1] += block.T @ T
+                block = X[where]
+                T = s[where, None] * loss.bend(bending[where], block @ along + V[-1])
+                out[:-1] += block.T @ T.astype(X.dtype)
                 out[-1] += T.sum(axis=0)
             return out
 
