@@ -141,8 +141,8 @@ class ProcessDisplay:
         if self.samples is not None:
             samples = np.asarray(self.samples, float)
             for s in range(samples.shape[1]):
-                label = f"{samples.shape[1]} samples" if s == 0 else None
-                ax.plot(grid, samples[:, s], color=COLOURS[4], linewidth=0.8, label=label)
+                name = f"{samples.shape[1]} samples" if s == 0 else None
+                ax.plot(grid, samples[:, s], color=COLOURS[4], linewidth=0.8, label=name)
         ax.plot(grid, mean, color=COLOURS[1], linewidth=2.0, label="mean")
         x, y = np.asarray(self.feature, float), np.asarray(self.target, float)
         if len(x) > _MOST_POINTS:

@@ -36,7 +36,7 @@ __all__ = ["InducingBound", "InducingFit", "choose_points"]
 
 Array = NDArray[np.float64]
 
-_JITTER = 1e-8
+_JITTER = 1e-10
 # Points are looked for among so many rows at most.
 _CANDIDATES = 10_000
 

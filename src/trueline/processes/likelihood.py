@@ -20,6 +20,7 @@ information REML", Biometrics 51 (1995) 1440-1450).
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,13 @@ from scipy.linalg import blas, lapack
 
 from trueline.processes.covariance import covariance, gradients
 from trueline.processes.structure import Structure
+from trueline.threads import single_threaded_blas
 
 __all__ = ["Likelihood", "generic_likelihood"]
 
 Array = NDArray[np.float64]
+
+_SMALL = 400
 
 
 class Likelihood:
@@ -56,8 +60,16 @@ class Likelihood:
         self._theta = np.empty(0)
         self._alpha = np.empty((0, 0))
 
+    def _threads(self) -> AbstractContextManager[None]:
+        """One thread for small matrices: several would spend their time waiting for each other."""
+        return single_threaded_blas() if len(self.X) <= _SMALL else nullcontext()
+
     def value(self, theta: Array) -> float:
         """L, minus infinity where K is not positive definite; the factor is kept for the slope."""
+        with self._threads():
+            return self._value(theta)
+
+    def _value(self, theta: Array) -> float:
         n, k = self.Y.shape
         if self._matrix is None:
             self._matrix = np.empty((n, n))
@@ -77,6 +89,10 @@ class Likelihood:
 
     def slope(self, with_information: bool = False) -> tuple[Array, Array]:
         """Gradient and average information where the value was last evaluated."""
+        with self._threads():
+            return self._slope(with_information)
+
+    def _slope(self, with_information: bool) -> tuple[Array, Array]:
         K = self._matrix
         assert K is not None
         assert len(self._theta)

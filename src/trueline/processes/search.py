@@ -197,7 +197,7 @@ def maximise(
         part = _part(likelihood, order[: int(size)])
         found = _finish(part, _best(part, promising), bounds)
         notes += (f"{int(size):,} rows: {counted(found.evaluations, 'evaluation')}",)
-        promising = [found.theta, *promising]
+        promising = [found.theta]
         size *= _GROWTH
     before = likelihood.evaluations
     found = _finish(likelihood, _best(likelihood, promising), bounds)
