@@ -21,6 +21,7 @@ from trueline.solvers.columns.descent import ColumnDescent
 from trueline.solvers.costs import CALL, iteration_seconds
 from trueline.solvers.iterative import best_constant, target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.solvers.one_by_one import is_separable, solve_one_by_one
 from trueline.wording import counted
 
 __all__ = ["WorkingSetNewton"]
@@ -56,6 +57,8 @@ class WorkingSetNewton(Solver):
         return Cost(4 * _SWEEPS * facts.nonzeros * facts.k, _SWEEPS, memory, seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        if is_separable(problem):
+            return solve_one_by_one(self, problem, options, monitor)
         d, k = problem.n_features, problem.n_targets
         weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
         V = np.zeros((d + 1, k))
