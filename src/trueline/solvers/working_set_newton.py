@@ -28,6 +28,8 @@ __all__ = ["WorkingSetNewton"]
 
 Array = NDArray[np.float64]
 
+# Weights that differ by many powers of ten keep gaps of this share from being proven.
+_UNSEEN = 1e-6
 _MAX_ITER = 200
 _TIGHT, _FINE = 1e-7, 1e-4
 # Violations this much smaller than the first are made of rounding, if they do not fall any more.
@@ -84,8 +86,12 @@ class WorkingSetNewton(Solver):
         limit = options.max_iter or _MAX_ITER
         status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
         certificate = iteration.certify()
-        if not status.is_final and certificate.gap <= target + 2 * certificate.objective_rounding:
+        notes = []
+        close = certificate.gap <= target + _UNSEEN * certificate.objective
+        if status is Status.STALLED and iteration.about() <= target and close:
+            # Nothing is left to do: what is not proven is what rounding keeps from being proven.
             status = Status.CONVERGED
+            notes = ["the gradient vanished; the gap that is left is made of rounding"]
         return Solution(
             iteration.coef,
             iteration.intercept,
@@ -96,7 +102,8 @@ class WorkingSetNewton(Solver):
             trace=monitor.trace,
             notes=[
                 f"{counted(descent.steps, 'proximal Newton step')}, "
-                f"{counted(descent.sweeps, 'sweep')} of coordinate descent"
+                f"{counted(descent.sweeps, 'sweep')} of coordinate descent",
+                *notes,
             ],
         )
 
@@ -120,7 +127,7 @@ class _Iteration(Iteration):
         self._prover: Prover | None = None
         self._evaluated: tuple[Array, Evaluation] | None = None
         self._best, self._idle = math.inf, 0
-        self._first = descent.violation
+        self._first, self._lowest = descent.violation, math.inf
         self._expose()
 
     def _expose(self) -> None:
@@ -130,8 +137,9 @@ class _Iteration(Iteration):
         self._descent.round()
         self._expose()
         left = self._descent.violation
-        self._idle = 0 if left < 0.5 * self._best else self._idle + 1
-        self._best = min(self._best, left)
+        falls = self._descent.objective < self._lowest * (1 - 1e-5)
+        self._idle = 0 if falls or left < 0.5 * self._best else self._idle + 1
+        self._best, self._lowest = min(self._best, left), min(self._lowest, self._descent.objective)
         is_rounding = left <= _ROUNDING * self._first
         self.is_stalled = self._idle > (1 if is_rounding else 10)
 
@@ -148,7 +156,7 @@ class _Iteration(Iteration):
         at = known[1] if known is not None and known[0] is self.coef else None
         return self.prover.certify(self.coef, self.intercept, at)
 
-    def _about(self) -> float:
+    def about(self) -> float:
         """The gap but for rounding and the intercept, from what is known already."""
         descent = self._descent
         V, G = descent.V[:-1], descent.G[:-1] - descent.quad[:-1, None] * descent.V[:-1]
@@ -162,7 +170,7 @@ class _Iteration(Iteration):
 
     def progress(self) -> Progress:
         objective = self._descent.objective
-        if not (self._is_watched or self.is_stalled or self._about() <= self._target):
+        if not (self._is_watched or self.is_stalled or self.about() <= self._target):
             return Progress(objective, math.inf)
         if not self._is_watched:
             self._descent.balance()

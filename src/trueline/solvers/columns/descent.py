@@ -75,7 +75,9 @@ class ColumnDescent:
     def coefficients(self) -> tuple[Array, Array]:
         """Coefficients, and intercepts of columns that are not centred."""
         W = np.ascontiguousarray(self.V[:-1])
-        return W, self.V[-1] - self.centre @ W
+        b = self.V[-1] - self.centre @ W
+        # Coupled scores may all be shifted by the same: intercepts are those that add up to zero.
+        return W, b - b.mean() if self.is_coupled else b
 
     def balance(self) -> None:
         """The best intercepts for these coefficients, and scores afresh."""

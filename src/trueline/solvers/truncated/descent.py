@@ -104,6 +104,8 @@ class TruncatedDescent:
     def balance(self) -> None:
         """The best intercepts for these coefficients: proofs want them as exact as can be."""
         if self.rows.fit_intercept:
+            # Scores afresh: those of many steps have gathered rounding.
+            self.Z = self.rows.scores(self.V)
             shift = best_levels(self.loss, self.target, self.Z, self.rows.weights)
             self.V = self.V.copy()
             self.V[-1] += shift
