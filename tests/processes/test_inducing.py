@@ -87,6 +87,19 @@ def test_predictions_come_close_to_those_of_the_whole_process():
         np.testing.assert_allclose(a, b, atol=5e-3)
 
 
+def test_too_few_points_do_not_take_everything_for_noise():
+    """With little noise and few points the bound is low around the true parameters."""
+    generator = np.random.default_rng(4)
+    X = generator.uniform(-3, 3, size=(700, 3))
+    y = np.sin(2 * X[:, 0]) * np.cos(2 * X[:, 1]) + np.cos(1.5 * X[:, 2])
+    y += 0.02 * generator.normal(size=700)
+    kernel = 1.0 * RBF([1.0, 1.0, 1.0]) + WhiteKernel(1.0)
+    model = SparseGaussianProcessRegressor(kernel, n_inducing=60, normalize_y=True)
+    model.fit(X[:600], y[:600])
+    assert model.lower_bound_ > -0.5 * 600 * (np.log(2 * np.pi) + 1) + 100
+    assert model.score(X[600:], y[600:]) > 0.6
+
+
 def test_certificates_verify_and_tampering_is_found(tmp_path):
     X, y = rows(400)
     model = SparseGaussianProcessRegressor(1.0 * RBF() + WhiteKernel(), n_inducing=30).fit(X, y)
