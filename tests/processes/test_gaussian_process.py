@@ -176,6 +176,20 @@ def test_a_wave_too_short_for_few_rows_is_found_by_all():
     assert staged.value >= plain.value - 1e-6 * abs(plain.value)
 
 
+@pytest.mark.parametrize("seed", [4, 5])
+def test_what_few_rows_take_for_noise_is_found_by_all(seed):
+    """A product of waves that a hundred rows do not resolve, beside one column that they do."""
+    generator = np.random.default_rng(seed)
+    X = generator.uniform(-3, 3, size=(450, 3))
+    y = np.sin(2 * X[:, 0]) * np.cos(2 * X[:, 1]) + np.cos(1.5 * X[:, 2])
+    y = y - y.mean() + 0.02 * generator.normal(size=450)
+    kernel = 1.0 * RBF([1.0, 1.0, 1.0]) + WhiteKernel(1.0)
+    likelihood = Likelihood(recognise(kernel, X), X, y[:, None], 1e-10)
+    plain = climb(likelihood, kernel.theta, kernel.bounds)
+    staged, _ = maximise(likelihood, [kernel.theta], kernel.bounds)
+    assert staged.value >= plain.value - 1e-6 * abs(plain.value)
+
+
 def test_newton_steps_respect_bounds():
     X, y = rows(300)
     kernel = 1.0 * RBF([1.0] * 3, (1e-2, 3.0)) + WhiteKernel(1.0, (0.05, 1.0))

@@ -87,6 +87,23 @@ def test_predictions_come_close_to_those_of_the_whole_process():
         np.testing.assert_allclose(a, b, atol=5e-3)
 
 
+def test_noise_is_raised_to_what_few_points_leave():
+    """With less the bound is so low that its maximum may be looked for where all is noise."""
+    X, y = rows(300)
+    kernel = 1.0 * RBF(0.3) + WhiteKernel(1e-4)
+    bound, _ = bound_of(kernel, X, y, 10, noise=0.0)
+    theta = kernel.theta
+    raised = bound.with_enough_noise(theta)
+    np.testing.assert_array_equal(raised[:2], theta[:2])
+    K, cross = kernel.k1(bound.points), kernel.k1(bound.points, X)
+    left = np.mean(1.0 - np.einsum("ij,ij->j", cross, np.linalg.solve(K, cross)))
+    assert bound.variance(raised) == pytest.approx(left, rel=1e-6)
+    assert bound.minus(raised)[0] < bound.minus(theta)[0] - 1000
+    plenty, _ = bound_of(1.0 * RBF(3.0) + WhiteKernel(0.1), X, y, 60)
+    calm = np.log([1.0, 3.0, 0.1])
+    np.testing.assert_array_equal(plenty.with_enough_noise(calm), calm)
+
+
 def test_certificates_verify_and_tampering_is_found(tmp_path):
     X, y = rows(400)
     model = SparseGaussianProcessRegressor(1.0 * RBF() + WhiteKernel(), n_inducing=30).fit(X, y)

@@ -157,10 +157,13 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
         bound = self._bound(X, y, theta, generator)
         if self.optimizer is not None and self.kernel_.n_dims:
             # Points are chosen for the parameters, parameters for the points: twice is enough.
+            limits = self.kernel_.bounds
+            starts = [theta, np.clip(bound.with_enough_noise(theta), limits[:, 0], limits[:, 1])]
             for _ in range(2):
-                found = climb_function(bound.minus, theta, self.kernel_.bounds)
-                theta = found.theta
+                ends = [climb_function(bound.minus, start, limits) for start in starts]
+                theta = max(ends, key=lambda found: found.value).theta
                 bound = self._bound(X, y, theta, generator)
+                starts = [theta]
             self.kernel_.theta = theta
             self.kernel_._check_bounds_params()
         self._fit = bound.fit(theta)

@@ -123,6 +123,21 @@ class InducingBound:
         """v: all noise together."""
         return self.noise + diagonal(self.structure, theta) - diagonal(self.smooth, theta)
 
+    def with_enough_noise(self, theta: Array) -> Array:
+        """Theta with noise at least as large as the variance that the points leave, on average.
+
+        With less the bound is so low that its maximum may be looked for where all is noise.
+        """
+        v, _, _, B, _, _ = self._factors(theta)
+        left = self._trace(theta, v, B) / len(self.y)
+        raised = theta.copy()
+        for term in self.structure.terms:
+            if term.family == NOISE and len(term.factors) and left > v:
+                own = term.amplitude(theta)
+                raised[term.factors[0]] += math.log((own + left - v) / own)
+                break
+        return raised
+
     def minus(self, theta: Array) -> tuple[float, Array]:
         """Minus the bound and its gradient, as minimisers want them."""
         try:

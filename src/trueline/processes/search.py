@@ -6,14 +6,15 @@ libraries), where an evaluation takes a millisecond, three times; then, from the
 likely with more rows, on more, and at last on all rows, with Newton's steps from the average
 information, of which a handful is enough. Few rows can miss what
 all rows show (a length scale shorter than their spacing looks like noise): if they find hardly any
-signal, all rows go the whole way.
+signal, or leave much for noise, or a rough guess is more likely than where they led, all rows go
+the whole way.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from trueline.processes.likelihood import Likelihood
+from trueline.processes.structure import NOISE, Structure
 from trueline.wording import counted
 
 __all__ = ["Found", "climb", "climb_function", "maximise", "walk", "warn_unsettled"]
@@ -43,6 +45,11 @@ _REMEMBERED = 3
 # Samples of few rows that the first stage tries, and how far apart in theta maxima are different.
 _SAMPLES = 3
 _APART = 0.3
+# More noise than this share of the targets' square may be what few rows cannot tell from noise.
+_NOISY = 0.1
+# Guesses that the answer is compared with: on so many rows, lengths as shares of the spread.
+_PROBED = 400
+_SHARES = (2.0, 1.0, 0.5, 0.25)
 # Log likelihood per row above that of pure noise that counts as having found something.
 _SIGNAL = 0.02
 
@@ -200,10 +207,56 @@ def maximise(
         promising = [found.theta]
         size *= _GROWTH
     before = likelihood.evaluations
-    found = _finish(likelihood, _best(likelihood, promising), bounds)
+    candidate = _best(likelihood, promising)
+    if _is_convincing(likelihood, candidate, starts[0], bounds, generator):
+        ends = [_finish(likelihood, candidate, bounds)]
+    else:
+        notes += ("all rows from the start, for few of them may have missed something",)
+        ends = [climb(likelihood, start, bounds) for start in starts]
+    best = max(ends, key=lambda found: found.value)
     count = likelihood.evaluations - before
-    end = Found(found.theta, found.value, count, found.settled, notes)
-    return end, [end]
+    return Found(best.theta, best.value, count, best.settled, notes), ends
+
+
+def _is_convincing(
+    likelihood: Likelihood,
+    theta: Array,
+    start: Array,
+    bounds: Array,
+    generator: np.random.Generator,
+) -> bool:
+    """Whether little is left for noise, and no rough guess is more likely on some of the rows."""
+    structure = likelihood.structure
+    square = float(np.mean(likelihood.Y**2)) + 1e-300
+    noise = sum(term.amplitude(theta) for term in structure.terms if term.family == NOISE)
+    if noise + float(likelihood.noise.mean()) > _NOISY * square:
+        return False
+    n = len(likelihood.X)
+    sample = _part(likelihood, generator.permutation(n)[: min(n, _PROBED)])
+    reached = sample.value(theta)
+    for guess in _guesses(structure, start, likelihood.X.std(axis=0), square):
+        if sample.value(np.clip(guess, bounds[:, 0], bounds[:, 1])) > reached:
+            return False
+    return True
+
+
+def _guesses(structure: Structure, start: Array, spread: Array, square: float) -> Iterator[Array]:
+    """Rough parameters: shorter and shorter length scales, with little noise."""
+    spread = np.where(spread > 0, spread, 1.0)
+    for share in (0.1, 0.01):
+        for own, factor in (*((True, f) for f in (1.0, 0.5, 0.25)), *((False, f) for f in _SHARES)):
+            guess = start.copy()
+            for term in structure.terms:
+                if term.family == NOISE and len(term.factors):
+                    guess[term.factors[0]] = math.log(share * square)
+                elif term.family >= 0 and len(term.factors):
+                    guess[term.factors[0]] = math.log(square)
+                places = term.length_places
+                if len(places):
+                    wide = spread if len(places) > 1 else np.array([spread.mean()])
+                    lengths = np.exp(start[places]) if own else wide
+                    guess[places] = np.log(factor * lengths)
+            yield guess
 
 
 def _few(n: int) -> int:
