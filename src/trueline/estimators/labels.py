@@ -50,8 +50,7 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"{name} needs samples of at least two classes, but y has 1 class: "
-            f"{classes.tolist()}."
+            f"{name} needs samples of at least two classes, but y has 1 class: {classes.tolist()}."
         )
     return classes, codes
 
