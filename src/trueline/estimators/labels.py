@@ -50,7 +50,8 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"{name} needs samples of at least two classes, but y has 1 class: {classes.tolist()}."
+            f"{name} needs samples of at least two classes, but y holds one class only: "
+            f"{classes.tolist()[0]!r}."
         )
     return classes, codes
 

@@ -114,10 +114,27 @@ def _own_classes() -> dict[str, type]:
 
     exported = (getattr(trueline, name) for name in trueline.__all__)
     models = (item for item in exported if isinstance(item, type) and is_estimator(item))
-    losses = (*LOSSES.values(), OrderedQuantiles, Softmax, CrammerSinger, HardMargin, ZeroOne)
-    fits = (Certificate, Moments, Solution, Status, Trace, Plan, Candidate, Cost, Facts)
-    learned = (Record, Progress, ConstantPredictor)
-    halfspaces = (
+    losses: tuple[type, ...] = (
+        *LOSSES.values(),
+        OrderedQuantiles,
+        Softmax,
+        CrammerSinger,
+        HardMargin,
+        ZeroOne,
+    )
+    fits: tuple[type, ...] = (
+        Certificate,
+        Moments,
+        Solution,
+        Status,
+        Trace,
+        Plan,
+        Candidate,
+        Cost,
+        Facts,
+    )
+    learned: tuple[type, ...] = (Record, Progress, ConstantPredictor)
+    halfspaces: tuple[type, ...] = (
         Separability,
         SeparationCertificate,
         Combination,
