@@ -230,7 +230,7 @@ def test_labels_of_any_type(labels):
 
 
 def test_one_class_is_an_error():
-    with pytest.raises(ValueError, match="at least two classes, but the only class in y is"):
+    with pytest.raises(ValueError, match="at least two classes, but y holds one class only"):
         separability([[0.0], [1.0]], ["a", "a"])
 
 

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from trueline.design import as_design
 from trueline.losses import (
     Absolute,
+    CrammerSinger,
     EpsilonInsensitive,
     Huber,
     Logistic,
@@ -499,6 +500,26 @@ def _label_problems() -> list[KnownProblem]:
     ]
 
 
+def _class_problems() -> list[KnownProblem]:
+    """One row along each axis, each of a class of its own: all margins are one, by symmetry.
+
+    Own scores of 3/4 and others of -1/4 are the shortest that differ by one.
+    """
+    W, rows = np.eye(4) - 0.25, np.eye(4)
+    weights = np.full(4, 2.0)
+
+    def known(name: str, fit_intercept: bool, matrix: Any) -> KnownProblem:
+        design = as_design(matrix)
+        problem = Problem(design, np.eye(4), CrammerSinger(), L2(1.0), fit_intercept, weights)
+        return KnownProblem(f"multiclass hinge, {name}", matrix, problem, W, np.zeros(4), -W / 2)
+
+    return [
+        known("no intercept", False, rows),
+        known("intercept", True, rows),
+        known("sparse", False, sp.csr_array(rows)),
+    ]
+
+
 def known_problems() -> list[KnownProblem]:
     """The table of problems with exactly known answers.
 
@@ -520,6 +541,7 @@ def known_problems() -> list[KnownProblem]:
         *_largest_errors(),
         *_ordered_problems(),
         *_label_problems(),
+        *_class_problems(),
         *_straight_problems(Absolute()),
         *_straight_problems(Quantile(0.25)),
         *_straight_problems(EpsilonInsensitive(0.5)),
