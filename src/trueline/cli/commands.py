@@ -176,9 +176,12 @@ def _show_model(out: Console, ready: Prepared, model: Any, seconds: float) -> No
 
 
 def show_model_coefficients(out: Console, model: Any, names: list[str]) -> None:
-    """The coefficients of a model with one target."""
-    coef = np.ravel(model.coef_)
-    show.show_coefficients(out, names, coef.tolist(), float(np.ravel(model.intercept_)[0]))
+    """The coefficients of a model with one target, or of each class."""
+    coef = np.atleast_2d(model.coef_)
+    for number, level in enumerate(np.ravel(model.intercept_)):
+        if len(coef) > 1:
+            show.heading(out, "Class", str(model.classes_[number]))
+        show.show_coefficients(out, names, coef[number].tolist(), float(level))
 
 
 def show_proof(out: Console, model: Any) -> None:
@@ -228,10 +231,11 @@ def _explain_model(out: Console, file: ModelFile, path: str) -> None:
     if extra.get("source"):
         show.note(out, f"fitted to {extra['rows']:,} rows of {extra['source']}", "")
     show_explanation(out, model.explain())
-    if np.ndim(model.coef_) == 1:
+    if np.ndim(model.coef_) == 1 or hasattr(model, "classes_"):
         show.heading(out, "Coefficients")
         names = getattr(model, "feature_names_in_", None)
-        labels = [f"x{j}" for j in range(len(model.coef_))] if names is None else list(names)
+        count = np.shape(model.coef_)[-1]
+        labels = [f"x{j}" for j in range(count)] if names is None else list(names)
         show_model_coefficients(out, model, labels)
     show_proof(out, model)
 
