@@ -348,8 +348,10 @@ def test_huber_is_fitted_by_newton(penalty, chosen, shape):
 
 def test_wide_sparse_data_are_left_to_first_order_methods():
     X = sp.random_array((500, 5000), density=0.01, format="csr", rng=np.random.default_rng(0))
-    for penalty, solver in ((L2(1.0), "dual_coordinate_descent"), (L1(1.0), "proximal_gradient")):
-        assert make_plan(problem_of(X, np.ones(500), Huber(), penalty)).chosen == solver
+    for penalty in (L2(1.0), L1(1.0)):
+        assert make_plan(problem_of(X, np.ones(500), Huber(), penalty)).chosen == (
+            "proximal_gradient"
+        )
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 1.0, 100.0])

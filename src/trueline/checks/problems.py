@@ -26,6 +26,7 @@ from trueline.losses import (
     Absolute,
     CrammerSinger,
     EpsilonInsensitive,
+    Hinge,
     Huber,
     Logistic,
     Loss,
@@ -520,6 +521,22 @@ def _class_problems() -> list[KnownProblem]:
     ]
 
 
+def _margin_problems() -> list[KnownProblem]:
+    """Two rows of each class on their margins: w = 1/2 leaves them at distance 2 of the boundary.
+
+    Of every two rows of a class one is at z = 1 or -1, with multiplier 1/8, the other beyond.
+    """
+    X = np.array([[2.0], [4.0], [-2.0], [-4.0]])
+    y = np.array([[1.0], [1.0], [-1.0], [-1.0]])
+    w, u = np.array([[0.5]]), np.array([[-0.125], [0.0], [0.125], [0.0]])
+
+    def known(name: str, fit_intercept: bool, matrix: Any) -> KnownProblem:
+        problem = Problem(as_design(matrix), y, Hinge(), L2(1.0), fit_intercept)
+        return KnownProblem(f"hinge, {name}", matrix, problem, w, np.zeros(1), u)
+
+    return [known("intercept", True, X), known("sparse", True, sp.csr_array(X))]
+
+
 def known_problems() -> list[KnownProblem]:
     """The table of problems with exactly known answers.
 
@@ -542,6 +559,7 @@ def known_problems() -> list[KnownProblem]:
         *_ordered_problems(),
         *_label_problems(),
         *_class_problems(),
+        *_margin_problems(),
         *_straight_problems(Absolute()),
         *_straight_problems(Quantile(0.25)),
         *_straight_problems(EpsilonInsensitive(0.5)),

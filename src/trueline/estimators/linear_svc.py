@@ -76,7 +76,7 @@ class LinearSVC(LinearClassifierBase):
     max_iter : int, default=1000
         For iterative solvers.
     solver : str, default="auto"
-        "auto" plans; or "interior_point", "newton", "dual_coordinate_descent", ...
+        "auto" plans; or "interior_point", "newton", "balanced_dual_descent", ...
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from trueline.solvers.cholesky import Cholesky
 from trueline.solvers.conjugate_gradient import ConjugateGradient
 from trueline.solvers.coordinate.solver import CoordinateDescent, GramDescent
 from trueline.solvers.dual.classes import DualClassDescent
-from trueline.solvers.dual.solver import DualCoordinateDescent
+from trueline.solvers.dual.solver import BalancedDualDescent, DualCoordinateDescent
 from trueline.solvers.exchange.program import MaximumProgram
 from trueline.solvers.exchange.smoothed import SmoothedMaximum
 from trueline.solvers.exchange.solver import Exchange
@@ -51,6 +51,7 @@ SOLVERS: dict[str, Solver] = {
         NonCrossing(),
         Smoothed(),
         DualCoordinateDescent(),
+        BalancedDualDescent(),
         DualClassDescent(),
         Exchange(),
         MaximumProgram(),

@@ -110,11 +110,13 @@ def _conjugate_gradients(
     ones = np.ones(len(free))
     bent = times(ones) if rows.constant else ones
     total = float(bent.sum())
-    level = -float(g.sum()) / total if rows.constant else 0.0
+    # Without variables, or without bend along them, there is no such minimum.
+    has_level = bool(rows.constant) and total > 0
+    level = -float(g.sum()) / total if has_level else 0.0
 
     def conditioned(r: Array) -> Array:
         z = r / bend
-        return z - float(bent @ z) / total if rows.constant else z
+        return z - float(bent @ z) / total if has_level else z
 
     x, r = level * ones, -g - level * bent
     z = conditioned(r)

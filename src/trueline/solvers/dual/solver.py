@@ -31,7 +31,7 @@ from trueline.solvers.dual.rows import Rows
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
-__all__ = ["DualCoordinateDescent", "random_start", "with_constant"]
+__all__ = ["BalancedDualDescent", "DualCoordinateDescent", "random_start", "with_constant"]
 
 Array = NDArray[np.float64]
 
@@ -52,6 +52,11 @@ class DualCoordinateDescent(Solver):
     proof = "duality"
 
     def refuses(self, facts: Facts) -> str | None:
+        if facts.fit_intercept:
+            return "needs every coefficient penalised, the intercept too"
+        return self._refuses_penalty(facts)
+
+    def _refuses_penalty(self, facts: Facts) -> str | None:
         if facts.unpenalised or facts.strengths > 1 or facts.k > 1:
             return "needs one positive strength and one target"
         return None
@@ -79,6 +84,22 @@ class DualCoordinateDescent(Solver):
         return Solution(
             W, b, status, self.name, n_iter=n_iter, proof=certificate, trace=monitor.trace
         )
+
+
+class BalancedDualDescent(DualCoordinateDescent):
+    """The same with an intercept, for losses of margins: the multipliers of both classes balance.
+
+    With targets of all sizes the multipliers would take their time.
+    """
+
+    name = "balanced_dual_descent"
+    title = "coordinate descent on the dual, row by row, and multipliers for the intercept"
+    needs_loss = frozenset({"dual_box", "margins"})
+
+    def refuses(self, facts: Facts) -> str | None:
+        if not facts.fit_intercept:
+            return "is for fits with an intercept"
+        return self._refuses_penalty(facts)
 
 
 class _Iteration(Iteration):
