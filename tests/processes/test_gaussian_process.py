@@ -143,6 +143,7 @@ def test_subclasses_are_not_taken_for_what_they_are_derived_from():
 # --- the search ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel",
     [
