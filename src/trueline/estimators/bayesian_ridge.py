@@ -72,7 +72,7 @@ class BayesianRidge(EvidenceRegressor):
         Precision of the coefficients.
     sigma_ : array of shape (d, d)
         Posterior covariance of the coefficients; formed when it is first looked at.
-    scores_ : array of shape (n_iter_ + 1,)
+    scores_ : array, one more than ``n_iter_``
         Log evidence, if ``compute_score``.
     evidence_gradient_ : array of shape (2,)
         Derivatives of the log evidence in log(alpha) and log(lambda) at the end: how close to a
