@@ -51,7 +51,7 @@ contracts:  ## who may import whom
 
 doctest:  ## the examples in docstrings and in the pages of the documentation
 	@scripts/env test
-	$(BIN)/python -m pytest --doctest-modules --doctest-glob='*.rst' src/trueline docs/*.rst $(ARGS)
+	$(BIN)/python -m pytest -n auto --doctest-modules --doctest-glob='*.rst' src/trueline docs/*.rst $(ARGS)
 
 docs:  ## the documentation, warnings are errors: build/docs/index.html
 	@scripts/env docs

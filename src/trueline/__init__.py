@@ -45,6 +45,9 @@ _HOMES = {
     "OnlineLogisticRegression": "trueline.estimators.online_logistic",
     "PassiveAggressiveClassifier": "trueline.estimators.passive_aggressive",
     "Perceptron": "trueline.estimators.perceptron",
+    "NuSVC": "trueline.estimators.support_vectors",
+    "NuSVR": "trueline.estimators.support_vectors",
+    "OneClassSVM": "trueline.estimators.support_vectors",
     "OneVsOneClassifier": "trueline.estimators.multiclass",
     "OneVsRestClassifier": "trueline.estimators.multiclass",
     "OutputCodeClassifier": "trueline.estimators.multiclass",
@@ -56,6 +59,8 @@ _HOMES = {
     "Separability": "trueline.halfspaces.result",
     "RidgeClassifier": "trueline.estimators.ridge_classifier",
     "RidgeClassifierCV": "trueline.estimators.ridge_classifier_cv",
+    "SVC": "trueline.estimators.support_vectors",
+    "SVR": "trueline.estimators.support_vectors",
     "SequentialFeatureSelector": "trueline.estimators.sequential",
     "SparseGaussianProcessRegressor": "trueline.estimators.sparse_process",
     "StepwiseRegression": "trueline.estimators.stepwise",
@@ -103,6 +108,9 @@ __all__ = [
     "OnlineLogisticRegression",
     "PassiveAggressiveClassifier",
     "Perceptron",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
     "OneVsOneClassifier",
     "OneVsRestClassifier",
     "OutputCodeClassifier",
@@ -114,6 +122,8 @@ __all__ = [
     "Separability",
     "RidgeClassifier",
     "RidgeClassifierCV",
+    "SVC",
+    "SVR",
     "SequentialFeatureSelector",
     "SparseGaussianProcessRegressor",
     "StepwiseRegression",
@@ -180,6 +190,7 @@ if TYPE_CHECKING:
     from trueline.estimators.sequential import SequentialFeatureSelector
     from trueline.estimators.sparse_process import SparseGaussianProcessRegressor
     from trueline.estimators.stepwise import StepwiseRegression
+    from trueline.estimators.support_vectors import SVC, SVR, NuSVC, NuSVR, OneClassSVM
     from trueline.estimators.zero_one import ZeroOneHalfspace
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability

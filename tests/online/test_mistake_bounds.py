@@ -116,13 +116,12 @@ def claims(certificate):
 def test_false_claims_are_rejected():
     X, codes = separable(80, 3, 1, gap=0.3)
     model = Perceptron(variant="cyclic").fit(X, codes)
-    signs = 2.0 * codes - 1
-    assert model.certificate_.verify(X, signs)
+    assert model.certificate_.verify(X, codes)
     for name, false in claims(model.certificate_):
-        assert not false.verify(X, signs), name
-    assert not model.certificate_.verify(X[:, :2], signs)
-    assert not model.certificate_.verify(X, -signs)
-    assert not model.certificate_.verify(X, signs * 2)
+        assert not false.verify(X, codes), name
+    assert not model.certificate_.verify(X[:, :2], codes)
+    assert not model.certificate_.verify(X, 1 - codes)
+    assert not model.certificate_.verify(X, codes * 2)
     model.coef_ = -model.coef_
     assert not model.verify(X, codes)
 

@@ -264,8 +264,8 @@ def test_certificates_of_rows_that_are_gone():
     with pytest.raises(AttributeError, match="certify"):
         _ = model.certificate_
     certificate = model.certify(X, y)
+    assert certificate.verify(X, y)
     signs = np.where(y == "spam", 1.0, -1.0)
-    assert certificate.verify(X, signs)
     scores = X @ model.coef_[0] + model.intercept_[0]
     assert certificate.objective == (signs * scores <= 0).sum()
 

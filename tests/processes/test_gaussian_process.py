@@ -166,6 +166,7 @@ def test_few_rows_first_ends_as_high_as_all_rows_from_the_start(kernel):
     np.testing.assert_allclose(gradient[free], 0.0, atol=0.05)
 
 
+@pytest.mark.slow
 def test_a_wave_too_short_for_few_rows_is_found_by_all():
     """250 of 900 rows are too far apart for it: they must not have the last word."""
     x = np.linspace(0, 60, 900)
@@ -177,6 +178,7 @@ def test_a_wave_too_short_for_few_rows_is_found_by_all():
     assert staged.value >= plain.value - 1e-6 * abs(plain.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [4, 5])
 def test_what_few_rows_take_for_noise_is_found_by_all(seed):
     """A product of waves that a hundred rows do not resolve, beside one column that they do."""

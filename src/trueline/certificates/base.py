@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,11 @@ from trueline.penalties import Penalty
 if TYPE_CHECKING:
     from trueline.certificates.verify import Verification
 
-__all__ = ["KINDS", "Certificate"]
+__all__ = ["KINDS", "Certificate", "Reading"]
 
 Array = NDArray[np.float64]
+#: Design, target and weights out of what an estimator was given.
+Reading = Callable[[Any, Any, Any], tuple[Any, Any, Any]]
 
 #: The kinds of proof, and what each one says in a sentence.
 KINDS: dict[str, str] = {
@@ -116,6 +118,10 @@ class Certificate:
         The coefficients that the statement is about.
     witness : mapping of str to array
         What :meth:`verify` needs beside data and coefficients.
+    reading : callable, optional
+        How rows, labels and weights as they were given to the estimator become the design, the
+        target and the weights of the objective: classes become signs, for example. Without one,
+        they are the same.
 
     Examples
     --------
@@ -139,6 +145,7 @@ class Certificate:
     coef: Array
     intercept: Array
     witness: Mapping[str, Array] = field(default_factory=dict)
+    reading: Reading | None = field(default=None, repr=False, compare=False)
 
     @property
     def lower_bound(self) -> float:
@@ -173,8 +180,14 @@ class Certificate:
         verification : Verification
             True in a boolean context if everything holds; prints as a table of checks.
         """
+        from trueline.certificates.checking import Check, Verification
         from trueline.certificates.verify import verify
 
+        if self.reading is not None:
+            try:
+                X, y, sample_weight = self.reading(X, y, sample_weight)
+            except ValueError as error:
+                return Verification((Check("data fit the model", "yes", str(error), False),))
         return verify(self, X, y, sample_weight)
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from trueline.certificates.base import Certificate
+from trueline.certificates.base import Certificate, Reading
 from trueline.certificates.verify import Verification
 from trueline.design import as_design
 from trueline.estimators.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
@@ -269,7 +269,13 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if x_power is not None and y_power is not None:
             W = np.ldexp(W, (y_power - x_power[:, None]).astype(int))
             b = np.ldexp(b, y_power.astype(int))
-        return replace(certificate, coef=W, intercept=b)
+        return replace(certificate, coef=W, intercept=b, reading=self._reading())
+
+    def _reading(self) -> Reading | None:
+        """What the certificate does with data before it looks at them; None if nothing."""
+        own = {"_verified_data", "_verified_design", "_verified_target"}
+        classes = type(self).__mro__[: type(self).__mro__.index(LinearEstimator)]
+        return self._verified_data if any(own & set(vars(c)) for c in classes) else None
 
     def _resolved_certificate(self) -> Certificate:
         """The certificate of the fit; a pending proof is worked out once."""
@@ -298,9 +304,11 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        check_is_fitted(self)
-        design, target = self._verified_design(X), self._verified_target(y)
-        return self.certificate_.verify(design, target, sample_weight)
+        return self.certificate_.verify(X, y, sample_weight)
+
+    def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Design, target and weights that the certificate is about."""
+        return self._verified_design(X), self._verified_target(y), sample_weight
 
     def _verified_design(self, X: Any) -> Any:
         """The design that the certificate is about."""

@@ -211,23 +211,10 @@ class BayesianLinearRegression(IncrementalRegressor):
         shift = self._shift(len(W))
         return (W if shift is None else W - shift[:, None]), b
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Check the certificate against the data that were fitted.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        verification : Verification
-        """
-        check_is_fitted(self)
+    def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         rows = X if hasattr(X, "tocsr") else np.asarray(X)
         target = self._shifted(rows, np.asarray(y, dtype=np.float64).reshape(-1, 1))
-        return self.certificate_.verify(X, target, sample_weight)
+        return X, target, sample_weight
 
     # --- the posterior --------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -221,7 +222,7 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
     def certificate_(self) -> Certificate:
         """The training errors, counted from the kernel matrix and alpha."""
         check_is_fitted(self)
-        return self._certificate
+        return replace(self._certificate, reading=self._verified_data)
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
         """Check the certificate against the rows that were fitted.
@@ -236,11 +237,13 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         -------
         verification : Verification
         """
-        check_is_fitted(self)
+        return self.certificate_.verify(X, y, sample_weight)
+
+    def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         codes = encode_declared(y, self.classes_)
         target = signs_of(codes) if len(self.intercept_) == 1 else codes
-        return self.certificate_.verify(self._products(X), target, sample_weight)
+        return self._products(X), target, sample_weight
 
     def explain(self) -> Story:
         """What was done in the last fit, in words."""

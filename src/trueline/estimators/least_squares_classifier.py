@@ -13,10 +13,9 @@ from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trueline.certificates.verify import Verification
 from trueline.estimators.base import LinearEstimator, build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
-from trueline.estimators.labels import encode_labels, weighted_classes
+from trueline.estimators.labels import encode_declared, encode_labels, weighted_classes
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty
 from trueline.problem import Problem
@@ -164,24 +163,11 @@ class LeastSquaresClassifier(ClassifierMixin, LinearEstimator):
         self.solver_, self.n_iter_ = solution.solver, solution.n_iter
         return self
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
-        """Check the certificate of the squared loss against the data that were fitted.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        verification : Verification
-            True in a boolean context if every claim holds.
-        """
-        check_is_fitted(self)
+    def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        encode_declared(y, self.classes_)  # labels of other names are told
         X, y = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, estimator=self)
         _, Y, weights = self._targets_and_weights(X, y, sample_weight)
-        return self.certificate_.verify(X, Y, weights)
+        return X, Y, weights
 
     def decision_function(self, X: Any) -> Array:
         """Scores: of the second class, or of each class if there are more than two.

@@ -9,13 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trueline.certificates.verify import Verification
 from trueline.estimators.base import LinearEstimator, build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
-from trueline.estimators.labels import encode_declared, encode_labels, signs_of
+from trueline.estimators.labels import encode_declared, encode_labels, signs_of, weighted_classes
 from trueline.losses import Loss
 from trueline.penalties import Penalty
 from trueline.problem import Problem
@@ -121,14 +119,8 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         """Sample weights times the weights of the classes."""
         if self.class_weight is None:
             return weights
-        if isinstance(self.class_weight, dict):
-            of_class = compute_class_weight(self.class_weight, classes=classes, y=classes[codes])
-        else:
-            of_class = compute_class_weight(
-                self.class_weight, classes=classes, y=classes[codes], sample_weight=weights
-            )
-        own = np.asarray(of_class, dtype=np.float64)[codes]
-        combined = own if weights is None else weights * own
+        combined = weighted_classes(self.class_weight, classes, codes, weights)
+        assert combined is not None
         if not (np.isfinite(combined).all() and (combined >= 0).all()):
             raise ValueError(
                 f"class_weight={self.class_weight!r} gives weights that are negative or not "
@@ -184,22 +176,7 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
 
     # --- what is known afterwards ---------------------------------------------------------------
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
-        """Check the certificate against the data that were fitted.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-            The labels.
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        verification : Verification
-            True in a boolean context if every claim holds.
-        """
-        check_is_fitted(self)
+    def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         codes = encode_declared(y, self.classes_)
         weights = None
         if sample_weight is not None:
@@ -209,7 +186,7 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         target = self._target(codes, len(self.classes_))
         if len(self._present) < len(self.classes_):
             target = target[:, self._present]
-        return self.certificate_.verify(self._verified_design(X), target, weights)
+        return self._verified_design(X), target, weights
 
     # --- prediction -----------------------------------------------------------------------------
 

@@ -81,7 +81,7 @@ class OnlineProof:
             self._certificate = self._certify(rows, run)
             del self._pending
         W, b = self._coefficients()
-        return replace(self._certificate, coef=W, intercept=b)
+        return replace(self._certificate, coef=W, intercept=b, reading=self._verified_data)
 
     def certify(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
         """Count the errors on given rows.
@@ -101,7 +101,7 @@ class OnlineProof:
         model: Any = self
         X, y = model._validated(X, y, reset=False)
         rows = Rows(X, model._declared(y), model._row_weights(sample_weight, X))
-        return self._certify(rows, None)
+        return replace(self._certify(rows, None), reading=self._verified_data)
 
     def _certify(self, rows: Rows, run: Run | None) -> Certificate:
         W, b = self._coefficients()
@@ -136,9 +136,11 @@ class OnlineProof:
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        certificate = self.certificate_
+        return self.certificate_.verify(X, y, sample_weight)
+
+    def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         codes = encode_declared(y, self.classes_)
-        target = signs_of(codes) if certificate.coef.shape[1] == 1 else codes
+        target = signs_of(codes) if len(self.intercept_) == 1 else codes
         X = X if sp.issparse(X) else np.asarray(X)
         if not sp.issparse(X) and X.dtype not in (np.float64, np.float32):
             X = X.astype(np.float64)
@@ -146,7 +148,7 @@ class OnlineProof:
             X = normalised(X)
         if self._constant_column():  # type: ignore[attr-defined]
             X = with_constant(X)
-        return certificate.verify(X, target, sample_weight)
+        return X, target, sample_weight
 
     def _settle(self) -> None:
         """Before saving: work out what is pending, drop what is found again."""

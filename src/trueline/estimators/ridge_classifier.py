@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from trueline.certificates.verify import Verification
 from trueline.estimators.base import LinearEstimator
 from trueline.estimators.labels import SignedTargets, signed_targets
 from trueline.estimators.report import Explanation
@@ -115,30 +114,14 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
         weights = self._row_weights(targets, sample_weight)
         return self._regressor(targets).explain(X, targets.signs, weights)
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
-        """Check the certificate against the data that were fitted.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,) or (n, k)
-            Labels.
-        sample_weight : array-like of shape (n,), optional
-            Without the class weights, which are applied here.
-
-        Returns
-        -------
-        verification : Verification
-            True in a boolean context if every claim holds.
-        """
-        check_is_fitted(self)
+    def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         targets = signed_targets(y, type(self).__name__)
         if not np.array_equal(targets.classes, self.classes_):
             raise ValueError(
                 f"y holds the classes {targets.classes[:10].tolist()}; the fit was on "
                 f"{self.classes_[:10].tolist()}. Verify with the data that were fitted."
             )
-        return self.certificate_.verify(X, targets.signs, self._row_weights(targets, sample_weight))
+        return X, targets.signs, self._row_weights(targets, sample_weight)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Scores: how far each row is on the side of each class.

@@ -16,10 +16,9 @@ from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trueline.certificates.verify import Verification
 from trueline.estimators.base import LinearEstimator
 from trueline.estimators.callbacks import fit_with_callbacks, watch
-from trueline.estimators.labels import encode_labels, signs_of, weighted_classes
+from trueline.estimators.labels import encode_declared, encode_labels, signs_of, weighted_classes
 from trueline.estimators.report import Explanation
 from trueline.halfspaces.zero_one import Found, Task, local_search, search, state
 from trueline.halfspaces.zero_one.margin import widest
@@ -265,24 +264,11 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
 
     # --- what is known afterwards ---------------------------------------------------------------
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
-        """Check the certificate against the data that were fitted.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        verification : Verification
-            True in a boolean context if every claim holds.
-        """
-        check_is_fitted(self)
+    def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        encode_declared(y, self.classes_)  # labels of other names are told
         X, y = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, estimator=self)
         _, signs, weights = self._signs_and_weights(X, y, sample_weight)
-        return self.certificate_.verify(X, signs, weights)
+        return X, signs, weights
 
     def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.

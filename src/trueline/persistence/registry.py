@@ -90,9 +90,11 @@ def _own_classes() -> dict[str, type]:
     from trueline.certificates.kernel import KernelCertificate
     from trueline.certificates.margin import MarginCertificate
     from trueline.certificates.separation import Combination, SeparationCertificate
+    from trueline.certificates.support_vectors import SupportVectorCertificate
     from trueline.estimators.multiclass.parts import ConstantPredictor
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
+    from trueline.kernels import KernelFunction
     from trueline.losses import (
         LOSSES,
         CrammerSinger,
@@ -150,5 +152,5 @@ def _own_classes() -> dict[str, type]:
         *KERNELS,
     )
     classes: tuple[type, ...] = (*losses, *PENALTIES.values(), *fits, *learned, *halfspaces)
-    classes = (*classes, *beliefs, *models)
+    classes = (*classes, *beliefs, SupportVectorCertificate, KernelFunction, *models)
     return {label(cls): cls for cls in classes}

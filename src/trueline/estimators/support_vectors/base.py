@@ -1,0 +1,429 @@
+"""What all kernel support vector machines share: input, kernel, scores, proof."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from trueline.certificates.checking import Verification
+from trueline.certificates.support_vectors import SupportVectorCertificate
+from trueline.estimators.support_vectors.pending import PendingProof
+from trueline.kernels import KernelFunction, KernelSource, kernel_scores
+from trueline.kernels.features import largest_exponent
+from trueline.kernels.source import make_source
+from trueline.processes.memory import check_memory
+from trueline.solvers.smo.engine import solve_dual
+from trueline.solvers.smo.program import DualProgram, DualSolution
+from trueline.solvers.smo.textbook import solve_textbook
+
+__all__ = ["SupportVectorMachine"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# Below so many rows single precision gains nothing that anybody would notice.
+_FEW_ROWS = 3000
+_SINGLE = float(np.finfo(np.float32).eps)
+
+
+class SupportVectorMachine(BaseEstimator):
+    """A kernel machine: a sum of kernels at some of the training rows, and an intercept."""
+
+    _doc_link_module = "trueline"
+    #: Its name in certificates.
+    _machine: str
+
+    kernel: Any
+    degree: int
+    gamma: Any
+    coef0: float
+    tol: float
+    cache_size: float
+    max_iter: int
+    solver: str
+    trace: bool
+    dual_coef_: Any
+    intercept_: Array
+    support_: NDArray[np.int32]
+    support_vectors_: Any
+    _n_support: NDArray[np.int32]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [
+            StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}),
+            callable,
+        ],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "shrinking": ["boolean"],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "solver": [StrOptions({"auto", "working_set", "textbook_smo"})],
+        "trace": ["boolean"],
+    }
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows to learn from; the kernel matrix of shape (n, n), if it is precomputed.
+        y : array-like of shape (n,)
+            Labels, or targets.
+        sample_weight : array-like of shape (n,), optional
+            Multiplies C; rows of weight zero or less are left out.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        check_random_state(self.__dict__.get("random_state"))
+        X, y = self._checked_data(X, y)
+        target = self._checked_target(y)
+        n = _num_samples(X)
+        if len(target) != n:
+            raise ValueError(f"X has {n} rows, but y has {len(target)}.")
+        weights = self._checked_weights(sample_weight, n)
+        if self.kernel == "precomputed" and X.shape[1] != n:
+            raise ValueError(
+                "A precomputed kernel matrix must be square: one row and one column for each "
+                f"sample. Input is a {X.shape[0]}x{X.shape[1]} matrix."
+            )
+        self._gamma = self._gamma_of(X)
+        self.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
+        began = time.perf_counter()
+        self._fit_checked(X, target, weights)
+        self._seconds = time.perf_counter() - began
+        if not (np.isfinite(self.intercept_).all() and np.isfinite(self._dense_coef()).all()):
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite: the input data may contain "
+                "values that are too large. Scale the columns, or lower C."
+            )
+        self._warn_if_short()
+        self._proof: Any = PendingProof(X, self._proof_target(y), weights)
+        return self
+
+    @abstractmethod
+    def _fit_checked(self, X: Any, target: Array, weights: Array) -> None:
+        """Fit to checked data, and set the fitted attributes."""
+
+    def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
+        is_sparse = sp.issparse(X)
+        if is_sparse and self.kernel == "precomputed":
+            raise TypeError(
+                "Sparse precomputed kernels are not supported: give the matrix as an array."
+            )
+        self._sparse = is_sparse and not callable(self.kernel)
+        if callable(self.kernel):
+            check_consistent_length(X, y)
+            return X, y
+        return validate_data(
+            self,
+            X,
+            y,
+            dtype=np.float64,
+            order="C",
+            accept_sparse="csr",
+            accept_large_sparse=False,
+        )
+
+    def _checked_target(self, y: Any) -> NDArray[Any]:
+        return column_or_1d(y, warn=True).astype(np.float64, copy=False)
+
+    def _proof_target(self, y: Any) -> Any:
+        """The target that the certificate is about."""
+        return y
+
+    def _checked_weights(self, sample_weight: Any, n: int) -> Array:
+        if sample_weight is None:
+            return np.ones(n)
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        if weights.ndim == 0:
+            weights = np.full(n, float(weights))
+        if weights.shape != (n,):
+            raise ValueError(
+                f"sample_weight and X have incompatible shapes: {weights.shape} and "
+                f"{self.__dict__.get('shape_fit_', (n,))}; give one weight for each of {n} rows."
+            )
+        if not np.isfinite(weights).all():
+            raise ValueError("Input sample_weight contains NaN or infinity.")
+        if not (weights > 0).any():
+            raise ValueError(
+                "Invalid input - all samples have zero or negative weights: no row is left to fit."
+            )
+        return weights
+
+    def _gamma_of(self, X: Any) -> float:
+        """gamma as a number; "scale" is 1 / (d var(X))."""
+        if callable(self.kernel) or self.kernel == "precomputed":
+            return 0.0
+        if self.gamma == "auto":
+            return 1.0 / X.shape[1]
+        if self.gamma == "scale":
+            variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else float(X.var())
+            return 1.0 / (X.shape[1] * variance) if variance != 0 else 1.0
+        return float(self.gamma)
+
+    def _kernel_function(self) -> KernelFunction:
+        if callable(self.kernel) or self.kernel == "precomputed":
+            return KernelFunction("precomputed")
+        return KernelFunction(self.kernel, self._gamma, int(self.degree), float(self.coef0))
+
+    def _source(self, X: Any, rows: Index, box: float) -> KernelSource:
+        """Kernel values of the rows that count; a callable kernel is asked once for all."""
+        function = self._kernel_function()
+        if callable(self.kernel) or self.solver == "textbook_smo":
+            n = self.shape_fit_[0]
+            check_memory(
+                8.0 * n * n,
+                f"The whole kernel matrix of {n:,} rows, for a kernel that is a function or for "
+                "solver='textbook_smo',",
+                "Name the kernel, and leave solver at 'auto': memory then stays below cache_size.",
+            )
+        if callable(self.kernel):
+            self._X_fit = X
+            X = self._called(X)
+            n = self.shape_fit_[0]
+            if X.shape != (n, n):
+                raise ValueError(
+                    f"The kernel function returned a matrix of shape {X.shape} for the {n} "
+                    f"training rows with themselves; it must return one of shape ({n}, {n})."
+                )
+        if function.name == "precomputed":
+            return make_source(X, function, np.float64).subset(rows)
+        X = X if np.array_equal(rows, np.arange(X.shape[0])) else X[rows]
+        return make_source(X, function, self._precision(X, function, box))
+
+    def _precision(self, X: Any, function: KernelFunction, box: float) -> Any:
+        """Single precision for kernel values where it cannot be felt within tol.
+
+        Scores are sums of kernel values times multipliers of up to ``box``; their errors add up
+        like the square root of their number.
+        """
+        n = X.shape[0]
+        if function.name != "rbf" or n <= _FEW_ROWS:
+            return np.float64
+        error = _SINGLE * (1.0 + largest_exponent(X, function)) * math.sqrt(n) * box
+        return np.float32 if error <= 0.1 * self.tol else np.float64
+
+    def _solve(self, program: DualProgram, source: KernelSource) -> DualSolution:
+        if self.solver == "textbook_smo":
+            return solve_textbook(program, source, self.tol, self.max_iter, self.trace)
+        return solve_dual(program, source, self.tol, self.max_iter, self.cache_size * 1e6)
+
+    def _called(self, X: Any) -> Array:
+        K = self.kernel(X, self._X_fit)
+        return np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64, order="C")
+
+    def _warn_if_short(self) -> None:
+        if self.fit_status_ == 0:
+            return
+        warnings.warn(
+            f"Solver terminated early (max_iter={self.max_iter}): the largest violation is "
+            f"{self._violation:.3g}, tol is {self.tol:.3g}. Raise max_iter, or standardise the "
+            "columns.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def _keep_support(self, X: Any, support: Index) -> None:
+        self.support_ = support.astype(np.int32)
+        if callable(self.kernel) or self.kernel == "precomputed":
+            self.support_vectors_ = np.empty((0, 0))
+        else:
+            self.support_vectors_ = X[support]
+
+    # --- scores ---------------------------------------------------------------------------------
+
+    def _checked_rows(self, X: Any) -> Any:
+        """Rows to predict, as the kernel takes them."""
+        check_is_fitted(self)
+        if callable(self.kernel):
+            K = self._called(X)
+            if K.ndim == 1:
+                K = check_array(K, order="C")
+            if K.shape[1] != self.shape_fit_[0]:
+                raise ValueError(
+                    f"X.shape[1] = {K.shape[1]} should be equal to {self.shape_fit_[0]}, the "
+                    "number of samples at training time."
+                )
+            return K
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=np.float64,
+            order="C",
+            accept_large_sparse=False,
+            reset=False,
+        )
+        name = type(self).__name__
+        if self._sparse and not sp.issparse(X):
+            X = sp.csr_array(X)
+        if sp.issparse(X) and not self._sparse:
+            raise ValueError(f"cannot use sparse input in {name!r} trained on dense data")
+        if self.kernel == "precomputed" and X.shape[1] != self.shape_fit_[0]:
+            raise ValueError(
+                f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, the number "
+                "of samples at training time."
+            )
+        vectors = self.support_vectors_
+        if not self._sparse and vectors.size > 0 and int(self.n_support_.sum()) != vectors.shape[0]:
+            raise ValueError(f"The internal representation of {name} was altered")
+        return X
+
+    def _sums(self, X: Any, coef: Array) -> Array:
+        """sum_j coef_j k(x_j, x) over the support vectors, for several columns of coef."""
+        if callable(self.kernel) or self.kernel == "precomputed":
+            return np.asarray(X[:, self.support_] @ coef)
+        return kernel_scores(X, self.support_vectors_, coef, self._kernel_function())
+
+    def _dense_coef(self) -> Array:
+        coef = self.dual_coef_
+        return coef.toarray() if sp.issparse(coef) else np.asarray(coef)
+
+    def _stored_coef(self, coef: Array) -> Any:
+        """Dual coefficients in the container that scikit-learn has them in."""
+        return sp.csr_matrix(coef) if self._sparse else coef
+
+    @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """The number of support vectors, of each class if there are classes."""
+        if not hasattr(self, "_n_support"):
+            raise AttributeError("n_support_ is known after fitting.")
+        return self._n_support
+
+    @property
+    def coef_(self) -> Any:
+        """Coefficients of the columns, for kernel="linear"."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        if not hasattr(self, "support_"):
+            raise AttributeError("coef_ is known after fitting.")
+        coef = self._linear_coef()
+        (coef.data if sp.issparse(coef) else coef).flags.writeable = False
+        return coef
+
+    def _linear_coef(self) -> Any:
+        coef = self.dual_coef_ @ self.support_vectors_
+        return sp.csr_matrix(coef) if sp.issparse(coef) else coef
+
+    # --- what is known afterwards ---------------------------------------------------------------
+
+    @abstractmethod
+    def _parameters(self) -> Mapping[str, float]:
+        """The numbers that the objective depends on."""
+
+    def _witness(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def certificate_(self) -> SupportVectorCertificate:
+        """What is proven about the dual coefficients as they are now.
+
+        It is worked out when it is first looked at: that takes about as long as predicting the
+        training rows.
+        """
+        check_is_fitted(self)
+        claim = self._claim()
+        if isinstance(self._proof, PendingProof):
+            self._proof = self._proof.certificate(claim)
+        proven = self._proof
+        return replace(
+            claim,
+            objective=proven.objective,
+            objective_rounding=proven.objective_rounding,
+            gap=proven.gap,
+            violation=proven.violation,
+        )
+
+    def _claim(self) -> SupportVectorCertificate:
+        """The statement without its numbers, about the model as it is."""
+        function = self._kernel_function()
+        known = function.is_semidefinite
+        kernel = self.kernel if callable(self.kernel) else function
+        return SupportVectorCertificate(
+            kind="kernel duality" if known else "kernel stationarity",
+            machine=self._machine,
+            objective=math.nan,
+            objective_rounding=math.nan,
+            gap=math.inf,
+            violation=math.inf,
+            kernel=kernel,
+            parameters=dict(self._parameters()),
+            classes=getattr(self, "classes_", np.empty(0)),
+            class_weight=np.asarray(getattr(self, "class_weight_", np.empty(0)), dtype=np.float64),
+            support=self.support_.astype(np.intp),
+            coef=np.atleast_2d(np.asarray(self._dense_coef(), dtype=np.float64)),
+            intercept=np.asarray(self.intercept_, dtype=np.float64),
+            witness=self._witness(),
+        )
+
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+        """Check the certificate against the data that were fitted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        verification : Verification
+            True in a boolean context if every claim holds.
+        """
+        return self.certificate_.verify(X, y, sample_weight)
+
+    def explain(self) -> str:
+        """Say what was minimised, what happened, and what is proven."""
+        check_is_fitted(self)
+        certificate = self.certificate_
+        n = self.shape_fit_[0]
+        steps = int(np.sum(self.n_iter_))
+        lines = [
+            f"minimise   {self._objective_text}",
+            f"kernel     {self.kernel!r}" + (f", gamma {self._gamma:.6g}" if self._gamma else ""),
+            f"happened   {self.solver_}: {steps:,} steps with two multipliers, "
+            f"{self._seconds:.3g} s",
+            *(f"           {note}" for note in self._notes),
+            f"found      {len(self.support_):,} support vectors of {n:,} rows",
+            f"proof      {certificate}",
+            f"           {certificate.statement}",
+        ]
+        return "\n".join(lines)
+
+    _objective_text = "1/2 ||f||^2 + sum_i C_i loss(y_i, f(x_i) + b)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        if "_proof" in self.__dict__ and isinstance(self._proof, PendingProof):
+            _ = self.certificate_  # a copy elsewhere would have to carry the training data
+        return super().__getstate__()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags

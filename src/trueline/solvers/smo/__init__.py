@@ -1,0 +1,1 @@
+"""Sequential minimal optimisation: the dual of support vector machines."""

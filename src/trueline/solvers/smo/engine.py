@@ -1,0 +1,251 @@
+"""Large working sets: violators are solved for together, scores follow by one block of rows.
+
+Each round picks the most violating multipliers, half of them new and half kept from the round
+before, solves the program of these alone by steps with two multipliers (on their small matrix,
+which stays in cache), and adds the change to all scores at once. Kernel rows are then computed in
+blocks by matrix products, and read in blocks (Wen, Shi, Li, He, Chen, "ThunderSVM: a fast SVM
+library on GPUs and CPUs", JMLR 19, 2018).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.kernels.gather import gather, mirror
+from trueline.kernels.source import KernelSource, MatrixSource
+from trueline.solvers.smo.cache import BLOCK_ROWS, RowCache
+from trueline.solvers.smo.inner import add_rows, solve_pairs
+from trueline.solvers.smo.polish import polished
+from trueline.solvers.smo.program import DualProgram, DualSolution, added_up, by_row, levels
+
+__all__ = ["WHOLE", "WORKING_SET", "solve_dual"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+#: Multipliers that are solved for together: the more rows, the more of them pay. No powers of two:
+#: values below each other would compete for the same places of the cache.
+WORKING_SET = 2000
+SMALL_WORKING_SET = 250
+LARGE_WORKING_SET = 4000
+_MANY_ROWS = 16_000
+#: Programs up to this size are one working set.
+WHOLE = 2500
+# A working set is solved until its violation is this part of what it was.
+_INNER = 0.1
+_UNLIMITED = 2**62
+
+
+def solve_dual(
+    program: DualProgram,
+    source: KernelSource,
+    tol: float,
+    max_iter: int = -1,
+    cache_bytes: float = 200e6,
+) -> DualSolution:
+    """Minimise the program until no violation exceeds tol.
+
+    Parameters
+    ----------
+    program : DualProgram
+    source : KernelSource
+    tol : float
+    max_iter : int
+        Steps with two multipliers; -1 for no limit.
+    cache_bytes : float
+        For kernel values: the rows that are kept, and the matrix of the working set.
+    """
+    limit = _UNLIMITED if max_iter < 0 else max_iter
+    size = np.dtype(source.dtype).itemsize
+    if program.size <= WHOLE and size * (source.n**2 + program.size**2) <= cache_bytes:
+        return _solve_whole(program, source, tol, limit)
+    q, capacity = _shares(program, source, cache_bytes)
+    return _Rounds(program, source, tol, limit, q, capacity).solve()
+
+
+def _shares(program: DualProgram, source: KernelSource, cache_bytes: float) -> tuple[int, int]:
+    """How many multipliers go together and how many kernel rows are kept, within the memory.
+
+    A third of it at most is for the matrix of the working set.
+    """
+    n, size = source.n, np.dtype(source.dtype).itemsize
+    q = min(WORKING_SET if n < _MANY_ROWS else LARGE_WORKING_SET, program.size)
+    while q > 2 and 3 * size * q * q > cache_bytes:
+        q //= 2
+    left = cache_bytes - size * (q * q + min(BLOCK_ROWS, q) * n)
+    return max(2, q), int(max(0.0, left) // (size * n))
+
+
+def _solve_whole(
+    program: DualProgram, source: KernelSource, tol: float, limit: int
+) -> DualSolution:
+    """All multipliers in one working set."""
+    K = _matrix(source)
+    is_plain = program.size == source.n
+    Q = K if is_plain else K[np.ix_(program.row, program.row)]
+    beta = program.start.copy()
+    scores = _weighted_rows(K, by_row(program, beta, source.n))
+    room = program.target - scores[program.row]
+    box = (program.low, program.high, program.epsilon, program.split)
+    diagonal = source.diagonal()[program.row]
+    # Many steps over all multipliers cost more than more steps over few: long ends go to sets.
+    is_large = program.size > 2 * SMALL_WORKING_SET
+    first = min(limit, 2 * program.size) if is_large else limit
+    steps, worst = solve_pairs(Q, diagonal, room, beta, *box, tol, first)
+    if is_large and worst > tol and steps < limit:
+        begun = replace(program, start=beta)
+        found = _Rounds(begun, MatrixSource(K), tol, limit - steps, SMALL_WORKING_SET).solve()
+        steps, beta = steps + found.n_iter, found.beta
+    if steps < limit and source.dtype == np.float64:
+        beta, scores = polished(program, K, diagonal, Q, beta)
+    else:
+        scores = _weighted_rows(K, by_row(program, beta, source.n))
+    level, violation = levels(program, beta, scores)
+    # Judged by the scores of the steps; the last digits of the recomputed ones may differ.
+    solved = steps < limit or violation <= tol
+    return DualSolution(beta, scores, level, violation, int(steps), solved)
+
+
+def _weighted_rows(K: NDArray[Any], weight: Array) -> Array:
+    """sum_r weight_r K[r], in float64."""
+    scores = np.zeros(len(K))
+    used = np.flatnonzero(weight)
+    if len(used):
+        add_rows(K, used, weight[used], scores, 0, len(K))
+    return scores
+
+
+def _matrix(source: KernelSource) -> NDArray[Any]:
+    """The whole kernel matrix; not to be written to."""
+    if isinstance(source, MatrixSource) and source.is_whole:
+        return source.K
+    K = np.empty((source.n, source.n), dtype=source.dtype)
+    source.rows(np.arange(source.n), K)
+    return K
+
+
+class _Rounds:
+    """The state between rounds."""
+
+    def __init__(
+        self,
+        program: DualProgram,
+        source: KernelSource,
+        tol: float,
+        limit: int,
+        q: int,
+        capacity: int = 0,
+    ) -> None:
+        self.program, self.source, self.tol, self.limit = program, source, tol, limit
+        self.q = q
+        self.cache = RowCache(source, capacity)
+        self.diagonal = source.diagonal()
+        self.beta = program.start.copy()
+        self.scores = np.zeros(source.n)
+        self.previous: Index = np.empty(0, dtype=np.intp)
+        self.Q: NDArray[Any] = np.empty((self.q, self.q), dtype=source.dtype)
+
+    def solve(self) -> DualSolution:
+        program = self.program
+        self._start()
+        steps, rounds = 0, 0
+        while True:
+            room = program.target - self.scores[program.row]
+            up, down = program.offsets(self.beta)
+            u, l = room - up, room - down
+            worst = max(float(u[g].max() - l[g].min()) for g in program.groups)
+            if not worst > self.tol or steps >= self.limit:
+                break
+            chosen = self._select(u, l)
+            self._fill_matrix(program.row[chosen])
+            taken = self._solve_set(chosen, room[chosen], worst, self.limit - steps)
+            steps += taken
+            rounds += 1
+            if taken == 0 and len(chosen) == len(self.previous):
+                break
+            self.previous = chosen
+        level, violation = levels(program, self.beta, self.scores)
+        notes = [
+            f"{rounds:,} working sets of {self.q:,} multipliers, "
+            f"{self.cache.computed:,} kernel rows computed, room for {self.cache.capacity:,}"
+        ]
+        solved = not worst > self.tol
+        return DualSolution(self.beta, self.scores, level, violation, steps, solved, notes=notes)
+
+    def _start(self) -> None:
+        """Scores of a start that is not zero."""
+        weight = by_row(self.program, self.beta, self.source.n)
+        used = np.flatnonzero(weight)
+        self.cache.add(used, weight[used], self.scores)
+
+    def _select(self, u: Array, l: Array) -> Index:
+        """Half of the last working set, and the most violating ones of both kinds.
+
+        Those that are kept come first, so that their matrix can be kept as well; with two groups
+        all are in order instead.
+        """
+        program = self.program
+        is_chosen = np.zeros(program.size, dtype=bool)
+        kept = self._keep()
+        is_chosen[kept] = True
+        groups = program.groups
+        for number, group in enumerate(groups):
+            space = (self.q - len(kept)) // len(groups)
+            if number == len(groups) - 1:
+                space = self.q - int(is_chosen.sum())
+            start = group.start
+            for values, share in ((-u[group], space // 2), (l[group], space - space // 2)):
+                values = np.where(is_chosen[group], np.inf, values)
+                share = min(share, int(np.isfinite(values).sum()))
+                if share > 0:
+                    top = np.argpartition(values, share - 1)[:share]
+                    is_chosen[start + top] = True
+        if len(groups) > 1:
+            return np.flatnonzero(is_chosen)
+        is_chosen[kept] = False
+        return np.concatenate([kept, np.flatnonzero(is_chosen)])
+
+    def _keep(self) -> Index:
+        """What stays of the last working set: those that are free first, then the others.
+
+        The places that they had in it are kept for their matrix.
+        """
+        previous, program = self.previous, self.program
+        beta = self.beta[previous]
+        free = (beta > program.low[previous]) & (beta < program.high[previous])
+        order = np.argsort(~free, kind="stable")
+        places = np.sort(order[: self.q // 2])
+        self.places = places if len(program.groups) == 1 else places[:0]
+        return previous[places]
+
+    def _fill_matrix(self, rows: Index) -> None:
+        """The matrix of the working set; kernel values of pairs that stay are moved."""
+        m, k = len(rows), len(self.places)
+        Q = self.Q[:m, :m]
+        # In place: every value moves towards the first row and column.
+        gather(self.Q, self.places, self.places, Q[:k, :k])
+        self.source.block(rows[k:], rows, Q[k:])
+        mirror(Q, k)
+
+    def _solve_set(self, chosen: Index, room: Array, worst: float, limit: int) -> int:
+        program = self.program
+        rows = program.row[chosen]
+        Q = self.Q[: len(chosen), : len(chosen)]
+        before = self.beta[chosen]
+        beta = before.copy()
+        split = int((chosen < program.split).sum())
+        goal = max(self.tol * 0.5, _INNER * worst)
+        if not math.isfinite(goal):
+            goal = self.tol
+        box = (program.low[chosen], program.high[chosen], program.epsilon, split)
+        taken, _ = solve_pairs(Q, self.diagonal[rows], room, beta, *box, goal, limit)
+        self.beta[chosen] = beta
+        weight = added_up(rows, beta - before, self.source.n)
+        touched = np.flatnonzero(weight)
+        self.cache.add(touched, weight[touched], self.scores)
+        return int(taken)

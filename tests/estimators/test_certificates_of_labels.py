@@ -1,0 +1,59 @@
+"""Certificates of classifiers read labels as they were given to the fit."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+import trueline
+
+CLASSIFIERS = [
+    trueline.LogisticRegression(),
+    trueline.LogisticRegression(class_weight="balanced", l1_ratio=1.0, C=0.5),
+    trueline.LogisticRegressionCV(
+        Cs=[0.1, 1.0], l1_ratios=(0,), use_legacy_attributes=False, scoring="accuracy"
+    ),
+    trueline.LinearSVC(),
+    trueline.LinearSVC(intercept_scaling=2.0),
+    trueline.LinearSVC(loss="hinge", class_weight={"no": 2.0}),
+    trueline.LinearSVC(multi_class="crammer_singer"),
+    trueline.RidgeClassifier(),
+    trueline.RidgeClassifierCV(class_weight="balanced"),
+    trueline.LeastSquaresClassifier(),
+    trueline.Perceptron(),
+    trueline.Perceptron(variant="averaged", max_iter=5, tol=None),
+    trueline.PassiveAggressiveClassifier(),
+    trueline.OnlineLogisticRegression(),
+    trueline.KernelPerceptron(),
+    trueline.SVC(),
+    trueline.OneVsRestClassifier(trueline.LinearSVC()),
+    trueline.OneVsOneClassifier(trueline.LogisticRegression()),
+    trueline.OutputCodeClassifier(trueline.RidgeClassifier(), random_state=0),
+]
+
+
+def words(count):
+    X, codes = make_blobs(60, centers=count, cluster_std=3.0, random_state=1)
+    return X, np.array(["no", "yes", "maybe"], dtype=object)[codes]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_words_are_verified_and_other_words_are_not(model, count):
+    X, y = words(count)
+    certificate = model.fit(X, y).certificate_
+    assert certificate.verify(X, y)
+    assert certificate.verify(X.tolist(), y.tolist())
+    assert not certificate.verify(X, np.roll(y, 1))
+    assert not certificate.verify(X, np.where(y == "no", "never", y))
+
+
+@pytest.mark.parametrize(
+    "labels", [(0, 1), (False, True), (-1.0, 1.0), ("a", "b"), (3, 7)], ids=str
+)
+def test_the_fewest_errors_of_any_two_labels(labels):
+    X, y = words(2)
+    y = np.where(y == "no", *labels)
+    model = trueline.ZeroOneHalfspace().fit(X, y)
+    assert model.certificate_.verify(X, y)
+    assert not model.certificate_.verify(X, y[::-1])
