@@ -55,7 +55,7 @@ doctest:  ## the examples in docstrings and in the pages of the documentation
 
 docs:  ## the documentation, warnings are errors: build/docs/index.html
 	@scripts/env docs
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	$(BIN)/python -m sphinx -W --keep-going -q -j auto -b html docs build/docs
 
 bench:  ## speed against other libraries
 	@scripts/env bench

@@ -180,15 +180,24 @@ class Certificate:
         verification : Verification
             True in a boolean context if everything holds; prints as a table of checks.
         """
-        from trueline.certificates.checking import Check, Verification
+        from trueline.certificates.checking import Verification
         from trueline.certificates.verify import verify
 
-        if self.reading is not None:
-            try:
-                X, y, sample_weight = self.reading(X, y, sample_weight)
-            except ValueError as error:
-                return Verification((Check("data fit the model", "yes", str(error), False),))
+        try:
+            X, y, sample_weight = self.read(X, y, sample_weight)
+        except ValueError as error:
+            return Verification.of_other_data(error)
         return verify(self, X, y, sample_weight)
+
+    def read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Design, target and weights of the objective out of what the estimator was given.
+
+        Raises
+        ------
+        ValueError
+            If they cannot be the data of the fit: other columns, classes it never saw.
+        """
+        return (X, y, sample_weight) if self.reading is None else self.reading(X, y, sample_weight)
 
     def __str__(self) -> str:
         return (

@@ -55,6 +55,11 @@ class Verification:
 
     checks: tuple[Check, ...]
 
+    @classmethod
+    def of_other_data(cls, trouble: Exception) -> Verification:
+        """The one check that fails when data cannot be those of the fit."""
+        return cls((Check("data fit the model", "yes", str(trouble), False),))
+
     def __bool__(self) -> bool:
         return all(check.holds for check in self.checks)
 

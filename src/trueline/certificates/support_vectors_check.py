@@ -459,7 +459,7 @@ def verify_support_vectors(
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
             found = evaluate(certificate, X, y, weights)
     except (Unfit, KeyError, IndexError) as trouble:
-        return Verification((Check("data fit the model", "yes", str(trouble), False),))
+        return Verification.of_other_data(trouble)
     allowed = certificate.objective_rounding
     checks = [
         Check("data fit the model", "yes", "yes", True),

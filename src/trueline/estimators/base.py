@@ -18,7 +18,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from trueline.certificates.base import Certificate, Reading
-from trueline.certificates.verify import Verification
+from trueline.certificates.verify import Verification, verify
 from trueline.design import as_design
 from trueline.estimators.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
 from trueline.estimators.numeric_target import numeric_target
@@ -304,7 +304,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        return self.certificate_.verify(X, y, sample_weight)
+        certificate = self.certificate_
+        return verify(certificate, *certificate.read(X, y, sample_weight))
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Design, target and weights that the certificate is about."""

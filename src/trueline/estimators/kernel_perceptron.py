@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.mistakes import certify_mistakes
-from trueline.certificates.verify import Verification
+from trueline.certificates.verify import Verification, verify
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of
 from trueline.estimators.online_proof import Story
 from trueline.online.kernels.dual import dual_pass
@@ -237,7 +237,8 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         -------
         verification : Verification
         """
-        return self.certificate_.verify(X, y, sample_weight)
+        certificate = self.certificate_
+        return verify(certificate, *certificate.read(X, y, sample_weight))
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)

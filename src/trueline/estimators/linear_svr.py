@@ -157,6 +157,8 @@ class LinearSVR(SingleTargetRegressor):
             sp.hstack([X, constant], format="csr") if sp.issparse(X) else np.hstack([X, constant])
         )
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """With weights C per row, as the certificate is about it."""
         weights = np.ones(len(np.asarray(y))) if sample_weight is None else sample_weight
-        return super().verify(X, y, self.C * np.asarray(weights, dtype=np.float64))
+        weighted = self.C * np.asarray(weights, dtype=np.float64)
+        return super()._verified_data(X, y, weighted)

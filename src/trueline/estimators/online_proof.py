@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.mistakes import Run, certify_mistakes
-from trueline.certificates.verify import Verification
+from trueline.certificates.verify import Verification, verify
 from trueline.estimators.labels import encode_declared, signs_of
 from trueline.online.rows import Rows, normalised, with_constant
 from trueline.wording import counted
@@ -136,7 +136,8 @@ class OnlineProof:
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        return self.certificate_.verify(X, y, sample_weight)
+        certificate = self.certificate_
+        return verify(certificate, *certificate.read(X, y, sample_weight))
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         codes = encode_declared(y, self.classes_)

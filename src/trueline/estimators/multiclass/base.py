@@ -212,11 +212,7 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if not self.certificate_.parts:
             raise AttributeError("No binary problem was fitted: there is nothing to verify.")
         checks: list[Check] = []
-        try:
-            binaries = list(self._binaries(y))
-        except ValueError as error:
-            return Verification((Check("data fit the model", "yes", str(error), False),))
-        for binary, part in zip(binaries, self.estimators_, strict=True):
+        for binary, part in zip(self._binaries(y), self.estimators_, strict=True):
             if isinstance(part, ConstantPredictor):
                 holds = bool((binary.labels == part.y_[0]).all())
                 found = "the same" if holds else "different ones"

@@ -97,7 +97,10 @@ class CombinedCertificate:
         verification : Verification
             True in a boolean context if everything holds for every part.
         """
-        return self._verify(X, y, sample_weight)
+        try:
+            return self._verify(X, y, sample_weight)
+        except ValueError as error:
+            return Verification.of_other_data(error)
 
     def __str__(self) -> str:
         return (
