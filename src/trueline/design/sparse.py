@@ -13,6 +13,9 @@ from trueline.design.base import Accuracy, Array, Design, SecondMoments
 
 __all__ = ["SparseDesign"]
 
+# From so many entries on products take all threads; kernels need not be compiled for fewer.
+LARGE = 1_000_000
+
 
 class SparseDesign(Design):
     """A SciPy sparse matrix or array, held by rows or by columns, as it comes.
@@ -61,13 +64,25 @@ class SparseDesign(Design):
 
     def matvec(self, W: Array) -> Array:
         if W.ndim == 2 and W.shape[1] == 1:  # one vector takes half the time of a matrix of one
-            return (self._double @ W[:, 0])[:, None]
+            return self._product(W[:, 0], across_lines=self.X.format == "csc")[:, None]
         return self._double @ W
 
     def rmatvec(self, U: Array) -> Array:
         if U.ndim == 2 and U.shape[1] == 1:
-            return (self._transposed @ U[:, 0])[:, None]
+            return self._product(U[:, 0], across_lines=self.X.format == "csr")[:, None]
         return self._transposed @ U
+
+    def _product(self, x: Array, across_lines: bool) -> Array:
+        """With the matrix or its transpose: x has a number for every compressed line, or not."""
+        X = self._double
+        if self.nonzeros < LARGE:
+            return (X if across_lines == (X.format == "csc") else self._transposed) @ x
+        from trueline.design.sparse_products import gathered, scattered
+
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        if not across_lines:
+            return gathered(X, x)
+        return scattered(X, x, self.shape[1 if X.format == "csr" else 0])
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
         X = self.by_rows
@@ -116,19 +131,34 @@ class SparseDesign(Design):
             total = total - 2 * shift * self.rmatvec(factor) + factor.sum() * shift**2
         return np.maximum(total, 0.0)
 
+    @cached_property
+    def _row_squares(self) -> Array:
+        return self._squares @ np.ones(self.shape[1])
+
     def row_squares(self, shift: Array | None) -> Array:
-        total = self._squares @ np.ones(self.shape[1])
+        total = self._row_squares
         if shift is not None:
             total = total - 2 * self.matvec(shift) + np.sum(shift**2)
         return np.maximum(total, 0.0)
 
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
         along = np.diff(self._double.indptr).max(initial=0)
-        across = np.bincount(self._double.indices, minlength=1).max(initial=0)
+        across = self._entries_across().max(initial=0)
         in_rows, in_columns = (across, along) if self.X.format == "csc" else (along, across)
         if magnitude is None:
             magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + 1e-8)
         return Accuracy(int(in_rows), int(in_columns), magnitude)
+
+    def _entries_across(self) -> NDArray[np.int64]:
+        """How many entries each column has, or each row if the matrix is held by columns."""
+        indices, size = self._double.indices, self.shape[1 if self.X.format == "csr" else 0]
+        if self.nonzeros < LARGE:
+            return np.bincount(indices, minlength=size)
+        from trueline.design.sparse_products import count_entries
+
+        count = np.zeros(size, dtype=np.int64)
+        count_entries(indices, count)
+        return count
 
     def blocks(self, rows: int) -> Iterator[tuple[slice, Array]]:
         for start in range(0, self.shape[0], rows):

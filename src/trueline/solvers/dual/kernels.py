@@ -13,6 +13,9 @@ zero; with g = x_i.w + h_i beta_i - t_i and H = x_i.x_i + h_i its minimum is
 for large-scale linear SVM", ICML 2008, section 3.2: variables that rest at a kink or bound, and
 whose slope would keep them there by more than the largest violation of the sweep before, are left
 out.) A last constant entry of every row is passed apart.
+
+Rows are visited in random order, but a few neighbours at a time: memory is read in long stretches,
+in half the time that scattered rows take.
 """
 
 from __future__ import annotations
@@ -21,8 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline._jit import kernel
+from trueline.design.sparse_columns import column_dot
 
 __all__ = [
+    "add_row",
+    "block_order",
     "pull_dense",
     "pull_sparse",
     "score_dense",
@@ -34,6 +40,9 @@ __all__ = [
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Indices = NDArray[np.int32]
+
+#: Neighbouring rows that are visited one after another.
+BLOCK = 16
 
 
 @kernel
@@ -83,6 +92,33 @@ def draw(order: Integers, k: int, active: int, state: NDArray[np.uint64]) -> int
 
 
 @kernel
+def block_order(active: int, state: NDArray[np.uint64]) -> Integers:
+    """The first places of blocks of neighbours, in random order."""
+    starts = np.arange(0, active, BLOCK)
+    for k in range(len(starts)):
+        draw(starts, k, len(starts), state)
+    return starts
+
+
+@kernel
+def keep_active(order: Integers, active: int) -> int:
+    """Close the gaps that rows left out have made; how many are left."""
+    kept = 0
+    for k in range(active):
+        if order[k] >= 0:
+            order[kept] = order[k]
+            kept += 1
+    return kept
+
+
+@kernel
+def add_row(data: Array, indices: Indices, start: int, stop: int, change: float, w: Array) -> None:
+    """Add a multiple of a compressed row."""
+    for place in range(start, stop):
+        w[np.uint64(indices[place])] += change * data[place]
+
+
+@kernel
 def decide(product: float, at: float, terms: Array, i: int) -> tuple[float, float]:
     """The violation of one row, given x_i.w, and where its variable should be."""
     slope = product + terms[i, 2] * at - terms[i, 0]
@@ -107,33 +143,31 @@ def sweep_dense(
 ) -> tuple[int, float]:
     """One sweep in random order; how many variables are still active, and the worst violation.
 
-    ``terms`` has the columns t, e, h, low, high and x_i.x_i + h.
+    ``order`` begins with the active rows, ascending; ``terms`` has the columns t, e, h, low, high
+    and x_i.x_i + h.
     """
     d = X.shape[1]
-    worst, k = 0.0, 0
-    while k < active:
-        i = draw(order, k, active, state)
-        product = float(constant * w[d])
-        for j in range(d):
-            product += X[i, j] * w[j]
-        off, best = decide(product, beta[i], terms, i)
-        if off < -threshold:
-            active -= 1
-            order[k], order[active] = order[active], order[k]
-            continue
-        k += 1
-        worst = max(worst, off)
-        change = best - beta[i]
-        if change != 0.0:
-            beta[i] = best
+    worst = 0.0
+    for start in block_order(active, state):
+        for k in range(start, min(start + BLOCK, active)):
+            i = order[k]
+            product = float(constant * w[d])
             for j in range(d):
-                w[j] += change * X[i, j]
-            w[d] += change * constant
-    return active, worst
+                product += X[i, j] * w[j]
+            off, best = decide(product, beta[i], terms, i)
+            if off < -threshold:
+                order[k] = -1
+                continue
+            worst = max(worst, off)
+            change = best - beta[i]
+            if change != 0.0:
+                beta[i] = best
+                for j in range(d):
+                    w[j] += change * X[i, j]
+                w[d] += change * constant
+    return keep_active(order, active), worst
 
 
-# Sums in the order written: reordered ones would be gathered lane by lane. Unsigned indices need no
-# test for negative ones. Both together make twice the speed.
 @kernel
 def sweep_sparse(
     data: Array,
@@ -150,26 +184,22 @@ def sweep_sparse(
 ) -> tuple[int, float]:
     """The same over compressed rows."""
     d = len(w) - 1
-    worst, k = 0.0, 0
-    while k < active:
-        i = draw(order, k, active, state)
-        product = constant * w[d]
-        for place in range(indptr[i], indptr[i + 1]):
-            product += data[place] * w[np.uint64(indices[place])]
-        off, best = decide(product, beta[i], terms, i)
-        if off < -threshold:
-            active -= 1
-            order[k], order[active] = order[active], order[k]
-            continue
-        k += 1
-        worst = max(worst, off)
-        change = best - beta[i]
-        if change != 0.0:
-            beta[i] = best
-            for place in range(indptr[i], indptr[i + 1]):
-                w[np.uint64(indices[place])] += change * data[place]
-            w[d] += change * constant
-    return active, worst
+    worst = 0.0
+    for start in block_order(active, state):
+        for k in range(start, min(start + BLOCK, active)):
+            i = order[k]
+            product = column_dot(data, indices, indptr[i], indptr[i + 1], w) + constant * w[d]
+            off, best = decide(product, beta[i], terms, i)
+            if off < -threshold:
+                order[k] = -1
+                continue
+            worst = max(worst, off)
+            change = best - beta[i]
+            if change != 0.0:
+                beta[i] = best
+                add_row(data, indices, indptr[i], indptr[i + 1], change, w)
+                w[d] += change * constant
+    return keep_active(order, active), worst
 
 
 @kernel(reassociate=True)
@@ -209,10 +239,7 @@ def score_sparse(
     d = len(w) - 1
     for k in range(len(rows)):
         i = rows[k]
-        product = constant * w[d]
-        for place in range(indptr[i], indptr[i + 1]):
-            product += data[place] * w[np.uint64(indices[place])]
-        out[k] = product
+        out[k] = column_dot(data, indices, indptr[i], indptr[i + 1], w) + constant * w[d]
 
 
 @kernel
@@ -229,6 +256,5 @@ def pull_sparse(
     d = len(out) - 1
     for k in range(len(rows)):
         i, weight = rows[k], weights[k]
-        for place in range(indptr[i], indptr[i + 1]):
-            out[np.uint64(indices[place])] += weight * data[place]
+        add_row(data, indices, indptr[i], indptr[i + 1], weight, out)
         out[d] += weight * constant

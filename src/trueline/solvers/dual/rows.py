@@ -63,6 +63,11 @@ class Rows:
         """One sweep of coordinate descent."""
         return self._sweep(*self._parts, self.constant, *state)
 
+    @property
+    def compressed(self) -> tuple[Any, ...]:
+        """Entries, columns and starts of sparse rows."""
+        return self._parts
+
     def class_sweep(self, *state: Any) -> tuple[int, float]:
         """One sweep of coordinate descent on the multipliers of several classes."""
         is_dense = len(self._parts) == 1

@@ -31,7 +31,13 @@ from trueline.solvers.dual.rows import Rows
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
-__all__ = ["BalancedDualDescent", "DualCoordinateDescent", "random_start", "with_constant"]
+__all__ = [
+    "BalancedDualDescent",
+    "DualCoordinateDescent",
+    "balanced",
+    "random_start",
+    "with_constant",
+]
 
 Array = NDArray[np.float64]
 
@@ -158,7 +164,7 @@ class _Iteration(Iteration):
             enough = min(max(wanted, _LEAST), _MOST)
             at = self.terms, self.beta, self.w, self._scores()
             minimise_on(self.rows, face, *at, enough)
-            self.active, self.threshold = len(self.beta), np.inf
+            self._look_at_all()
         self.scores = None
         self.active, worst = self.rows.sweep(
             self.terms, self.beta, self.w, self.order, self.active, self.threshold, self.state
@@ -170,11 +176,16 @@ class _Iteration(Iteration):
         self.threshold = worst if worst > 0 else np.inf
         if worst <= self.inner * self.first:
             # Good on the active rows: look at all of them again, and then more closely.
-            self.active, self.threshold = len(self.beta), np.inf
+            self._look_at_all()
             self.inner *= 0.3
         if self.problem.fit_intercept:
             self.centre += self.rows.constant * float(self.w[-1])
             self.terms[:, 0] = self.problem.target[:, 0] - self.centre
+
+    def _look_at_all(self) -> None:
+        """No row is left out of the next sweep."""
+        self.order, self.active = np.arange(len(self.beta)), len(self.beta)
+        self.threshold = np.inf
 
     def _scores(self) -> Array:
         """x_i.w of all rows."""
@@ -194,9 +205,9 @@ class _Iteration(Iteration):
         objective = float(total.sum())
         gap = objective - self._lower(self.beta, self.w)
         if self.problem.fit_intercept and gap <= self.target:
-            balanced = _balanced(self.beta)
-            w = self.rows.pull(np.arange(len(balanced)), balanced)
-            gap = objective - self._lower(balanced, w)
+            beta = balanced(self.beta)
+            w = self.rows.pull(np.arange(len(beta)), beta)
+            gap = objective - self._lower(beta, w)
         self.gap = max(gap, 0.0)
         return Progress(objective, self.gap)
 
@@ -216,10 +227,11 @@ def random_start(options: Options) -> NDArray[np.uint64]:
     return np.array([draw.randint(1, 2**31 - 1)], dtype=np.uint64)
 
 
-def with_constant(problem: Problem) -> tuple[Design, Array]:
-    """If there is an intercept: with a constant column as long as the rows are, and centred.
+def with_constant(problem: Problem, share: float = 1.0) -> tuple[Design, Array]:
+    """If there is an intercept: with a constant column, and centred.
 
-    The means are what was taken off the columns. Sparse rows are left as they are.
+    The constant is a share of the length of the rows. The means are what was taken off the columns.
+    Sparse rows are left as they are.
     """
     design, mean = problem.design, np.zeros(problem.n_features)
     if not problem.fit_intercept:
@@ -228,10 +240,10 @@ def with_constant(problem: Problem) -> tuple[Design, Array]:
         mean = design.column_means(problem.weights)
         design = DenseDesign(design.toarray() - mean)
     size = float(np.sqrt(np.mean(design.row_squares(None))))
-    return AugmentedDesign(design, size if size > 0 else 1.0), mean
+    return AugmentedDesign(design, share * size if size > 0 else 1.0), mean
 
 
-def _balanced(beta: Array) -> Array:
+def balanced(beta: Array) -> Array:
     """With vanishing sum, the heavier of the two signs made lighter."""
     up, down = float(np.maximum(beta, 0).sum()), float(np.maximum(-beta, 0).sum())
     if up > down:

@@ -1,0 +1,73 @@
+"""Products of a large sparse matrix with one vector, on all threads.
+
+The compressed axis is cut into strands of about as many entries each. The cuts depend on the data
+alone, so that sums do not change with the number of threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from trueline._jit import kernel
+from trueline.design.base import Array
+from trueline.design.sparse_columns import Indices, column_dot, cuts
+from trueline.threads import run_strands
+
+__all__ = ["count_entries", "gathered", "scattered"]
+
+# Strands that each need a vector of their own are few.
+_STRANDS, _SCATTERING = 8, 2
+
+
+@kernel
+def _gather(
+    data: Array, indices: Indices, indptr: Indices, x: Array, out: Array, first: int, last: int
+) -> None:
+    """out[i] = x . line i, for lines first..last-1."""
+    for i in range(first, last):
+        out[i] = column_dot(data, indices, indptr[i], indptr[i + 1], x)
+
+
+@kernel
+def _scatter(
+    data: Array, indices: Indices, indptr: Indices, r: Array, out: Array, first: int, last: int
+) -> None:
+    """Add sum_i r_i line_i, i = first..last-1, to ``out``."""
+    for i in range(first, last):
+        factor = r[i]
+        for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            out[np.uint64(indices[e])] += factor * data[e]
+
+
+@kernel
+def count_entries(indices: Indices, out: NDArray[np.int64]) -> None:
+    """How often each index occurs."""
+    for e in range(len(indices)):
+        out[np.uint64(indices[e])] += 1
+
+
+def gathered(X: sp.csr_array | sp.csc_array, x: Array) -> Array:
+    """The products of x with the compressed lines of X: rows of CSR, columns of CSC."""
+    out = np.empty(len(X.indptr) - 1)
+
+    def work(strand: tuple[int, int]) -> None:
+        _gather(X.data, X.indices, X.indptr, x, out, *strand)
+
+    run_strands(work, cuts(X.indptr, _STRANDS))
+    return out
+
+
+def scattered(X: sp.csr_array | sp.csc_array, r: Array, size: int) -> Array:
+    """The sum of the compressed lines of X, each r_i times."""
+
+    def work(strand: tuple[int, int]) -> Array:
+        out = np.zeros(size)
+        _scatter(X.data, X.indices, X.indptr, r, out, *strand)
+        return out
+
+    first, *others = run_strands(work, cuts(X.indptr, _SCATTERING))
+    for other in others:
+        first += other
+    return first
