@@ -123,6 +123,23 @@ def test_large_products_are_the_products(shape, dtype):
         DESIGN_LAWS.check_one(DESIGN_LAWS[name], design, points)
 
 
+@pytest.mark.parametrize("name", [n for n, (design, _) in DESIGNS.items() if design.is_sparse])
+def test_sparse_products_on_all_threads_obey_the_laws(name, monkeypatch):
+    monkeypatch.setattr("trueline.design.sparse.LARGE", 0)
+    design, magnitude = DESIGNS[name]
+    points = DesignPoints.of(design, magnitude)
+    for law in DESIGN_LAWS:
+        DESIGN_LAWS.check_one(law, design, points)
+
+
+def test_large_sparse_products_do_not_depend_on_threads():
+    X = sp.random_array((3_000, 4_000), density=0.1, rng=0, format="csr")
+    for matrix in (X, X.tocsc()):
+        design = as_design(matrix)
+        law = DESIGN_LAWS["results do not depend on threads"]
+        DESIGN_LAWS.check_one(law, design, DesignPoints.of(design))
+
+
 @pytest.mark.parametrize("X", [np.empty((0, 3)), sp.csr_array((0, 3)), np.empty((4, 0))])
 def test_designs_without_rows_or_columns_have_empty_products(X):
     n, d = X.shape

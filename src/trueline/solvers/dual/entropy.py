@@ -49,9 +49,6 @@ _FARTHEST = 34.0
 _MOST_STEPS = 30
 # Sweeps that leave more of the gap than this are no match for Newton's method.
 _SLOW, _MOST_SWEEPS = 0.4, 12
-# The constant column, relative to the rows: longer, and it sways with each of them; shorter, and
-# the centre comes slowly. On rows of text fits without intercept take as many sweeps as with it.
-_CONSTANT = 0.1
 # The gap that is looked for, relative to the target: what is predicted may be a little off.
 _MARGIN = 0.5
 # The rows are heavy, and the sweeps slow, when c_i x_i.x_i is above this on average.
@@ -144,7 +141,7 @@ class EntropyDescent:
         n, self._y = problem.n_samples, problem.target[:, 0]
         self._strength = float(np.max(problem.penalty.curvature))
         self._weights = np.ones(n) if problem.weights is None else problem.weights
-        design, _ = with_constant(problem, _CONSTANT)
+        design, _ = with_constant(problem)
         self._rows = Rows(design)
         shares = self._weights / self._strength
         self._terms = np.stack([self._y, shares, self._rows.squares], axis=1)
@@ -166,8 +163,15 @@ class EntropyDescent:
 
     def _sweep(self) -> float:
         rows = self._rows
-        at = rows.constant, self._centre, self._terms, self._logits, self._w, self._state
-        seen = sweep_entropy(*rows.compressed, *at)
+        seen = sweep_entropy(
+            *rows.compressed,
+            rows.constant,
+            self._centre,
+            self._terms,
+            self._logits,
+            self._w,
+            self._state,
+        )
         if self.problem.fit_intercept:
             self._centre += rows.constant * float(self._w[-1])
         self.sweeps += 1

@@ -64,9 +64,10 @@ class Rows:
         return self._sweep(*self._parts, self.constant, *state)
 
     @property
-    def compressed(self) -> tuple[Any, ...]:
+    def compressed(self) -> tuple[Array, NDArray[np.int32], Integers]:
         """Entries, columns and starts of sparse rows."""
-        return self._parts
+        data, indices, starts = self._parts
+        return data, indices, starts
 
     def class_sweep(self, *state: Any) -> tuple[int, float]:
         """One sweep of coordinate descent on the multipliers of several classes."""
