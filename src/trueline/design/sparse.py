@@ -64,25 +64,20 @@ class SparseDesign(Design):
 
     def matvec(self, W: Array) -> Array:
         if W.ndim == 2 and W.shape[1] == 1:  # one vector takes half the time of a matrix of one
-            return self._product(W[:, 0], across_lines=self.X.format == "csc")[:, None]
+            return self._product(W[:, 0], is_transposed=False)[:, None]
         return self._double @ W
 
     def rmatvec(self, U: Array) -> Array:
         if U.ndim == 2 and U.shape[1] == 1:
-            return self._product(U[:, 0], across_lines=self.X.format == "csr")[:, None]
+            return self._product(U[:, 0], is_transposed=True)[:, None]
         return self._transposed @ U
 
-    def _product(self, x: Array, across_lines: bool) -> Array:
-        """With the matrix or its transpose: x has a number for every compressed line, or not."""
-        X = self._double
+    def _product(self, x: Array, is_transposed: bool) -> Array:
         if self.nonzeros < LARGE:
-            return (X if across_lines == (X.format == "csc") else self._transposed) @ x
-        from trueline.design.sparse_products import gathered, scattered
+            return (self._transposed if is_transposed else self._double) @ x
+        from trueline.design.sparse_products import threaded_product
 
-        x = np.ascontiguousarray(x, dtype=np.float64)
-        if not across_lines:
-            return gathered(X, x)
-        return scattered(X, x, self.shape[1 if X.format == "csr" else 0])
+        return threaded_product(self._double, x, is_transposed)
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
         X = self.by_rows

@@ -15,7 +15,7 @@ from trueline.design.base import Array
 from trueline.design.sparse_columns import Indices, column_dot, cuts
 from trueline.threads import run_strands
 
-__all__ = ["count_entries", "gathered", "scattered"]
+__all__ = ["count_entries", "threaded_product"]
 
 # Strands that each need a vector of their own are few.
 _STRANDS, _SCATTERING = 8, 2
@@ -48,7 +48,17 @@ def count_entries(indices: Indices, out: NDArray[np.int64]) -> None:
         out[np.uint64(indices[e])] += 1
 
 
-def gathered(X: sp.csr_array | sp.csc_array, x: Array) -> Array:
+def threaded_product(
+    X: sp.csr_array | sp.csc_array, x: Array, is_transposed: bool = False
+) -> Array:
+    """X x, or X^T x."""
+    x = np.ascontiguousarray(x, dtype=np.float64)
+    if is_transposed == (X.format == "csc"):
+        return _gathered(X, x)
+    return _scattered(X, x)
+
+
+def _gathered(X: sp.csr_array | sp.csc_array, x: Array) -> Array:
     """The products of x with the compressed lines of X: rows of CSR, columns of CSC."""
     out = np.empty(len(X.indptr) - 1)
 
@@ -59,8 +69,9 @@ def gathered(X: sp.csr_array | sp.csc_array, x: Array) -> Array:
     return out
 
 
-def scattered(X: sp.csr_array | sp.csc_array, r: Array, size: int) -> Array:
+def _scattered(X: sp.csr_array | sp.csc_array, r: Array) -> Array:
     """The sum of the compressed lines of X, each r_i times."""
+    size = X.shape[1 if X.format == "csr" else 0]
 
     def work(strand: tuple[int, int]) -> Array:
         out = np.zeros(size)

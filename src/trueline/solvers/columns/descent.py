@@ -13,6 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.design import DenseDesign, Design, SparseDesign
+from trueline.design.sparse import LARGE
+from trueline.design.sparse_products import threaded_product
 from trueline.losses import Loss
 from trueline.solvers.curved.levels import best_levels
 from trueline.solvers.curved.search import minimise_along
@@ -70,7 +72,7 @@ class ColumnDescent:
         self.look()
 
     def _scores(self) -> Array:
-        return np.asarray(self.columns @ self.V[:-1]) + self.V[-1]
+        return _times(self.columns, self.V[:-1]) + self.V[-1]
 
     def coefficients(self) -> tuple[Array, Array]:
         """Coefficients, and intercepts of columns that are not centred."""
@@ -100,7 +102,7 @@ class ColumnDescent:
         self.objective = float(values.sum()) + self.penalty(self.V)
         u = self.s[:, None] * self.loss.gradient(self.target, self.Z)
         self.G = np.empty_like(self.V)
-        self.G[:-1] = self.columns.T @ u
+        self.G[:-1] = _times(self.columns, u, is_transposed=True)
         self.G[-1] = u.sum(axis=0) if self.fit_intercept else 0.0
         self.G += self.quad[:, None] * self.V
         self.away = self._away(self.V, self.G, self.linear)
@@ -161,7 +163,7 @@ class _WorkingSet:
         u = whole.s[:, None] * whole.loss.gradient(whole.target, whole.Z)
         G = np.empty((len(self.chosen), u.shape[1]))
         count = self.few.shape[1]
-        G[:count] = self.few.T @ u
+        G[:count] = _times(self.few, u, is_transposed=True)
         G[count:] = u.sum(axis=0)
         return G + self.quad[:, None] * whole.V[self.chosen]
 
@@ -180,7 +182,7 @@ class _WorkingSet:
     def _products(self, D: Array) -> Array:
         """What a step does to the scores."""
         count = self.few.shape[1]
-        return np.asarray(self.few @ D[:count]) + D[count:].sum(axis=0)
+        return _times(self.few, D[:count]) + D[count:].sum(axis=0)
 
     def _polish(self) -> None:
         """A Newton step for the coefficients that are not zero, whose signs are taken as settled.
@@ -204,7 +206,8 @@ class _WorkingSet:
         def image(p: Array) -> Array:
             T = s * loss.bend(bending, self._products(p))
             out = np.empty_like(p)
-            out[:count], out[count:] = self.few.T @ T, T.sum(axis=0)
+            out[:count] = _times(self.few, T, is_transposed=True)
+            out[count:] = T.sum(axis=0)
             return np.where(free, out + quad * p, 0.0)
 
         D, R = np.zeros_like(V), -slope
@@ -322,7 +325,7 @@ class _WorkingSet:
             held = self.chosen < len(whole.V) - 1
             shift = least_penalised(new[held], self.linear[held], self.quad[held])
             new[held] -= shift
-            whole.Z = whole.Z - (self.few @ shift)
+            whole.Z = whole.Z - _times(self.few, shift)
         whole.V = whole.V.copy()
         whole.V[self.chosen] = new
 
@@ -347,6 +350,13 @@ def least_penalised(V: Array, linear: Array, quad: Array) -> Array:
     rest = np.abs(V[None] - shifts[:, :, None])
     costs = (linear[:, None] * rest + 0.5 * quad[:, None] * rest**2).sum(axis=2)
     return shifts[costs.argmin(axis=0), np.arange(len(V))][:, None]
+
+
+def _times(X: sp.csc_array, V: Array, is_transposed: bool = False) -> Array:
+    """X V or X^T V; on all threads where one vector meets many entries."""
+    if V.shape[1] == 1 and X.nnz >= LARGE:
+        return threaded_product(X, V[:, 0], is_transposed)[:, None]
+    return np.asarray((X.T if is_transposed else X) @ V)
 
 
 def _columns(design: Design, fit_intercept: bool) -> tuple[sp.csc_array, Array]:
