@@ -30,6 +30,7 @@ from trueline.certificates.evaluation import (
     evaluate_objective,
     sum_rows,
 )
+from trueline.certificates.kernels import add_stretches
 from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem
 from trueline.threads import run_strands
@@ -55,6 +56,7 @@ _RADIUS = 1000.0
 _UNDERFLOW = 1e-290
 # Rows that are added one after the other, and that are read at once.
 STRETCH, _BLOCK_ROWS = 64, 2048
+_COMPILED_WORK = 100_000
 
 
 class DualPoint(NamedTuple):
@@ -321,21 +323,27 @@ def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:
     A sum over n rows one after the other may lose n units in the last place, this one about as many
     as a stretch has rows.
     """
-    design, n = problem.design, problem.n_samples
+    design, n, k = problem.design, problem.n_samples, weighted.shape[1]
+    sums = np.zeros((-(-n // STRETCH), k, len(centre)))
+    # Compiled code is loaded where it pays.
+    add = add_stretches if n * k * len(centre) > _COMPILED_WORK else _add_stretches
 
-    def work(start: int) -> list[Array]:
+    def work(start: int) -> None:
         rows = slice(start, min(start + _BLOCK_ROWS, n))
         ((_, block),) = design.take(rows).blocks(_BLOCK_ROWS)
-        centred = block - centre if centre.any() else block
-        own, whole = weighted[rows], len(block) - len(block) % STRETCH
-        stretches = centred[:whole].reshape(-1, STRETCH, centred.shape[1]).transpose(0, 2, 1)
-        sums = stretches @ own[:whole].reshape(-1, STRETCH, own.shape[1])
-        return [*sums, centred[whole:].T @ own[whole:]]
+        own = sums[start // STRETCH : -(-rows.stop // STRETCH)]
+        add(np.ascontiguousarray(block), centre, weighted[rows], STRETCH, own)
 
-    found = run_strands(work, range(0, n, _BLOCK_ROWS))
-    parts = [part for own in found for part in own]
-    stacked = np.ascontiguousarray(np.moveaxis(np.stack(parts), 0, -1))
-    return stacked.sum(axis=-1)
+    run_strands(work, range(0, n, _BLOCK_ROWS))
+    return np.ascontiguousarray(np.moveaxis(sums, 0, -1)).sum(axis=-1).T
+
+
+def _add_stretches(block: Array, centre: Array, weighted: Array, length: int, sums: Array) -> None:
+    """What the kernel does, by NumPy."""
+    centred = block - centre if centre.any() else block
+    for number, start in enumerate(range(0, len(block), length)):
+        stretch = slice(start, start + length)
+        sums[number] = weighted[stretch].T @ centred[stretch]
 
 
 def is_free(problem: Problem, error: Array) -> NDArray[np.bool_]:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, lapack, qr
 
-from trueline.design import SecondMoments
+from trueline.design import DenseDesign
+from trueline.gram import Sums, second_sums
 from trueline.losses import Loss
 from trueline.problem import Problem
 from trueline.solvers.piecewise.program import Program
@@ -69,20 +70,24 @@ class Source:
     def of(cls, problem: Problem) -> list[Source]:
         """One source for each target; they share two passes over the data."""
         design, weights, d = problem.design, problem.weights, problem.n_features
-        mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
-        shift = mean if problem.fit_intercept else None
-        sums = None
-        if problem.n_samples > _MANY_ROWS * (d + 1) and not design.is_sparse:
-            sums = design.second_moments(problem.target, weights, shift)
-            squares = sums.gram.diagonal()
-        else:
-            squares = design.column_squares(weights, shift)
-        scale = np.sqrt(squares / problem.total_weight)
-        kept = np.flatnonzero(scale > 64 * _EPS * np.abs(mean))
-        V = None if sums is None else _least_squares(sums, scale, kept)
         # Several quantiles of one target: one array for all of them.
         targets = list(np.ascontiguousarray(problem.target.T))
         targets = [targets[0] if np.array_equal(y, targets[0]) else y for y in targets]
+        mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
+        shift = mean if problem.fit_intercept else None
+        V = None
+        if problem.n_samples > _MANY_ROWS * (d + 1) and isinstance(design, DenseDesign):
+            is_one = all(y is targets[0] for y in targets)
+            Y = targets[0][:, None] if is_one else problem.target
+            sums = second_sums(design.X, Y, weights, shift, compiled=True)
+            squares = sums.gram.diagonal()
+        else:
+            sums = None
+            squares = design.column_squares(weights, shift)
+        scale = np.sqrt(squares / problem.total_weight)
+        kept = np.flatnonzero(scale > 64 * _EPS * np.abs(mean))
+        if sums is not None:
+            V = _least_squares(sums, scale, kept)
         samples: dict[int, tuple[Indices, Array]] = {}
         products: dict[int, Array] = {}
         return [
@@ -95,7 +100,7 @@ class Source:
                 kept,
                 samples,
                 j,
-                None if V is None else V[:, j],
+                None if V is None else V[:, min(j, V.shape[1] - 1)],
                 products,
             )
             for j, y in enumerate(targets)
@@ -251,7 +256,7 @@ class Source:
         return out
 
 
-def _least_squares(sums: SecondMoments, scale: Array, kept: Indices) -> Array | None:
+def _least_squares(sums: Sums, scale: Array, kept: Indices) -> Array | None:
     """The coefficients of least squares for standardised columns; None if they are not clear."""
     inverse = 1.0 / scale[kept]
     gram = sums.gram[np.ix_(kept, kept)] * np.outer(inverse, inverse)

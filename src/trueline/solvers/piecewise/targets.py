@@ -307,7 +307,7 @@ def _sharpen(smoothed: Smoothed, most: int) -> bool:
     for _ in range(_LEVELS):
         if not smoothed.settle():
             return False
-        count = len(smoothed.ramp())
+        _, _, count = smoothed.multipliers()
         if count <= most:
             return True
         smoothed.gamma /= float(np.clip(count / (0.7 * most), 2.0, 10.0))
@@ -320,10 +320,9 @@ def _vertex(smoothed: Smoothed) -> Minimum | None:
     for _ in range(_LEVELS):
         if not _sharpen(smoothed, most):
             return None
-        nearness = 1.0 / (1.0 + np.abs(smoothed.offset) / smoothed.gamma)
-        nearness[smoothed.ramp()] += 1.0
-        v, pi = smoothed.v, smoothed.multipliers()
-        found = exactly(program, v, pi, nearness, smoothed.steps)
+        pi, rise, _ = smoothed.multipliers()
+        nearness = 1.0 / (1.0 + np.abs(smoothed.offset) / smoothed.gamma) + (rise > 0)
+        found = exactly(program, smoothed.v, pi, nearness, smoothed.steps)
         if found is not None:
             return found
         smoothed.gamma *= 0.3
