@@ -28,6 +28,7 @@ from trueline.certificates.evaluation import (
     Rounding,
     evaluate,
     evaluate_objective,
+    sum_by_blocks,
     sum_rows,
 )
 from trueline.certificates.kernels import add_stretches
@@ -181,17 +182,21 @@ def dual_value(
     problem: Problem, rounding: Rounding, point: DualPoint, radius: Array, reach: Array
 ) -> Array:
     """D(u) per target, on the safe side of rounding."""
-    u, y = point.u, problem.target
-    conjugates = problem.weigh(problem.loss.conjugate(y, u))
+
+    def terms(rows: slice) -> list[Array]:
+        u, y = point.u[rows], problem.target[rows]
+        conjugates = problem.weigh(problem.loss.conjugate(y, u), rows)
+        # The term u y of a conjugate may cancel against the rest of it.
+        size = np.abs(conjugates) + 2 * np.abs(problem.weigh(u * y, rows))
+        weighted = problem.weigh(u, rows)
+        return [conjugates, size, weighted, np.abs(weighted)]
+
+    conjugate, size, slope, slopes = sum_by_blocks(problem.n_samples, terms)
     penalty = _penalty_conjugate(problem, point, reach)
-    # The term u y of a conjugate may cancel against the rest of it.
-    size = sum_rows(np.abs(conjugates) + 2 * np.abs(problem.weigh(u * y))) + np.abs(penalty)
-    value = -sum_rows(conjugates) - penalty
-    value = value - rounding.sums * (size + np.abs(value))
+    value = -conjugate - penalty
+    value = value - rounding.sums * (size + np.abs(penalty) + np.abs(value))
     if problem.fit_intercept:
-        weighted = problem.weigh(u)
-        imbalance = np.abs(sum_rows(weighted)) + rounding.sums * sum_rows(np.abs(weighted))
-        value = value - imbalance * radius
+        value = value - (np.abs(slope) + rounding.sums * slopes) * radius
     return value
 
 
@@ -273,7 +278,8 @@ def certify_dual(
     u = problem.loss.project_dual(problem.target, u)
     weighted = problem.weigh(u)
     V = -pull_rows(problem, centre, weighted)
-    size = np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
+    (squares,) = sum_by_blocks(len(u), lambda rows: [weighted[rows] * u[rows]])
+    size = np.sqrt(squares) * (1 + 1e-6)
     # Once for these sums, once for those of whoever checks them.
     terms = STRETCH + np.log2(rounding.rows / STRETCH + 2) + 16
     error = 3 * terms * _EPS * scale[:, None] * size
@@ -332,7 +338,7 @@ def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:
         rows = slice(start, min(start + _BLOCK_ROWS, n))
         ((_, block),) = design.take(rows).blocks(_BLOCK_ROWS)
         own = sums[start // STRETCH : -(-rows.stop // STRETCH)]
-        add(np.ascontiguousarray(block), centre, weighted[rows], STRETCH, own)
+        add(np.ascontiguousarray(block), centre, np.ascontiguousarray(weighted[rows]), STRETCH, own)
 
     run_strands(work, range(0, n, _BLOCK_ROWS))
     return np.ascontiguousarray(np.moveaxis(sums, 0, -1)).sum(axis=-1).T

@@ -12,12 +12,55 @@ __all__ = [
     "extend_basis",
     "kink_to_leave",
     "kinks_met",
+    "pieces",
     "ramped",
     "slope_along",
+    "standardised",
+    "within",
 ]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+
+@kernel
+def standardised(X: Array, rows: Indices, mean: Array, scale: Array, out: Array) -> None:
+    """(x_i - mean) / scale for some rows, into the first columns of ``out``; the others are 1."""
+    d = X.shape[1]
+    for k in range(len(rows)):
+        for j in range(d):
+            out[k, j] = (X[rows[k], j] - mean[j]) / scale[j]
+        for j in range(d, out.shape[1]):
+            out[k, j] = 1.0
+
+
+@kernel
+def pieces(z: Array, y: Array, kinks: Array) -> tuple[NDArray[np.int8], Array, Indices]:
+    """On which straight piece each row is, how far its nearest kink is, and each piece's rows."""
+    piece, distance = np.empty(len(z), dtype=np.int8), np.empty(len(z))
+    there = np.zeros(len(kinks) + 1, dtype=np.intp)
+    for i in range(len(z)):
+        residual, passed, nearest = z[i] - y[i], 0, np.inf
+        for kink in kinks:
+            passed += residual > kink
+            nearest = min(nearest, abs(residual - kink))
+        piece[i], distance[i] = passed, nearest
+        there[passed] += 1
+    return piece, distance, there
+
+
+@kernel
+def within(piece: NDArray[np.int8], distance: Array, reaches: Array) -> Indices:
+    """Rows whose kinks are no farther than their piece's reach."""
+    count = 0
+    for i in range(len(piece)):
+        count += distance[i] <= reaches[piece[i]]
+    rows, count = np.empty(count, dtype=np.intp), 0
+    for i in range(len(piece)):
+        if distance[i] <= reaches[piece[i]]:
+            rows[count] = i
+            count += 1
+    return rows
 
 
 @kernel

@@ -100,6 +100,8 @@ class Program:
 
     def rows(self, kinks: NDArray[np.intp]) -> Array:
         """The rows a_e of some kinks."""
+        if not len(self.lasso):
+            return self.A[kinks % max(1, len(self.A))]
         out = np.zeros((len(kinks), len(self.ell)))
         of_rows = kinks < self._rows
         out[of_rows] = self.A[kinks[of_rows] % max(1, len(self.A))]
