@@ -104,11 +104,15 @@ def _sums(
     (n, d), k = X.shape, Y.shape[1]
     work = n * d * (d + k)
     strands = row_strands(n, d, work)
-    if _NARROW <= d <= _WIDE and work >= least and _tiles_run_here():
+    if _tiles_pay(d, work, least) and _tiles_run_here():
         from trueline.gram.tiles import sums_by_tiles
 
         return sums_by_tiles(X, Y, weights, shift, strands, totals=totals)
     return sums_by_blocks(X, Y, weights, shift, strands)
+
+
+def _tiles_pay(d: int, work: int, least: int) -> bool:
+    return _NARROW <= d <= _WIDE and work >= least
 
 
 @cache
