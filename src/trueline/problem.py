@@ -90,11 +90,11 @@ class Problem:
         """X W + b, of shape (n, k)."""
         return self.design.matvec(W) + b
 
-    def weigh(self, values: Array) -> Array:
+    def weigh(self, values: Array, rows: slice = slice(None)) -> Array:
         """Multiply rows by their weights; weight zero leaves nothing, not even of infinity."""
         if self.weights is None:
             return values
-        weights = self.weights[:, None]
+        weights = self.weights[rows, None]
         return np.multiply(values, weights, where=weights != 0, out=np.zeros_like(values))
 
     def objective(self, W: Array, b: Array) -> float:

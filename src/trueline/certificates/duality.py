@@ -28,8 +28,10 @@ from trueline.certificates.evaluation import (
     Rounding,
     evaluate,
     evaluate_objective,
+    sum_by_blocks,
     sum_rows,
 )
+from trueline.certificates.kernels import add_stretches
 from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem
 from trueline.threads import run_strands
@@ -55,6 +57,7 @@ _RADIUS = 1000.0
 _UNDERFLOW = 1e-290
 # Rows that are added one after the other, and that are read at once.
 STRETCH, _BLOCK_ROWS = 64, 2048
+_COMPILED_WORK = 100_000
 
 
 class DualPoint(NamedTuple):
@@ -179,17 +182,21 @@ def dual_value(
     problem: Problem, rounding: Rounding, point: DualPoint, radius: Array, reach: Array
 ) -> Array:
     """D(u) per target, on the safe side of rounding."""
-    u, y = point.u, problem.target
-    conjugates = problem.weigh(problem.loss.conjugate(y, u))
+
+    def terms(rows: slice) -> list[Array]:
+        u, y = point.u[rows], problem.target[rows]
+        conjugates = problem.weigh(problem.loss.conjugate(y, u), rows)
+        # The term u y of a conjugate may cancel against the rest of it.
+        size = np.abs(conjugates) + 2 * np.abs(problem.weigh(u * y, rows))
+        weighted = problem.weigh(u, rows)
+        return [conjugates, size, weighted, np.abs(weighted)]
+
+    conjugate, size, slope, slopes = sum_by_blocks(problem.n_samples, terms)
     penalty = _penalty_conjugate(problem, point, reach)
-    # The term u y of a conjugate may cancel against the rest of it.
-    size = sum_rows(np.abs(conjugates) + 2 * np.abs(problem.weigh(u * y))) + np.abs(penalty)
-    value = -sum_rows(conjugates) - penalty
-    value = value - rounding.sums * (size + np.abs(value))
+    value = -conjugate - penalty
+    value = value - rounding.sums * (size + np.abs(penalty) + np.abs(value))
     if problem.fit_intercept:
-        weighted = problem.weigh(u)
-        imbalance = np.abs(sum_rows(weighted)) + rounding.sums * sum_rows(np.abs(weighted))
-        value = value - imbalance * radius
+        value = value - (np.abs(slope) + rounding.sums * slopes) * radius
     return value
 
 
@@ -271,7 +278,8 @@ def certify_dual(
     u = problem.loss.project_dual(problem.target, u)
     weighted = problem.weigh(u)
     V = -pull_rows(problem, centre, weighted)
-    size = np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
+    (squares,) = sum_by_blocks(len(u), lambda rows: [weighted[rows] * u[rows]])
+    size = np.sqrt(squares) * (1 + 1e-6)
     # Once for these sums, once for those of whoever checks them.
     terms = STRETCH + np.log2(rounding.rows / STRETCH + 2) + 16
     error = 3 * terms * _EPS * scale[:, None] * size
@@ -321,21 +329,27 @@ def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:
     A sum over n rows one after the other may lose n units in the last place, this one about as many
     as a stretch has rows.
     """
-    design, n = problem.design, problem.n_samples
+    design, n, k = problem.design, problem.n_samples, weighted.shape[1]
+    sums = np.zeros((-(-n // STRETCH), k, len(centre)))
+    # Compiled code is loaded where it pays.
+    add = add_stretches if n * k * len(centre) > _COMPILED_WORK else _add_stretches
 
-    def work(start: int) -> list[Array]:
+    def work(start: int) -> None:
         rows = slice(start, min(start + _BLOCK_ROWS, n))
         ((_, block),) = design.take(rows).blocks(_BLOCK_ROWS)
-        centred = block - centre if centre.any() else block
-        own, whole = weighted[rows], len(block) - len(block) % STRETCH
-        stretches = centred[:whole].reshape(-1, STRETCH, centred.shape[1]).transpose(0, 2, 1)
-        sums = stretches @ own[:whole].reshape(-1, STRETCH, own.shape[1])
-        return [*sums, centred[whole:].T @ own[whole:]]
+        own = sums[start // STRETCH : -(-rows.stop // STRETCH)]
+        add(np.ascontiguousarray(block), centre, np.ascontiguousarray(weighted[rows]), STRETCH, own)
 
-    found = run_strands(work, range(0, n, _BLOCK_ROWS))
-    parts = [part for own in found for part in own]
-    stacked = np.ascontiguousarray(np.moveaxis(np.stack(parts), 0, -1))
-    return stacked.sum(axis=-1)
+    run_strands(work, range(0, n, _BLOCK_ROWS))
+    return np.ascontiguousarray(np.moveaxis(sums, 0, -1)).sum(axis=-1).T
+
+
+def _add_stretches(block: Array, centre: Array, weighted: Array, length: int, sums: Array) -> None:
+    """What the kernel does, by NumPy."""
+    centred = block - centre if centre.any() else block
+    for number, start in enumerate(range(0, len(block), length)):
+        stretch = slice(start, start + length)
+        sums[number] = weighted[stretch].T @ centred[stretch]
 
 
 def is_free(problem: Problem, error: Array) -> NDArray[np.bool_]:

@@ -19,6 +19,7 @@ Numerical Algorithms", 2nd ed., sections 3.1 (products) and 4.2 (pairwise sums);
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ from trueline.design import Accuracy
 from trueline.losses import Loss
 from trueline.problem import Problem
 
-__all__ = ["Evaluation", "Rounding", "evaluate", "evaluate_objective", "sum_rows"]
+__all__ = ["Evaluation", "Rounding", "evaluate", "evaluate_objective", "sum_by_blocks", "sum_rows"]
 
 Array = NDArray[np.float64]
 
@@ -38,11 +39,34 @@ _EPS = float(np.finfo(np.float64).eps)
 _UNDERFLOW = 1e-290
 # The checker of certificates works on dense blocks of so many rows.
 _CHECKER_ROWS = 2048
+# Rows of which losses and multipliers are formed at a time.
+_BLOCK_ROWS = 8192
 
 
 def sum_rows(values: Array) -> Array:
     """Sum over the rows; NumPy sums pairwise only along contiguous memory."""
     return np.ascontiguousarray(values.T).sum(axis=1)
+
+
+def sum_by_blocks(n: int, terms: Callable[[slice], Sequence[Array]]) -> list[Array]:
+    """Sums over all rows of terms that are formed for some rows at a time.
+
+    Nothing as long as the data is kept. A block is summed pairwise, and so are the blocks' sums:
+    together that rounds no more than one sum over all rows.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    terms : callable
+        From rows to arrays of shape (m, k).
+    """
+    blocks = range(0, n, _BLOCK_ROWS)
+    parts = [
+        [sum_rows(term) for term in terms(slice(start, min(start + _BLOCK_ROWS, n)))]
+        for start in blocks
+    ]
+    return [sum_rows(np.stack(own)) for own in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -82,7 +106,7 @@ class Rounding:
             accuracy=design.accuracy(problem.weights, magnitude),
             mean=mean,
             weight=problem.total_weight,
-            target_size=np.sqrt(sum_rows(problem.weigh(problem.target**2))),
+            target_size=np.sqrt(_sum_of_squares(problem)),
             rows=n,
         )
 
@@ -147,7 +171,8 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
     size = np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
     score_error = rounding.scores(W, b)
     passed_on, row_error = _through_the_loss(problem.loss, rounding.weight, size, score_error)
-    objective, objective_rounding = _sum_up(problem, rounding, losses, W, passed_on)
+    total, magnitude = sum_rows(losses), sum_rows(np.abs(losses))
+    objective, objective_rounding = _sum_up(problem, rounding, total, magnitude, W, passed_on)
     return Evaluation(
         objective=objective,
         objective_rounding=objective_rounding,
@@ -170,19 +195,33 @@ def evaluate_objective(
     None if the scores X W + b are known.
     """
     z = problem.scores(W, b) if scores is None else scores
-    losses = problem.weigh(problem.loss.value(problem.target, z))
+
+    def losses(rows: slice) -> Sequence[Array]:
+        own = problem.weigh(problem.loss.value(problem.target[rows], z[rows]), rows)
+        return own, np.abs(own)
+
     steepest = problem.loss.slope_bound * np.sqrt(rounding.weight)
-    return _sum_up(problem, rounding, losses, W, steepest * rounding.scores(W, b))
+    total, size = sum_by_blocks(problem.n_samples, losses)
+    return _sum_up(problem, rounding, total, size, W, steepest * rounding.scores(W, b))
 
 
 def _sum_up(
-    problem: Problem, rounding: Rounding, losses: Array, W: Array, passed_on: Array
+    problem: Problem, rounding: Rounding, total: Array, size: Array, W: Array, passed_on: Array
 ) -> tuple[Array, Array]:
-    """The objective from the losses, and its rounding from what the scores pass on."""
+    """The objective from the sums of the losses and of their magnitudes, and its rounding.
+
+    ``passed_on`` is what the rounding of the scores does to the sum.
+    """
     penalty = problem.penalty.value_per_target(W)
-    error = passed_on + rounding.sums * sum_rows(np.abs(losses))
+    error = passed_on + rounding.sums * size
     error = error + (len(W) + 8) * _EPS * np.abs(penalty) + _UNDERFLOW
-    return sum_rows(losses) + penalty, error
+    return total + penalty, error
+
+
+def _sum_of_squares(problem: Problem) -> Array:
+    """sum_i s_i y_i^2."""
+    y = problem.target
+    return sum_by_blocks(len(y), lambda rows: [problem.weigh(y[rows] ** 2, rows)])[0]
 
 
 def _through_the_loss(

@@ -15,6 +15,8 @@ from trueline.threads import run_strands
 __all__ = ["DenseDesign"]
 
 _KERNEL_ROWS = 512
+# Entries of a row that are enough for vectors to pay.
+_LONG_ROW = 2048
 
 
 class DenseDesign(Design):
@@ -106,8 +108,9 @@ class DenseDesign(Design):
             largest = np.zeros(self.shape[1])
             for start in range(*strand, rows):
                 block = self.X[start : min(start + rows, strand[1])]
-                np.maximum(largest, np.max(block, axis=0, initial=0.0), out=largest)
-                np.maximum(largest, -np.min(block, axis=0, initial=0.0), out=largest)
+                for part in _lengthened(block):
+                    ends = np.maximum(np.max(part, axis=0), -np.min(part, axis=0))
+                    np.maximum(largest, ends.reshape(-1, self.shape[1]).max(axis=0), out=largest)
             return largest
 
         found = run_strands(work, self._strands(self.X.size))
@@ -147,6 +150,17 @@ class DenseDesign(Design):
 
     def row(self, i: int) -> Array:
         return self.X[i].astype(np.float64, copy=False)
+
+
+def _lengthened(block: NDArray[np.floating]) -> list[NDArray[np.floating]]:
+    """The entries of a block as rows of several rows each: long rows are compared by vectors."""
+    m, d = block.shape
+    count = max(1, _LONG_ROW // max(1, d))
+    if count == 1 or m < count or not block.flags.c_contiguous:
+        return [block] if block.size else []
+    whole = m - m % count
+    parts = [block[:whole].reshape(-1, count * d), block[whole:]]
+    return [part for part in parts if part.size]
 
 
 def _columns(W: Array) -> int:

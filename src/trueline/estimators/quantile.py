@@ -179,9 +179,9 @@ default="auto"
         penalty = self._elastic(total * self.alpha, self.l1_ratio)
         kind = OrderedQuantiles if self._is_ordered else Quantile
         loss = kind(quantiles if self._is_several else quantiles[0])
-        return build_problem(
-            X, np.repeat(Y, len(quantiles), axis=1), weights, loss, penalty, self.fit_intercept
-        )
+        # One target, seen once for every quantile.
+        Y = np.broadcast_to(Y, (len(Y), len(quantiles)))
+        return build_problem(X, Y, weights, loss, penalty, self.fit_intercept)
 
     @property
     def _is_ordered(self) -> bool:

@@ -25,13 +25,20 @@ Array = NDArray[np.float64]
 # Numba: from so many multiplications on, a few passes earn that back. Weights change from one
 # iteration to the next, so that a weighted Gram matrix is one of a dozen or more.
 _LARGE_WORK, _LARGE_REPEATED_WORK = 4_000_000_000, 30_000_000
+# Where compiled kernels are at work anyway.
+_ANY_WORK = 1_000_000
 # Narrower matrices would leave most of a tile empty; on wider ones BLAS was measured to be as fast,
 # and from 1000 columns on faster.
 _NARROW, _WIDE = 4, 640
 
 
 def second_sums(
-    X: NDArray[np.floating], Y: Array, weights: Array | None, shift: Array | None
+    X: NDArray[np.floating],
+    Y: Array,
+    weights: Array | None,
+    shift: Array | None,
+    *,
+    compiled: bool = False,
 ) -> Sums:
     """sum s v, sum s v v^T and sum s v y^T over the rows v = x - shift, y of X and Y.
 
@@ -43,6 +50,8 @@ def second_sums(
     weights : array of shape (n,), optional
         Not negative.
     shift : array of shape (d,), optional
+    compiled : bool, default=False
+        Whether the caller runs compiled kernels anyway, so that loading them costs nothing more.
 
     Examples
     --------
@@ -56,10 +65,10 @@ def second_sums(
     >>> sums.cross.ravel(), sums.total
     (array([-5., -6.]), array([ 7., 10.]))
     """
-    return _sums(X, Y, weights, shift)
+    return _sums(X, Y, weights, shift, _ANY_WORK if compiled else _LARGE_WORK)
 
 
-def weighted_gram(X: NDArray[np.floating], s: Array) -> Array:
+def weighted_gram(X: NDArray[np.floating], s: Array, *, compiled: bool = False) -> Array:
     """sum_i s_i x_i x_i^T, exactly symmetric, without a weighted copy of X.
 
     Parameters
@@ -68,6 +77,8 @@ def weighted_gram(X: NDArray[np.floating], s: Array) -> Array:
         float64 or float32, in any memory order.
     s : array of shape (n,)
         Weights, not negative: their square roots are taken.
+    compiled : bool, default=False
+        Whether the caller runs compiled kernels anyway.
 
     Examples
     --------
@@ -77,7 +88,8 @@ def weighted_gram(X: NDArray[np.floating], s: Array) -> Array:
     array([[19., 26.],
            [26., 36.]])
     """
-    return _sums(X, np.empty((len(X), 0)), s, None, repeated=True).gram
+    least = _ANY_WORK if compiled else _LARGE_REPEATED_WORK
+    return _sums(X, np.empty((len(X), 0)), s, None, least, totals=False).gram
 
 
 def _sums(
@@ -85,21 +97,22 @@ def _sums(
     Y: Array,
     weights: Array | None,
     shift: Array | None,
-    repeated: bool = False,
+    least: int,
+    totals: bool = True,
 ) -> Sums:
-    """The sums of one pass; those of repeated passes need no ``total``."""
+    """The sums of one pass, by tiles from so many multiplications on."""
     (n, d), k = X.shape, Y.shape[1]
     work = n * d * (d + k)
     strands = row_strands(n, d, work)
-    if _tiles_pay(d, work, repeated) and _tiles_run_here():
+    if _tiles_pay(d, work, least) and _tiles_run_here():
         from trueline.gram.tiles import sums_by_tiles
 
-        return sums_by_tiles(X, Y, weights, shift, strands, totals=not repeated)
+        return sums_by_tiles(X, Y, weights, shift, strands, totals=totals)
     return sums_by_blocks(X, Y, weights, shift, strands)
 
 
-def _tiles_pay(d: int, work: int, repeated: bool) -> bool:
-    return _NARROW <= d <= _WIDE and work >= (_LARGE_REPEATED_WORK if repeated else _LARGE_WORK)
+def _tiles_pay(d: int, work: int, least: int) -> bool:
+    return _NARROW <= d <= _WIDE and work >= least
 
 
 @cache

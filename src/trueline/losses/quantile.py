@@ -60,7 +60,9 @@ class _OneKink(Loss):
 
     def gradient(self, y: Array, z: Array) -> Array:
         left, right = self.slopes
-        return np.where(z < y, left, np.where(z > y, right, 0.0)).astype(np.result_type(y, z))
+        out = np.where(z < y, left, right)
+        out[z == y] = 0.0
+        return out.astype(np.result_type(y, z), copy=False)
 
     def curvature(self, y: Array, z: Array) -> Array:
         return np.zeros_like(z - y)

@@ -65,11 +65,12 @@ def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: s
     found = [answer.source.coefficients(answer.v) for answer in answers]
     W = np.stack([w for w, _ in found], axis=1)
     b = np.array([level for _, level in found])
-    u = np.stack([answer.u for answer in answers], axis=1)
+    # Targets one after the other in memory, as they are read.
+    u = np.stack([answer.u for answer in answers]).T
     source = answers[0].source
     scale = source.scale * np.sqrt(problem.total_weight) * (1 + 1e-6)
     known = [answer.scores for answer in answers if answer.scores is not None]
-    scores = np.stack(known, axis=1) if len(known) == len(answers) else None
+    scores = np.stack(known).T if len(known) == len(answers) else None
     certificate = certify_dual(problem, W, b, u, source.mean, scale, scores)
     # A perfect fit leaves nothing to compare with but the targets, in the units of the proof.
     targets = 1e-3 * float(certificate.witness["radius"].sum())

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.solvers.piecewise.kernels import pieces, within
 from trueline.solvers.piecewise.program import Program
 from trueline.solvers.piecewise.source import Source
 
@@ -17,6 +18,10 @@ __all__ = ["Band", "Cut"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+# Rows by which is judged how far the nearest ones reach, and how many times more than asked for
+# may be within that.
+_JUDGED, _ABOUT = 16384, 1.5
 
 
 class Cut(NamedTuple):
@@ -41,9 +46,9 @@ class Cut(NamedTuple):
     @classmethod
     def around(cls, source: Source, z: Array, count: int) -> Cut:
         """The rows whose kinks are nearest to their scores."""
-        piece, distance = _piece(source, z), _distance(source, z)
-        rows = np.sort(_nearest(piece, distance, count))
-        slopes = source.row_weights * source.loss.gradient(source.target, z)
+        piece, distance, there = pieces(z, source.target, np.array(source.loss.kinks))
+        rows = _nearest(piece, distance, there, count)
+        slopes = source.weigh(_slopes(source, z, piece))
         slopes[rows] = 0.0
         return cls(rows, slopes, piece, float(distance[rows].max()))
 
@@ -85,7 +90,7 @@ class Band:
 
     def changed(self, z: Array) -> Indices:
         """Rows beside that are on another piece than the one their slope is of."""
-        piece = _piece(self.source, z)
+        piece, _, _ = pieces(z, self.source.target, np.array(self.source.loss.kinks))
         piece[self.rows] = self._piece[self.rows]
         moved = np.flatnonzero(piece != self._piece)
         # By rounding a row may be on either side of its kink.
@@ -108,33 +113,46 @@ class Band:
         return True
 
 
-def _piece(source: Source, z: Array) -> NDArray[np.int8]:
-    """On which straight piece each row is."""
-    residual = z - source.target
-    piece = np.zeros(len(z), dtype=np.int8)
-    for kink in source.loss.kinks:
-        piece += residual > kink
-    return piece
+def _slopes(source: Source, z: Array, piece: NDArray[np.int8]) -> Array:
+    """Derivatives of the losses of all rows."""
+    loss = source.loss
+    if "margins" in loss.capabilities:
+        return loss.gradient(source.target, z)
+    return np.take(loss.first_slope + np.cumsum([0.0, *loss.jumps]), piece)
 
 
-def _distance(source: Source, z: Array) -> Array:
-    """How far the nearest kink of each row is."""
-    residual = z - source.target
-    return np.min([np.abs(residual - kink) for kink in source.loss.kinks], axis=0)
+def _nearest(
+    piece: NDArray[np.int8], distance: Array, there: NDArray[np.intp], count: int
+) -> Indices:
+    """The rows nearest to their kinks, about as many as asked for, in order.
 
-
-def _nearest(piece: NDArray[np.int8], distance: Array, count: int) -> Indices:
-    """The rows nearest to their kinks, as many from each straight piece as there are.
-
-    On the rare side of an extreme quantile all rows matter, however far they are.
+    As many from each straight piece as there are: on the rare side of an extreme quantile all rows
+    matter, however far they are.
     """
-    pieces = [np.flatnonzero(piece == number) for number in range(int(piece.max()) + 1)]
-    share = count // len(pieces)
-    left = count - sum(min(len(own), share) for own in pieces)
+    there = there[: np.flatnonzero(there)[-1] + 1]
+    share = count // len(there)
+    most = share + count - int(np.minimum(there, share).sum())
+    rows = within(piece, distance, _reaches(piece, distance, there, most))
+    if len(rows) <= _ABOUT * count:
+        return rows
+    # Many rows at one distance.
     chosen = []
-    for own in pieces:
-        most = share + left
+    for number in range(len(there)):
+        own = np.flatnonzero(piece == number)
         if len(own) > most:
             own = own[np.argpartition(distance[own], most)[:most]]
         chosen.append(own)
-    return np.concatenate(chosen)
+    return np.sort(np.concatenate(chosen))
+
+
+def _reaches(piece: NDArray[np.int8], distance: Array, there: NDArray[np.intp], most: int) -> Array:
+    """For each piece the distance within which so many of its rows are, judged by some of them."""
+    reaches = np.full(len(there), np.inf)
+    step = max(1, len(piece) // _JUDGED)
+    some_pieces, some = piece[::step], distance[::step]
+    for number in np.flatnonzero(there > most):
+        own = some[some_pieces == number]
+        place = len(own) * most // int(there[number])
+        if place < len(own):
+            reaches[number] = np.partition(own, place)[place]
+    return reaches

@@ -89,7 +89,7 @@ class _Ordered:
         self.chosen = np.empty((0, 2), dtype=np.intp)
         # Rows that are treated one by one, for each quantile; None for all.
         self.near: list[Indices | None] = [None] * len(ranks)
-        heaviest = float(kept.row_weights.max())
+        heaviest = float(kept.row_weights().max())
         self.steepness = heaviest * max(8.0, np.sqrt(problem.n_samples))
         self.rounds, self.most_rounds = 0, _ROUNDS * len(ranks)
 
@@ -209,7 +209,7 @@ class _Ordered:
                 blocks.append(source.program(source.gather(slice(None)), slice(None)))
                 treated.append((slice(None), None))
                 continue
-            beside = source.row_weights * source.loss.gradient(source.target, z[:, j])
+            beside = source.weigh(source.loss.gradient(source.target, z[:, j]))
             beside[rows] = 0.0
             blocks.append(source.program(source.gather(rows), rows, beside=source.total(beside)))
             treated.append((rows, beside))
@@ -228,7 +228,7 @@ class _Ordered:
     ) -> None:
         """The dual point of the answer."""
         *parts, order = program.split(found.multipliers)
-        s = self.sources[0].row_weights
+        s = self.sources[0].row_weights()
         for block, part, (rows, slopes), j in zip(
             program.blocks, parts, treated, chain, strict=True
         ):

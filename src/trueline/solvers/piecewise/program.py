@@ -27,7 +27,7 @@ __all__ = ["Program"]
 Array = NDArray[np.float64]
 
 # Gram matrices of so few products are formed at once.
-_SMALL = 2_000_000
+_SMALL = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Program:
             rooted = A * np.sqrt(by_row)[:, None]
             out = rooted.T @ rooted
         else:
-            out = weighted_gram(A, by_row)
+            out = weighted_gram(A, by_row, compiled=True)
         diagonal = self.quad.copy()
         diagonal[self.lasso] += weights[self._rows :]
         out.flat[:: len(out) + 1] += diagonal
@@ -100,6 +100,8 @@ class Program:
 
     def rows(self, kinks: NDArray[np.intp]) -> Array:
         """The rows a_e of some kinks."""
+        if not len(self.lasso):
+            return self.A[kinks % max(1, len(self.A))]
         out = np.zeros((len(kinks), len(self.ell)))
         of_rows = kinks < self._rows
         out[of_rows] = self.A[kinks[of_rows] % max(1, len(self.A))]

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.solvers.piecewise.interior import factor_lifted, solve_factored
+from trueline.solvers.piecewise.kernels import ramped, slope_along
 from trueline.solvers.piecewise.program import Program
 
 __all__ = ["Smoothed"]
@@ -53,38 +54,33 @@ class Smoothed:
     gamma: float
     steps: int = 0
     offset: Array = field(init=False)
+    _share: Array = field(init=False)
 
     def __post_init__(self) -> None:
         self.offset = self.program.offsets(self.v)
+        self._share = np.ascontiguousarray(np.broadcast_to(self.program.share, self.offset.shape))
 
-    def shares(self, offset: Array) -> Array:
-        """pi / c at some offsets."""
-        return np.clip(self.program.share + offset / self.gamma, 0.0, 1.0)
-
-    def ramp(self) -> NDArray[np.intp]:
-        """The kinks on their ramps."""
-        share = self.shares(self.offset)
-        return np.flatnonzero((share > 0) & (share < 1))
-
-    def multipliers(self) -> Array:
-        """pi at this point."""
-        return self.program.c * self.shares(self.offset)
+    def multipliers(self) -> tuple[Array, Array, int]:
+        """pi at this point, how fast it rises there, and how many kinks are on their ramps."""
+        return ramped(self._share, self.offset, self.program.c, self.gamma)
 
     def settle(self) -> bool:
         """Newton steps to the minimum for this gamma; False if there were too many."""
         program = self.program
         part = _ENOUGH if program.is_linear else _ENOUGH_FOR_FACES
-        enough = part * float(program.c.max(initial=0.0)) * np.sqrt(len(self.v))
+        steepest = float(program.c.max(initial=0.0))
+        enough = part * steepest * np.sqrt(len(self.v))
         for _ in range(_MOST_STEPS):
-            share = self.shares(self.offset)
-            slope = program.slopes(program.c * share, self.v)
+            pi, rise, _ = self.multipliers()
+            slope = program.slopes(pi, self.v)
             if float(np.abs(slope).max(initial=0.0)) <= enough:
                 return True
-            ramp = (share > 0) & (share < 1)
-            H = program.gram(np.where(ramp, program.c / self.gamma, 0.0))
+            H = program.gram(rise)
             # Where nothing bends any step would do: the search finds its length.
-            flat = 1e-6 * max(float(H.diagonal().max()), float(program.c.max()) / self.gamma)
-            H.flat[:: len(H) + 1] += np.where(H.diagonal() < flat, flat, 0.0)
+            bends = H.diagonal()
+            flat = 1e-6 * max(float(bends.max()), steepest / self.gamma)
+            if bends.min() < flat:
+                H.flat[:: len(H) + 1] += np.where(bends < flat, flat, 0.0)
             direction = -solve_factored(factor_lifted(H), slope)
             moved = program.scores(direction)
             length = self._search(direction, moved, float(slope @ direction))
@@ -100,10 +96,10 @@ class Smoothed:
         program, offset = self.program, self.offset
         line = float(program.ell @ direction + (program.quad * self.v) @ direction)
         bend = float(program.quad @ direction**2)
-        weighted = program.c * moved
 
         def slope(t: float) -> float:
-            return line + t * bend + float(weighted @ self.shares(offset + t * moved))
+            rise = slope_along(self._share, offset, moved, program.c, self.gamma, t)
+            return line + t * bend + rise
 
         if not first < 0:
             return 0.0

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, lapack, qr
 
-from trueline.design import SecondMoments
+from trueline.design import DenseDesign
+from trueline.gram import Sums, second_sums
 from trueline.losses import Loss
 from trueline.problem import Problem
+from trueline.solvers.piecewise.kernels import standardised
 from trueline.solvers.piecewise.program import Program
 
 __all__ = ["Source"]
@@ -69,20 +71,22 @@ class Source:
     def of(cls, problem: Problem) -> list[Source]:
         """One source for each target; they share two passes over the data."""
         design, weights, d = problem.design, problem.weights, problem.n_features
+        targets = _columns(problem.target)
         mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
         shift = mean if problem.fit_intercept else None
-        sums = None
-        if problem.n_samples > _MANY_ROWS * (d + 1) and not design.is_sparse:
-            sums = design.second_moments(problem.target, weights, shift)
+        V = None
+        if problem.n_samples > _MANY_ROWS * (d + 1) and isinstance(design, DenseDesign):
+            is_one = all(y is targets[0] for y in targets)
+            Y = targets[0][:, None] if is_one else problem.target
+            sums = second_sums(design.X, Y, weights, shift, compiled=True)
             squares = sums.gram.diagonal()
         else:
+            sums = None
             squares = design.column_squares(weights, shift)
         scale = np.sqrt(squares / problem.total_weight)
         kept = np.flatnonzero(scale > 64 * _EPS * np.abs(mean))
-        V = None if sums is None else _least_squares(sums, scale, kept)
-        # Several quantiles of one target: one array for all of them.
-        targets = list(np.ascontiguousarray(problem.target.T))
-        targets = [targets[0] if np.array_equal(y, targets[0]) else y for y in targets]
+        if sums is not None:
+            V = _least_squares(sums, scale, kept)
         samples: dict[int, tuple[Indices, Array]] = {}
         products: dict[int, Array] = {}
         return [
@@ -95,7 +99,7 @@ class Source:
                 kept,
                 samples,
                 j,
-                None if V is None else V[:, j],
+                None if V is None else V[:, min(j, V.shape[1] - 1)],
                 products,
             )
             for j, y in enumerate(targets)
@@ -106,10 +110,15 @@ class Source:
         """Number of coefficients v."""
         return len(self.kept) + self.problem.fit_intercept
 
-    @property
-    def row_weights(self) -> Array:
-        weights = self.problem.weights
-        return np.ones(self.problem.n_samples) if weights is None else weights
+    def row_weights(self, rows: Indices | slice = slice(None)) -> Array:
+        """s of some rows."""
+        if self.problem.weights is not None:
+            return self.problem.weights[rows]
+        return np.broadcast_to(1.0, self.target[rows].shape)
+
+    def weigh(self, values: Array) -> Array:
+        """One number for every row, times the rows' weights."""
+        return values if self.problem.weights is None else values * self.problem.weights
 
     def coefficients(self, v: Array) -> tuple[Array, float]:
         """w and b."""
@@ -154,9 +163,19 @@ class Source:
 
     def gather(self, rows: Indices | slice) -> Array:
         """Some of the rows a_i, dense."""
+        X, count = getattr(self.problem.design, "X", None), len(self.kept)
+        if (
+            isinstance(X, np.ndarray)
+            and not isinstance(rows, slice)
+            and X.flags.c_contiguous
+            and X.dtype == np.float64
+            and count == X.shape[1]
+        ):
+            A = np.empty((len(rows), self.size))
+            standardised(X, rows, self.mean, self.scale, A)
+            return A
         X = self.problem.design.take(rows).toarray()
         A = np.empty((len(X), self.size))
-        count = len(self.kept)
         if count < X.shape[1]:
             X = X[:, self.kept]
         np.subtract(X, self.mean[self.kept], out=A[:, :count])
@@ -205,18 +224,18 @@ class Source:
         if np.all(tells > 0) or not A.shape[1]:
             return self
         # With weights, so that a row twice and a row of weight 2 leave the same columns.
-        own = _independent(A * np.sqrt(self.row_weights[rows])[:, None])
+        own = _independent(A * np.sqrt(self.row_weights(rows))[:, None])
         own = own[own < len(self.kept)]
         return self if len(own) == len(self.kept) else replace(self, kept=self.kept[np.sort(own)])
 
     def loss_at(self, z: Array, rows: Indices | slice = slice(None)) -> float:
         """sum_i s_i l_i(z_i) over some rows."""
         values = self.loss.value(self.target[rows], z)
-        return float((self.row_weights[rows] * values).sum())
+        return float((self.row_weights(rows) * values).sum())
 
     def program(self, A: Array, rows: Indices | slice, beside: Array | None = None) -> Program:
         """The function of rows A, and of the slopes that all other rows have."""
-        return self.program_of(A, self.row_weights[rows], self.target[rows], beside)
+        return self.program_of(A, self.row_weights(rows), self.target[rows], beside)
 
     def program_of(self, A: Array, s: Array, y: Array, beside: Array | None = None) -> Program:
         """The function of rows A with weights s and targets y."""
@@ -251,7 +270,16 @@ class Source:
         return out
 
 
-def _least_squares(sums: SecondMoments, scale: Array, kept: Indices) -> Array | None:
+def _columns(Y: Array) -> list[Array]:
+    """The targets; several quantiles of one are one array."""
+    first = np.ascontiguousarray(Y[:, 0])
+    if Y.strides[1] == 0:
+        return [first] * Y.shape[1]
+    rest = [np.ascontiguousarray(Y[:, j]) for j in range(1, Y.shape[1])]
+    return [first, *(first if np.array_equal(y, first) else y for y in rest)]
+
+
+def _least_squares(sums: Sums, scale: Array, kept: Indices) -> Array | None:
     """The coefficients of least squares for standardised columns; None if they are not clear."""
     inverse = 1.0 / scale[kept]
     gram = sums.gram[np.ix_(kept, kept)] * np.outer(inverse, inverse)

@@ -42,15 +42,18 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 # How many spreads of the error the rows of the second step reach: of a sample, of least squares.
-_REACH, _REACH_OF_ALL = 2.0, 3.0
+_REACH, _REACH_OF_ALL = 2.0, 2.0
 # How near the sample comes, relative to the losses at its start.
 _ROUGH = 0.1
 # The part of the band's rows that may change sides before its centre counts as misleading.
-_ANOTHER_SIDE = 0.05
+_ANOTHER_SIDE = 0.01
 # How often such rows join before the band is given up.
 _JOINS = 6
 # Rows of the last step, for each coefficient; how often the kinks are sharpened.
-_FEW, _LEVELS = 40, 40
+_FEW, _LEVELS = 20, 40
+# When kinks are sharp enough, in rows on their ramps: the part of the last step's rows for the
+# first step, and for each coefficient for the vertex.
+_FEW_ON_RAMPS, _ON_RAMPS = 0.25, 2
 # Rows that a sample should have on the rarer side of the quantile, for each coefficient.
 _RARE = 1.0
 # Samples pay if they and the rows near their kinks are so many times fewer than all rows.
@@ -197,7 +200,9 @@ def _level(source: Source, residual: Array) -> float:
     """The intercept that leaves as many residuals above it as should be."""
     if "margins" in source.loss.capabilities:
         return float(residual.mean())
-    return float(np.quantile(residual, -source.loss.first_slope / sum(source.loss.jumps)))
+    # Some of the rows: that errs less than the coefficients beside it, which are p and not one.
+    some = residual[:: max(1, source.size // 8)]
+    return float(np.quantile(some, -source.loss.first_slope / sum(source.loss.jumps)))
 
 
 def _solve_whole(source: Source, steps: int = 0) -> Answer:
@@ -269,16 +274,19 @@ def _solve_from(
 ) -> Generator[Request, Array, Answer | None]:
     """The answer from coefficients nearby; None if too many rows were misjudged."""
     few = _few(source.size)
+    on_ramps = int(_FEW_ON_RAMPS * few)
     cut = Cut.around(source, z, near)
     band = Band(source, cut, (yield Total(cut.slopes)))
     smoothed, steps = Smoothed(band.program, v, band.width), 0
     for _ in range(_JOINS):
-        if not _sharpen(smoothed, few // 8):
+        if not _sharpen(smoothed, on_ramps):
             return None
         z = yield Scores(smoothed.v)
         changed = band.changed(z)
         # A vertex moves on by exchanges; a face of few rows is lost if more changed sides.
-        if len(changed) <= (_ANOTHER_SIDE * near if band.program.is_linear else few // 8):
+        if len(changed) <= (
+            _ANOTHER_SIDE * near if band.program.is_linear else int(_FEW_ON_RAMPS * few)
+        ):
             break
         if not band.join(changed):
             return None
@@ -307,7 +315,7 @@ def _sharpen(smoothed: Smoothed, most: int) -> bool:
     for _ in range(_LEVELS):
         if not smoothed.settle():
             return False
-        count = len(smoothed.ramp())
+        _, _, count = smoothed.multipliers()
         if count <= most:
             return True
         smoothed.gamma /= float(np.clip(count / (0.7 * most), 2.0, 10.0))
@@ -316,14 +324,13 @@ def _sharpen(smoothed: Smoothed, most: int) -> bool:
 
 def _vertex(smoothed: Smoothed) -> Minimum | None:
     """Sharpen the kinks until the ones that the minimum lies on are clear, and work it out."""
-    program, most = smoothed.program, 2 * len(smoothed.v)
+    program, most = smoothed.program, _ON_RAMPS * len(smoothed.v)
     for _ in range(_LEVELS):
         if not _sharpen(smoothed, most):
             return None
-        nearness = 1.0 / (1.0 + np.abs(smoothed.offset) / smoothed.gamma)
-        nearness[smoothed.ramp()] += 1.0
-        v, pi = smoothed.v, smoothed.multipliers()
-        found = exactly(program, v, pi, nearness, smoothed.steps)
+        pi, rise, _ = smoothed.multipliers()
+        nearness = 1.0 / (1.0 + np.abs(smoothed.offset) / smoothed.gamma) + (rise > 0)
+        found = exactly(program, smoothed.v, pi, nearness, smoothed.steps)
         if found is not None:
             return found
         smoothed.gamma *= 0.3
@@ -376,11 +383,11 @@ def _answer(
     source: Source, program: Program, found: Minimum, rows: Indices, slopes: Array
 ) -> Answer:
     """In terms of all rows; ``slopes`` are those of the rows that are not in ``rows``."""
-    s = source.row_weights
     count = len(found.multipliers) - len(program.lasso)
     own = found.multipliers[:count].reshape(-1, len(rows)).sum(axis=0)
-    u = slopes / s
-    u[rows] = source.loss.first_slopes(source.target[rows]) + own / s[rows]
+    weights = source.problem.weights
+    u = slopes if weights is None else slopes / weights
+    u[rows] = source.loss.first_slopes(source.target[rows]) + own / source.row_weights(rows)
     on = found.kinks if found.kinks is not None else np.empty(0, dtype=np.intp)
     on = rows[on[on < count] % max(1, len(rows))]
     return Answer(

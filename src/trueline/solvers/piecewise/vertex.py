@@ -17,7 +17,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.solvers.piecewise.kernels import kinks_met
+from trueline.solvers.piecewise.kernels import (
+    exchange_row,
+    extend_basis,
+    kink_to_leave,
+    kinks_met,
+)
 from trueline.solvers.piecewise.program import Program
 
 __all__ = ["Vertex", "independent_kinks"]
@@ -37,21 +42,17 @@ def independent_kinks(program: Program, weights: Array) -> Indices | None:
     """p kinks with independent rows, those of large weight first; None if there are not so many."""
     p = len(program.ell)
     order = np.argsort(-weights, kind="stable")
-    basis = np.zeros((p, p))
-    chosen: list[int] = []
-    for start in range(0, len(order), 4 * p + 16):
-        kinks = order[start : start + 4 * p + 16]
-        for kink, row in zip(kinks, program.rows(kinks), strict=True):
-            found = basis[: len(chosen)]
-            rest = row - found.T @ (found @ row)
-            rest -= found.T @ (found @ rest)
-            size = float(np.linalg.norm(rest))
-            if size > _INDEPENDENT * float(np.linalg.norm(row)) and size > 0:
-                basis[len(chosen)] = rest / size
-                chosen.append(int(kink))
-                if len(chosen) == p:
-                    return np.array(chosen)
-    return np.array(chosen) if p == 0 else None
+    basis, found = np.zeros((p, p)), np.empty(p, dtype=np.intp)
+    count, most = 0, 4 * p + 16
+    places = np.empty(most, dtype=np.intp)
+    for start in range(0, len(order), most):
+        kinks = order[start : start + most]
+        taken = extend_basis(program.rows(kinks), _INDEPENDENT, basis, count, places)
+        found[count : count + taken] = kinks[places[:taken]]
+        count += taken
+        if count == p:
+            break
+    return found if count == p else None
 
 
 class Vertex:
@@ -80,7 +81,7 @@ class Vertex:
         """Everything from the kinks and sides alone, free of the rounding of exchanges."""
         program = self.program
         rows = program.rows(self.kinks)
-        self.inverse = np.asarray(np.linalg.inv(rows), dtype=np.float64)
+        self.inverse = np.ascontiguousarray(np.linalg.inv(rows))
         t = program.t[self.kinks]
         v = self.inverse @ t
         self.v = v + self.inverse @ (t - rows @ v)
@@ -113,27 +114,22 @@ class Vertex:
         c = self.program.c
         rounding = 64 * _EPS * float(np.abs(self.program.ell).max(initial=0.0))
         for _ in range(most):
-            own = self._own_multipliers()
-            beyond = own - c[self.kinks]
-            excess = np.maximum(-own, beyond)
-            # In units of the edge: how fast the function falls per unit of length.
-            rate = excess / np.sqrt(np.einsum("ij,ij->j", self.inverse, self.inverse))
-            rate[excess <= _SLACK * c[self.kinks] + rounding] = -1.0
-            leaving = int(np.argmax(rate)) if len(rate) else 0
-            if not len(rate) or rate[leaving] < 0:
-                if self.age == 0:
-                    return True
+            held = c[self.kinks]
+            leaving, upward, excess = kink_to_leave(self.inverse, self.rest, held, _SLACK, rounding)
+            if leaving >= 0:
+                self._exchange(leaving, upward, excess)
+            elif self.age == 0:
+                return True
+            else:
                 self._factor()  # decided on what rounding has touched: look again
                 self._weigh_sides()
-                continue
-            self._exchange(leaving, bool(beyond[leaving] == excess[leaving]), excess[leaving])
         return False
 
     def _exchange(self, leaving: int, upward: bool, excess: float) -> None:
         """Leave one kink, pass as many as pay, and stay on the last."""
         program, c = self.program, self.program.c
         own = self.kinks[leaving]
-        direction = self.inverse[:, leaving] if upward else -self.inverse[:, leaving]
+        direction = self.inverse[:, leaving].copy() if upward else -self.inverse[:, leaving]
         moved = program.scores(direction)
         moved[self.kinks] = 0.0
         passed, entering, step = kinks_met(self.offset, moved, self.is_above, c, excess)
@@ -168,8 +164,5 @@ class Vertex:
         row = self.program.row(entering)
         if self.is_above[entering]:
             self.rest = self.rest - self.program.c[entering] * row
-        along = row @ self.inverse
-        column = self.inverse[:, leaving] / along[leaving]
-        along[leaving] -= 1.0
-        self.inverse = self.inverse - np.outer(column, along)
+        exchange_row(self.inverse, leaving, row)
         self.kinks[leaving] = entering
