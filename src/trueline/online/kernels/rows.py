@@ -22,6 +22,7 @@ __all__ = [
     "dot_sparse",
     "finite_after_dense",
     "finite_after_sparse",
+    "give_signs",
     "square_dense",
     "square_sparse",
 ]
@@ -152,3 +153,12 @@ def count_rows(changed: Any, m: int, counts: Any) -> None:
     """
     for k in range(m):
         counts[changed[k]] += 1
+
+
+@kernel
+def give_signs(columns: Any, values: Any) -> None:
+    """Halve each column; where it was even, change the sign of the value."""
+    for k in range(columns.shape[0]):
+        if columns[k] & 1 == 0:
+            values[k] = -values[k]
+        columns[k] >>= 1
