@@ -189,3 +189,64 @@ def test_rows_that_contradict_each_other_have_no_bound():
     assert model.certificate_.kind == "training errors"
     assert model.certificate_.objective >= 1
     assert model.verify(X, y)
+
+
+KERNELS = [
+    {"kernel": "rbf"},
+    {"kernel": "rbf", "fit_intercept": False},
+    {"kernel": "poly", "degree": 2, "eta0": 0.25},
+    {"kernel": "rbf", "margin": 0.5},
+    {"kernel": "rbf", "shuffle": True},
+]
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("setting", KERNELS, ids=str)
+def test_the_bound_in_the_space_of_a_kernel(setting, weighted, k):
+    X, codes = separable(60, 3, seed=1, k=k, gap=0.3)
+    s = np.random.default_rng(0).integers(0, 3, len(X)).astype(float) if weighted else None
+    model = KernelPerceptron(**setting, max_iter=5000).fit(X, codes, s)
+    certificate = model.certificate_
+    assert certificate.kind == "kernel mistake bound"
+    assert (certificate.witness["mistakes"] <= certificate.witness["bound"]).all()
+    assert "updates <=" in str(model.explain())
+    verification = model.verify(X, codes, s)
+    assert verification, str(verification)
+
+
+def test_the_bound_of_the_linear_kernel_is_that_of_the_perceptron():
+    X, codes = separable(60, 3, seed=2, gap=0.3)
+    dual = KernelPerceptron(kernel="linear").fit(X, codes).certificate_.witness
+    primal = Perceptron(variant="cyclic").fit(X, codes).certificate_.witness
+    assert dual["mistakes"] == primal["mistakes"]
+    for name in ("gamma", "radius", "bound"):
+        np.testing.assert_allclose(dual[name], primal[name], rtol=1e-6)
+
+
+def test_false_claims_about_a_kernel_are_rejected():
+    X, codes = separable(40, 2, seed=3, gap=0.3)
+    certificate = KernelPerceptron().fit(X, codes).certificate_
+    assert certificate.verify(X, codes)
+    w = certificate.witness
+    fewer = w["counts"].copy()
+    fewer[np.argmax(fewer)] -= 1
+    lies = {
+        "mistakes": w["mistakes"] - 1,
+        "counts": fewer,
+        "gamma": w["gamma"] * 1.01,
+        "radius": w["radius"] * 0.99,
+        "bound": w["bound"] * 0.99,
+        "separator": -w["separator"],
+        "rate": w["rate"] * 2,
+    }
+    for name, value in lies.items():
+        assert not replace(certificate, witness={**w, name: value}).verify(X, codes), name
+
+
+def test_contradictory_rows_have_no_bound_in_any_kernel():
+    X, codes = np.array([[1.0], [1.0], [2.0]]), np.array([0, 1, 1])
+    with pytest.warns(Warning, match="max_iter"):
+        model = KernelPerceptron(max_iter=20).fit(X, codes)
+    assert model.certificate_.kind == "training errors"
+    assert model.verify(X, codes)

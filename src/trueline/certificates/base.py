@@ -87,6 +87,12 @@ KINDS: dict[str, str] = {
         "the largest norm of a row and gamma the margin of the separator in the witness; the "
         "objective is the weight of the rows that these coefficients get wrong"
     ),
+    "kernel mistake bound": (
+        "the run made the stated number of updates, no more than its bound (R / gamma)^2, with R "
+        "the largest norm of a row and gamma the margin of the separator in the witness, both in "
+        "the space of the (positive semidefinite) kernel; the objective is the weight of the rows "
+        "that these coefficients get wrong"
+    ),
     "zero-one packing": (
         "no hyperplane has errors of a weight lower than the one reached by more than the gap: of "
         "each of the stated sets of rows it gets at least one wrong (checked: in exact arithmetic)"

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.checking import EPS, ROWS, Check, Verification
+from trueline.certificates.kernel_mistakes_check import check_kernel_bound
 from trueline.wording import counted
 
 __all__ = ["KINDS_OF_MISTAKES", "check_mistakes"]
 
 Array = NDArray[np.float64]
 
-KINDS_OF_MISTAKES = ("training errors", "mistake bound")
+KINDS_OF_MISTAKES = ("training errors", "mistake bound", "kernel mistake bound")
 _WITNESS = (
     "counts",
     "last",
@@ -114,6 +115,9 @@ def check_mistakes(
                 checks.append(Check("witness", "complete", f"lacks {lacks}", False))
             else:
                 checks += _bound_checks(certificate, data)
+        elif certificate.kind == "kernel mistake bound":
+            dense = np.concatenate([block for _, block in data.blocks()])
+            checks += check_kernel_bound(certificate, dense, data.y, data.plain)
     return Verification(tuple(checks))
 
 

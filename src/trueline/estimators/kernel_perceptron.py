@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from trueline.certificates.base import Certificate
+from trueline.certificates.kernel_mistakes import bound_kernel_mistakes
 from trueline.certificates.mistakes import certify_mistakes
 from trueline.certificates.verify import Verification, verify
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of
@@ -29,6 +30,37 @@ from trueline.wording import counted
 __all__ = ["KernelPerceptron"]
 
 Array = NDArray[np.float64]
+
+
+# Kernel matrices of more rows keep the separator that learning found.
+_MOST_ROWS = 200
+
+
+def _widest(K: Array, y: Array, fit_intercept: bool) -> tuple[Array, float] | None:
+    """beta and intercept of the separator of largest margin, if there are few rows.
+
+    With K = V diag(l) V', the rows of V diag(l)^1/2 have the products K; a weight vector w of
+    theirs is that of beta = V diag(l)^-1/2 w. The intercept is the weight of a column of ones.
+    """
+    from trueline.halfspaces.margin import largest_margin
+
+    n = len(y)
+    if n > _MOST_ROWS:
+        return None
+    values, vectors = np.linalg.eigh((K + K.T) / 2)
+    kept = values > 1e-10 * max(values[-1], 0.0)
+    root = np.sqrt(values[kept])
+    rows = vectors[:, kept] * root
+    rows = np.hstack([rows, np.ones((n, 1))]) if fit_intercept else rows
+    classes, codes = np.unique(y, return_inverse=True)
+    if not kept.any():
+        return None
+    try:
+        w = np.ravel(largest_margin(rows, codes, classes, fit_intercept=False).coef)
+    except (ArithmeticError, ValueError):  # not separable without the small eigenvalues
+        return None
+    level = float(w[-1]) if fit_intercept else 0.0
+    return vectors[:, kept] @ (w[: len(root)] / root), level
 
 
 class KernelPerceptron(ClassifierMixin, BaseEstimator):
@@ -69,7 +101,8 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
     n_iter_ : int
     records_ : list of Record
     certificate_ : Certificate
-        About the rows in the coordinates of the kernel matrix: its statement is about K and y.
+        The training errors and, if the rows were separated, the mistake bound in the space of the
+        kernel, with R, the margin and the updates made; its statement is about K and y.
     n_features_in_ : int
 
     Examples
@@ -206,10 +239,10 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         self, K: Array, codes: Any, weights: Any, alpha: Array, counts: NDArray[np.int32]
     ) -> None:
         """Errors are counted at once: the kernel matrix is not kept."""
-        one = len(alpha) == 1
-        self._certificate = certify_mistakes(
+        target = signs_of(codes) if len(alpha) == 1 else codes.astype(np.float64)
+        errors = certify_mistakes(
             K,
-            signs_of(codes) if one else codes.astype(np.float64),
+            target,
             weights,
             np.ones(len(self.classes_)),
             np.ascontiguousarray(alpha[:, :-1].T),
@@ -217,10 +250,12 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
             bool(self.fit_intercept),
             None,
         )
+        run = (np.ascontiguousarray(counts.T), float(self.eta0), float(self.margin))
+        self._certificate = bound_kernel_mistakes(errors, K, target, weights, *run, _widest)
 
     @property
     def certificate_(self) -> Certificate:
-        """The training errors, counted from the kernel matrix and alpha."""
+        """The training errors, counted; and the mistake bound in the space of the kernel."""
         check_is_fitted(self)
         return replace(self._certificate, reading=self._verified_data)
 
@@ -255,7 +290,16 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
             f"learned    {counted(updates, 'update')}, {counted(len(self.support_), 'row')} with "
             f"weight, passes: {self.n_iter_}\n"
             f"errors     {self.certificate_.objective:.10g} of the training rows (weighted)\n"
+            f"{self._told_bounds()}"
             f"proof      {self.certificate_.statement}"
+        )
+
+    def _told_bounds(self) -> str:
+        w = self._certificate.witness
+        return "".join(
+            f"bound      {w['mistakes'][r]:.0f} updates <= {bound:.6g}"
+            f"   (R = {w['radius'][r]:.4g}, gamma = {w['gamma'][r]:.4g})\n"
+            for r, bound in enumerate(w.get("bound", ()))
         )
 
     def decision_function(self, X: Any) -> NDArray[Any]:

@@ -24,6 +24,7 @@ from trueline.estimators.labels import encode_declared, encode_labels
 from trueline.estimators.online_proof import OnlineProof
 from trueline.estimators.online_rows import SingleRows
 from trueline.online.average import averaged
+from trueline.online.kernels.labels import split_in_two
 from trueline.online.order import Order, seed_of
 from trueline.online.passes import Penalty, Stopping, Task, run_passes, setting_of
 from trueline.online.record import Record
@@ -172,8 +173,8 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         X, y = self._validated(X, y, reset=True)
-        classes, codes = encode_labels(y, type(self).__name__)
-        rows = Rows(X, _small(codes, len(classes)), self._row_weights(sample_weight, X))
+        classes, codes = _encoded(y, type(self).__name__)
+        rows = Rows(X, codes, self._row_weights(sample_weight, X))
         class_weights = self._weights_of_classes(classes, y)
         if self.warm_start and hasattr(self, "coef_"):
             coef_init = self.coef_ if coef_init is None else coef_init
@@ -413,8 +414,10 @@ def _is_plain(X: Any, y: Any) -> bool:
     """Whether X and y are what the general checks would leave as they are."""
     if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "iuf" or len(y) == 0:
         return False
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        return False
+    if y.dtype.kind == "f":
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.isfinite(y.sum()):
+                return False
     if type(X) is np.ndarray:
         return bool(
             X.ndim == 2
@@ -431,6 +434,19 @@ def _is_plain(X: Any, y: Any) -> bool:
         and X.shape[0] == len(y)
         and X.shape[1] >= 1
     )
+
+
+def _encoded(y: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The labels that occur, and the position of each row's label among them."""
+    if type(y) is np.ndarray and y.ndim == 1 and len(y) > 0 and y.dtype.kind in "iuf":
+        codes = np.empty(len(y), dtype=np.int8)
+        second = split_in_two(y, codes)
+        if second > 0 and all(float(y[i]).is_integer() for i in (0, second)):
+            if y[second] < y[0]:
+                np.bitwise_xor(codes, 1, out=codes)
+            return np.sort(y[[0, second]]), codes
+    classes, found = encode_labels(y, name)
+    return classes, _small(found, len(classes))
 
 
 def _small(codes: NDArray[Any], k: int) -> NDArray[Any]:

@@ -280,7 +280,7 @@ class SingleRows:
         -------
         self : object
         """
-        if not isinstance(x, Mapping):
+        if type(x) is not dict and not isinstance(x, Mapping):
             return self.partial_fit(np.asarray(x, dtype=np.float64).reshape(1, -1), [y], classes)
         state = self.__dict__.get("_row_state")
         if state is not None and (sign := state.signs.get(y)) is not None:

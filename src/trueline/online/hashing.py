@@ -19,10 +19,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from trueline.online.kernels.rows import give_signs
+
 __all__ = ["column_of", "hashed_row", "hashed_rows"]
 
 
-@lru_cache(maxsize=2**20)
+# Names whose columns are kept at hand, at most.
+_REMEMBERED = 2**20
+_PLAIN_NAMES = frozenset((str, int))
+_PLAIN_VALUES = frozenset((float, int))
+
+
 def column_of(name: str, width: int) -> tuple[int, float]:
     """Column and sign of a name.
 
@@ -40,6 +47,27 @@ def column_of(name: str, width: int) -> tuple[int, float]:
     return (h >> 1) % width, 1.0 if h & 1 else -1.0
 
 
+class _Columns(dict[Any, int]):
+    """Twice the column of a name, plus 1 if its sign is positive; worked out when first asked for.
+
+    One number rather than two, so that a row is looked up without a loop in Python.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def __missing__(self, name: Any) -> int:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        column, sign = column_of(name if type(name) is str else str(name), self.width)
+        self[name] = found = 2 * column + (sign > 0)
+        return found
+
+
+_columns = lru_cache(maxsize=8)(_Columns)
+
+
 def hashed_row(x: Mapping[Any, Any], width: int) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
     """Columns and values of one row; names that share a column appear twice.
 
@@ -48,17 +76,24 @@ def hashed_row(x: Mapping[Any, Any], width: int) -> tuple[NDArray[np.uint32], ND
     x : mapping of names to numbers or strings
         Names that are not strings are written out (``str``).
     width : int
-        Number of columns.
+        Number of columns, below 2^31.
     """
-    columns, values = [], []
-    for name, value in x.items():
-        key = name if type(name) is str else str(name)
-        if type(value) is str:
-            key, value = f"{key}={value}", 1.0
-        column, sign = column_of(key, width)
-        columns.append(column)
-        values.append(sign * value)
-    return np.array(columns, dtype=np.uint32), np.array(values, dtype=np.float64)
+    # Names of other types may be equal and yet be written differently: 1.0 and True.
+    if _PLAIN_NAMES.issuperset(map(type, x)) and _PLAIN_VALUES.issuperset(map(type, x.values())):
+        columns = np.fromiter(map(_columns(width).__getitem__, x), np.uint32, len(x))
+        values = np.fromiter(x.values(), np.float64, len(x))
+    else:
+        named = [_plain(name, value) for name, value in x.items()]
+        known = _columns(width)
+        columns = np.array([known[name] for name, _ in named], dtype=np.uint32)
+        values = np.array([value for _, value in named], dtype=np.float64)
+    give_signs(columns, values)
+    return columns, values
+
+
+def _plain(name: Any, value: Any) -> tuple[str, Any]:
+    name = name if type(name) is str else str(name)
+    return (f"{name}={value}", 1.0) if type(value) is str else (name, value)
 
 
 def hashed_rows(rows: Sequence[Mapping[Any, Any]], width: int) -> Any:

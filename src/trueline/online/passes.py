@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from trueline.online.errors import raise_for_row
 from trueline.online.kernels.dense import dense_pass
 from trueline.online.kernels.penalised import penalised_pass, unscale
+from trueline.online.kernels.rows import count_rows
 from trueline.online.kernels.sparse import sparse_pass
 from trueline.online.order import Order
 from trueline.online.record import Record
@@ -72,6 +73,7 @@ class Task:
     counts: NDArray[np.int32] = field(default_factory=lambda: NO_COUNTS)
     tally: Array = field(default_factory=lambda: np.zeros(4))
     penalty: Penalty | None = None
+    changed: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         if self.penalty is not None:
@@ -94,17 +96,26 @@ class Task:
             bad = penalised_pass(*arguments)
         else:
             run = sparse_pass if self.rows.is_sparse else dense_pass
+            changed, before = self._changed(len(order)), self.tally[2]
             arguments = (
                 *self.rows.own,
                 *(self.rows.codes, self.positive, self.rows.weights, order),
                 *(self.rule.code, self.setting, self.w, self.b),
-                *(self.later, self.counts, self.tally, log),
+                *(self.later, changed, self.tally, log),
             )
             bad = run(*arguments)
+            if len(self.counts):
+                count_rows(changed, int(self.tally[2] - before), self.counts)
         if bad < 0 and not np.isfinite(self.w.sum() + self.b[0]):
             bad = int(order[-1])
         if bad >= 0:
             raise_for_row(self.rows.X, bad, self.name)
+
+    def _changed(self, n: int) -> NDArray[Any]:
+        """Room for the rows of the updates of one pass."""
+        if self.changed is None or len(self.changed) < n:
+            self.changed = np.empty(n, dtype=np.int32 if self.rows.n < 2**31 else np.int64)
+        return self.changed
 
     def finish(self) -> None:
         """Leave plain weights."""

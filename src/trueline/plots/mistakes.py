@@ -75,7 +75,7 @@ class MistakeDisplay:
                 "such as Perceptron do."
             )
         record, bound = records[problem], None
-        if estimator.certificate_.kind == "mistake bound":
+        if estimator.certificate_.kind in ("mistake bound", "kernel mistake bound"):
             bound = float(estimator.certificate_.witness["bound"][problem])
         return cls(_positions(record), record.visits, bound, record.mistakes_per_pass).plot(
             **arguments

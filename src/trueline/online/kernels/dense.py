@@ -9,6 +9,7 @@ from trueline._jit import kernel
 from trueline.online.kernels.prefetch import prefetch
 from trueline.online.kernels.rows import (
     add_dense,
+    as_weight,
     ask_for_dense,
     dot_dense,
     finite_after_dense,
@@ -18,7 +19,7 @@ from trueline.online.kernels.steps import LOGISTIC, PERCEPTRON, loss_of, step_of
 
 __all__ = ["dense_pass", "dense_row"]
 
-_AHEAD = 8
+_AHEAD = 16
 
 
 @kernel
@@ -33,7 +34,7 @@ def dense_pass(
     w: Any,
     b: Any,
     later: Any,
-    counts: Any,
+    changed: Any,
     tally: Any,
     log: Any,
 ) -> int:
@@ -54,8 +55,8 @@ def dense_pass(
         Changed in place.
     later : array of shape (d + 1,) or (0,)
         For averages: gains (time of the update) times (the update).
-    counts : array of int, of shape (n,) or (0,)
-        Gains 1 for every update by a row.
+    changed : array of int, as long as ``order``
+        Receives the row of each update.
     tally : array of 4 numbers
         Visits so far; sum of losses, updates and mistakes, which are added to.
     log : array of shape (m, 3) or (0, 3)
@@ -63,9 +64,7 @@ def dense_pass(
     """
     rate, threshold, decay = setting[0], setting[1], setting[2]
     stride = 1 if weights.shape[0] > 1 else 0
-    averaged, counted, logged = later.shape[0] > 0, counts.shape[0] > 0, log.shape[0] > 0
-    # Numbers in the precision of the weights.
-    rounded = w[:1].copy()
+    averaged, logged = later.shape[0] > 0, log.shape[0] > 0
     visits, total, updates, mistakes = tally[0], 0.0, 0, 0
     level, n = b[0], order.shape[0]
     for t in range(n):
@@ -74,8 +73,7 @@ def dense_pass(
             prefetch(codes, ahead)
             ask_for_dense(X, ahead)
         i = order[t]
-        rounded[0] = dot_dense(X, i, w)
-        p = rounded[0] + level
+        p = as_weight(w, dot_dense(X, i, w)) + level
         if not math.isfinite(p):
             return i
         visits += 1.0
@@ -95,20 +93,17 @@ def dense_pass(
         if decay != 0.0:
             rate = setting[0] * visits**-decay
         step = step_of(rule, loss, z, square, rate, threshold) * y
-        rounded[0] = setting[3] if y > 0.0 else setting[4]
-        rounded[0] *= weights[i * stride]
-        step *= rounded[0]
+        weight = as_weight(w, setting[3] if y > 0.0 else setting[4])
+        step *= as_weight(w, weight * weights[i * stride])
         if step == 0.0:
             continue
-        rounded[0] = step
-        add_dense(X, i, float(rounded[0]), w)
+        add_dense(X, i, float(as_weight(w, step)), w)
         level += step * setting[5]
         if averaged:
             time = max(visits, setting[7])
             add_dense(X, i, step * time, later)
             later[-1] += step * setting[5] * time
-        if counted:
-            counts[i] += 1
+        changed[updates] = i
         if logged:
             log[updates, 0] = i
             log[updates, 1] = step
@@ -137,9 +132,7 @@ def dense_row(
 
     The same numbers as by a pass over this row alone.
     """
-    rounded = w[:1].copy()
-    rounded[0] = dot_dense(X, 0, w)
-    p = rounded[0] + b[0]
+    p = as_weight(w, dot_dense(X, 0, w)) + b[0]
     if not math.isfinite(p):
         return False
     z = p * y
@@ -154,12 +147,10 @@ def dense_row(
         if setting[2] != 0.0:
             rate = setting[0] * (tally[0] + 1.0) ** -setting[2]
         step = step_of(rule, loss, z, square, rate, setting[1]) * y
-        rounded[0] = setting[3] if y > 0.0 else setting[4]
-        rounded[0] *= weight
-        step *= rounded[0]
+        own = as_weight(w, setting[3] if y > 0.0 else setting[4])
+        step *= as_weight(w, own * weight)
     if step != 0.0:
-        rounded[0] = step
-        change = float(rounded[0])
+        change = float(as_weight(w, step))
         if not finite_after_dense(X, 0, change, w):
             return False
         add_dense(X, 0, change, w)

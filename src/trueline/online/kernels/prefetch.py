@@ -10,7 +10,7 @@ import os
 from functools import cached_property
 from typing import Any
 
-__all__ = ["prefetch"]
+__all__ = ["prefetch", "prefetch_far"]
 
 
 class _Prefetch:
@@ -18,7 +18,15 @@ class _Prefetch:
 
     In plain Python it does nothing. Like a kernel, it imports Numba only when something that uses
     it is compiled.
+
+    Parameters
+    ----------
+    locality : int
+        3 for all caches; 2 for all but the first, whose few open requests then stay free.
     """
+
+    def __init__(self, locality: int) -> None:
+        self.locality = locality
 
     def __call__(self, array: Any, position: int) -> None:
         """Nothing: plain Python has no such instruction."""
@@ -29,6 +37,8 @@ class _Prefetch:
         from numba.core import cgutils, types
         from numba.extending import intrinsic
 
+        locality = self.locality
+
         def read_soon(typing_context: Any, array: Any, position: Any) -> Any:
             def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -37,8 +47,8 @@ class _Prefetch:
                 kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
                 name = "llvm.prefetch.p0i8" if _typed_pointers(byte) else "llvm.prefetch.p0"
                 function = cgutils.get_or_insert_function(builder.module, kind, name)
-                # To be read, kept in all caches, data rather than instructions.
-                flags = [ir.Constant(integer, value) for value in (0, 3, 1)]
+                # To be read, kept in so many caches, data rather than instructions.
+                flags = [ir.Constant(integer, value) for value in (0, locality, 1)]
                 builder.call(function, [place, *flags])
                 return context.get_dummy_value()
 
@@ -65,4 +75,7 @@ def _do_nothing(array: Any, position: int) -> None:
 
 
 pure = os.environ.get("TRUELINE_PURE_PYTHON", "0") not in ("", "0")
-prefetch: Any = _do_nothing if pure else _Prefetch()
+#: For what is needed at the next visit.
+prefetch: Any = _do_nothing if pure else _Prefetch(3)
+#: For what is needed some visits later.
+prefetch_far: Any = _do_nothing if pure else _Prefetch(2)

@@ -9,17 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 from trueline._jit import kernel
-from trueline.online.kernels.prefetch import prefetch
+from trueline.online.kernels.prefetch import prefetch_far
 
 __all__ = [
     "add_dense",
     "add_sparse",
+    "as_weight",
     "ask_for_dense",
     "ask_for_sparse",
+    "count_rows",
     "dot_dense",
     "dot_sparse",
     "finite_after_dense",
     "finite_after_sparse",
+    "give_signs",
     "square_dense",
     "square_sparse",
 ]
@@ -122,13 +125,40 @@ def ask_for_dense(X: Any, i: int) -> None:
     """Have row i brought from memory while other rows are worked on."""
     d = X.shape[1]
     for k in range(0, min(d, 128), 8):
-        prefetch(X, i * d + k)
+        prefetch_far(X, i * d + k)
 
 
 @kernel
 def ask_for_sparse(data: Any, indices: Any, start: int, stop: int) -> None:
     """Have the beginning of a row brought from memory; its rest the processor finds by itself."""
-    for k in range(start, min(stop, start + 64), 8):
-        prefetch(data, k)
-    for k in range(start, min(stop, start + 64), 16):
-        prefetch(indices, k)
+    end = min(stop, start + 128)
+    for k in range(start, end, 16):
+        prefetch_far(indices, k)
+    for k in range(start, end, 8):
+        prefetch_far(data, k)
+
+
+@kernel
+def as_weight(w: Any, number: Any) -> Any:
+    """A number in the precision of the weights."""
+    return w.dtype.type(number)
+
+
+@kernel
+def count_rows(changed: Any, m: int, counts: Any) -> None:
+    """Add 1 for each of the first m rows named.
+
+    After the pass rather than in it: these scattered additions wait for nothing, while a visit
+    would have to wait for memory.
+    """
+    for k in range(m):
+        counts[changed[k]] += 1
+
+
+@kernel
+def give_signs(columns: Any, values: Any) -> None:
+    """Halve each column; where it was even, change the sign of the value."""
+    for k in range(columns.shape[0]):
+        if columns[k] & 1 == 0:
+            values[k] = -values[k]
+        columns[k] >>= 1

@@ -19,15 +19,21 @@ __all__ = ["shuffle"]
 @kernel
 def shuffle(order: Any, seed: int) -> None:
     """Shuffle in place; ``seed`` in [0, 2^32)."""
-    n = order.shape[0]
-    state = np.int64(seed)
+    # Unsigned numbers below 2^32: the compiler then divides 32 bits, several times as fast as 64.
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(0x7FFFFFFF)
+    one, five, thirteen, seventeen = np.uint64(1), np.uint64(5), np.uint64(13), np.uint64(17)
+    state = np.uint64(seed)
     if state == 0:
-        state = np.int64(1)
-    for i in range(n - 1):
-        state ^= (state << 13) & 0xFFFFFFFF
-        state ^= state >> 17
-        state ^= (state << 5) & 0xFFFFFFFF
-        j = i + (state & 0x7FFFFFFF) % (n - i)
+        state = one
+    left = np.uint64(order.shape[0])
+    i = np.uint64(0)
+    while left > one:
+        state ^= (state << thirteen) & mask
+        state ^= state >> seventeen
+        state ^= (state << five) & mask
+        j = i + (state & half) % (left & mask)
         kept = order[i]
         order[i] = order[j]
         order[j] = kept
+        i += one
+        left -= one

@@ -1,0 +1,112 @@
+r"""The mistake bound of the perceptron in the space of a kernel.
+
+Novikoff's theorem (:mod:`trueline.certificates.mistakes`) asks for products of rows only, and so
+holds for rows phi(x_i) with k(x_i, x_j) = phi(x_i).phi(x_j), where k is positive semidefinite. A
+separator u = sum_j beta_j phi(x_j) with intercept c has the scores K beta + c and the squared norm
+
+    beta.K beta + c^2;      R^2 is the largest K_ii + 1      (without an intercept: no c, no 1).
+
+The weights of the run are alpha_i = (updates by row i) (its step) y_i: their number cannot be
+misstated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.mistakes import margins_of
+
+__all__ = ["bound_kernel_mistakes"]
+
+Array = NDArray[np.float64]
+
+#: Kernel matrix, signs, whether there is an intercept; to beta and c of largest margin.
+Widest = Callable[[Array, Array, bool], tuple[Array, float] | None]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def bound_kernel_mistakes(
+    certificate: Certificate,
+    K: Array,
+    y: Array,
+    weights: Array | None,
+    counts: NDArray[np.int32],
+    rate: float,
+    threshold: float,
+    widest: Widest | None = None,
+) -> Certificate:
+    """Add the mistake bound to counted training errors, if something at hand separates the rows.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of kind "training errors": ``coef`` is alpha of shape (n, k).
+    K : array of shape (n, n)
+    y : array of shape (n,)
+        Signs if k is 1, else classes from 0.
+    counts : array of int, of shape (n, k)
+        Updates by each row.
+    widest : callable, optional
+        A separator of larger margin than that of the run.
+    """
+    n, k = certificate.coef.shape
+    constant = float(certificate.fit_intercept)
+    plain = np.ones(n) if weights is None else weights
+    steps = rate * plain
+    taken = steps > 0
+    square = float(np.diagonal(K)[taken].max(initial=0.0)) + constant
+    if not (np.isfinite(square) and square > 0):
+        return certificate
+    radius = np.sqrt(square) * (1 + 1e-12)
+    separator, level = np.zeros((n, k)), np.zeros(k)
+    gamma, bound = np.zeros(k), np.full(k, np.inf)
+    for r in range(k):
+        signs = y if k == 1 else np.where(y == r, 1.0, -1.0)
+        candidates = [(certificate.coef[:, r], float(certificate.intercept[r]))]
+        if _margin(K, signs, taken, candidates[0], constant) <= 0:
+            continue
+        if widest is not None and taken.all():
+            wider = widest(K, signs, certificate.fit_intercept)
+            candidates += [] if wider is None else [wider]
+        margins = [_margin(K, signs, taken, candidate, constant) for candidate in candidates]
+        best = int(np.argmax(margins))
+        separator[:, r], level[r] = candidates[best]
+        gamma[r] = margins[best]
+        low, high = steps[taken].min(), steps[taken].max()
+        bound[r] = (high * radius**2 + 2 * threshold) / (low * gamma[r] ** 2) * (1 + 1e-12)
+    if not np.isfinite(bound).any():
+        return certificate
+    witness = {
+        "counts": counts.astype(np.float64),
+        "separator": separator,
+        "separator_intercept": level,
+        "rate": np.array(rate),
+        "threshold": np.array(threshold),
+        "mistakes": counts.sum(axis=0, dtype=np.float64),
+        "gamma": gamma,
+        "radius": np.full(k, radius),
+        "bound": bound,
+    }
+    kind = "kernel mistake bound"
+    return replace(certificate, kind=kind, witness={**certificate.witness, **witness})
+
+
+def _margin(
+    K: Array, y: Array, taken: NDArray[np.bool_], candidate: tuple[Array, float], constant: float
+) -> float:
+    """The margin of a separator, from below; not positive if it is none."""
+    beta, level = candidate
+    if constant == 0 and level != 0:
+        return 0.0
+    z, reach = margins_of(K, y, beta[:, None], np.array([level]))
+    square = float(beta @ (K @ beta)) + level**2
+    square += 4 * (len(beta) + 4) * _EPS * (float(np.abs(beta) @ (np.abs(K) @ np.abs(beta))))
+    if not 0 < square < np.inf:
+        return 0.0
+    return float((z - 2 * reach)[taken].min(initial=np.inf)) / np.sqrt(square) * (1 - 1e-12)

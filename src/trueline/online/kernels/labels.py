@@ -1,0 +1,34 @@
+"""Two labels as 0 and 1, in one look at each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trueline._jit import kernel
+
+__all__ = ["split_in_two"]
+
+
+@kernel
+def split_in_two(y: Any, codes: Any) -> int:
+    """Where the second label first occurs; 0 if there is none, -1 if there are more than two.
+
+    Parameters
+    ----------
+    y : array of numbers, of shape (n,)
+    codes : array of int8, of shape (n,)
+        Receives 1 where y is not y[0].
+    """
+    n, first = y.shape[0], y[0]
+    found = 0
+    while found < n and y[found] == first:
+        codes[found] = 0
+        found += 1
+    if found == n:
+        return 0
+    other, strange = y[found], 0
+    for i in range(found, n):
+        # No branches: labels come in no order, and every second guess would be wrong.
+        codes[i] = y[i] != first
+        strange |= (y[i] != first) & (y[i] != other)
+    return -1 if strange else found
