@@ -49,6 +49,8 @@ _FEW_COLUMNS = 128
 _FORESIGHT = 4
 # A violation by less than this share of the tolerance is left alone: the gap tells.
 _TOLERATED = 0.01
+# Of so many readings one starts from the coefficients alone.
+_AFRESH = 16
 # The restricted problem is solved to this share of the gap that is asked for.
 _SHARE = 0.7
 
@@ -112,6 +114,7 @@ class PathWalk:
         self._terms, self._positions, self._tolerances = terms, positions, tolerances
         self._restricted: RestrictedGram | RestrictedColumns = RestrictedGram(source.scale)
         self._entry = np.full(source.n_features, -1)
+        self._readings = 0
         self._ahead, self._sweeps, self._outside = 1, 0, source.n_features
         self._before: Array | None = None  # correlations at the last but one confirmed point
         # Coefficients, by entry, and residuals of the last two points
@@ -150,7 +153,7 @@ class PathWalk:
         batch = self._terms[first : first + self._ahead]
         self._let_in(self._needed(first, len(batch)))
         W = self._solve(batch, first)
-        at = self.source.at(W, self._level(first + len(batch)))
+        at = self._read(W, self._level(first + len(batch)))
         missed = np.empty(0, dtype=np.intp)
         for i, terms in enumerate(batch):
             self._stand(at, i)
@@ -169,6 +172,21 @@ class PathWalk:
         most = self.source.most_at_once
         self._ahead = max(1, len(confirmed)) if len(missed) else min(2 * self._ahead, most)
         return confirmed
+
+    def _read(self, W: Array, level: float) -> At:
+        """What the data say about the solutions of the restricted problem.
+
+        Its own residual and correlations come from the data too, by steps: now and then they are
+        computed afresh, so that rounding does not add up.
+        """
+        restricted, source = self._restricted, self.source
+        self._readings += 1
+        if isinstance(restricted, RestrictedColumns) and len(W) == 1 and self._readings % _AFRESH:
+            assert isinstance(source, RowsSource)
+            at = source.at_residual(restricted.residual, restricted.correlation, level)
+            if at is not None:
+                return at
+        return source.at(W, level)
 
     def _level(self, first: int) -> float:
         """Smaller correlations do not matter, neither now nor in what is foreseen from here."""
