@@ -49,6 +49,8 @@ _FEW_COLUMNS = 128
 _FORESIGHT = 4
 # A violation by less than this share of the tolerance is left alone: the gap tells.
 _TOLERATED = 0.01
+# So many proposals are confirmed at once; a gap of this share of the target's square is rounding.
+_PROPOSALS, _ROUNDING = 32, 1e-14
 # Of so many readings one starts from the coefficients alone.
 _AFRESH = 16
 # The restricted problem is solved to this share of the gap that is asked for.
@@ -143,6 +145,9 @@ class PathWalk:
         self._last = self.correlation
         square = float(at.residual_square[0])
         self.present = self._point(w[needed], self.correlation, square, terms)
+        levels = np.array([0.0 if t.level is None or t.has_bend else t.level for t in self._terms])
+        is_usual = not w.any() and (levels > 0).all() and (np.diff(levels) < 0).all()
+        self._proposals = source.proposals(levels if is_usual else levels[:0])
 
     def advance(self) -> list[PathPoint]:
         """Solve for a few penalties and confirm them by one reading of the data.
@@ -150,6 +155,8 @@ class PathWalk:
         Returns the points that were confirmed, possibly none.
         """
         first = len(self.points)
+        if first < len(self._proposals):
+            return self._take_proposals(first)
         batch = self._terms[first : first + self._ahead]
         self._let_in(self._needed(first, len(batch)))
         W = self._solve(batch, first)
@@ -172,6 +179,25 @@ class PathWalk:
         most = self.source.most_at_once
         self._ahead = max(1, len(confirmed)) if len(missed) else min(2 * self._ahead, most)
         return confirmed
+
+    def _take_proposals(self, first: int) -> list[PathPoint]:
+        """Confirm some of the solutions that were proposed; from the first bad one they go."""
+        W = self._proposals[first : first + _PROPOSALS, np.argsort(self._entry)]
+        at = self.source.at(W)
+        for i, row in enumerate(W):
+            self._stand(at, i)
+            terms, target = self._terms[first + i], self._tolerances[first + i] * self.source.scale
+            point = self._point(row, self.correlation, float(at.residual_square[i]), terms)
+            if not point.gap <= max(target, _ROUNDING * self.source.scale):
+                self._proposals = self._proposals[: first + i]
+                self._restore(row)
+                break
+            self.present = point
+            self.points.append(point)
+            self._before, self._last = self._last, self.correlation
+        if len(self.points) == len(self._proposals) and not self.is_done:
+            self._restore(row)
+        return self.points[first:]
 
     def _read(self, W: Array, level: float) -> At:
         """What the data say about the solutions of the restricted problem.

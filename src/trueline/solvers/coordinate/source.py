@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from trueline.design import Design
 from trueline.design.columns import Columns, SparseColumns, columns_of
 from trueline.moments import Moments
+from trueline.solvers.coordinate.homotopy import propose
 
 __all__ = ["At", "MomentsSource", "RowsSource", "Source"]
 
@@ -78,6 +79,13 @@ class Source(ABC):
 
         Correlations that are certain to be below the level may be given as zero.
         """
+
+    def proposals(self, levels: Array) -> Array:
+        """Coefficients that may be solutions at the first of some levels, one row each.
+
+        The levels are those of the lasso without bounds, decreasing.
+        """
+        return np.empty((0, self.n_features))
 
 
 class RowsSource(Source):
@@ -157,6 +165,9 @@ class MomentsSource(Source):
         self._square = float(moments.y_square[target])
         self.scale = 0.5 * self._square
         self._entered = np.empty(0, dtype=np.intp)
+
+    def proposals(self, levels: Array) -> Array:
+        return propose(self._gram, self._cross, levels)
 
     def fresh(self) -> MomentsSource:
         other = copy(self)
