@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from trueline._jit import kernel
 from trueline.design.base import Array, Design
 from trueline.design.dense import DenseDesign
+from trueline.design.reach import Reach
 from trueline.design.sparse import SparseDesign
 from trueline.design.sparse_columns import SparseStore
 from trueline.design.sparse_rows import ChosenRows
@@ -197,28 +198,57 @@ class SparseColumns(Columns):
     def __init__(self, design: SparseDesign, weights: Array | None, mean: Array) -> None:
         super().__init__(design, weights, mean)
         self.store = SparseStore(design, self.root)
-        self._design, self.chosen = design, np.empty(0, dtype=np.intp)
+        self.chosen = np.empty(0, dtype=np.intp)
         self._by_rows: ChosenRows | None = None
+        self._reach: Reach | None = None
+        self._left_out = 0  # so many of the chosen columns are not asked of the store
 
     def fresh(self) -> SparseColumns:
         other = copy(self)
         other.chosen, other.gathered, other._by_rows = np.empty(0, dtype=np.intp), 0, None
+        other._reach, other._left_out = None, 0
         return other
 
     @property
     def by_rows(self) -> ChosenRows:
         """The gathered columns, sqrt(s) x_j, not centred, by rows."""
         if self._by_rows is None:
-            rows, count = self._design.by_rows, self.store.count(self.chosen)
-            self._by_rows = ChosenRows(rows, self.chosen, count, self.root)
+            self._by_rows = ChosenRows(self.store.entries, self.n)
+        if self._by_rows.size < self.gathered:
+            self._by_rows.extend(self.chosen[self._by_rows.size :])
         return self._by_rows
 
     def correlations(self, R: Array, level: float = 0.0) -> Array:
-        totals = R.sum(axis=1) if self.root is None else R @ self.root
-        return self.store.correlate(np.ascontiguousarray(R), self.mean, totals, level)
+        out = self._outside(R, level)
+        if self._left_out:
+            known = self.chosen[: self._left_out]
+            sums = np.array([self.by_rows.sums(r) for r in R])[:, : self._left_out]
+            out[:, known] = sums - np.outer(self._totals(R), self.mean[known])
+        return out
+
+    def correlations_outside(self, r: Array, within: Array, level: float) -> Array:
+        """v_j.r for all columns; those of the gathered ones are given, in the order of entry."""
+        if self._left_out < self.gathered:
+            self._remembered().leave_out(self.chosen[self._left_out :])
+            self._left_out = self.gathered
+        out = self._outside(r[None], level)[0]
+        out[self.chosen] = within
+        return out
+
+    def _remembered(self) -> Reach:
+        if self._reach is None:
+            self._reach = self.store.reach()
+        return self._reach
+
+    def _totals(self, R: Array) -> Array:
+        return np.asarray(R.sum(axis=1) if self.root is None else R @ self.root)
+
+    def _outside(self, R: Array, level: float) -> Array:
+        R = np.ascontiguousarray(R)
+        return self.store.correlate(R, self.mean, self._totals(R), level, self._remembered())
 
     def _append(self, new: Integers) -> None:
-        self.chosen, self._by_rows = np.append(self.chosen, new), None
+        self.chosen = np.append(self.chosen, new)
         self.gathered = len(self.chosen)
 
     def take_in(self, new: Integers) -> Array:

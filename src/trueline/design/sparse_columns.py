@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from trueline._jit import kernel
 from trueline.design.base import Array
+from trueline.design.reach import Reach
 from trueline.design.sparse import SparseDesign
 from trueline.threads import run_strands
 
@@ -28,8 +29,6 @@ Indices = NDArray[np.int32]
 # that sums do not change with the number of threads.
 _SMALL_WORK = 100_000
 _STRANDS, _SCATTERING = 8, 4
-# Room for rounding in what is certain.
-_ROOM = 1e-9
 
 
 class Entries(NamedTuple):
@@ -69,26 +68,16 @@ def _correlate(
     r: Array,
     mean: Array,
     total: float,
+    known: Array,
     out: Array,
     first: int,
     last: int,
 ) -> None:
-    """out[j] = x_j.r - mean_j total for j = chosen[k], k = first..last-1."""
+    """out[j] = x_j.r - mean_j total for j = chosen[k], k = first..last-1; x_j.r is known then."""
     for k in range(first, last):
         j = chosen[k]
-        out[j] = column_dot(data, indices, indptr[j], indptr[j + 1], r) - mean[j] * total
-
-
-@kernel
-def _within_reach(
-    norms: Array, sums: Array, length: float, largest: float, level: float, out: Integers
-) -> int:
-    """Write down the columns whose correlation may be as large as the level; how many."""
-    count = 0
-    for j in range(len(norms)):
-        out[count] = j  # written always, kept if it may matter: no branch to foresee
-        count += int(not min(norms[j] * length, sums[j] * largest) < level)
-    return count
+        known[j] = column_dot(data, indices, indptr[j], indptr[j + 1], r)
+        out[j] = known[j] - mean[j] * total
 
 
 @kernel
@@ -187,22 +176,24 @@ class SparseStore:
         _sizes(self.entries.data, self.entries.indptr, norms, sums)
         return norms, sums
 
-    def correlate(self, R: Array, mean: Array, totals: Array, level: float = 0.0) -> Array:
+    def reach(self) -> Reach:
+        """To be given to :meth:`correlate` by who asks for one residual after the other."""
+        return Reach(*self._sizes)
+
+    def correlate(
+        self, R: Array, mean: Array, totals: Array, level: float, reach: Reach
+    ) -> Array:
         """x_j.r - mean_j total for all columns and each row r of R, which has a total of its own.
 
-        It is given as zero if x_j.r is below the level for certain: abs(x_j.r) is at most
-        norm(x_j) norm(r), and at most sum_i abs(x_ij) times the largest entry of r. This tells of
-        most columns with few entries, at a price of two numbers each.
+        It is given as zero if x_j.r is below the level for certain, as ``reach`` knows.
         """
         out = np.zeros((len(R), self.shape[1]))
-        chosen = np.empty(self.shape[1], dtype=np.intp)
         for r, total, correlation in zip(R, totals, out, strict=True):
-            length, largest = float(np.sqrt(r @ r)), float(np.abs(r).max(initial=0.0))
-            count = _within_reach(*self._sizes, length, largest, level * (1 - _ROOM), chosen)
-            ends = np.linspace(0, count, 1 + self._parts(count)).astype(int).tolist()
+            chosen = reach.may_matter(r, level)
+            ends = np.linspace(0, len(chosen), 1 + self._parts(len(chosen))).astype(int).tolist()
             run_strands(
-                lambda strand, r=r, total=total, out=correlation: _correlate(  # type: ignore[misc]
-                    *self.entries, chosen, r, mean, total, out, *strand
+                lambda strand, r=r, total=total, out=correlation, chosen=chosen: _correlate(  # type: ignore[misc]
+                    *self.entries, chosen, r, mean, total, reach.known, out, *strand
                 ),
                 list(pairwise(ends)),
             )

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline._jit import kernel
 from trueline.design.base import Array
-from trueline.design.sparse_columns import Indices, column_dot, cuts
+from trueline.design.sparse_columns import Entries, Indices, column_dot, cuts
 from trueline.threads import run_strands
 
 __all__ = ["ChosenRows"]
@@ -27,24 +26,54 @@ _STRANDS = 4
 
 
 @kernel
+def _count(indices: Indices, indptr: Indices, chosen: Integers, counts: NDArray[np.int64]) -> None:
+    """counts[i + 1] = how many entries row i has in the chosen columns."""
+    for j in chosen:
+        for e in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            counts[np.uint64(indices[e]) + np.uint64(1)] += 1
+
+
+@kernel
 def _fill(
     data: Array,
     indices: Indices,
     indptr: Indices,
-    place: Indices,
+    chosen: Integers,
+    following: NDArray[np.int64],
     out_data: Array,
     out_places: Indices,
-    out_indptr: NDArray[np.int64],
 ) -> None:
-    """Copy the entries of the columns that have a place, row by row."""
+    """Hand the entries of the chosen columns out to their rows, column by column."""
+    for k in range(len(chosen)):
+        j = chosen[k]
+        for e in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            i = np.uint64(indices[e])
+            p = np.uint64(following[i])
+            out_data[p], out_places[p] = data[e], k
+            following[i] += 1
+
+
+@kernel
+def _merge(
+    data: Array,
+    places: Indices,
+    indptr: NDArray[np.int64],
+    new_data: Array,
+    new_places: Indices,
+    new_indptr: NDArray[np.int64],
+    first_place: int,
+    out_data: Array,
+    out_places: Indices,
+) -> None:
+    """The rows of both one behind the other; places of the new ones start at ``first_place``."""
     p = np.uint64(0)
     for i in range(len(indptr) - 1):
         for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            k = place[np.uint64(indices[e])]
-            # Written always, kept if there is a place: no branch to foresee.
-            out_data[p], out_places[p] = data[e], k
-            p += np.uint64(k >= 0)
-        out_indptr[i + 1] = p
+            out_data[p], out_places[p] = data[e], places[e]
+            p += np.uint64(1)
+        for e in range(np.uint64(new_indptr[i]), np.uint64(new_indptr[i + 1])):
+            out_data[p], out_places[p] = new_data[e], first_place + new_places[e]
+            p += np.uint64(1)
 
 
 @kernel
@@ -63,6 +92,8 @@ def _sums(
     """Add sum_i r_i row_i, i = first..last-1, to ``out``."""
     for i in range(first, last):
         factor = r[i]
+        if factor == 0.0:  # the image of a few sparse columns
+            continue
         for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             out[np.uint64(places[e])] += factor * data[e]
 
@@ -91,25 +122,36 @@ class ChosenRows:
 
     Parameters
     ----------
-    X : sparse array by rows, of shape (n, d)
-    chosen : array of int
-        Numbers of columns, each once.
-    count : int
-        How many entries they have.
-    root : array of shape (n,), optional
-        Factors of the rows.
+    entries : Entries
+        The columns of the design.
+    n_rows : int
     """
 
-    def __init__(self, X: sp.csr_array, chosen: Integers, count: int, root: Array | None) -> None:
-        n, d = X.shape
-        place = np.full(d, -1, dtype=np.int32)
-        place[chosen] = np.arange(len(chosen), dtype=np.int32)
-        data, places = np.empty(count + 1), np.empty(count + 1, dtype=np.int32)
-        indptr = np.zeros(n + 1, dtype=np.int64)
-        _fill(X.data, X.indices, X.indptr, place, data, places, indptr)
-        if root is not None:
-            data[:-1] *= np.repeat(root, np.diff(indptr))
-        self.size = len(chosen)
+    def __init__(self, entries: Entries, n_rows: int) -> None:
+        self._columns, self._n_rows = entries, n_rows
+        self.size = 0
+        indptr = np.zeros(n_rows + 1, dtype=np.int64)
+        self._entries = np.empty(0), np.empty(0, dtype=np.int32), indptr
+        self._cuts = [(0, n_rows)]
+
+    def extend(self, new: Integers) -> None:
+        """Take in further columns.
+
+        Only their entries are handed out row by row, in a small piece of memory; the rest is copied
+        as it lies.
+        """
+        _, indices, starts = self._columns
+        indptr = np.zeros(self._n_rows + 1, dtype=np.int64)
+        _count(indices, starts, new, indptr)
+        np.cumsum(indptr, out=indptr)
+        data, places = np.empty(indptr[-1]), np.empty(indptr[-1], dtype=np.int32)
+        _fill(*self._columns, new, indptr[:-1].copy(), data, places)
+        if self.size:
+            old, fresh = self._entries, (data, places, indptr)
+            indptr = old[2] + indptr
+            data, places = np.empty(indptr[-1]), np.empty(indptr[-1], dtype=np.int32)
+            _merge(*old, *fresh, self.size, data, places)
+        self.size += len(new)
         self._entries = data, places, indptr
         self._cuts = cuts(indptr, _STRANDS)
 

@@ -26,6 +26,7 @@ from trueline.selection.penalty_path import (
     Grid,
     alpha_max,
     coefficient_matrix,
+    dense_coefficients,
     solve_grid,
     source_of,
 )
@@ -543,7 +544,7 @@ def enet_path(
         top = alpha_max(source, unit, total) if isinstance(alphas, Integral) else 0.0
         grid = Grid(strengths(alphas, top, eps), unit, tol / 100)
         points = solve_grid(source, grid, total, start)
-    coefs = coefficient_matrix(points, d).toarray().astype(X.dtype, copy=False)
+    coefs = dense_coefficients(points, d, X.dtype)
     gaps = np.array([point.gap for point in points]) / total
     if verbose:
         print(f"Path of {len(points)} strengths, largest gap {gaps.max():.3g}")  # noqa: T201

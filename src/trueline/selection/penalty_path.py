@@ -30,7 +30,7 @@ from trueline.solvers.coordinate.source import MomentsSource, RowsSource, Source
 from trueline.solvers.coordinate.terms import Terms
 from trueline.threads import run_strands, single_threaded_blas
 
-__all__ = ["Grid", "alpha_max", "coefficient_matrix", "fold_errors", "solve_grid", "source_of"]
+__all__ = ["Grid", "alpha_max", "coefficient_matrix", "dense_coefficients", "fold_errors", "solve_grid", "source_of"]
 
 Array = NDArray[np.float64]
 
@@ -129,6 +129,17 @@ def coefficient_matrix(points: Sequence[PathPoint], n_features: int) -> sp.csc_a
     rows = np.concatenate([point.columns for point in points])
     values = np.concatenate([point.values for point in points])
     return sp.csc_array((values, rows, indptr), shape=(n_features, len(points)))
+
+
+def dense_coefficients(points: Sequence[PathPoint], n_features: int, dtype: Any) -> NDArray[Any]:
+    """Coefficients of all points as an array of shape (d, points).
+
+    One point after the other in memory: pages without a coefficient are never written.
+    """
+    out = np.zeros((len(points), n_features), dtype=dtype)
+    for row, point in zip(out, points, strict=True):
+        row[point.columns] = point.values
+    return out.T
 
 
 def _from_moments(problem: Problem, total: Moments, fold: Fold, grid: Grid) -> Array:

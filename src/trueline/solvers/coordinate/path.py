@@ -49,6 +49,10 @@ _FEW_COLUMNS = 128
 _FORESIGHT = 4
 # A violation by less than this share of the tolerance is left alone: the gap tells.
 _TOLERATED = 0.01
+# So many proposals are confirmed at once; a gap of this share of the target's square is rounding.
+_PROPOSALS, _ROUNDING = 32, 1e-14
+# Of so many readings one starts from the coefficients alone.
+_AFRESH = 16
 # The restricted problem is solved to this share of the gap that is asked for.
 _SHARE = 0.7
 
@@ -112,6 +116,7 @@ class PathWalk:
         self._terms, self._positions, self._tolerances = terms, positions, tolerances
         self._restricted: RestrictedGram | RestrictedColumns = RestrictedGram(source.scale)
         self._entry = np.full(source.n_features, -1)
+        self._readings = 0
         self._ahead, self._sweeps, self._outside = 1, 0, source.n_features
         self._before: Array | None = None  # correlations at the last but one confirmed point
         # Coefficients, by entry, and residuals of the last two points
@@ -140,6 +145,9 @@ class PathWalk:
         self._last = self.correlation
         square = float(at.residual_square[0])
         self.present = self._point(w[needed], self.correlation, square, terms)
+        levels = np.array([0.0 if t.level is None or t.has_bend else t.level for t in self._terms])
+        is_usual = not w.any() and (levels > 0).all() and (np.diff(levels) < 0).all()
+        self._proposals = source.proposals(levels if is_usual else levels[:0])
 
     def advance(self) -> list[PathPoint]:
         """Solve for a few penalties and confirm them by one reading of the data.
@@ -147,10 +155,12 @@ class PathWalk:
         Returns the points that were confirmed, possibly none.
         """
         first = len(self.points)
+        if first < len(self._proposals):
+            return self._take_proposals(first)
         batch = self._terms[first : first + self._ahead]
         self._let_in(self._needed(first, len(batch)))
         W = self._solve(batch, first)
-        at = self.source.at(W, self._level(first + len(batch)))
+        at = self._read(W, self._level(first + len(batch)))
         missed = np.empty(0, dtype=np.intp)
         for i, terms in enumerate(batch):
             self._stand(at, i)
@@ -169,6 +179,40 @@ class PathWalk:
         most = self.source.most_at_once
         self._ahead = max(1, len(confirmed)) if len(missed) else min(2 * self._ahead, most)
         return confirmed
+
+    def _take_proposals(self, first: int) -> list[PathPoint]:
+        """Confirm some of the solutions that were proposed; from the first bad one they go."""
+        W = self._proposals[first : first + _PROPOSALS, np.argsort(self._entry)]
+        at = self.source.at(W)
+        for i, row in enumerate(W):
+            self._stand(at, i)
+            terms, target = self._terms[first + i], self._tolerances[first + i] * self.source.scale
+            point = self._point(row, self.correlation, float(at.residual_square[i]), terms)
+            if not point.gap <= max(target, _ROUNDING * self.source.scale):
+                self._proposals = self._proposals[: first + i]
+                self._restore(row)
+                break
+            self.present = point
+            self.points.append(point)
+            self._before, self._last = self._last, self.correlation
+        if len(self.points) == len(self._proposals) and not self.is_done:
+            self._restore(row)
+        return self.points[first:]
+
+    def _read(self, W: Array, level: float) -> At:
+        """What the data say about the solutions of the restricted problem.
+
+        Its own residual and correlations come from the data too, by steps: now and then they are
+        computed afresh, so that rounding does not add up.
+        """
+        restricted, source = self._restricted, self.source
+        self._readings += 1
+        if isinstance(restricted, RestrictedColumns) and len(W) == 1 and self._readings % _AFRESH:
+            assert isinstance(source, RowsSource)
+            at = source.at_residual(restricted.residual, restricted.correlation, level)
+            if at is not None:
+                return at
+        return source.at(W, level)
 
     def _level(self, first: int) -> float:
         """Smaller correlations do not matter, neither now nor in what is foreseen from here."""

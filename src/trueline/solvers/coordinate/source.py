@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import Design
-from trueline.design.columns import Columns, columns_of
+from trueline.design.columns import Columns, SparseColumns, columns_of
 from trueline.moments import Moments
+from trueline.solvers.coordinate.homotopy import propose
 
 __all__ = ["At", "MomentsSource", "RowsSource", "Source"]
 
@@ -79,6 +80,13 @@ class Source(ABC):
         Correlations that are certain to be below the level may be given as zero.
         """
 
+    def proposals(self, levels: Array) -> Array:
+        """Coefficients that may be solutions at the first of some levels, one row each.
+
+        The levels are those of the lasso without bounds, decreasing.
+        """
+        return np.empty((0, self.n_features))
+
 
 class RowsSource(Source):
     """From the rows: each batch of points costs one reading of the data."""
@@ -126,7 +134,18 @@ class RowsSource(Source):
 
     def at(self, W: Array, level: float = 0.0) -> At:
         R = self._y - self._columns.combine(W) if W.shape[1] else np.tile(self._y, (len(W), 1))
-        correlation = self._columns.correlations(R, level)
+        return self._at(R, self._columns.correlations(R, level))
+
+    def at_residual(self, r: Array, within: Array, level: float) -> At | None:
+        """The same of a point whose residual is known, and its correlations with the columns in.
+
+        None if that spares nothing.
+        """
+        if not isinstance(self._columns, SparseColumns):
+            return None
+        return self._at(r[None], self._columns.correlations_outside(r, within, level)[None])
+
+    def _at(self, R: Array, correlation: Array) -> At:
         if not np.isfinite(correlation.sum()):
             raise FloatingPointError("the products of the data are not finite")
         return At(correlation, np.einsum("ti,ti->t", R, R), R)
@@ -146,6 +165,9 @@ class MomentsSource(Source):
         self._square = float(moments.y_square[target])
         self.scale = 0.5 * self._square
         self._entered = np.empty(0, dtype=np.intp)
+
+    def proposals(self, levels: Array) -> Array:
+        return propose(self._gram, self._cross, levels)
 
     def fresh(self) -> MomentsSource:
         other = copy(self)
