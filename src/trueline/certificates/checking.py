@@ -202,7 +202,7 @@ def _objective(certificate: Certificate, rows: Rows) -> tuple[float, float]:
         # The score errs by the terms of a row + 2, times eps and the magnitudes; the loss passes
         # that on.
         reach = (rows.row_terms + 2) * EPS * (abs(block) @ np.abs(W) + np.abs(b))
-        slope = np.abs(loss.gradient(y, z)) + reach * min(loss.curvature_bound, 1e300)
+        slope = np.abs(loss.gradient(y, z)) + reach * loss.most_curvature(y, z, reach)
         slope = np.minimum(slope, loss.slope_bound)
         rounding += float((s * slope * reach).sum())
         rounding += (ROWS + 8) * EPS * float(np.abs(value).sum())

@@ -89,11 +89,11 @@ def _steepness(certificate: Certificate, rows: Any, centre: Array, basis: Array)
     size = 4 * _EPS * np.abs(g)
     slope, slope_size = np.zeros_like(b), np.zeros_like(b)
     terms = min(rows.n, _ROWS) + rows.n / _ROWS + 4
-    bound = loss.curvature_bound
     for where, block in rows:
         y, s, centred = rows.y[where], rows.s[where, None], block - centre
-        u = s * loss.gradient(y, block @ W + b)
-        error = s * bound * _score_error(rows, block, W, b, y) + terms * _EPS * np.abs(u)
+        z, off = block @ W + b, _score_error(rows, block, W, b, y)
+        u = s * loss.gradient(y, z)
+        error = s * loss.most_curvature(y, z, off) * off + terms * _EPS * np.abs(u)
         g = g + centred.T @ u
         size = size + np.abs(centred).T @ error
         slope += u.sum(axis=0)

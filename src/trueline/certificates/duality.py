@@ -182,8 +182,7 @@ def dual_value(
     u, y = point.u, problem.target
     conjugates = problem.weigh(problem.loss.conjugate(y, u))
     penalty = _penalty_conjugate(problem, point, reach)
-    # The term u y of a conjugate may cancel against the rest of it.
-    size = sum_rows(np.abs(conjugates) + 2 * np.abs(problem.weigh(u * y))) + np.abs(penalty)
+    size = sum_rows(problem.weigh(problem.loss.conjugate_magnitude(y, u))) + np.abs(penalty)
     value = -sum_rows(conjugates) - penalty
     value = value - rounding.sums * (size + np.abs(value))
     if problem.fit_intercept:

@@ -2,6 +2,7 @@
 
 from trueline.losses.base import Loss
 from trueline.losses.crammer_singer import CrammerSinger
+from trueline.losses.deviance import Gamma, Poisson, Tweedie
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
 from trueline.losses.hard_margin import HardMargin
 from trueline.losses.hinge import Hinge, SquaredHinge
@@ -19,6 +20,7 @@ __all__ = [
     "Absolute",
     "CrammerSinger",
     "EpsilonInsensitive",
+    "Gamma",
     "HardMargin",
     "Hinge",
     "Huber",
@@ -26,11 +28,13 @@ __all__ = [
     "Loss",
     "OrderedQuantiles",
     "MaximumError",
+    "Poisson",
     "Quantile",
     "Softmax",
     "Squared",
     "ZeroOne",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
+    "Tweedie",
     "as_loss",
 ]

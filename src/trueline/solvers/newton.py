@@ -55,7 +55,7 @@ class Newton(Solver):
 
     name = "newton"
     title = "Newton's method, Gram matrices updated by the rows that change"
-    needs_loss = frozenset({"smooth", "curvature", "conjugate"})
+    needs_loss = frozenset({"curvature", "conjugate"})
     needs_penalty = frozenset({"quadratic"})
     is_direct = False
     proof = "curvature, tangent or duality"
