@@ -47,6 +47,11 @@ KINDS: dict[str, str] = {
         "no coefficients give an objective lower than the one reached by more than the gap, by the "
         "curvature around them and convexity beyond"
     ),
+    "local": (
+        "no coefficients within the stated distance give an objective lower than the one reached "
+        "by more than the gap; the objective is not convex, and lower values elsewhere are not "
+        "excluded"
+    ),
     "tangent": (
         "no coefficients give an objective lower than the one reached by more than the gap, by the "
         "tangent of the losses there and the penalty"

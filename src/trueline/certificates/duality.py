@@ -67,7 +67,7 @@ class DualPoint(NamedTuple):
 
 def intercept_radius(problem: Problem, b: Array) -> Array:
     """Up to which magnitude of the intercept the bound is stated."""
-    y, weights = np.abs(problem.target), problem.weights
+    y, weights = problem.loss.target_size(problem.target), problem.weights
     if weights is not None:
         y = y[weights > 0]  # what does not count bounds nothing
     return _RADIUS * (np.abs(b) + y.max(axis=0, initial=1.0))

@@ -83,7 +83,9 @@ class Rounding:
             accuracy=design.accuracy(problem.weights, magnitude),
             mean=mean,
             weight=problem.total_weight,
-            target_size=np.sqrt(sum_rows(problem.weigh(problem.target**2))),
+            target_size=np.sqrt(
+                sum_rows(problem.weigh(problem.loss.target_size(problem.target) ** 2))
+            ),
             rows=n,
         )
 
@@ -190,7 +192,7 @@ def _sum_up(
 def _steepest_bend(problem: Problem, z: Array, score_error: Array) -> Array | float:
     """The largest curvature that the losses take within the errors of the scores."""
     loss = problem.loss
-    if "log_link" not in loss.capabilities:
+    if not {"log_link", "nonconvex"} & loss.capabilities:
         return loss.curvature_bound
     least = 1.0 if problem.weights is None else float(problem.weights.min())
     reach = score_error / np.sqrt(least) if least > 0 else np.full_like(score_error, np.inf)

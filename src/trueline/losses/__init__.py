@@ -7,6 +7,7 @@ from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsil
 from trueline.losses.hard_margin import HardMargin
 from trueline.losses.hinge import Hinge, SquaredHinge
 from trueline.losses.huber import Huber
+from trueline.losses.local_deviance import LocalDeviance
 from trueline.losses.logistic import Logistic
 from trueline.losses.maximum_error import MaximumError
 from trueline.losses.quantile import Absolute, OrderedQuantiles, Quantile
@@ -24,6 +25,7 @@ __all__ = [
     "HardMargin",
     "Hinge",
     "Huber",
+    "LocalDeviance",
     "Logistic",
     "Loss",
     "OrderedQuantiles",

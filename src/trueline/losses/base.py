@@ -50,6 +50,7 @@ class Loss(ABC):
           :meth:`bend` is the second one;
         - ``"margins"``: never negative and falling with the margin by which a row is on the right
           side: :meth:`least_margin` inverts it;
+        - ``"nonconvex"``: no convex function after all: proofs are about neighbourhoods;
         - ``"self_concordant"``: a change e of the scores of a row leaves at least the factor
           exp(-abs(e)) of its curvature (of coupled scores exp(min e - max e)).
     kinks : tuple of float
@@ -95,6 +96,10 @@ class Loss(ABC):
         """:attr:`dual_box` of every row, for losses where it depends on the target."""
         e, h, low, high = (np.full(np.shape(y), number) for number in self.dual_box)
         return e, h, low, high
+
+    def target_size(self, y: Array) -> Array:
+        """The magnitude of targets in the units of scores, elementwise."""
+        return np.abs(y)
 
     @property
     def score_limit(self) -> float:

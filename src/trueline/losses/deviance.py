@@ -12,16 +12,17 @@ half of the deviance between y and m is, for powers 1 <= p <= 2 (where it is con
 
 The terms divided by zero vanish in the limit:
 
-    Poisson, p = 1     l = m - y - y log(m / y)        l*(u) = (y + u) log(1 + u / y) - u + u log(y),
-                                                               u >= -y
-    gamma,   p = 2     l = y / m - 1 - log(y / m)      l*(u) = (1 - u) log(1 - u) + u + u log(y),
-                                                               u <= 1
+    Poisson, p = 1     l     = m - y - y log(m / y)
+                       l*(u) = (y + u) log(1 + u / y) - u + u log(y)       for u >= -y
+    gamma,   p = 2     l     = y / m - 1 - log(y / m)
+                       l*(u) = (1 - u) log(1 - u) + u + u log(y)           for u <= 1
 
 For powers in between l*(u) = u z - l(z) where l'(z) = u, which is found by Newton's method. Every
 term of the sums above is positive: near y = m nothing cancels.
 
 Curvature changes slowly, abs(l''') <= l'', as that of the logistic loss does. An exposure e_i is no
-part of a loss: d(y, e m) = e^a d(y / e, m), so that it divides the target and multiplies the weight.
+part of a loss: d(y, e m) = e^a d(y / e, m), so that it divides the target and multiplies the
+weight.
 
 P. McCullagh, J. A. Nelder, "Generalized Linear Models", 2nd ed. (1989), chapters 6 and 8;
 B. Jorgensen, "The Theory of Dispersion Models" (1997), chapter 4.
@@ -38,7 +39,7 @@ from scipy.special import xlog1py, xlogy
 
 from trueline.losses.base import Array, Loss
 
-__all__ = ["Gamma", "LogDeviance", "Poisson", "Tweedie"]
+__all__ = ["Gamma", "LogDeviance", "Poisson", "Tweedie", "phi"]
 
 # Where the power series of phi is taken, and to which order: its rest is below rounding there.
 _NEAR, _ORDER = 0.5, 16
@@ -46,7 +47,7 @@ _SLACK = 1 + 1e-12
 _STEPS = 60
 
 
-def _phi(t: Array) -> Array:
+def phi(t: Array) -> Array:
     """exp(t) - 1 - t, to a few units in the last place."""
     t = np.asarray(t)
     small = np.clip(t, -_NEAR, _NEAR)
@@ -90,6 +91,10 @@ class LogDeviance(Loss):
     def curvature_bound(self) -> float:
         return np.inf
 
+    def target_size(self, y: Array) -> Array:
+        # Derivatives round relative to their two terms, as if the score were off by a few units.
+        return np.abs(np.log(np.where(y > 0, y, 1.0))) + 2.0
+
     def check_target(self, y: Array) -> None:
         """Targets are positive, or zero if the power is below two."""
         if self._a > 0:
@@ -119,9 +124,9 @@ class LogDeviance(Loss):
         with np.errstate(over="ignore", invalid="ignore"):
             total = np.zeros_like(r)
             if a > 0:
-                total = total + _phi(a * r) / a
+                total = total + phi(a * r) / a
             if c > 0:
-                total = total + _phi(-c * r) / c
+                total = total + phi(-c * r) / c
             at_zero = np.exp(a * z) / a if a > 0 else np.zeros_like(r)
             return np.where(present, own**a * total, at_zero)
 
@@ -262,7 +267,7 @@ class Tweedie(LogDeviance):
         a, c = self._a, self._c
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             v = u / y**a
-            # One of the two exponentials is at most one: the other lies between abs(v) and one more.
+            # One of the exponentials is at most one: the other is between abs(v) and one more.
             high = np.where(v >= 0, np.log1p(np.maximum(v, 0)) / a, 0.0)
             low = np.where(v >= 0, 0.0, -np.log1p(np.maximum(-v, 0)) / c)
             r = np.where(v >= 0, high, low)
@@ -283,7 +288,7 @@ class Tweedie(LogDeviance):
         own = np.where(present, y, 1.0)
         r = self._position(own, u)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            lost = own**a * (_phi(a * r) / a + _phi(-c * r) / c)
+            lost = own**a * (phi(a * r) / a + phi(-c * r) / c)
             some = _or_infinite(u * np.log(own) + (u * r - lost))
             positive = np.where(u >= 0, u, 0.0)
             none = np.where(u >= 0, (xlogy(positive, positive) - positive) / a, np.inf)

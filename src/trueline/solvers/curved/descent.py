@@ -13,7 +13,8 @@ Huber's loss K. Madsen, H. B. Nielsen, "Finite algorithms for robust linear regr
 
 Where too few rows bend H is singular, and far from the minimum it may promise too much. Then mu B
 is added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1 the model lies
-above P and every step helps (where the loss has no largest curvature, that at the start is taken). mu rises when steps had to be cut, and falls after whole ones.
+above P and every step helps (where the loss has no largest curvature, that at the start is taken).
+mu rises when steps had to be cut, and falls after whole ones.
 
 The first point of long data comes from a sample of the rows: it leaves few rows on a wrong piece.
 """
