@@ -18,6 +18,7 @@ import numpy as np
 from trueline.certificates import (
     concomitant_check,
     curvature_check,
+    firth_check,
     hard_margin_check,
     local_check,
     maximum_check,
@@ -45,6 +46,7 @@ _WITNESS = {
     "curvature": curvature_check.WITNESS,
     "tangent": tangent_check.WITNESS,
     "local": (),
+    "stationary": firth_check.WITNESS,
     hard_margin_check.KIND: hard_margin_check.WITNESS,
     "concomitant": concomitant_check.WITNESS,
     "search": search.WITNESS,
@@ -105,6 +107,8 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
             return Verification((shape, *search.check_search(certificate, rows)))
         if certificate.kind == hard_margin_check.KIND:
             return Verification((shape, *hard_margin_check.check_hard_margin(certificate, rows)))
+        if certificate.kind == "stationary":
+            return Verification((shape, *firth_check.check_firth(certificate, rows)))
         if certificate.kind == "concomitant":
             return Verification((shape, *concomitant_check.check_concomitant(certificate, rows)))
         checks = [shape, check_objective(certificate, rows)]

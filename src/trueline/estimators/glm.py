@@ -28,7 +28,7 @@ from trueline.estimators.single_target import SingleTargetRegressor
 from trueline.losses import Loss
 from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty
-from trueline.planner import Candidate, Plan, make_plan
+from trueline.planner import Candidate, Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Facts, Options
@@ -198,9 +198,9 @@ class GeneralizedLinearRegressor(FisherInference, SingleTargetRegressor):
         self._solve_and_store(problem, X, y, sample_weight)
         return self
 
-    def _plan_of(self, problem: Problem) -> Plan:
+    def _plan_for(self, problem: Problem) -> Plan:
         if "nonconvex" not in problem.loss.capabilities:
-            return make_plan(problem, self._solver_name())
+            return super()._plan_for(problem)
         solver, facts = Newton(), Facts.of(problem)
         title = "Newton's method, or Fisher's scoring where it is not convex"
         chosen = Candidate(solver.name, title, solver.cost(facts), "chosen")
@@ -218,7 +218,7 @@ class GeneralizedLinearRegressor(FisherInference, SingleTargetRegressor):
         solution.seconds = time.perf_counter() - begin
         if not solution.status.is_final:
             self._warn(solution)
-        return self._plan_of(problem), solution
+        return self._plan_for(problem), solution
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
@@ -299,7 +299,7 @@ class GeneralizedLinearRegressor(FisherInference, SingleTargetRegressor):
             return super().explain(X, y, sample_weight)
         self._check_parameters()
         problem = self._validated_problem(X, y, sample_weight, False, offset, exposure)[0]
-        return Explanation(self._plan_of(problem))
+        return Explanation(self._plan_for(problem))
 
     # --- prediction -----------------------------------------------------------------------------
 

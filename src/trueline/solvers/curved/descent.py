@@ -64,11 +64,16 @@ class Factor:
         self.least = 0.0 if failed else float((self._L.diagonal() ** 2).min(initial=1.0))
 
     def solve(self, right: Array) -> Array:
-        """The matrix's inverse times a vector."""
+        """The matrix's inverse times a vector, or times the columns of a matrix."""
         if not len(right):
             return right
-        solved, _ = lapack.dpotrs(self._L, right / self.root, lower=1)
-        return solved / self.root
+        root = self.root if right.ndim == 1 else self.root[:, None]
+        solved, _ = lapack.dpotrs(self._L, right / root, lower=1)
+        return solved / root
+
+    def log_determinant(self) -> float:
+        """The logarithm of the matrix's determinant."""
+        return 2.0 * float(np.log(self._L.diagonal()).sum() + np.log(self.root).sum())
 
     def least_eigenvalue(self) -> float:
         """A lower bound on the smallest eigenvalue, the diagonal brought to one.
