@@ -20,6 +20,7 @@ ESTIMATORS = [
     "ChebyshevRegressor",
     "ElasticNet",
     "ElasticNetCV",
+    "GammaRegressor",
     "GaussianProcessRegressor",
     "GroupLasso",
     "HuberRegressor",
@@ -49,6 +50,7 @@ ESTIMATORS = [
     "OutputCodeClassifier",
     "PassiveAggressiveClassifier",
     "Perceptron",
+    "PoissonRegressor",
     "PolynomialRegression",
     "QuantileRegressor",
     "Ridge",
@@ -60,6 +62,7 @@ ESTIMATORS = [
     "SequentialFeatureSelector",
     "SparseGaussianProcessRegressor",
     "StepwiseRegression",
+    "TweedieRegressor",
     "ZeroOneHalfspace",
 ]
 SEPARABILITY = ["MaximumMargin", "Separability", "maximum_margin", "separability"]

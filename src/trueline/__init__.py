@@ -21,6 +21,7 @@ _HOMES = {
     "ChebyshevRegressor": "trueline.estimators.chebyshev",
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
+    "GammaRegressor": "trueline.estimators.glm_models",
     "GaussianProcessRegressor": "trueline.estimators.gaussian_process",
     "GroupLasso": "trueline.estimators.group_lasso",
     "HuberRegressor": "trueline.estimators.huber",
@@ -51,6 +52,7 @@ _HOMES = {
     "OneVsOneClassifier": "trueline.estimators.multiclass",
     "OneVsRestClassifier": "trueline.estimators.multiclass",
     "OutputCodeClassifier": "trueline.estimators.multiclass",
+    "PoissonRegressor": "trueline.estimators.glm_models",
     "PolynomialRegression": "trueline.estimators",
     "QuantileRegressor": "trueline.estimators.quantile",
     "RegularizationPath": "trueline.estimators.paths",
@@ -64,6 +66,7 @@ _HOMES = {
     "SequentialFeatureSelector": "trueline.estimators.sequential",
     "SparseGaussianProcessRegressor": "trueline.estimators.sparse_process",
     "StepwiseRegression": "trueline.estimators.stepwise",
+    "TweedieRegressor": "trueline.estimators.glm_models",
     "ZeroOneHalfspace": "trueline.estimators.zero_one",
     "enet_path": "trueline.estimators.paths",
     "lasso_path": "trueline.estimators.paths",
@@ -84,6 +87,7 @@ __all__ = [
     "ChebyshevRegressor",
     "ElasticNet",
     "ElasticNetCV",
+    "GammaRegressor",
     "GaussianProcessRegressor",
     "GroupLasso",
     "HuberRegressor",
@@ -114,6 +118,7 @@ __all__ = [
     "OneVsOneClassifier",
     "OneVsRestClassifier",
     "OutputCodeClassifier",
+    "PoissonRegressor",
     "PolynomialRegression",
     "QuantileRegressor",
     "RegularizationPath",
@@ -127,6 +132,7 @@ __all__ = [
     "SequentialFeatureSelector",
     "SparseGaussianProcessRegressor",
     "StepwiseRegression",
+    "TweedieRegressor",
     "ZeroOneHalfspace",
     "__version__",
     "enet_path",
@@ -155,6 +161,11 @@ if TYPE_CHECKING:
     from trueline.estimators.elastic_net import ElasticNet
     from trueline.estimators.elastic_net_cv import ElasticNetCV
     from trueline.estimators.gaussian_process import GaussianProcessRegressor
+    from trueline.estimators.glm_models import (
+        GammaRegressor,
+        PoissonRegressor,
+        TweedieRegressor,
+    )
     from trueline.estimators.group_lasso import GroupLasso
     from trueline.estimators.huber import HuberRegressor
     from trueline.estimators.kernel_perceptron import KernelPerceptron

@@ -32,6 +32,7 @@ class Status(Enum):
         "the gradient vanished to the tolerance; without a penalty and with so many columns the "
         "gap is proven for a bounded region only"
     )
+    STATIONARY = "the gradient vanished to the tolerance; the objective is not convex"
     STALLED = (
         "progress stopped at the rounding level before the gap reached the tolerance: the "
         "tolerance may be finer than double precision can prove on this data; standardise the "
@@ -51,7 +52,7 @@ class Status(Enum):
     @property
     def is_final(self) -> bool:
         """Whether the answer is as good as was asked for."""
-        return self in (Status.SOLVED, Status.CONVERGED, Status.SETTLED)
+        return self in (Status.SOLVED, Status.CONVERGED, Status.SETTLED, Status.STATIONARY)
 
 
 class PendingCertificate(Protocol):

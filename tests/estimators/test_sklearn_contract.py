@@ -16,6 +16,7 @@ from trueline import (
     ChebyshevRegressor,
     ElasticNet,
     ElasticNetCV,
+    GammaRegressor,
     GaussianProcessRegressor,
     HuberRegressor,
     KernelRidge,
@@ -29,6 +30,7 @@ from trueline import (
     OneVsOneClassifier,
     OneVsRestClassifier,
     OutputCodeClassifier,
+    PoissonRegressor,
     PolynomialRegression,
     QuantileRegressor,
     Ridge,
@@ -36,6 +38,7 @@ from trueline import (
     RidgeClassifierCV,
     RidgeCV,
     SparseGaussianProcessRegressor,
+    TweedieRegressor,
 )
 
 ESTIMATORS = [
@@ -57,6 +60,10 @@ ESTIMATORS = [
     LeastAbsoluteDeviations(),
     HuberRegressor(),
     ChebyshevRegressor(),
+    PoissonRegressor(),
+    GammaRegressor(),
+    TweedieRegressor(),
+    TweedieRegressor(power=1.5),
     RidgeClassifier(),
     RidgeClassifierCV(),
     OneVsRestClassifier(RidgeClassifier()),

@@ -4,7 +4,16 @@ import pytest
 
 from trueline.checks import LOSS_LAWS
 from trueline.checks.losses import LossPoints
-from trueline.losses import LOSSES, Huber, OrderedQuantiles, Quantile, as_loss
+from trueline.losses import (
+    LOSSES,
+    Gamma,
+    Huber,
+    OrderedQuantiles,
+    Poisson,
+    Quantile,
+    Tweedie,
+    as_loss,
+)
 
 # Beside the defaults: parameters that put kinks in awkward places.
 PARTS = [
@@ -12,7 +21,14 @@ PARTS = [
     *(Huber(delta) for delta in (0.1, 1.0, 1e6, 1e-6)),
     *(Quantile(q) for q in (0.03, 0.999)),
     OrderedQuantiles(0.3),
+    *(Tweedie(power) for power in (1.01, 1.2, 1.99)),
 ]
+# Targets beside the usual ones.
+TARGETS = {
+    Poisson: (0.0, 1e-3, 0.3, 1.0, 2.0, 70.0),
+    Gamma: (1e-3, 0.3, 1.0, 70.0),
+    Tweedie: (0.0, 1e-3, 0.3, 1.0, 70.0),
+}
 
 
 @pytest.mark.parametrize("law", list(LOSS_LAWS), ids=lambda law: law.name.replace(" ", "_"))
@@ -20,7 +36,7 @@ PARTS = [
 def test_law(loss, law):
     if not law.concerns(loss):
         pytest.skip(f"{loss} does not claim {sorted(law.needs)}")
-    LOSS_LAWS.check_one(law, loss, LossPoints.of(loss))
+    LOSS_LAWS.check_one(law, loss, LossPoints.of(loss, TARGETS.get(type(loss))))
 
 
 def test_a_loss_is_found_by_its_name():

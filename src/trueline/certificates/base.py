@@ -47,6 +47,16 @@ KINDS: dict[str, str] = {
         "no coefficients give an objective lower than the one reached by more than the gap, by the "
         "curvature around them and convexity beyond"
     ),
+    "local": (
+        "no coefficients within the stated distance give an objective lower than the one reached "
+        "by more than the gap; the objective is not convex, and lower values elsewhere are not "
+        "excluded"
+    ),
+    "stationary": (
+        "the slope of the penalised likelihood vanishes up to the stated one; it is not convex: "
+        "all that is known of other coefficients is that none have an objective lower by more than "
+        "the gap"
+    ),
     "tangent": (
         "no coefficients give an objective lower than the one reached by more than the gap, by the "
         "tangent of the losses there and the penalty"

@@ -28,6 +28,7 @@ __all__ = [
     "Rows",
     "Verification",
     "check_objective",
+    "objective_of",
 ]
 
 Array = NDArray[np.float64]
@@ -177,7 +178,7 @@ class Rows:
 def check_objective(certificate: Certificate, rows: Rows) -> Check:
     """sum_i s_i loss(y_i, z_i) + penalty(W) lies within the claimed rounding of the claim."""
     allowed = certificate.objective_rounding
-    total, rounding = _objective(certificate, rows)
+    total, rounding = objective_of(certificate, rows)
     holds = abs(total - certificate.objective) + rounding <= allowed
     if not holds and np.isfinite(allowed):
         total, rounding = rows.objective_doubled(certificate)
@@ -190,7 +191,7 @@ def check_objective(certificate: Certificate, rows: Rows) -> Check:
     )
 
 
-def _objective(certificate: Certificate, rows: Rows) -> tuple[float, float]:
+def objective_of(certificate: Certificate, rows: Rows) -> tuple[float, float]:
     """The objective in double precision, and a bound on its error."""
     loss, W, b = certificate.loss, certificate.coef, certificate.intercept
     total = certificate.penalty.value(W)
@@ -202,7 +203,7 @@ def _objective(certificate: Certificate, rows: Rows) -> tuple[float, float]:
         # The score errs by the terms of a row + 2, times eps and the magnitudes; the loss passes
         # that on.
         reach = (rows.row_terms + 2) * EPS * (abs(block) @ np.abs(W) + np.abs(b))
-        slope = np.abs(loss.gradient(y, z)) + reach * min(loss.curvature_bound, 1e300)
+        slope = np.abs(loss.gradient(y, z)) + reach * loss.most_curvature(y, z, reach)
         slope = np.minimum(slope, loss.slope_bound)
         rounding += float((s * slope * reach).sum())
         rounding += (ROWS + 8) * EPS * float(np.abs(value).sum())

@@ -22,7 +22,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.checking import Check
 from trueline.certificates.quadratic_check import coercivity
 
-__all__ = ["WITNESS", "check_curvature"]
+__all__ = ["WITNESS", "check_curvature", "least_curvatures", "steepness"]
 
 Array = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ def check_curvature(certificate: Certificate, rows: Any) -> list[Check]:
     ]
     if not (sound and suited):
         return checks
-    steep = _steepness(certificate, rows, centre, basis)
+    steep = steepness(certificate, rows, centre, basis)
     gap = float((steep**2 / (2 * nu)).sum()) * (1 + 1e-12) + _UNDERFLOW * rows.n
     enough = bool((reach >= 2 * steep / nu).all())
     checks.append(Check("reach", f"{reach.max():.4g}", f">= {(2 * steep / nu).max():.4g}", enough))
@@ -68,7 +68,7 @@ def check_curvature(certificate: Certificate, rows: Any) -> list[Check]:
 
     bends = np.broadcast_to(certificate.penalty.curvature, (d, k))
     for t in range(k):
-        weights = _least_curvatures(certificate, rows, centre, basis[:, t], float(reach[t]), t)
+        weights = least_curvatures(certificate, rows, centre, basis[:, t], float(reach[t]), t)
         bend = np.append(bends[:, t], np.zeros(offset))
         found = coercivity(augmented(), weights, basis[:, t], bend, None)
         checks.append(Check("curvature", f">= {nu[t]:.4g}", f"{found:.4g}", bool(found >= nu[t])))
@@ -76,24 +76,24 @@ def check_curvature(certificate: Certificate, rows: Any) -> list[Check]:
     return checks
 
 
-def _score_error(rows: Any, block: Array, W: Array, b: Array, y: Array) -> Array:
+def _score_error(rows: Any, block: Array, W: Array, b: Array, target_size: Array) -> Array:
     """How far the computed scores may be from the true ones."""
-    reach = np.abs(block) @ np.abs(W) + np.abs(b) + np.abs(y)
+    reach = np.abs(block) @ np.abs(W) + np.abs(b) + target_size
     return np.asarray((rows.row_terms + 4) * _EPS * reach)
 
 
-def _steepness(certificate: Certificate, rows: Any, centre: Array, basis: Array) -> Array:
+def steepness(certificate: Certificate, rows: Any, centre: Array, basis: Array) -> Array:
     """|M g| per target, on the safe side of rounding."""
     loss, W, b = certificate.loss, certificate.coef, certificate.intercept
     g = certificate.penalty.curvature * W
     size = 4 * _EPS * np.abs(g)
     slope, slope_size = np.zeros_like(b), np.zeros_like(b)
     terms = min(rows.n, _ROWS) + rows.n / _ROWS + 4
-    bound = loss.curvature_bound
     for where, block in rows:
         y, s, centred = rows.y[where], rows.s[where, None], block - centre
-        u = s * loss.gradient(y, block @ W + b)
-        error = s * bound * _score_error(rows, block, W, b, y) + terms * _EPS * np.abs(u)
+        z, off = block @ W + b, _score_error(rows, block, W, b, loss.target_size(y))
+        u = s * loss.gradient(y, z)
+        error = s * loss.most_curvature(y, z, off) * off + terms * _EPS * np.abs(u)
         g = g + centred.T @ u
         size = size + np.abs(centred).T @ error
         slope += u.sum(axis=0)
@@ -105,7 +105,7 @@ def _steepness(certificate: Certificate, rows: Any, centre: Array, basis: Array)
     return np.asarray(np.sqrt(square) * (1 + 1e-10))
 
 
-def _least_curvatures(
+def least_curvatures(
     certificate: Certificate, rows: Any, centre: Array, basis: Array, rho: float, t: int
 ) -> Array:
     """s_i c_i for all rows."""
@@ -117,6 +117,6 @@ def _least_curvatures(
         y = rows.y[where, t]
         far = np.abs(block - centre) @ basis[:d]
         far = rho * (far + basis[d:].sum()) * (1 + 1e-9)
-        far = far + _score_error(rows, block, W, b, y[:, None])[:, 0]
+        far = far + _score_error(rows, block, W, b, loss.target_size(y[:, None]))[:, 0]
         out[where] = rows.s[where] * loss.least_curvature(y, (block @ W + b)[:, 0], far)
     return out

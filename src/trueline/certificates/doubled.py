@@ -222,7 +222,7 @@ def objective_doubled(certificate: Certificate, rows: Rows) -> tuple[float, floa
     loss, W, b = certificate.loss, certificate.coef, certificate.intercept
     penalty = certificate.penalty.value(W)
     values, rounding = [penalty], (len(W) + 16) * _EPS * abs(penalty)
-    units, bend = sum_units(rows.d + 2), min(loss.curvature_bound, 1e300)
+    units = sum_units(rows.d + 2)
     is_coupled = "coupled" in loss.capabilities
     for where, block in _small_blocks(rows):
         s, y = rows.s[where], rows.y[where]
@@ -236,6 +236,7 @@ def objective_doubled(certificate: Certificate, rows: Rows) -> tuple[float, floa
             own = loss.of_target(t)
             value = s[:, None] * own.value(y[:, part], z[:, part])
             values += value.ravel().tolist()
+            bend = own.most_curvature(y[:, part], z[:, part], off[:, part])
             slope = np.abs(own.gradient(y[:, part], z[:, part])) + bend * off[:, part]
             slope = np.minimum(slope, own.slope_bound)
             passed_on = s[:, None] * slope * off[:, part]

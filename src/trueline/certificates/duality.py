@@ -70,7 +70,7 @@ class DualPoint(NamedTuple):
 
 def intercept_radius(problem: Problem, b: Array) -> Array:
     """Up to which magnitude of the intercept the bound is stated."""
-    y, weights = np.abs(problem.target), problem.weights
+    y, weights = problem.loss.target_size(problem.target), problem.weights
     if weights is not None:
         y = y[weights > 0]  # what does not count bounds nothing
     return _RADIUS * (np.abs(b) + y.max(axis=0, initial=1.0))
@@ -186,8 +186,7 @@ def dual_value(
     def terms(rows: slice) -> list[Array]:
         u, y = point.u[rows], problem.target[rows]
         conjugates = problem.weigh(problem.loss.conjugate(y, u), rows)
-        # The term u y of a conjugate may cancel against the rest of it.
-        size = np.abs(conjugates) + 2 * np.abs(problem.weigh(u * y, rows))
+        size = problem.weigh(problem.loss.conjugate_magnitude(y, u), rows)
         weighted = problem.weigh(u, rows)
         return [conjugates, size, weighted, np.abs(weighted)]
 

@@ -64,8 +64,7 @@ def check_duality(
     beyond = beyond + np.sum(worst * shrink, axis=0)
     lower = -_sums(conjugate) - beyond
     units = (np.log2(rows.n + 2) + 32) * EPS
-    # The term u y of a conjugate may cancel against the rest of it.
-    size = _sums(np.abs(conjugate) + 2 * np.abs(own * rows.y))
+    size = _sums(rows.s[:, None] * loss.conjugate_magnitude(rows.y, u * shrink))
     rounding = units * (size + np.abs(beyond) + np.abs(lower))
     if certificate.fit_intercept:
         imbalance = np.abs(_sums(weighted)) + units * _sums(magnitude)
@@ -132,10 +131,11 @@ def check_bounded(certificate: Certificate, rows: Rows) -> list[Check]:
     for where, block in rows:
         z, s = block @ W + b, rows.s[where, None]
         u = s * loss.gradient(rows.y[where], z)
-        reach = s * (np.abs(block) @ np.abs(W) + np.abs(b))
+        size_of_scores = np.abs(block) @ np.abs(W) + np.abs(b)
+        reach = s * size_of_scores
         if "coupled" in loss.capabilities:  # an error of one score is felt by all of its row
             reach = np.sqrt((reach**2).sum(axis=1, keepdims=True)) * np.ones_like(u)
-        bend = min(loss.curvature_bound, 1e300)
+        bend = loss.most_curvature(rows.y[where], z, (rows.row_terms + 4) * EPS * size_of_scores)
         error = (rows.row_terms + 4) * EPS * reach * bend + terms * EPS * np.abs(u)
         g = g + block.T @ u
         size += np.abs(block).T @ error

@@ -6,7 +6,8 @@ handle (:class:`~trueline.design.Accuracy`), writing ||v||_s for sqrt(sum_i s_i 
 
     ||error of z||_s          <=  rho
                                   = (row_terms + 4) eps (sum_j c_j |w_j| + sqrt(S) |b| + ||y||_s)
-    ||error of u||_s          <=  L rho                      L the loss's curvature bound
+    ||error of u||_s          <=  L rho                      L the loss's curvature bound, or the
+                                                             most that rows bend around z
     |error of sum_i s_i l_i|  <=  ||u||_s rho + L/2 rho^2 + (log2 n + 40) eps sum_i s_i |l_i|
                                   (sqrt(S) K rho in place of the first two terms and
                                   2 K sqrt(S) for u if slopes have a bound K, but no curvature)
@@ -170,7 +171,8 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
     # The norm is used in bounds only; one part in a million covers its own rounding.
     size = np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
     score_error = rounding.scores(W, b)
-    passed_on, row_error = _through_the_loss(problem.loss, rounding.weight, size, score_error)
+    bend = _steepest_bend(problem, z, score_error)
+    passed_on, row_error = _through_the_loss(problem.loss, bend, rounding.weight, size, score_error)
     total, magnitude = sum_rows(losses), sum_rows(np.abs(losses))
     objective, objective_rounding = _sum_up(problem, rounding, total, magnitude, W, passed_on)
     return Evaluation(
@@ -219,19 +221,29 @@ def _sum_up(
 
 
 def _sum_of_squares(problem: Problem) -> Array:
-    """sum_i s_i y_i^2."""
-    y = problem.target
-    return sum_by_blocks(len(y), lambda rows: [problem.weigh(y[rows] ** 2, rows)])[0]
+    """sum_i s_i y_i^2, for targets of the size that the loss takes them to have."""
+    y, size = problem.target, problem.loss.target_size
+    return sum_by_blocks(len(y), lambda rows: [problem.weigh(size(y[rows]) ** 2, rows)])[0]
+
+
+def _steepest_bend(problem: Problem, z: Array, score_error: Array) -> Array | float:
+    """The largest curvature that the losses take within the errors of the scores."""
+    loss = problem.loss
+    if not {"log_link", "nonconvex"} & loss.capabilities:
+        return loss.curvature_bound
+    least = 1.0 if problem.weights is None else float(problem.weights.min())
+    reach = score_error / np.sqrt(least) if least > 0 else np.full_like(score_error, np.inf)
+    most = loss.most_curvature(problem.target, z, np.broadcast_to(reach, z.shape))
+    return np.asarray(most.max(axis=0, initial=0.0))
 
 
 def _through_the_loss(
-    loss: Loss, weight: float, size: Array, score_error: Array
+    loss: Loss, bend: Array | float, weight: float, size: Array, score_error: Array
 ) -> tuple[Array, Array]:
     """What an error of the scores does to the sum of the losses, and to the derivatives."""
     steepest = loss.slope_bound * np.sqrt(weight)
     if "coupled" in loss.capabilities:  # an error of one score is felt by all of its row
         size, score_error = (np.full_like(v, np.sqrt((v**2).sum())) for v in (size, score_error))
-    if not np.isfinite(loss.curvature_bound):
+    if not np.isfinite(bend).all():
         return steepest * score_error, np.full_like(score_error, 2 * steepest)
-    bend = loss.curvature_bound
     return size * score_error + 0.5 * bend * score_error**2, bend * score_error

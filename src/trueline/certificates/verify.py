@@ -18,7 +18,9 @@ import numpy as np
 from trueline.certificates import (
     concomitant_check,
     curvature_check,
+    firth_check,
     hard_margin_check,
+    local_check,
     maximum_check,
     search,
     tangent_check,
@@ -43,6 +45,8 @@ _WITNESS = {
     "bounded": ("radius", "intercept_radius"),
     "curvature": curvature_check.WITNESS,
     "tangent": tangent_check.WITNESS,
+    "local": (),
+    "stationary": firth_check.WITNESS,
     hard_margin_check.KIND: hard_margin_check.WITNESS,
     "concomitant": concomitant_check.WITNESS,
     "search": search.WITNESS,
@@ -103,9 +107,15 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
             return Verification((shape, *search.check_search(certificate, rows)))
         if certificate.kind == hard_margin_check.KIND:
             return Verification((shape, *hard_margin_check.check_hard_margin(certificate, rows)))
+        if certificate.kind == "stationary":
+            return Verification((shape, *firth_check.check_firth(certificate, rows)))
         if certificate.kind == "concomitant":
             return Verification((shape, *concomitant_check.check_concomitant(certificate, rows)))
         checks = [shape, check_objective(certificate, rows)]
+        if certificate.kind == "local":
+            return Verification((*checks, *local_check.check_local(certificate, rows)))
+        if "nonconvex" in certificate.loss.capabilities:
+            return Verification((*checks, Check("loss is convex", "yes", "no", False)))
         if certificate.kind in ("quadratic", "row space"):
             checks += check_quadratic(certificate, rows)
         elif certificate.kind == "fenchel":

@@ -73,6 +73,7 @@ class LossPoints:
             for offset in _OFFSETS
         ]
         y, z = np.array(pairs).T
+        z = np.clip(z, -loss.score_limit, loss.score_limit)
         return cls(chosen, np.ascontiguousarray(y), np.ascontiguousarray(z))
 
     def step(self) -> Array:

@@ -81,6 +81,10 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """What the parameters ask of a solver."""
         return Options()
 
+    def _plan_for(self, problem: Problem) -> Plan:
+        """Who solves the problem, and why."""
+        return make_plan(problem, self._solver_name())
+
     # --- fitting --------------------------------------------------------------------------------
 
     def _weights(self, sample_weight: Any, X: Any) -> Array | None:
@@ -105,7 +109,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
     ) -> tuple[Plan, Solution]:
         """Plan, run, and deal with numbers too large or too small to be squared."""
-        plan = make_plan(problem, self._solver_name())
+        plan = self._plan_for(problem)
         if plan.chosen in _SUMS_TELL and not problem.design.is_sparse:
             # Reading the data once more only to look for NaN costs a third of a large fit.
             solution = self._run_by_sums(problem, plan, monitor, X, moments)
@@ -339,7 +343,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
                 raise ValueError("explain(X, y) needs the target y beside X.")
             self._check_parameters()
             problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
-            return Explanation(make_plan(problem, self._solver_name()))
+            return Explanation(self._plan_for(problem))
         check_is_fitted(self)
         return Explanation(self._plan, self._solution_facts, self._resolved_certificate())
 

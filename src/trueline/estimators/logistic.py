@@ -12,15 +12,21 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 
+from trueline.certificates.base import Certificate
+from trueline.certificates.firth import certify_firth
 from trueline.design import AugmentedDesign, as_design
+from trueline.estimators.firth import firth_plan, require_binary, run_firth
+from trueline.estimators.label_inference import LabelInference
 from trueline.estimators.linear_classifier import LinearClassifierBase
 from trueline.estimators.separation import warn_if_separated
 from trueline.losses import Logistic, Loss, Softmax
+from trueline.moments import Moments
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
+from trueline.solvers.loop import Monitor
 
 __all__ = ["LogisticRegression"]
 
@@ -51,7 +57,7 @@ _FINEST, _FINEST_LINEAR = 1e-13, 1e-9
 _TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch"}
 
 
-class LogisticRegression(LinearClassifierBase):
+class LogisticRegression(LabelInference, LinearClassifierBase):
     """Logistic regression, of two classes or more (softmax), proven optimal.
 
     Minimises over w and b, for two classes with y_i = -1 or +1::
@@ -68,9 +74,11 @@ class LogisticRegression(LinearClassifierBase):
 
     Parameters
     ----------
-    penalty : {"l1", "l2", "elasticnet", None}
-        Deprecated, as in scikit-learn: say ``l1_ratio`` (0 is "l2", 1 is "l1"), and ``C=np.inf``
-        for no penalty.
+    penalty : {"firth", "l1", "l2", "elasticnet", None}
+        "firth" is Firth's correction, for two classes: half the log-determinant of the Fisher
+        information is added to the likelihood, in place of any other penalty. Estimates are then
+        almost unbiased, and finite for separated classes. The others are deprecated, as in
+        scikit-learn: say ``l1_ratio`` (0 is "l2", 1 is "l1"), and ``C=np.inf`` for no penalty.
     C : float, default=1.0
         Inverse strength of the penalty; ``np.inf`` is none.
     l1_ratio : float, default=0.0
@@ -135,7 +143,7 @@ class LogisticRegression(LinearClassifierBase):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "penalty": [
-            StrOptions({"l1", "l2", "elasticnet"}),
+            StrOptions({"firth", "l1", "l2", "elasticnet"}),
             None,
             Hidden(StrOptions({"deprecated"})),
         ],
@@ -211,6 +219,8 @@ class LogisticRegression(LinearClassifierBase):
         return self.solver == "liblinear" and self.fit_intercept
 
     def _stated(self, X: Any, target: Array, weights: Array | None) -> Problem:
+        if self._is_firth:
+            require_binary(self.solver, target.shape[1])
         if self.solver == "liblinear" and target.shape[1] > 1:
             raise ValueError(
                 "Only binary classification is supported. solver='liblinear' is for two classes, "
@@ -222,8 +232,34 @@ class LogisticRegression(LinearClassifierBase):
         design = AugmentedDesign(as_design(X), float(self.intercept_scaling))
         return Problem(design, target, Logistic(), self._penalty(), False, weights)
 
+    @property
+    def _is_firth(self) -> bool:
+        return isinstance(self.penalty, str) and self.penalty == "firth"
+
     def _solver_name(self) -> str:
         return SOLVER_NAMES[self.solver]
+
+    def _plan_for(self, problem: Problem) -> Plan:
+        return firth_plan(problem) if self._is_firth else super()._plan_for(problem)
+
+    def _solve(
+        self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
+    ) -> tuple[Plan, Solution]:
+        if not self._is_firth:
+            return super()._solve(problem, X, monitor, moments)
+        solution = run_firth(problem, X, self._options(), monitor, type(self).__name__)
+        if not solution.status.is_final:
+            self._warn(solution)
+        return self._plan_for(problem), solution
+
+    def _certify_rounded(
+        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
+    ) -> Certificate:
+        if not self._is_firth:
+            return super()._certify_rounded(problem, solution, W, b)
+        assert solution.certificate is not None
+        columns = solution.certificate.witness["columns"]
+        return certify_firth(problem, W.astype(np.float64), b.astype(np.float64), columns)
 
     def _options(self) -> Options:
         limit = max(1, self.max_iter)
@@ -257,7 +293,10 @@ class LogisticRegression(LinearClassifierBase):
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
     ) -> None:
         names = getattr(self, "feature_names_in_", None)
-        verdict = warn_if_separated(problem, solution, type(self).__name__, self.classes_, names)
+        verdict = None
+        if not self._is_firth:  # whose answers are finite
+            own = type(self).__name__
+            verdict = warn_if_separated(problem, solution, own, self.classes_, names)
         self.__dict__.pop("separability_", None)
         if verdict is not None:
             self.separability_ = verdict
@@ -333,7 +372,7 @@ def penalty_of(model: Any, C: float) -> Penalty:
     """The penalty that ``penalty``, ``C`` and ``l1_ratio`` stand for, as in scikit-learn."""
     ratio = 0.0 if model.l1_ratio is None else float(model.l1_ratio)
     ratio = {"l1": 1.0, "l2": 0.0}.get(model.penalty, ratio)
-    if model.penalty is None or np.isinf(C):
+    if model.penalty in (None, "firth") or np.isinf(C):
         return NoPenalty()
     if ratio in (0.0, 1.0):
         return (L2 if ratio == 0 else L1)(1.0 / float(C))
@@ -346,6 +385,9 @@ def deprecations(model: Any) -> list[tuple[str, type[Warning]]]:
     if model.penalty == "deprecated":
         if model.l1_ratio is None:
             found.append(("l1_ratio=None is deprecated; use 0 for 'l2'.", FutureWarning))
+    elif model.penalty == "firth":
+        if model.C not in (1.0, np.inf) or model.l1_ratio not in (None, 0.0):
+            found.append(("penalty='firth' ignores C and l1_ratio.", UserWarning))
     else:
         found.append(
             (

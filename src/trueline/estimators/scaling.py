@@ -58,7 +58,13 @@ def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
                 "Divide the target by a power of ten first."
             )
         f = np.zeros_like(f)
-    if "margins" in problem.loss.capabilities:  # labels are as they are
+    if "log_link" in problem.loss.capabilities and _is_extreme(targets):
+        raise ValueError(
+            f"Targets beyond {_LARGE:.0e} or below {_SMALL:.0e} in magnitude cannot be fitted with "
+            f"the {problem.loss.name} loss. Divide the target by a power of ten first: with a "
+            "logarithm as link that changes the intercept alone."
+        )
+    if {"margins", "log_link"} & problem.loss.capabilities:  # labels and counts are as they are
         f = np.zeros_like(f)
     strength = np.max(np.asarray(problem.penalty.curvature, dtype=float), initial=0.0)
     if strength > 0:

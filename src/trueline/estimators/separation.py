@@ -55,7 +55,7 @@ def warn_if_separated(
             f"Scores grew beyond {_EXTREME:g}: the classes may be separated in some direction, "
             "which trueline.separability(X, y) decides"
         )
-        _warn(name, said)
+        _warn(name, said, len(classes))
         return None
     verdict = _verdict(problem, classes, feature_names)
     if verdict.verdict != "not separable":
@@ -63,7 +63,8 @@ def warn_if_separated(
         listed = ", ".join(moving[:_MOST_NAMES])
         listed += f" and {len(moving) - _MOST_NAMES:,} more" * (len(moving) > _MOST_NAMES)
         but = "" if verdict.is_separable else ", but for rows on it"
-        _warn(name, f"A hyperplane separates the classes{but}. {verdict} On the move: {listed}")
+        said = f"A hyperplane separates the classes{but}. {verdict} On the move: {listed}"
+        _warn(name, said, len(classes))
     return verdict
 
 
@@ -77,10 +78,11 @@ def _verdict(
     return separate(X, codes, classes, problem.fit_intercept, tuple(str(name) for name in names))
 
 
-def _warn(name: str, said: str) -> None:
+def _warn(name: str, said: str, n_classes: int) -> None:
+    other = ", or take Firth's correction, penalty='firth'" if n_classes == 2 else ""
     warnings.warn(
         f"{name} without a penalty has no finite answer: the likelihood has no maximum, and the "
-        f"coefficients only say where the fit stopped. {said}. Give C a finite value.",
+        f"coefficients only say where the fit stopped. {said}. Give C a finite value{other}.",
         ConvergenceWarning,
         stacklevel=7,
     )

@@ -1,6 +1,7 @@
 """How far estimated coefficients may be from the truth: standard errors, tests, intervals."""
 
+from trueline.inference.fisher import fisher_covariance
 from trueline.inference.quantile import quantile_covariance
 from trueline.inference.table import CoefficientTable
 
-__all__ = ["CoefficientTable", "quantile_covariance"]
+__all__ = ["CoefficientTable", "fisher_covariance", "quantile_covariance"]

@@ -29,7 +29,7 @@ class CoefficientTable:
     coefficients : array of shape (p,) or (k, p)
     covariance : array of shape (p, p) or (k, p, p)
     degrees_of_freedom : float
-        Rows minus coefficients: those of Student's distribution.
+        Rows minus coefficients: those of Student's distribution; infinite for the normal one.
     method : str
         How the covariance was estimated, in words.
     details : dict of str to array
@@ -122,7 +122,9 @@ class CoefficientTable:
             if self.sets and number % len(self.names) == 0:
                 out.append(self.sets[number // len(self.names)])
             out.append(text(line))
-        out.append(f"{self.method}; {self.degrees_of_freedom:g} degrees of freedom")
+        is_normal = np.isinf(self.degrees_of_freedom)
+        freedom = f"{self.degrees_of_freedom:g} degrees of freedom"
+        out.append(f"{self.method}; {'normal distribution' if is_normal else freedom}")
         return "\n".join(out)
 
     __repr__ = __str__

@@ -2,10 +2,12 @@
 
 from trueline.losses.base import Loss
 from trueline.losses.crammer_singer import CrammerSinger
+from trueline.losses.deviance import Gamma, Poisson, Tweedie
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
 from trueline.losses.hard_margin import HardMargin
 from trueline.losses.hinge import Hinge, SquaredHinge
 from trueline.losses.huber import Huber
+from trueline.losses.local_deviance import LocalDeviance
 from trueline.losses.logistic import Logistic
 from trueline.losses.maximum_error import MaximumError
 from trueline.losses.quantile import Absolute, OrderedQuantiles, Quantile
@@ -19,18 +21,22 @@ __all__ = [
     "Absolute",
     "CrammerSinger",
     "EpsilonInsensitive",
+    "Gamma",
     "HardMargin",
     "Hinge",
     "Huber",
+    "LocalDeviance",
     "Logistic",
     "Loss",
     "OrderedQuantiles",
     "MaximumError",
+    "Poisson",
     "Quantile",
     "Softmax",
     "Squared",
     "ZeroOne",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
+    "Tweedie",
     "as_loss",
 ]

@@ -44,10 +44,13 @@ class Loss(ABC):
         - ``"dual_classes"``: l*(u) = y.u for u + y in the simplex, y one-hot;
         - ``"maximum"``: what is minimised is the largest of the rows, not their sum;
         - ``"ordered"``: straight lines, and the scores of a row must be in a stated order;
+        - ``"bend"``: :meth:`bend` suits Newton's method with products of the Hessian;
+        - ``"log_link"``: the score is the logarithm of a mean, in whose units the target is;
         - ``"coupled"``: the scores of a row are coupled: derivatives are those of their sum, and
           :meth:`bend` is the second one;
         - ``"margins"``: never negative and falling with the margin by which a row is on the right
           side: :meth:`least_margin` inverts it;
+        - ``"nonconvex"``: no convex function after all: proofs are about neighbourhoods;
         - ``"self_concordant"``: a change e of the scores of a row leaves at least the factor
           exp(-abs(e)) of its curvature (of coupled scores exp(min e - max e)).
     kinks : tuple of float
@@ -93,6 +96,15 @@ class Loss(ABC):
         """:attr:`dual_box` of every row, for losses where it depends on the target."""
         e, h, low, high = (np.full(np.shape(y), number) for number in self.dual_box)
         return e, h, low, high
+
+    def target_size(self, y: Array) -> Array:
+        """The magnitude of targets in the units of scores, elementwise."""
+        return np.abs(y)
+
+    @property
+    def score_limit(self) -> float:
+        """Up to which magnitude of the score values are in the range of single precision."""
+        return np.inf
 
     @property
     def slope_bound(self) -> float:
@@ -148,6 +160,10 @@ class Loss(ABC):
         """A lower bound on l'' between z - reach and z + reach, elementwise; zero if not known."""
         return np.zeros_like(z - y)
 
+    def most_curvature(self, y: Array, z: Array, reach: Array) -> Array:
+        """An upper bound on l'' between z - reach and z + reach, elementwise."""
+        return np.full_like(z - y, min(self.curvature_bound, 1e300))
+
     def bending(self, y: Array, z: Array) -> Array:
         """What :meth:`bend` needs to know of the scores, of the shape of z."""
         return self.curvature(y, z)
@@ -167,6 +183,13 @@ class Loss(ABC):
     @abstractmethod
     def conjugate(self, y: Array, u: Array) -> Array:
         """l*(u), elementwise; ``inf`` outside the dual domain."""
+
+    def conjugate_magnitude(self, y: Array, u: Array) -> Array:
+        """The size of the terms of which l*(u) is made: they round relative to it.
+
+        The term u y of a conjugate may cancel against the rest of it.
+        """
+        return np.abs(self.conjugate(y, u)) + 2 * np.abs(u * y)
 
     @abstractmethod
     def project_dual(self, y: Array, u: Array) -> Array:

@@ -160,7 +160,7 @@ class SquaredHinge(_HingeLike):
     name: ClassVar[str] = "squared_hinge"
     formula: ClassVar[str] = "max(0, 1 - y_i z_i)^2"
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"smooth", "curvature", "conjugate", "dual_box", "margins"}
+        {"smooth", "curvature", "bend", "conjugate", "dual_box", "margins"}
     )
 
     @property

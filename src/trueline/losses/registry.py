@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trueline.losses.base import Loss
+from trueline.losses.deviance import Gamma, Poisson, Tweedie
 from trueline.losses.epsilon_insensitive import EpsilonInsensitive, SquaredEpsilonInsensitive
 from trueline.losses.hinge import Hinge, SquaredHinge
 from trueline.losses.huber import Huber
@@ -26,6 +27,9 @@ LOSSES: dict[str, type[Loss]] = {
         MaximumError,
         Hinge,
         SquaredHinge,
+        Poisson,
+        Gamma,
+        Tweedie,
     )
 }
 

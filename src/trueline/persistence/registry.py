@@ -99,6 +99,7 @@ def _own_classes() -> dict[str, type]:
         LOSSES,
         CrammerSinger,
         HardMargin,
+        LocalDeviance,
         OrderedQuantiles,
         Softmax,
         ZeroOne,
@@ -122,6 +123,7 @@ def _own_classes() -> dict[str, type]:
         Softmax,
         CrammerSinger,
         HardMargin,
+        LocalDeviance,
         ZeroOne,
     )
     fits: tuple[type, ...] = (

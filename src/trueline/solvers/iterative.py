@@ -86,7 +86,9 @@ def target_gap(problem: Problem, tol: float) -> float:
     y = problem.target
     scores = np.broadcast_to(best_constant(problem), y.shape)
     scale = float(problem.weigh(problem.loss.value(y, scores)).sum())
-    return tol * scale + (16 * _EPS) ** 2 * float(problem.weigh(y**2).sum())
+    return tol * scale + (16 * _EPS) ** 2 * float(
+        problem.weigh(problem.loss.target_size(y) ** 2).sum()
+    )
 
 
 def make_prover(problem: Problem) -> Prover:

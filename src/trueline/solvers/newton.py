@@ -55,7 +55,7 @@ class Newton(Solver):
 
     name = "newton"
     title = "Newton's method, Gram matrices updated by the rows that change"
-    needs_loss = frozenset({"smooth", "curvature", "conjugate"})
+    needs_loss = frozenset({"curvature", "conjugate"})
     needs_penalty = frozenset({"quadratic"})
     is_direct = False
     proof = "curvature, tangent or duality"
@@ -150,7 +150,7 @@ def constant_model(problem: Problem) -> tuple[Array, float]:
 
 def _rounding(problem: Problem, certificate: Certificate) -> float:
     """Gaps that nobody could tell from zero, given the digits of the data."""
-    size = float(problem.weigh(problem.target**2).sum())
+    size = float(problem.weigh(problem.loss.target_size(problem.target) ** 2).sum())
     return certificate.objective_rounding + _UNSEEN * size
 
 
@@ -159,7 +159,7 @@ class _Prover:
 
     def __init__(self, problem: Problem, rows: StandardRows, bends: Array, enough: float) -> None:
         self.problem, self.rows, self.bends = problem, rows, bends
-        d = problem.n_features
+        d, sizes = problem.n_features, problem.loss.target_size(problem.target)
         n, block = problem.n_samples, rows_per_block(problem.n_samples, d)
         # As the designs say themselves, with the squares of the columns that are known already.
         is_whole = problem.design.is_sparse or n * d < SMALL_WORK
@@ -168,7 +168,7 @@ class _Prover:
             accuracy=Accuracy(d, float(terms), np.sqrt(rows.size) * (1 + 1e-6)),
             mean=rows.mean,
             weight=rows.total_weight,
-            target_size=np.sqrt(problem.weigh(problem.target**2).sum(axis=0)) * (1 + 1e-6),
+            target_size=np.sqrt(problem.weigh(sizes**2).sum(axis=0)) * (1 + 1e-6),
             rows=problem.n_samples,
         )
         self.alone = np.setdiff1d(np.arange(d), rows.kept)

@@ -45,10 +45,10 @@ class NewtonCG(Solver):
 
     name = "newton_cg"
     title = "Newton's method, steps by preconditioned conjugate gradients"
-    needs_loss = frozenset({"smooth", "margins"})
+    needs_loss = frozenset({"bend"})
     needs_penalty = frozenset({"quadratic"})
     is_direct = False
-    proof = "tangent"
+    proof = "tangent or duality"
 
     def cost(self, facts: Facts) -> Cost:
         each = iteration_seconds(facts) + 3e-8 * facts.n * facts.k

@@ -85,6 +85,7 @@ _LOSS_WORDS = {
     "quadratic": "squared loss",
     "smooth": "a smooth loss",
     "curvature": "a loss with second derivatives",
+    "bend": "a loss that bends everywhere",
     "conjugate": "a loss with a conjugate",
     "dual_box": "a loss whose conjugate is a parabola on an interval",
     "dual_classes": "the multiclass hinge",

@@ -13,7 +13,8 @@ Huber's loss K. Madsen, H. B. Nielsen, "Finite algorithms for robust linear regr
 
 Where too few rows bend H is singular, and far from the minimum it may promise too much. Then mu B
 is added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1 the model lies
-above P and every step helps. mu rises when steps had to be cut, and falls after whole ones.
+above P and every step helps (where the loss has no largest curvature, that at the start is taken).
+mu rises when steps had to be cut, and falls after whole ones.
 
 The first point of long data comes from a sample of the rows: it leaves few rows on a wrong piece.
 """
@@ -63,11 +64,16 @@ class Factor:
         self.least = 0.0 if failed else float((self._L.diagonal() ** 2).min(initial=1.0))
 
     def solve(self, right: Array) -> Array:
-        """The matrix's inverse times a vector."""
+        """The matrix's inverse times a vector, or times the columns of a matrix."""
         if not len(right):
             return right
-        solved, _ = lapack.dpotrs(self._L, right / self.root, lower=1)
-        return solved / self.root
+        root = self.root if right.ndim == 1 else self.root[:, None]
+        solved, _ = lapack.dpotrs(self._L, right / root, lower=1)
+        return solved / root
+
+    def log_determinant(self) -> float:
+        """The logarithm of the matrix's determinant."""
+        return 2.0 * float(np.log(self._L.diagonal()).sum() + np.log(self.root).sum())
 
     def least_eigenvalue(self) -> float:
         """A lower bound on the smallest eigenvalue, the diagonal brought to one.
@@ -103,9 +109,9 @@ class Descent:
 
     def __init__(self, rows: StandardRows, loss: Loss, y: Array, quad: Array, v: Array) -> None:
         self.rows, self.loss, self.y, self.quad = rows, loss, y, quad
-        self.gram = FollowingGram(rows, loss.curvature_bound)
         self.mu, self.negligible = 0.0, 0.0
         self.v, self.z = v, rows.scores(v)
+        self.gram = FollowingGram(rows, _largest_curvature(loss, y, self.z))
         self._look()
 
     @property
@@ -221,6 +227,12 @@ def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, consta
     return descent.v
 
 
+def _largest_curvature(loss: Loss, y: Array, z: Array) -> float:
+    """The loss's bound or, where there is none, the largest curvature at the start."""
+    bound = loss.curvature_bound
+    return bound if np.isfinite(bound) else float(loss.curvature(y, z).max(initial=0.0)) or 1.0
+
+
 def sample_tells(loss: Loss, y: Array, share: float, p: int) -> bool:
     """Whether a sample holds enough rows of both classes, where there are classes."""
     if "margins" not in loss.capabilities:
@@ -237,12 +249,13 @@ def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant
     s = rows.weights
     level = constant if rows.fit_intercept else 0.0
     # Of labels, a step down from the constant as far as the largest curvature allows.
-    is_label = "margins" in loss.capabilities
-    pull = (
-        -loss.gradient(y, np.full_like(y, level)) / loss.curvature_bound if is_label else y - level
-    )
+    bound = loss.curvature_bound
+    if not np.isfinite(bound):  # of logarithms of means, as far as the curvature there says
+        bound = float(s @ loss.curvature(y, np.full_like(y, level))) / rows.total_weight
+    is_label = bool({"margins", "log_link"} & loss.capabilities)
+    pull = -loss.gradient(y, np.full_like(y, level)) / bound if is_label else y - level
     cross = rows.total(s * pull)
-    factor = Factor(rows.gram + np.diag(quad / loss.curvature_bound))
+    factor = Factor(rows.gram + np.diag(quad / bound))
     if factor.least <= _EPS:
         return v
     fitted = v + factor.solve(cross)

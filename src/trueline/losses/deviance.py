@@ -1,0 +1,298 @@
+r"""Half the deviances of Poisson, gamma and Tweedie distributions, with the logarithm as link.
+
+The score is the logarithm of the mean, m = exp(z). The variance is proportional to m^p, and with
+
+    a = 2 - p,   c = p - 1,   r = z - log(y),   phi(t) = exp(t) - 1 - t
+
+half of the deviance between y and m is, for powers 1 <= p <= 2 (where it is convex),
+
+    l(z)   = y^a (phi(a r) / a + phi(-c r) / c)        (y = 0: exp(a z) / a)
+    l'(z)  = exp(a z) - y exp(-c z)
+    l''(z) = a exp(a z) + c y exp(-c z)
+
+The terms divided by zero vanish in the limit:
+
+    Poisson, p = 1     l     = m - y - y log(m / y)
+                       l*(u) = (y + u) log(1 + u / y) - u + u log(y)       for u >= -y
+    gamma,   p = 2     l     = y / m - 1 - log(y / m)
+                       l*(u) = (1 - u) log(1 - u) + u + u log(y)           for u <= 1
+
+For powers in between l*(u) = u z - l(z) where l'(z) = u, which is found by Newton's method. Every
+term of the sums above is positive: near y = m nothing cancels.
+
+Curvature changes slowly, abs(l''') <= l'', as that of the logistic loss does. An exposure e_i is no
+part of a loss: d(y, e m) = e^a d(y / e, m), so that it divides the target and multiplies the
+weight.
+
+P. McCullagh, J. A. Nelder, "Generalized Linear Models", 2nd ed. (1989), chapters 6 and 8;
+B. Jorgensen, "The Theory of Dispersion Models" (1997), chapter 4.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import xlog1py, xlogy
+
+from trueline.losses.base import Array, Loss
+
+__all__ = ["Gamma", "LogDeviance", "Poisson", "Tweedie", "phi"]
+
+# Where the power series of phi is taken, and to which order: its rest is below rounding there.
+_NEAR, _ORDER = 0.5, 16
+_SLACK = 1 + 1e-12
+_STEPS = 60
+
+
+def phi(t: Array) -> Array:
+    """exp(t) - 1 - t, to a few units in the last place."""
+    t = np.asarray(t)
+    small = np.clip(t, -_NEAR, _NEAR)
+    series = np.ones_like(small)
+    for k in range(_ORDER, 2, -1):
+        series = 1 + small * series / k
+    with np.errstate(over="ignore"):
+        return np.where(np.abs(t) <= _NEAR, 0.5 * small * small * series, np.expm1(t) - t)
+
+
+def _or_infinite(values: Array) -> Array:
+    """Sums whose terms left the range of doubles: conjugates grow faster than lines."""
+    return np.where(np.isfinite(values), values, np.inf)
+
+
+class LogDeviance(Loss):
+    """Half a deviance as a function of the logarithm of the mean, variance ~ mean^power."""
+
+    capabilities: ClassVar[frozenset[str]] = frozenset(
+        {"curvature", "bend", "conjugate", "log_link", "self_concordant"}
+    )
+
+    @property
+    @abstractmethod
+    def _power(self) -> float:
+        """The exponent p of the variance, from 1 to 2."""
+
+    @property
+    def _a(self) -> float:
+        return 2.0 - self._power
+
+    @property
+    def _c(self) -> float:
+        return self._power - 1.0
+
+    @property
+    def score_limit(self) -> float:
+        return 80.0
+
+    @property
+    def curvature_bound(self) -> float:
+        return np.inf
+
+    def target_size(self, y: Array) -> Array:
+        # Derivatives round relative to their two terms, as if the score were off by a few units.
+        return np.abs(np.log(np.where(y > 0, y, 1.0))) + 2.0
+
+    def check_target(self, y: Array) -> None:
+        """Targets are positive, or zero if the power is below two."""
+        if self._a > 0:
+            if not (y >= 0).all():
+                raise ValueError(
+                    f"The {self.name} loss is about targets that are not negative; the least of y "
+                    f"is {np.min(y):g}. Some value(s) of y are out of the valid range of the loss."
+                )
+        elif not (y > 0).all():
+            raise ValueError(
+                f"The {self.name} loss is about positive targets; the least of y is {np.min(y):g}. "
+                "Some value(s) of y are out of the valid range of the loss."
+            )
+
+    def _terms(self, y: Array, z: Array) -> tuple[Array, Array]:
+        """exp(a z) and y exp(-c z); zero times infinity is zero."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            rising = np.exp(self._a * z)
+            falling = np.where(y > 0, y * np.exp(-self._c * z), np.zeros_like(y))
+        return rising, falling
+
+    def value(self, y: Array, z: Array) -> Array:
+        a, c = self._a, self._c
+        present = y > 0
+        own = np.where(present, y, np.ones_like(y))
+        r = z - np.log(own)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.zeros_like(r)
+            if a > 0:
+                total = total + phi(a * r) / a
+            if c > 0:
+                total = total + phi(-c * r) / c
+            at_zero = np.exp(a * z) / a if a > 0 else np.zeros_like(r)
+            return np.where(present, own**a * total, at_zero)
+
+    def gradient(self, y: Array, z: Array) -> Array:
+        rising, falling = self._terms(y, z)
+        return rising - falling
+
+    def curvature(self, y: Array, z: Array) -> Array:
+        rising, falling = self._terms(y, z)
+        with np.errstate(invalid="ignore"):
+            up = self._a * rising if self._a > 0 else np.zeros_like(rising)
+            return up + (self._c * falling if self._c > 0 else np.zeros_like(falling))
+
+    def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
+        rising, _ = self._terms(y, z - reach)
+        _, falling = self._terms(y, z + reach)
+        return (self._a * rising + self._c * falling) / _SLACK
+
+    def most_curvature(self, y: Array, z: Array, reach: Array) -> Array:
+        rising, _ = self._terms(y, z + reach)
+        _, falling = self._terms(y, z - reach)
+        return (self._a * rising + self._c * falling) * _SLACK
+
+    def constant(self, y: Array, weights: Array) -> Array:
+        # Half a unit where there is nothing: a place to start from.
+        total = weights @ y
+        return np.log(np.where(total > 0, total, 0.5 * weights.max()) / weights.sum())
+
+    def conjugate_magnitude(self, y: Array, u: Array) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shift = np.abs(xlogy(u, np.where(y > 0, y, 1.0)))
+        return np.abs(self.conjugate(y, u)) + 2 * (shift + np.abs(u))
+
+
+@dataclass(frozen=True)
+class Poisson(LogDeviance):
+    """Half the Poisson deviance, for counts and the logarithm of their mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.losses import Poisson
+    >>> Poisson().value(np.array([0.0, 1.0, 3.0]), np.log([0.5, 1.0, 1.0])).round(4)
+    array([0.5   , 0.    , 1.2958])
+    """
+
+    name: ClassVar[str] = "poisson"
+    formula: ClassVar[str] = "exp(z_i) - y_i - y_i (z_i - log(y_i))"
+
+    @property
+    def _power(self) -> float:
+        return 1.0
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        mean = y + u
+        inside = mean >= 0
+        mean = np.where(inside, mean, 1.0)
+        present = y > 0
+        own = np.where(present, y, 1.0)
+        ratio = np.where(inside & present, u / own, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            some = _or_infinite(xlog1py(mean, ratio) - u + u * np.log(own))
+            none = xlogy(mean, np.where(present, 1.0, mean)) - mean
+        return np.where(inside, np.where(present, some, none), np.inf)
+
+    def project_dual(self, y: Array, u: Array) -> Array:
+        return np.maximum(u, -y)
+
+
+@dataclass(frozen=True)
+class Gamma(LogDeviance):
+    """Half the gamma deviance, for positive targets and the logarithm of their mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.losses import Gamma
+    >>> Gamma().value(np.array([1.0, 3.0]), np.log([1.0, 1.0])).round(4)
+    array([0.    , 0.9014])
+    """
+
+    name: ClassVar[str] = "gamma"
+    formula: ClassVar[str] = "y_i exp(-z_i) - 1 + z_i - log(y_i)"
+
+    @property
+    def _power(self) -> float:
+        return 2.0
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        inside = u <= 1
+        u = np.where(inside, u, 0.0) + np.zeros_like(y)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            value = _or_infinite(xlog1py(1 - u, -u) + u + u * np.log(y))
+        return np.where(inside, value, np.inf)
+
+    def project_dual(self, y: Array, u: Array) -> Array:
+        return np.minimum(u, 1.0) + np.zeros_like(y)
+
+
+@dataclass(frozen=True)
+class Tweedie(LogDeviance):
+    """Half the deviance of a compound Poisson-gamma distribution and the logarithm of its mean.
+
+    Parameters
+    ----------
+    power : float, default=1.5
+        The variance is proportional to mean^power; strictly between 1 (:class:`Poisson`) and 2
+        (:class:`Gamma`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.losses import Tweedie
+    >>> Tweedie(1.5).value(np.array([0.0, 1.0, 4.0]), np.log([1.0, 1.0, 1.0])).round(4)
+    array([2., 0., 2.])
+    """
+
+    power: float = 1.5
+
+    name: ClassVar[str] = "tweedie"
+    formula: ClassVar[str] = (
+        "y^(2-p)/((1-p)(2-p)) - y_i exp((1-p) z_i)/(1-p) + exp((2-p) z_i)/(2-p), p = power"
+    )
+
+    def __post_init__(self) -> None:
+        if not 1 < self.power < 2:
+            raise ValueError(
+                f"power must lie strictly between 1 and 2, got {self.power!r}: the Poisson loss is "
+                "that of power 1, the gamma loss that of power 2."
+            )
+
+    @property
+    def _power(self) -> float:
+        return self.power
+
+    def _position(self, y: Array, u: Array) -> Array:
+        """r = z - log(y) with l'(z) = u, for positive y: exp(a r) - exp(-c r) = v."""
+        a, c = self._a, self._c
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            v = u / y**a
+            # One of the exponentials is at most one: the other is between abs(v) and one more.
+            high = np.where(v >= 0, np.log1p(np.maximum(v, 0)) / a, 0.0)
+            low = np.where(v >= 0, 0.0, -np.log1p(np.maximum(-v, 0)) / c)
+            r = np.where(v >= 0, high, low)
+            for _ in range(_STEPS):
+                rising, falling = np.exp(a * r), np.exp(-c * r)
+                off = rising - falling - v
+                low, high = np.where(off < 0, r, low), np.where(off < 0, high, r)
+                ahead = r - off / (a * rising + c * falling)
+                ahead = np.where((ahead >= low) & (ahead <= high), ahead, 0.5 * (low + high))
+                if np.array_equal(ahead, r, equal_nan=True):
+                    break
+                r = ahead
+        return r
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        a, c = self._a, self._c
+        present = y > 0
+        own = np.where(present, y, 1.0)
+        r = self._position(own, u)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            lost = own**a * (phi(a * r) / a + phi(-c * r) / c)
+            some = _or_infinite(u * np.log(own) + (u * r - lost))
+            positive = np.where(u >= 0, u, 0.0)
+            none = np.where(u >= 0, (xlogy(positive, positive) - positive) / a, np.inf)
+        return np.where(present, some, none)
+
+    def project_dual(self, y: Array, u: Array) -> Array:
+        return np.where(y > 0, u, np.maximum(u, 0.0))
