@@ -104,8 +104,8 @@ def score_fits(
     weights = fold.weights(part) if weigh else None
     metrics = {name: fast_metric(scorer) for name, scorer in scorers.items()}
     predicted = None
-    if task.matrix is not None and any(metric is not None for metric in metrics.values()):
-        predicted = fits.predictions(fold.matrix(part))
+    if any(metric is not None for metric in metrics.values()):
+        predicted = fits.predictions(fold, part)
     scores: dict[str, Any] = {}
     rows: tuple[Any, Any] | None = None
     for name, scorer in scorers.items():

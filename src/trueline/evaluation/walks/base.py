@@ -26,7 +26,7 @@ class Fits(ABC):
     def estimator(self, number: int) -> Any:
         """The fitted estimator of one setting."""
 
-    def predictions(self, X: Any) -> NDArray[Any] | None:
+    def predictions(self, fold: FoldRows, part: str) -> NDArray[Any] | None:
         """Predictions of all settings, of shape (n, settings), if they are cheaper together.
 
         Positions of classes for classifiers.
@@ -65,7 +65,8 @@ class LinearFits(Fits):
     def estimator(self, number: int) -> Any:
         return self.make(number, self.W[:, number], self.b[number])
 
-    def predictions(self, X: Any) -> NDArray[Any] | None:
+    def predictions(self, fold: FoldRows, part: str) -> NDArray[Any] | None:
+        X = fold.matrix(part)
         m, k = self.b.shape
         scores = np.asarray(X @ self.W.reshape(len(self.W), m * k)).reshape(-1, m, k) + self.b
         if not self.is_classifier:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from trueline.evaluation.task import Task
 from trueline.evaluation.walks.base import Setting, Walk
 from trueline.evaluation.walks.elastic import ElasticWalk
+from trueline.evaluation.walks.pipeline import PipelineWalk
 from trueline.evaluation.walks.refit import Refit
 from trueline.evaluation.walks.squared import LeastSquaresWalk, RidgeWalk
 
@@ -18,6 +20,8 @@ __all__ = ["choose_walk"]
 
 def choose_walk(model: Any, settings: Sequence[Setting], task: Task) -> Walk:
     """The walk that fits this model for these settings; one fit at a time if there is none."""
+    if isinstance(model, Pipeline) and _only_last_varies(model, settings):
+        return PipelineWalk(model, settings, choose_walk)
     if task.matrix is None or task.y.ndim != 1 or task.matrix.dtype != np.float64:
         return Refit(model, settings)
     if getattr(model, "_skl_callbacks", None):
@@ -28,6 +32,13 @@ def choose_walk(model: Any, settings: Sequence[Setting], task: Task) -> Walk:
     if task.is_classifier and not task.all_classes_everywhere:
         return Refit(model, settings)
     return make(model, settings, task) or Refit(model, settings)
+
+
+def _only_last_varies(model: Pipeline, settings: Sequence[Setting]) -> bool:
+    """Whether the first steps are transformers that every setting leaves as they are."""
+    before, (name, last) = model.steps[:-1], model.steps[-1]
+    simple = all(hasattr(step, "transform") for _, step in before) and hasattr(last, "fit")
+    return bool(before) and simple and all(key.startswith(f"{name}__") for s in settings for key in s)
 
 
 def _name(model: Any) -> str:
