@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 from trueline.evaluation.task import Task
@@ -13,6 +14,7 @@ from trueline.evaluation.walks.base import Setting, Walk
 from trueline.evaluation.walks.elastic import ElasticWalk
 from trueline.evaluation.walks.pipeline import PipelineWalk
 from trueline.evaluation.walks.refit import Refit
+from trueline.evaluation.walks.smooth import SmoothWalk
 from trueline.evaluation.walks.squared import LeastSquaresWalk, RidgeWalk
 
 __all__ = ["choose_walk"]
@@ -62,6 +64,10 @@ def _ridge(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
     positive = all(np.ndim(alpha) == 0 and float(alpha) > 0 for alpha in alphas)
     if not (_has_only(settings, "alpha") and _is_plain(model) and positive):
         return None
+    if task.is_classifier and sp.issparse(task.matrix):
+        # A Gram matrix of that many columns would be dense.
+        strengths = [float(alpha) for alpha in alphas]
+        return SmoothWalk(model, settings, "squared", strengths)
     return RidgeWalk(model, settings)
 
 
@@ -77,11 +83,37 @@ def _elastic(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None
     return None if model.warm_start else ElasticWalk(model, settings)
 
 
+def _logistic(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
+    is_plain = model.solver == "auto" and model.penalty == "deprecated" and not model.warm_start
+    if not (is_plain and _has_only(settings, "C")):
+        return None
+    costs = [float(setting.get("C", model.C)) for setting in settings]
+    if not np.isfinite(costs).all():
+        return None
+    if model.l1_ratio in (0.0, None):
+        loss = "logistic" if len(task.labels[0]) == 2 else "softmax"
+        return SmoothWalk(model, settings, loss, [1 / C for C in costs])
+    return None
+
+
+def _support_vectors(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
+    is_plain = model.solver == "auto" and model.multi_class == "ovr"
+    is_smooth = model.loss == "squared_hinge" and model.penalty == "l2"
+    if not (is_plain and is_smooth and _has_only(settings, "C")):
+        return None
+    costs = [float(setting.get("C", model.C)) for setting in settings]
+    if not np.isfinite(costs).all():
+        return None
+    return SmoothWalk(model, settings, "squared_hinge", [1 / C for C in costs])
+
+
 _WALKS: dict[str, Any] = {
     "ElasticNet": _elastic,
     "Lasso": _elastic,
     "LeastSquaresClassifier": _ridge,
     "LinearRegression": _least_squares,
+    "LinearSVC": _support_vectors,
+    "LogisticRegression": _logistic,
     "Ridge": _ridge,
     "RidgeClassifier": _ridge,
 }
