@@ -19,6 +19,9 @@ _HOMES = {
     "BestSubset": "trueline.estimators.best_subset",
     "Certificate": "trueline.certificates",
     "ChebyshevRegressor": "trueline.estimators.chebyshev",
+    "Comparison": "trueline.evaluation.report",
+    "ComplexityCurve": "trueline.evaluation.complexity",
+    "CrossValidation": "trueline.evaluation.cross_validation",
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
     "GaussianProcessRegressor": "trueline.estimators.gaussian_process",
@@ -29,6 +32,8 @@ _HOMES = {
     "L0Regression": "trueline.estimators.best_subset",
     "Lasso": "trueline.estimators.lasso",
     "LassoCV": "trueline.estimators.lasso_cv",
+    "LeakageWarning": "trueline.evaluation.leakage",
+    "LearningCurve": "trueline.evaluation.complexity",
     "LeastAbsoluteDeviations": "trueline.estimators.quantile",
     "LeastSquaresClassifier": "trueline.estimators.least_squares_classifier",
     "LinearRegression": "trueline.estimators",
@@ -42,6 +47,7 @@ _HOMES = {
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
     "MultiTaskLasso": "trueline.estimators.multi_task",
     "MultiTaskLassoCV": "trueline.estimators.multi_task_cv",
+    "NestedCrossValidation": "trueline.evaluation.nested",
     "OnlineLogisticRegression": "trueline.estimators.online_logistic",
     "PassiveAggressiveClassifier": "trueline.estimators.passive_aggressive",
     "Perceptron": "trueline.estimators.perceptron",
@@ -65,10 +71,15 @@ _HOMES = {
     "SparseGaussianProcessRegressor": "trueline.estimators.sparse_process",
     "StepwiseRegression": "trueline.estimators.stepwise",
     "ZeroOneHalfspace": "trueline.estimators.zero_one",
+    "compare": "trueline.evaluation.comparison",
+    "complexity_curve": "trueline.evaluation.complexity",
+    "cross_validate": "trueline.evaluation.cross_validation",
     "enet_path": "trueline.estimators.paths",
     "lasso_path": "trueline.estimators.paths",
+    "learning_curve": "trueline.evaluation.complexity",
     "load": "trueline.persistence",
     "maximum_margin": "trueline.estimators.separability",
+    "nested_cross_validate": "trueline.evaluation.nested",
     "regularization_path": "trueline.estimators.paths",
     "save": "trueline.persistence",
     "separability": "trueline.estimators.separability",
@@ -82,6 +93,9 @@ __all__ = [
     "BestSubset",
     "Certificate",
     "ChebyshevRegressor",
+    "Comparison",
+    "ComplexityCurve",
+    "CrossValidation",
     "ElasticNet",
     "ElasticNetCV",
     "GaussianProcessRegressor",
@@ -92,6 +106,8 @@ __all__ = [
     "L0Regression",
     "Lasso",
     "LassoCV",
+    "LeakageWarning",
+    "LearningCurve",
     "LeastAbsoluteDeviations",
     "LeastSquaresClassifier",
     "LinearRegression",
@@ -105,6 +121,7 @@ __all__ = [
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
     "MultiTaskLassoCV",
+    "NestedCrossValidation",
     "OnlineLogisticRegression",
     "PassiveAggressiveClassifier",
     "Perceptron",
@@ -129,10 +146,15 @@ __all__ = [
     "StepwiseRegression",
     "ZeroOneHalfspace",
     "__version__",
+    "compare",
+    "complexity_curve",
+    "cross_validate",
     "enet_path",
     "lasso_path",
+    "learning_curve",
     "load",
     "maximum_margin",
+    "nested_cross_validate",
     "regularization_path",
     "save",
     "separability",
@@ -192,6 +214,17 @@ if TYPE_CHECKING:
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.estimators.support_vectors import SVC, SVR, NuSVC, NuSVR, OneClassSVM
     from trueline.estimators.zero_one import ZeroOneHalfspace
+    from trueline.evaluation.comparison import compare
+    from trueline.evaluation.complexity import (
+        ComplexityCurve,
+        LearningCurve,
+        complexity_curve,
+        learning_curve,
+    )
+    from trueline.evaluation.cross_validation import CrossValidation, cross_validate
+    from trueline.evaluation.leakage import LeakageWarning
+    from trueline.evaluation.nested import NestedCrossValidation, nested_cross_validate
+    from trueline.evaluation.report import Comparison
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
     from trueline.persistence import load, save

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from trueline.estimators import LinearRegression, Ridge
 from trueline.estimators.bayesian_ridge import BayesianRidge
@@ -78,7 +80,9 @@ def _is_tall(task: Task) -> bool:
 
 _REGRESSION: dict[str, _Known] = {
     "mean": _Known(DummyRegressor, _none),
-    "least squares": _Known(LinearRegression, _none, lambda t: t.matrix.shape[0] > t.matrix.shape[1]),
+    "least squares": _Known(
+        LinearRegression, _none, lambda t: t.matrix.shape[0] > t.matrix.shape[1]
+    ),
     "ridge": _Known(Ridge, _alphas),
     "lasso": _Known(Lasso, _strengths),
     "elastic net": _Known(lambda: ElasticNet(l1_ratio=0.5), _strengths),
@@ -100,7 +104,7 @@ def known_candidates(is_classifier: bool) -> list[str]:
     return list(_CLASSIFICATION if is_classifier else _REGRESSION)
 
 
-def candidates_for(models: Any, task: Task) -> list[Candidate]:
+def candidates_for(models: Any, task: Task, scale: bool = False) -> list[Candidate]:
     """The candidates that ``models`` stands for.
 
     Parameters
@@ -109,6 +113,8 @@ def candidates_for(models: Any, task: Task) -> list[Candidate]:
         None: all that suit. Entries are names, estimators, or pairs (estimator, grid); a dict names
         them.
     task : Task
+    scale : bool, default=False
+        Put models that are known by name behind a ``StandardScaler``.
     """
     if models is None:
         book = _CLASSIFICATION if task.is_classifier else _REGRESSION
@@ -118,11 +124,11 @@ def candidates_for(models: Any, task: Task) -> list[Candidate]:
                 "models do not take. Encode it, or give models=[make_pipeline(..., model)]."
             )
         names = [name for name, known in book.items() if known.suits(task)]
-        return [_known(name, task) for name in names]
+        return [_known(name, task, scale) for name in names]
     if isinstance(models, Mapping):
-        found = [_candidate(entry, task, str(name)) for name, entry in models.items()]
+        found = [_candidate(entry, task, str(name), scale) for name, entry in models.items()]
     elif isinstance(models, Sequence) and not isinstance(models, str):
-        found = [_candidate(entry, task, None) for entry in models]
+        found = [_candidate(entry, task, None, scale) for entry in models]
     else:
         raise ValueError(f"models must be a list or a dict of models, got {models!r}.")
     if not found:
@@ -130,19 +136,27 @@ def candidates_for(models: Any, task: Task) -> list[Candidate]:
     return _with_own_names(found)
 
 
-def _known(name: str, task: Task) -> Candidate:
+def _known(name: str, task: Task, scale: bool) -> Candidate:
     book = _CLASSIFICATION if task.is_classifier else _REGRESSION
     if name not in book:
         kind = "classification" if task.is_classifier else "regression"
         raise ValueError(f"{name!r} is not known for {kind}. Known: {', '.join(book)}.")
     model = book[name].make()
-    return Candidate(name, model, book[name].grid(task, model))
+    if not scale or isinstance(model, DummyClassifier | DummyRegressor):
+        return Candidate(name, model, book[name].grid(task, model))
+    scaler = StandardScaler(with_mean=not sp.issparse(task.matrix))
+    scaled = task.shared("scaled", lambda: replace(task, matrix=scaler.fit_transform(task.matrix)))
+    settings = [
+        {f"model__{key}": value for key, value in setting.items()}
+        for setting in book[name].grid(scaled, model)
+    ]
+    return Candidate(name, Pipeline([("scale", scaler), ("model", model)]), settings)
 
 
-def _candidate(entry: Any, task: Task, name: str | None) -> Candidate:
+def _candidate(entry: Any, task: Task, name: str | None, scale: bool) -> Candidate:
     """A name, an estimator, or an estimator with its grid."""
     if isinstance(entry, str):
-        known = _known(entry, task)
+        known = _known(entry, task, scale)
         return Candidate(name or known.name, known.model, known.settings)
     if isinstance(entry, tuple):
         if len(entry) != 2 or not hasattr(entry[0], "fit"):

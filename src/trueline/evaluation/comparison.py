@@ -40,6 +40,7 @@ def compare(
     sample_weight: Any = None,
     task: str | None = None,
     rule: str = "min",
+    scale: bool = False,
 ) -> Comparison:
     """Compare linear methods on the same folds, with the hyperparameters of each chosen.
 
@@ -70,6 +71,8 @@ def compare(
         each.
     rule : {"min", "1se"}, default="min"
         Settings and models of the best mean score, or the simplest within one standard error of it.
+    scale : bool, default=False
+        Standardise the columns, by the training rows of each fold, for models given by name.
 
     Returns
     -------
@@ -103,7 +106,7 @@ def compare(
     leaking: list[str] = []
     if data.matrix is not None:
         leaking = warn_of_leakage(data.matrix, data.y, data.names, data.is_classifier)
-    candidates = candidates_for(models, data)
+    candidates = candidates_for(models, data, scale)
     scoring = scoring or ("accuracy" if data.is_classifier else "r2")
     if not (isinstance(scoring, str) or callable(scoring)):
         raise ValueError("compare takes one scorer: the winner must be the winner of something.")

@@ -82,7 +82,9 @@ class CrossValidation(Mapping[str, Any]):
         ]
         lines.append(f"route: {self.route}")
         if not self.is_exact:
-            measured = ", ".join(f"{name} {value:.2g}" for name, value in self.measured_error.items())
+            measured = ", ".join(
+                f"{name} {value:.2g}" for name, value in self.measured_error.items()
+            )
             lines.append(f"approximate: {measured}")
         if self.leaking:
             lines.append(f"leakage: {', '.join(self.leaking)} tell the target exactly")

@@ -238,7 +238,9 @@ def _results(
     now = time.perf_counter()
     standin: Any
     if task.is_classifier:
-        codes = (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        codes = (
+            (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        )
         truth: Any = task.labels[1][rows]
         standin = _LogisticRows if fitted is not None else _ClassRows
         standin = standin(scores, task.labels[0], codes)
@@ -252,9 +254,7 @@ def _results(
             # A row is a column of predictions with one row of its own.
             values = [metric(truth[[i]], codes[[i]][:, None], None)[0] for i in range(len(rows))]
         else:
-            values = [
-                scorer(standin, np.array([[i]]), task.y[[row]]) for i, row in enumerate(rows)
-            ]
+            values = [scorer(standin, np.array([[i]]), task.y[[row]]) for i, row in enumerate(rows)]
         results[f"test_{name}"] = np.array(values, dtype=float)
     count = len(rows)
     times = {"fit_time": np.full(count, (now - start) / count)}

@@ -15,6 +15,7 @@ from trueline.evaluation.walks.elastic import ElasticWalk
 from trueline.evaluation.walks.pipeline import PipelineWalk
 from trueline.evaluation.walks.refit import Refit
 from trueline.evaluation.walks.smooth import SmoothWalk
+from trueline.evaluation.walks.sparse import SparseLogisticWalk
 from trueline.evaluation.walks.squared import LeastSquaresWalk, RidgeWalk
 
 __all__ = ["choose_walk"]
@@ -40,7 +41,9 @@ def _only_last_varies(model: Pipeline, settings: Sequence[Setting]) -> bool:
     """Whether the first steps are transformers that every setting leaves as they are."""
     before, (name, last) = model.steps[:-1], model.steps[-1]
     simple = all(hasattr(step, "transform") for _, step in before) and hasattr(last, "fit")
-    return bool(before) and simple and all(key.startswith(f"{name}__") for s in settings for key in s)
+    return (
+        bool(before) and simple and all(key.startswith(f"{name}__") for s in settings for key in s)
+    )
 
 
 def _name(model: Any) -> str:
@@ -93,7 +96,8 @@ def _logistic(model: Any, settings: Sequence[Setting], task: Task) -> Walk | Non
     if model.l1_ratio in (0.0, None):
         loss = "logistic" if len(task.labels[0]) == 2 else "softmax"
         return SmoothWalk(model, settings, loss, [1 / C for C in costs])
-    return None
+    # One fit alone is the model's own.
+    return SparseLogisticWalk(model, settings) if len(settings) > 1 else None
 
 
 def _support_vectors(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:

@@ -71,5 +71,3 @@ def _from_spectrum(task: Task, number: int, fit_intercept: bool) -> tuple[Array,
     Q, e = spectrum.directions[:, kept], spectrum.values[kept]
     W = Q @ (spectrum.projected[kept] / e[:, None])
     return W, spectrum.y_mean - spectrum.x_mean @ W
-
-
