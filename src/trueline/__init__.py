@@ -19,6 +19,9 @@ _HOMES = {
     "BestSubset": "trueline.estimators.best_subset",
     "Certificate": "trueline.certificates",
     "ChebyshevRegressor": "trueline.estimators.chebyshev",
+    "Comparison": "trueline.evaluation.report",
+    "ComplexityCurve": "trueline.evaluation.complexity",
+    "CrossValidation": "trueline.evaluation.cross_validation",
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
     "GammaRegressor": "trueline.estimators.glm_models",
@@ -30,6 +33,8 @@ _HOMES = {
     "L0Regression": "trueline.estimators.best_subset",
     "Lasso": "trueline.estimators.lasso",
     "LassoCV": "trueline.estimators.lasso_cv",
+    "LeakageWarning": "trueline.evaluation.leakage",
+    "LearningCurve": "trueline.evaluation.complexity",
     "LeastAbsoluteDeviations": "trueline.estimators.quantile",
     "LeastSquaresClassifier": "trueline.estimators.least_squares_classifier",
     "LinearRegression": "trueline.estimators",
@@ -43,6 +48,7 @@ _HOMES = {
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
     "MultiTaskLasso": "trueline.estimators.multi_task",
     "MultiTaskLassoCV": "trueline.estimators.multi_task_cv",
+    "NestedCrossValidation": "trueline.evaluation.nested",
     "OnlineLogisticRegression": "trueline.estimators.online_logistic",
     "PassiveAggressiveClassifier": "trueline.estimators.passive_aggressive",
     "Perceptron": "trueline.estimators.perceptron",
@@ -68,10 +74,15 @@ _HOMES = {
     "StepwiseRegression": "trueline.estimators.stepwise",
     "TweedieRegressor": "trueline.estimators.glm_models",
     "ZeroOneHalfspace": "trueline.estimators.zero_one",
+    "compare": "trueline.evaluation.comparison",
+    "complexity_curve": "trueline.evaluation.complexity",
+    "cross_validate": "trueline.evaluation.cross_validation",
     "enet_path": "trueline.estimators.paths",
     "lasso_path": "trueline.estimators.paths",
+    "learning_curve": "trueline.evaluation.complexity",
     "load": "trueline.persistence",
     "maximum_margin": "trueline.estimators.separability",
+    "nested_cross_validate": "trueline.evaluation.nested",
     "regularization_path": "trueline.estimators.paths",
     "save": "trueline.persistence",
     "separability": "trueline.estimators.separability",
@@ -85,6 +96,9 @@ __all__ = [
     "BestSubset",
     "Certificate",
     "ChebyshevRegressor",
+    "Comparison",
+    "ComplexityCurve",
+    "CrossValidation",
     "ElasticNet",
     "ElasticNetCV",
     "GammaRegressor",
@@ -96,6 +110,8 @@ __all__ = [
     "L0Regression",
     "Lasso",
     "LassoCV",
+    "LeakageWarning",
+    "LearningCurve",
     "LeastAbsoluteDeviations",
     "LeastSquaresClassifier",
     "LinearRegression",
@@ -109,6 +125,7 @@ __all__ = [
     "MultiTaskElasticNetCV",
     "MultiTaskLasso",
     "MultiTaskLassoCV",
+    "NestedCrossValidation",
     "OnlineLogisticRegression",
     "PassiveAggressiveClassifier",
     "Perceptron",
@@ -135,10 +152,15 @@ __all__ = [
     "TweedieRegressor",
     "ZeroOneHalfspace",
     "__version__",
+    "compare",
+    "complexity_curve",
+    "cross_validate",
     "enet_path",
     "lasso_path",
+    "learning_curve",
     "load",
     "maximum_margin",
+    "nested_cross_validate",
     "regularization_path",
     "save",
     "separability",
@@ -203,6 +225,17 @@ if TYPE_CHECKING:
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.estimators.support_vectors import SVC, SVR, NuSVC, NuSVR, OneClassSVM
     from trueline.estimators.zero_one import ZeroOneHalfspace
+    from trueline.evaluation.comparison import compare
+    from trueline.evaluation.complexity import (
+        ComplexityCurve,
+        LearningCurve,
+        complexity_curve,
+        learning_curve,
+    )
+    from trueline.evaluation.cross_validation import CrossValidation, cross_validate
+    from trueline.evaluation.leakage import LeakageWarning
+    from trueline.evaluation.nested import NestedCrossValidation, nested_cross_validate
+    from trueline.evaluation.report import Comparison
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
     from trueline.persistence import load, save

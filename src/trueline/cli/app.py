@@ -227,6 +227,42 @@ def separability(
 
 @app.command()
 @_guarded
+def compare(
+    data: Data,
+    target: Target = None,
+    models: Annotated[
+        str | None, typer.Option(help="Which ones, as ridge;lasso; all that suit if not given.")
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Number of folds.", min=2)] = 5,
+    scoring: Annotated[
+        str | None, typer.Option(help="Any scorer of scikit-learn; r2 or accuracy if not given.")
+    ] = None,
+    rule: Annotated[str, typer.Option(help="Best mean score, min, or 1se: simplest near it.")] = (
+        "min"
+    ),
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle/--in-order", help="Rows in random folds, or as they come.")
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where to write the table, as CSV.")
+    ] = None,
+    features: Features = None,
+    drop: Drop = None,
+    category: Category = None,
+    debug: Debug = False,
+) -> None:
+    """Compare linear models on the same folds of a CSV file; columns are standardised."""
+    from trueline.cli.commands import Request
+    from trueline.cli.comparing import Choices, run_compare
+
+    columns = (_split(features), _split(drop), _split(category))
+    names = None if models is None else [name.strip() for name in models.split(";")]
+    choices = Choices(names, folds, scoring, rule, shuffle)
+    run_compare(Request(data, target, "auto", {}, *columns), choices, out)
+
+
+@app.command()
+@_guarded
 def predict(
     model: Model,
     data: Data,

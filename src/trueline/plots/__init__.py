@@ -14,6 +14,8 @@ module               draws
 ``cv_curve``         errors on held-out rows against the strength
 ``subsets``          a criterion against the number of columns
 ``steps``            a criterion along the steps of a selection
+``comparison``       scores of several models on the same folds
+``complexity``       errors against complexity, or against the number of rows
 ``losses``           loss functions and their derivatives
 ``outliers``         lines that different losses draw through data with outliers
 ``quantile_fan``     quantile lines with shaded bands
@@ -32,6 +34,8 @@ module               draws
 from trueline.plots.alternation import AlternationDisplay, plot_alternation
 from trueline.plots.boundary import BoundaryDisplay, plot_boundary
 from trueline.plots.coefficients import CoefficientDisplay, plot_coefficients
+from trueline.plots.comparison import ComparisonDisplay
+from trueline.plots.complexity import ComplexityDisplay
 from trueline.plots.cv_curve import CVCurveDisplay, plot_cv_curve
 from trueline.plots.fit import FitDisplay, plot_fit
 from trueline.plots.losses import LossDisplay, plot_losses
@@ -56,6 +60,8 @@ __all__ = [
     "BoundaryDisplay",
     "CVCurveDisplay",
     "CoefficientDisplay",
+    "ComparisonDisplay",
+    "ComplexityDisplay",
     "FitDisplay",
     "LengthScaleDisplay",
     "LossDisplay",

@@ -1,0 +1,195 @@
+"""The models that are compared if none are named, each with its grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from trueline.estimators import LinearRegression, Ridge
+from trueline.estimators.bayesian_ridge import BayesianRidge
+from trueline.estimators.elastic_net import ElasticNet
+from trueline.estimators.huber import HuberRegressor
+from trueline.estimators.lasso import Lasso
+from trueline.estimators.linear_svc import LinearSVC
+from trueline.estimators.logistic import LogisticRegression
+from trueline.estimators.quantile import LeastAbsoluteDeviations
+from trueline.estimators.ridge_classifier import RidgeClassifier
+from trueline.evaluation.task import Task
+from trueline.evaluation.walks.base import Setting
+
+__all__ = ["Candidate", "candidates_for", "known_candidates", "simplest_first"]
+
+RIDGE_ALPHAS = np.logspace(-3, 4, 15)
+CS = np.logspace(-3, 3, 7)
+_L1_POINTS, _L1_SPAN = 20, 1e-3
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model with the settings to choose from."""
+
+    name: str
+    model: Any
+    settings: list[Setting]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """How to make a candidate for a task, and when it suits."""
+
+    make: Callable[[], Any]
+    grid: Callable[[Task, Any], list[Setting]]
+    suits: Callable[[Task], bool] = lambda task: True
+
+
+def _none(task: Task, model: Any) -> list[Setting]:
+    return [{}]
+
+
+def _alphas(task: Task, model: Any) -> list[Setting]:
+    return [{"alpha": float(alpha)} for alpha in RIDGE_ALPHAS[::-1]]
+
+
+def _strengths(task: Task, model: Any) -> list[Setting]:
+    """From the least strength that leaves no column down to a thousandth of it."""
+    X, y = task.matrix, task.targets[:, 0]
+    s = np.ones(len(y)) if task.weights is None else task.weights
+    centred = s * (y - s @ y / s.sum())
+    pull = np.abs(np.asarray(X.T @ centred)).max(initial=0.0)
+    ratio = getattr(model, "l1_ratio", 1.0)
+    top = float(pull / s.sum() / ratio) or 1.0
+    return [{"alpha": float(a)} for a in top * np.geomspace(1.0, _L1_SPAN, _L1_POINTS)]
+
+
+def _costs(task: Task, model: Any) -> list[Setting]:
+    return [{"C": float(C)} for C in CS]
+
+
+def _is_tall(task: Task) -> bool:
+    n, d = task.matrix.shape
+    return bool(n > d and not sp.issparse(task.matrix))
+
+
+_REGRESSION: dict[str, _Known] = {
+    "mean": _Known(DummyRegressor, _none),
+    "least squares": _Known(
+        LinearRegression, _none, lambda t: t.matrix.shape[0] > t.matrix.shape[1]
+    ),
+    "ridge": _Known(Ridge, _alphas),
+    "lasso": _Known(Lasso, _strengths),
+    "elastic net": _Known(lambda: ElasticNet(l1_ratio=0.5), _strengths),
+    "bayesian ridge": _Known(BayesianRidge, _none, lambda t: not sp.issparse(t.matrix)),
+    "huber": _Known(HuberRegressor, _none, _is_tall),
+    "least absolute deviations": _Known(LeastAbsoluteDeviations, _none, _is_tall),
+}
+_CLASSIFICATION: dict[str, _Known] = {
+    "majority": _Known(DummyClassifier, _none),
+    "ridge classifier": _Known(RidgeClassifier, _alphas),
+    "logistic, L2": _Known(LogisticRegression, _costs),
+    "logistic, L1": _Known(lambda: LogisticRegression(l1_ratio=1.0), _costs),
+    "linear SVM": _Known(LinearSVC, _costs),
+}
+
+
+def known_candidates(is_classifier: bool) -> list[str]:
+    """The names by which :func:`~trueline.compare` knows models."""
+    return list(_CLASSIFICATION if is_classifier else _REGRESSION)
+
+
+def candidates_for(models: Any, task: Task, scale: bool = False) -> list[Candidate]:
+    """The candidates that ``models`` stands for.
+
+    Parameters
+    ----------
+    models : None, or list or dict of models
+        None: all that suit. Entries are names, estimators, or pairs (estimator, grid); a dict names
+        them.
+    task : Task
+    scale : bool, default=False
+        Put models that are known by name behind a ``StandardScaler``.
+    """
+    if models is None:
+        book = _CLASSIFICATION if task.is_classifier else _REGRESSION
+        if task.matrix is None:
+            raise ValueError(
+                "X holds more than finite numbers (text, dates, missing values), which linear "
+                "models do not take. Encode it, or give models=[make_pipeline(..., model)]."
+            )
+        names = [name for name, known in book.items() if known.suits(task)]
+        return [_known(name, task, scale) for name in names]
+    if isinstance(models, Mapping):
+        found = [_candidate(entry, task, str(name), scale) for name, entry in models.items()]
+    elif isinstance(models, Sequence) and not isinstance(models, str):
+        found = [_candidate(entry, task, None, scale) for entry in models]
+    else:
+        raise ValueError(f"models must be a list or a dict of models, got {models!r}.")
+    if not found:
+        raise ValueError("models is empty: there is nothing to compare.")
+    return _with_own_names(found)
+
+
+def _known(name: str, task: Task, scale: bool) -> Candidate:
+    book = _CLASSIFICATION if task.is_classifier else _REGRESSION
+    if name not in book:
+        kind = "classification" if task.is_classifier else "regression"
+        raise ValueError(f"{name!r} is not known for {kind}. Known: {', '.join(book)}.")
+    model = book[name].make()
+    if not scale or isinstance(model, DummyClassifier | DummyRegressor):
+        return Candidate(name, model, book[name].grid(task, model))
+    scaler = StandardScaler(with_mean=not sp.issparse(task.matrix))
+    scaled = task.shared("scaled", lambda: replace(task, matrix=scaler.fit_transform(task.matrix)))
+    settings = [
+        {f"model__{key}": value for key, value in setting.items()}
+        for setting in book[name].grid(scaled, model)
+    ]
+    return Candidate(name, Pipeline([("scale", scaler), ("model", model)]), settings)
+
+
+def _candidate(entry: Any, task: Task, name: str | None, scale: bool) -> Candidate:
+    """A name, an estimator, or an estimator with its grid."""
+    if isinstance(entry, str):
+        known = _known(entry, task, scale)
+        return Candidate(name or known.name, known.model, known.settings)
+    if isinstance(entry, tuple):
+        if len(entry) != 2 or not hasattr(entry[0], "fit"):
+            raise ValueError(f"A pair must be (estimator, grid), got {entry!r}.")
+        model, grid = entry
+        settings = [dict(setting) for setting in ParameterGrid(grid)]
+        return Candidate(name or type(model).__name__, model, simplest_first(settings))
+    if not hasattr(entry, "fit"):
+        raise ValueError(f"{entry!r} is neither a model, a name of one, nor (model, grid).")
+    last = entry.steps[-1][1] if hasattr(entry, "steps") else entry
+    return Candidate(name or type(last).__name__, entry, [{}])
+
+
+def _with_own_names(candidates: list[Candidate]) -> list[Candidate]:
+    """Names made different by numbers."""
+    seen: dict[str, int] = {}
+    out = []
+    for candidate in candidates:
+        count = seen[candidate.name] = seen.get(candidate.name, 0) + 1
+        name = candidate.name if count == 1 else f"{candidate.name} ({count})"
+        out.append(Candidate(name, candidate.model, candidate.settings))
+    return out
+
+
+def simplest_first(settings: list[Setting]) -> list[Setting]:
+    """Settings in order of complexity: large strengths ``alpha`` and small costs ``C`` first."""
+
+    def complexity(setting: Setting) -> tuple[float, ...]:
+        key = []
+        for name, value in sorted(setting.items()):
+            if isinstance(value, int | float | np.number):
+                sign = -1.0 if name.rpartition("__")[2] in ("alpha", "lambda_", "l1_ratio") else 1.0
+                key.append(sign * float(value))
+        return tuple(key)
+
+    return sorted(settings, key=complexity)

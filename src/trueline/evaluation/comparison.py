@@ -1,0 +1,231 @@
+"""All suitable linear methods side by side, on the same folds."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import type_of_target
+
+from trueline.evaluation.candidates import Candidate, candidates_for
+from trueline.evaluation.grid import GridScores, evaluate_grid
+from trueline.evaluation.leakage import warn_of_leakage
+from trueline.evaluation.report import Comparison, Entry
+from trueline.evaluation.scoring import as_scorers, scorer_name
+from trueline.evaluation.significance import holm, paired_test
+from trueline.evaluation.splits import test_shares
+from trueline.evaluation.task import Task, make_task
+from trueline.evaluation.walks.refit import fit_weights
+
+__all__ = ["compare"]
+
+Array = NDArray[np.float64]
+RULES = ("min", "1se")
+
+
+def compare(
+    X: Any,
+    y: Any,
+    models: Any = None,
+    *,
+    cv: Any = None,
+    scoring: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    task: str | None = None,
+    rule: str = "min",
+    scale: bool = False,
+) -> Comparison:
+    """Compare linear methods on the same folds, with the hyperparameters of each chosen.
+
+    Every model is fitted for all settings of its grid to the training rows of every fold; the
+    setting is chosen by the mean score on the test rows, as ``GridSearchCV`` does, and fitted to
+    all rows. Work is shared: fold moments, one decomposition for all strengths, paths in which each
+    fit starts at the one before.
+
+    The score of a setting that was chosen on the same folds is a little too good. For a number to
+    report see :func:`~trueline.nested_cross_validate`.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or DataFrame with n rows
+    y : array-like of shape (n,)
+    models : list or dict, optional
+        Names (``"ridge"``), estimators, or pairs ``(estimator, grid)``, of trueline or scikit-learn;
+        a dict names them. None: all linear methods that suit.
+    cv : int, splitter or iterable, optional
+        None means five folds, stratified for classes.
+    scoring : str or callable, optional
+        One scorer, larger is better. None means R^2, or accuracy for classes.
+    groups : array-like of shape (n,), optional
+    sample_weight : array-like of shape (n,), optional
+        Weights in the fits and, where the scorer takes them, in the scores, as in ``GridSearchCV``.
+    task : {"regression", "classification"}, optional
+        None: classes if y holds words, booleans, or whole numbers that are few and two or more of
+        each.
+    rule : {"min", "1se"}, default="min"
+        Settings and models of the best mean score, or the simplest within one standard error of it.
+    scale : bool, default=False
+        Standardise the columns, by the training rows of each fold, for models given by name.
+
+    Returns
+    -------
+    comparison : Comparison
+        Prints as a table; ``plot()``, ``to_frame()``, ``best``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import compare
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> comparison = compare(X, y, models=["mean", "least squares", "ridge", "lasso"])
+    >>> [entry.name for entry in comparison.entries][-1]
+    'mean'
+    >>> comparison.best.name, bool(comparison.best.model.verify(X, y))
+    ('ridge', True)
+    """
+    if rule not in RULES:
+        raise ValueError(f"rule={rule!r} is not one of {RULES}.")
+    kind = task or guess_task(y)
+    if kind not in ("regression", "classification"):
+        raise ValueError(f"task={task!r} is neither 'regression' nor 'classification'.")
+    data = make_task(
+        X,
+        y,
+        cv=cv,
+        groups=groups,
+        sample_weight=sample_weight,
+        is_classifier=kind == "classification",
+    )
+    leaking: list[str] = []
+    if data.matrix is not None:
+        leaking = warn_of_leakage(data.matrix, data.y, data.names, data.is_classifier)
+    candidates = candidates_for(models, data, scale)
+    scoring = scoring or ("accuracy" if data.is_classifier else "r2")
+    if not (isinstance(scoring, str) or callable(scoring)):
+        raise ValueError("compare takes one scorer: the winner must be the winner of something.")
+    entries = [_entry(candidate, data, scoring, rule) for candidate in candidates]
+    scorer = as_scorers(candidates[0].model, scoring)["score"]
+    entries.sort(key=lambda entry: -entry.score if np.isfinite(entry.score) else np.inf)
+    _test_against_best(entries, test_shares(data.splits))
+    return Comparison(entries, scorer_name(scorer), len(data.splits), rule, leaking)
+
+
+def guess_task(y: Any) -> str:
+    """Whether y holds classes or amounts.
+
+    Examples
+    --------
+    >>> from trueline.evaluation.comparison import guess_task
+    >>> guess_task(["a", "b", "a"]), guess_task([0.5, 1.5, 2.0]), guess_task([0, 1, 1, 0])
+    ('classification', 'regression', 'classification')
+    """
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.dtype.kind in "OUSb":
+        return "classification"
+    if not type_of_target(y).startswith(("binary", "multiclass")):
+        return "regression"
+    values, counts = np.unique(y, return_counts=True)
+    few = len(values) == 2 or (len(values) <= 30 and counts.min() >= 2)
+    return "classification" if few else "regression"
+
+
+def _entry(candidate: Candidate, task: Task, scoring: Any, rule: str) -> Entry:
+    """One model: its scores on the folds, the chosen setting, and the fit to all rows."""
+    start = time.perf_counter()
+    scorers = as_scorers(candidate.model, scoring)
+    grid = evaluate_grid(
+        candidate.model,
+        candidate.settings,
+        task,
+        scorers,
+        train=True,
+        weigh_scores=task.weights is not None,
+    )
+    searched = time.perf_counter() - start
+    chosen = choose_setting(grid, rule)
+    setting = candidate.settings[chosen]
+    model = clone(candidate.model).set_params(**setting)
+    start = time.perf_counter()
+    notes = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model.fit(task.X, task.y, **fit_weights(model, task.weights))
+        notes = [str(warning.message) for warning in caught]
+    seconds = time.perf_counter() - start
+    test, train = grid.test["score"][:, chosen], grid.train["score"][:, chosen]
+    used, count = _nonzeros(model)
+    return Entry(
+        name=candidate.name,
+        model=model,
+        setting=setting,
+        score=float(test.mean()),
+        standard_error=_standard_error(test),
+        train_score=float(train.mean()),
+        fold_scores=test,
+        fit_seconds=seconds,
+        search_seconds=searched,
+        nonzeros=used,
+        coefficients=count,
+        gap=_gap(model),
+        route=grid.route,
+        grid=grid,
+        notes=notes,
+    )
+
+
+def choose_setting(grid: GridScores, rule: str) -> int:
+    """The best mean score (the first of equals), or the first within one standard error of it.
+
+    Settings are in order of complexity, the simplest first.
+    """
+    scores = grid.test["score"]
+    mean = scores.mean(axis=0)
+    if not np.isfinite(mean).any():
+        return 0
+    best = int(np.nanargmax(mean))
+    if rule == "min" or len(scores) < 2:
+        return best
+    limit = mean[best] - _standard_error(scores[:, best])
+    return int(np.argmax(mean >= limit))
+
+
+def _standard_error(values: Array) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def _nonzeros(model: Any) -> tuple[int | None, int | None]:
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    coef = getattr(last, "coef_", None)
+    if coef is None:
+        return None, None
+    return int(np.count_nonzero(coef)), int(np.size(coef))
+
+
+def _gap(model: Any) -> float | None:
+    """The proven gap, relative to the objective."""
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    if not type(last).__module__.startswith("trueline"):
+        return None
+    try:
+        return float(last.certificate_.relative_gap)
+    except AttributeError:
+        return None
+
+
+def _test_against_best(entries: Sequence[Entry], share: float) -> None:
+    """Differences to the best, with the corrected test and Holm's adjustment."""
+    tests = [paired_test(entries[0].fold_scores, e.fold_scores, share) for e in entries]
+    adjusted = holm([test.p_value for test in tests[1:]])
+    for number, (entry, test) in enumerate(zip(entries, tests)):
+        if number:
+            entry.difference, entry.difference_error = test.difference, test.standard_error
+            entry.p_value, entry.p_adjusted = test.p_value, float(adjusted[number - 1])

@@ -1,0 +1,211 @@
+"""The result of a comparison: a table, a picture, a DataFrame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.errors import require
+from trueline.evaluation.grid import GridScores
+
+__all__ = ["Comparison", "Entry"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Entry:
+    """One model of a comparison.
+
+    Attributes
+    ----------
+    name : str
+    model : estimator
+        Fitted to all rows with the chosen setting.
+    setting : dict
+        The chosen hyperparameters.
+    score, standard_error : float
+        Mean over the folds on test rows, and its standard error.
+    train_score : float
+        Mean over the folds on the rows that were fitted.
+    fold_scores : array of shape (folds,)
+    fit_seconds, search_seconds : float
+        The fit to all rows; all fits and scores of the folds.
+    nonzeros, coefficients : int or None
+    gap : float or None
+        What is proven about the fit to all rows: relative distance from the optimum at most.
+    route : str
+        How the fits of the folds were found.
+    difference, difference_error, p_value, p_adjusted : float
+        How much the best model is better, by the corrected resampled t-test; adjusted for the
+        number of models by Holm's rule.
+    grid : GridScores
+        Scores of all settings.
+    notes : list of str
+        What the fit to all rows warned of.
+    """
+
+    name: str
+    model: Any
+    setting: dict[str, Any]
+    score: float
+    standard_error: float
+    train_score: float
+    fold_scores: Array
+    fit_seconds: float
+    search_seconds: float
+    nonzeros: int | None
+    coefficients: int | None
+    gap: float | None
+    route: str
+    grid: GridScores = field(repr=False)
+    notes: list[str] = field(default_factory=list)
+    difference: float = 0.0
+    difference_error: float = float("nan")
+    p_value: float = float("nan")
+    p_adjusted: float = float("nan")
+
+
+@dataclass
+class Comparison:
+    """Models side by side, the best mean score first.
+
+    Attributes
+    ----------
+    entries : list of Entry
+    scorer : str
+        What was measured.
+    folds : int
+    rule : str
+        How settings and the winner were picked.
+    leaking : list of str
+        Columns that tell the target exactly.
+    """
+
+    entries: list[Entry]
+    scorer: str
+    folds: int
+    rule: str
+    leaking: list[str] = field(default_factory=list)
+
+    @property
+    def best(self) -> Entry:
+        """The winner: of the best score or, by ``rule="1se"``, of the fewest coefficients among
+        those within one standard error of it.
+        """
+        first = self.entries[0]
+        if self.rule == "min" or not np.isfinite(first.standard_error):
+            return first
+        limit = first.score - first.standard_error
+        near = [entry for entry in self.entries if entry.score >= limit]
+        # Without coefficients to count (a constant, a kernel) nothing is known to be simpler.
+        known = [entry for entry in near if entry.nonzeros is not None]
+        return min(known, key=lambda entry: entry.nonzeros or 0) if known else first
+
+    def __getitem__(self, name: str) -> Entry:
+        for entry in self.entries:
+            if entry.name == name:
+                return entry
+        raise KeyError(f"{name!r} was not compared. Compared: {[e.name for e in self.entries]}.")
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table as dictionaries, one for each model."""
+        return [
+            {
+                "model": entry.name,
+                "score": entry.score,
+                "standard_error": entry.standard_error,
+                "train_score": entry.train_score,
+                "difference": entry.difference,
+                "difference_error": entry.difference_error,
+                "p_value": entry.p_value,
+                "p_adjusted": entry.p_adjusted,
+                "fit_seconds": entry.fit_seconds,
+                "search_seconds": entry.search_seconds,
+                "nonzeros": entry.nonzeros,
+                "coefficients": entry.coefficients,
+                "gap": entry.gap,
+                "settings": setting_text(entry.setting),
+                "route": entry.route,
+            }
+            for entry in self.entries
+        ]
+
+    def to_frame(self) -> Any:
+        """The table as a pandas DataFrame, indexed by model."""
+        pandas = require("pandas", "tables")
+        return pandas.DataFrame(self.rows()).set_index("model")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the scores with their standard errors; see ``trueline.plots.ComparisonDisplay``."""
+        from trueline.plots.comparison import ComparisonDisplay
+
+        return ComparisonDisplay.from_comparison(self).plot(ax)
+
+    def cells(self) -> list[list[str]]:
+        """The table as text, with its header."""
+        header = ["model", self.scorer, "± se", "train", "behind", "p", "non-zeros", "gap", "fit"]
+        table = [[*header, "settings"]]
+        for entry in self.entries:
+            is_first = entry is self.entries[0]
+            p = entry.p_adjusted
+            table.append(
+                [
+                    ("* " if entry is self.best else "  ") + entry.name,
+                    _number(entry.score),
+                    _number(entry.standard_error, 2),
+                    _number(entry.train_score),
+                    "" if is_first else _number(entry.difference, 2),
+                    "" if is_first or np.isnan(p) else ("<0.001" if p < 1e-3 else f"{p:.3f}"),
+                    "" if entry.nonzeros is None else f"{entry.nonzeros} of {entry.coefficients}",
+                    "" if entry.gap is None else f"{entry.gap:.0e}",
+                    _seconds(entry.fit_seconds),
+                    setting_text(entry.setting),
+                ]
+            )
+        return table
+
+    def __str__(self) -> str:
+        table = self.cells()
+        widths = [max(len(row[j]) for row in table) for j in range(len(table[0]))]
+        lines = []
+        for number, row in enumerate(table):
+            cells = [
+                cell.ljust(width) if j in (0, len(row) - 1) else cell.rjust(width)
+                for j, (cell, width) in enumerate(zip(row, widths))
+            ]
+            lines.append("  ".join(cells).rstrip())
+            if number == 0:
+                lines.append("  ".join("-" * width for width in widths))
+        lines.append("")
+        lines.append(
+            f"{self.folds} folds. behind: mean difference to the first; p: corrected resampled "
+            "t-test, Holm"
+        )
+        picked = "best mean score" if self.rule == "min" else "fewest within one standard error"
+        lines.append(f"* {picked}. The score of a chosen setting is a little too good.")
+        if self.leaking:
+            lines.append(f"LEAKAGE: {', '.join(self.leaking)} tell the target exactly.")
+        return "\n".join(lines)
+
+
+def setting_text(setting: dict[str, Any]) -> str:
+    """Hyperparameters in one line."""
+    return ", ".join(
+        f"{name.rpartition('__')[2]}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in setting.items()
+    )
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return "" if not np.isfinite(value) else f"{value:.{digits}g}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value * 1e3:.3g} ms" if value < 1 else f"{value:.3g} s"

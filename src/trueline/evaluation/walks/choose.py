@@ -1,0 +1,123 @@
+"""Which walk a model and its settings can take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
+
+from trueline.evaluation.task import Task
+from trueline.evaluation.walks.base import Setting, Walk
+from trueline.evaluation.walks.elastic import ElasticWalk
+from trueline.evaluation.walks.pipeline import PipelineWalk
+from trueline.evaluation.walks.refit import Refit
+from trueline.evaluation.walks.smooth import SmoothWalk
+from trueline.evaluation.walks.sparse import SparseLogisticWalk
+from trueline.evaluation.walks.squared import LeastSquaresWalk, RidgeWalk
+
+__all__ = ["choose_walk"]
+
+
+def choose_walk(model: Any, settings: Sequence[Setting], task: Task) -> Walk:
+    """The walk that fits this model for these settings; one fit at a time if there is none."""
+    if isinstance(model, Pipeline) and _only_last_varies(model, settings):
+        return PipelineWalk(model, settings, choose_walk)
+    if task.matrix is None or task.y.ndim != 1 or task.matrix.dtype != np.float64:
+        return Refit(model, settings)
+    if getattr(model, "_skl_callbacks", None):
+        return Refit(model, settings)
+    make = _WALKS.get(_name(model))
+    if make is None or getattr(model, "class_weight", None) is not None:
+        return Refit(model, settings)
+    if task.is_classifier and not task.all_classes_everywhere:
+        return Refit(model, settings)
+    return make(model, settings, task) or Refit(model, settings)
+
+
+def _only_last_varies(model: Pipeline, settings: Sequence[Setting]) -> bool:
+    """Whether the first steps are transformers that every setting leaves as they are."""
+    before, (name, last) = model.steps[:-1], model.steps[-1]
+    simple = all(hasattr(step, "transform") for _, step in before) and hasattr(last, "fit")
+    return (
+        bool(before) and simple and all(key.startswith(f"{name}__") for s in settings for key in s)
+    )
+
+
+def _name(model: Any) -> str:
+    """The class, if it is ours and not derived from."""
+    cls = type(model)
+    return cls.__name__ if cls.__module__.startswith("trueline.estimators") else ""
+
+
+def _has_only(settings: Sequence[Setting], *names: str) -> bool:
+    return all(set(setting) <= set(names) for setting in settings)
+
+
+def _is_plain(model: Any) -> bool:
+    """Whether nothing was asked for that changes the answer or the way to it."""
+    solver = getattr(model, "solver", "auto")
+    return solver in ("auto", "cholesky") and not getattr(model, "positive", False)
+
+
+def _ridge(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
+    alphas = [setting.get("alpha", model.alpha) for setting in settings]
+    positive = all(np.ndim(alpha) == 0 and float(alpha) > 0 for alpha in alphas)
+    if not (_has_only(settings, "alpha") and _is_plain(model) and positive):
+        return None
+    if task.is_classifier and sp.issparse(task.matrix):
+        # A Gram matrix of that many columns would be dense.
+        strengths = [float(alpha) for alpha in alphas]
+        return SmoothWalk(model, settings, "squared", strengths)
+    return RidgeWalk(model, settings)
+
+
+def _least_squares(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
+    n, d = task.matrix.shape
+    return LeastSquaresWalk(model, settings) if not any(settings) and _is_plain(model) else None
+
+
+def _elastic(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
+    alphas = [setting.get("alpha", model.alpha) for setting in settings]
+    if not (_has_only(settings, "alpha", "l1_ratio") and all(alpha > 0 for alpha in alphas)):
+        return None
+    return None if model.warm_start else ElasticWalk(model, settings)
+
+
+def _logistic(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
+    is_plain = model.solver == "auto" and model.penalty == "deprecated" and not model.warm_start
+    if not (is_plain and _has_only(settings, "C")):
+        return None
+    costs = [float(setting.get("C", model.C)) for setting in settings]
+    if not np.isfinite(costs).all():
+        return None
+    if model.l1_ratio in (0.0, None):
+        loss = "logistic" if len(task.labels[0]) == 2 else "softmax"
+        return SmoothWalk(model, settings, loss, [1 / C for C in costs])
+    # One fit alone is the model's own.
+    return SparseLogisticWalk(model, settings) if len(settings) > 1 else None
+
+
+def _support_vectors(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
+    is_plain = model.solver == "auto" and model.multi_class == "ovr"
+    is_smooth = model.loss == "squared_hinge" and model.penalty == "l2"
+    if not (is_plain and is_smooth and _has_only(settings, "C")):
+        return None
+    costs = [float(setting.get("C", model.C)) for setting in settings]
+    if not np.isfinite(costs).all():
+        return None
+    return SmoothWalk(model, settings, "squared_hinge", [1 / C for C in costs])
+
+
+_WALKS: dict[str, Any] = {
+    "ElasticNet": _elastic,
+    "Lasso": _elastic,
+    "LeastSquaresClassifier": _ridge,
+    "LinearRegression": _least_squares,
+    "LinearSVC": _support_vectors,
+    "LogisticRegression": _logistic,
+    "Ridge": _ridge,
+    "RidgeClassifier": _ridge,
+}

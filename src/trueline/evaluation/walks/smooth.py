@@ -1,0 +1,167 @@
+r"""Smooth losses with squares, for all strengths and all folds together.
+
+Along increasing C the mean problem of the folds (every row with the share of the folds that train
+on it) is solved first; it starts at the solution of the C before. The folds are perturbations of
+it: they start there, and its Hessian preconditions theirs, so that a few products serve all folds
+(:mod:`trueline.evaluation.walks.batch`). The scores of all rows, test rows included, are known at
+the end and need no further product.
+
+Wide data are turned: with X^T = Q R the squares of the coefficients are those of Q^T w, so that n
+columns are enough, X Q = R^T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from trueline.evaluation.task import FoldRows, Task
+from trueline.evaluation.walks.base import Fits, LinearFits, Setting, Walk
+from trueline.evaluation.walks.batch import (
+    Batch,
+    Precondition,
+    Rows,
+    factor_hessian,
+    solve_batch,
+    solve_factors,
+)
+from trueline.evaluation.walks.curves import CURVES
+
+__all__ = ["SmoothWalk", "fold_weights"]
+
+Array = NDArray[np.float64]
+
+# Of the objective of the zero model: far below what can move a score of test rows.
+_TOL = 1e-8
+# Hessians of this many columns (times coupled scores) are cheaper to factor than to do without.
+_MOST_COLUMNS = 700
+
+
+@dataclass
+class SolvedFolds:
+    """Coefficients by fold, and the predictions of all rows.
+
+    Attributes
+    ----------
+    W : array of shape (d, settings, folds, k)
+    b : array of shape (settings, folds, k)
+    codes : array of shape (n, settings, folds)
+    """
+
+    W: Array
+    b: Array
+    codes: NDArray[Any]
+
+
+@dataclass
+class ScoredFits(LinearFits):
+    """Coefficients whose predictions are known for all rows of the task."""
+
+    codes: NDArray[Any] | None = None
+
+    def predictions(self, fold: FoldRows, part: str) -> NDArray[Any] | None:
+        assert self.codes is not None
+        return self.codes[getattr(fold.split, part)]
+
+
+class SmoothWalk(Walk):
+    """Logistic regression, linear support vector machines or ridge regression on signs.
+
+    Parameters
+    ----------
+    loss : str
+        One of :data:`~trueline.evaluation.walks.curves.CURVES`.
+    strengths : sequence of float
+        Strength of the squares in each setting.
+    """
+
+    route = "all folds at once: Newton steps from the solution of all rows, along the strengths"
+
+    def __init__(
+        self, model: Any, settings: Sequence[Setting], loss: str, strengths: Sequence[float]
+    ) -> None:
+        super().__init__(model, settings)
+        self.loss, self.strengths = loss, np.asarray(strengths, dtype=float)
+
+    def fit(self, fold: FoldRows) -> Fits:
+        task = fold.task
+        key = ("smooth", id(self), id(task))
+        solved: SolvedFolds = task.shared(key, lambda: self._solve(task))
+        f = fold.number
+        plain = self.as_linear(fold, solved.W[:, :, f], solved.b[:, f])
+        return ScoredFits(plain.W, plain.b, plain.make, True, solved.codes[:, :, f])
+
+    def _solve(self, task: Task) -> SolvedFolds:
+        X, basis = _turned(task.matrix)
+        intercept = bool(self.model.fit_intercept)
+        rows = Rows(X, intercept)
+        S = fold_weights(task)
+        n, d = rows.n, rows.d
+        folds, m = S.shape[1], len(self.strengths)
+        Y = _target(task, self.loss)
+        k = Y.shape[2]
+        curve = CURVES[self.loss]
+        W, b = np.empty((d, m, folds, k)), np.empty((m, folds, k))
+        codes = np.empty((n, m, folds), dtype=np.int16)
+        width = k * (d + 1) if curve.is_coupled else d + 1
+        dense = not rows.is_sparse and width <= _MOST_COLUMNS
+        mean = S.mean(axis=1, keepdims=True)
+        V = np.zeros((d + 1, 1, k))
+        for i in np.argsort(-self.strengths, kind="stable"):
+            quad = np.full((d + 1, 1), self.strengths[i])
+            quad[-1] = self._intercept_strength(self.strengths[i])
+            centre = Batch(rows, curve, Y, mean, quad)
+            precondition: Precondition | None = None
+            if dense:
+                precondition = _near(factor_hessian(centre, rows.scores(V))[0], curve, intercept)
+            V, Z = solve_batch(centre, V, precondition, _TOL)
+            if dense and folds > 1:
+                precondition = _near(factor_hessian(centre, Z)[0], curve, intercept)
+            every = Batch(rows, curve, Y, S, np.repeat(quad, folds, axis=1))
+            Vf, Zf = solve_batch(every, np.repeat(V, folds, axis=1), precondition, _TOL)
+            W[:, i], b[i] = Vf[:-1], Vf[-1]
+            codes[:, i] = (Zf[:, :, 0] > 0) if k == 1 else Zf.argmax(axis=2)
+        if basis is not None:
+            W = np.tensordot(basis, W, axes=1)
+        return SolvedFolds(W, b, codes)
+
+    def _intercept_strength(self, strength: float) -> float:
+        """Of the intercept, where it is the coefficient of a constant column."""
+        scaling = getattr(self.model, "intercept_scaling", None)
+        is_penalised = type(self.model).__name__ == "LinearSVC" and scaling is not None
+        return strength / float(scaling) ** 2 if is_penalised and scaling else 0.0
+
+
+def _near(factors: list[Any], curve: Any, intercept: bool) -> Precondition:
+    """The same factors for all problems."""
+    return lambda R, live: solve_factors(factors, R, curve.is_coupled, intercept)
+
+
+def fold_weights(task: Task) -> Array:
+    """The weights of all rows in each fold, of shape (n, folds): none for rows not trained on."""
+    n = task.n_samples
+    counts = [np.bincount(split.train, minlength=n) for split in task.splits]
+    S = np.array(counts, dtype=float).T
+    return S if task.weights is None else S * task.weights[:, None]
+
+
+def _turned(X: Any) -> tuple[Any, Array | None]:
+    """Wide dense rows in n columns, and the basis that turns coefficients back."""
+    n, d = X.shape
+    if sp.issparse(X) or d <= n:
+        return X, None
+    Q, R = np.linalg.qr(X.T)
+    return np.ascontiguousarray(R.T), Q
+
+
+def _target(task: Task, loss: str) -> Array:
+    """Signs, by class if there are more than two, or one-hot rows; of shape (n, 1, k)."""
+    if loss == "softmax":
+        classes, codes = task.labels
+        return np.eye(len(classes))[codes][:, None, :]
+    return task.targets[:, None, :]

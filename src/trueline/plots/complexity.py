@@ -1,0 +1,154 @@
+"""Errors on training and test rows against complexity, or against the number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from trueline.plots.style import COLOURS, GREY, axes, legend, tidy
+
+__all__ = ["ComplexityDisplay"]
+
+_LABELS = {
+    "degree": "degree of the polynomial",
+    "lambda": "strength $\\lambda$ (simple to the left)",
+    "rbf": "number of radial basis functions",
+    "subset": "number of columns",
+    "rows": "rows to learn from",
+}
+
+
+@dataclass
+class ComplexityDisplay:
+    """Two curves: the error on rows that were fitted, and on others, with bands of one error.
+
+    Parameters
+    ----------
+    values : array of shape (m,)
+    test, train : arrays of shape (m, folds)
+    parameter : str
+        What is on the horizontal axis.
+    scorer : str
+        What is on the vertical axis; "neg" scores are drawn as errors.
+    best : float, optional
+        The value to mark.
+    criteria : dict of str to array, optional
+        Criteria of the fits to all rows, each drawn on an axis of its own scale.
+    is_reversed : bool, default=False
+        Whether large values are simple, and drawn on the left.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    twin_ : matplotlib Axes or None
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from trueline.plots import ComplexityDisplay
+    >>> display = ComplexityDisplay([1, 2, 3], [[3.0], [1.0], [2.0]], [[2.0], [0.8], [0.2]]).plot()
+    >>> [line.get_label() for line in display.ax_.lines]
+    ['training rows', 'test rows']
+    """
+
+    values: ArrayLike
+    test: ArrayLike
+    train: ArrayLike
+    parameter: str = "complexity"
+    scorer: str = "score"
+    best: float | None = None
+    criteria: dict[str, ArrayLike] = field(default_factory=dict)
+    is_reversed: bool = False
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+    twin_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_curve(cls, curve: Any) -> ComplexityDisplay:
+        """The display of a complexity curve."""
+        criteria = {}
+        if curve.aic is not None and np.isfinite(curve.aic).all():
+            criteria = {"AIC": curve.aic, "BIC": curve.bic}
+        return cls(
+            curve.values,
+            curve.test,
+            curve.train,
+            curve.parameter,
+            curve.scorer,
+            curve.best,
+            criteria,
+            not curve.grows,
+        )
+
+    @classmethod
+    def from_learning(cls, curve: Any) -> ComplexityDisplay:
+        """The display of a learning curve."""
+        return cls(curve.sizes, curve.test, curve.train, "rows", curve.scorer)
+
+    def plot(self, ax: Any = None) -> ComplexityDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        self : ComplexityDisplay
+        """
+        values = np.asarray(self.values, dtype=float)
+        is_error = self.scorer.startswith("neg ")
+        sign = -1.0 if is_error else 1.0
+        ax = axes(ax, (7.2, 4.6))
+        tidy(ax)
+        order = np.argsort(values)
+        for which, label, colour, marker in (
+            (self.train, "training rows", GREY, "s"),
+            (self.test, "test rows", COLOURS[1], "o"),
+        ):
+            scores = sign * np.asarray(which, dtype=float)[order]
+            mean, folds = scores.mean(axis=1), scores.shape[1]
+            ax.plot(values[order], mean, marker=marker, color=colour, markersize=4, label=label)
+            if folds > 1:
+                error = scores.std(axis=1, ddof=1) / np.sqrt(folds)
+                band = mean - error, mean + error
+                ax.fill_between(values[order], *band, color=colour, alpha=0.15, linewidth=0)
+        if self.best is not None:
+            ax.axvline(self.best, color=COLOURS[1], linewidth=0.8, linestyle="--")
+        self._scale(ax, values, sign)
+        self._draw_criteria(ax, values, order)
+        ax.set_xlabel(_LABELS.get(self.parameter, self.parameter))
+        ax.set_ylabel(self.scorer.removeprefix("neg "))
+        legend(ax, "best")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _scale(self, ax: Any, values: Any, sign: float) -> None:
+        """Logarithms where values or errors span more than two powers of ten."""
+        if values.min() > 0 and values.max() / values.min() > 100:
+            ax.set_xscale("log")
+        elif np.allclose(values, values.round()) and np.ptp(values) <= 20:
+            ax.set_xticks(np.unique(values))
+        errors = sign * np.concatenate([np.ravel(self.test), np.ravel(self.train)])
+        if sign < 0 and errors.min() > 0 and errors.max() / errors.min() > 100:
+            ax.set_yscale("log")
+        if self.is_reversed:
+            ax.invert_xaxis()
+
+    def _draw_criteria(self, ax: Any, values: Any, order: Any) -> None:
+        self.twin_ = None
+        if not self.criteria:
+            return
+        self.twin_ = ax.twinx()
+        self.twin_.spines["top"].set_visible(False)
+        for number, (name, given) in enumerate(self.criteria.items()):
+            numbers = np.asarray(given, dtype=float)[order]
+            style = {"color": COLOURS[(0, 2)[number % 2]], "linewidth": 1.0, "linestyle": ":"}
+            self.twin_.plot(values[order], numbers, **style)
+            ax.plot([], [], label=f"{name} (right axis)", **style)
+        self.twin_.set_ylabel(" and ".join(self.criteria))
