@@ -19,11 +19,14 @@ _HOMES = {
     "BestSubset": "trueline.estimators.best_subset",
     "Certificate": "trueline.certificates",
     "ChebyshevRegressor": "trueline.estimators.chebyshev",
+    "ConstantFeature": "trueline.features.constant",
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
+    "FourierFeatures": "trueline.features.fourier",
     "GaussianProcessRegressor": "trueline.estimators.gaussian_process",
     "GroupLasso": "trueline.estimators.group_lasso",
     "HuberRegressor": "trueline.estimators.huber",
+    "Interactions": "trueline.features.interactions",
     "KernelRidge": "trueline.estimators.kernel_ridge",
     "KernelPerceptron": "trueline.estimators.kernel_perceptron",
     "L0Regression": "trueline.estimators.best_subset",
@@ -43,6 +46,7 @@ _HOMES = {
     "MultiTaskLasso": "trueline.estimators.multi_task",
     "MultiTaskLassoCV": "trueline.estimators.multi_task_cv",
     "OnlineLogisticRegression": "trueline.estimators.online_logistic",
+    "OrthogonalPolynomialFeatures": "trueline.features.orthogonal",
     "PassiveAggressiveClassifier": "trueline.estimators.passive_aggressive",
     "Perceptron": "trueline.estimators.perceptron",
     "NuSVC": "trueline.estimators.support_vectors",
@@ -53,6 +57,8 @@ _HOMES = {
     "OutputCodeClassifier": "trueline.estimators.multiclass",
     "PolynomialRegression": "trueline.estimators",
     "QuantileRegressor": "trueline.estimators.quantile",
+    "RadialBasisFeatures": "trueline.features.radial",
+    "RandomFourierFeatures": "trueline.features.random_fourier",
     "RegularizationPath": "trueline.estimators.paths",
     "Ridge": "trueline.estimators",
     "RidgeCV": "trueline.estimators",
@@ -82,11 +88,14 @@ __all__ = [
     "BestSubset",
     "Certificate",
     "ChebyshevRegressor",
+    "ConstantFeature",
     "ElasticNet",
     "ElasticNetCV",
+    "FourierFeatures",
     "GaussianProcessRegressor",
     "GroupLasso",
     "HuberRegressor",
+    "Interactions",
     "KernelRidge",
     "KernelPerceptron",
     "L0Regression",
@@ -106,6 +115,7 @@ __all__ = [
     "MultiTaskLasso",
     "MultiTaskLassoCV",
     "OnlineLogisticRegression",
+    "OrthogonalPolynomialFeatures",
     "PassiveAggressiveClassifier",
     "Perceptron",
     "NuSVC",
@@ -116,6 +126,8 @@ __all__ = [
     "OutputCodeClassifier",
     "PolynomialRegression",
     "QuantileRegressor",
+    "RadialBasisFeatures",
+    "RandomFourierFeatures",
     "RegularizationPath",
     "Ridge",
     "RidgeCV",
@@ -192,6 +204,12 @@ if TYPE_CHECKING:
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.estimators.support_vectors import SVC, SVR, NuSVC, NuSVR, OneClassSVM
     from trueline.estimators.zero_one import ZeroOneHalfspace
+    from trueline.features.constant import ConstantFeature
+    from trueline.features.fourier import FourierFeatures
+    from trueline.features.interactions import Interactions
+    from trueline.features.orthogonal import OrthogonalPolynomialFeatures
+    from trueline.features.radial import RadialBasisFeatures
+    from trueline.features.random_fourier import RandomFourierFeatures
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
     from trueline.persistence import load, save
