@@ -70,7 +70,10 @@ _HOMES = {
     "SequentialFeatureSelector": "trueline.estimators.sequential",
     "SparseGaussianProcessRegressor": "trueline.estimators.sparse_process",
     "StepwiseRegression": "trueline.estimators.stepwise",
+    "TableFeatures": "trueline.features.tables.transformer",
+    "TextFeatures": "trueline.features.text",
     "ZeroOneHalfspace": "trueline.estimators.zero_one",
+    "design_matrix": "trueline.features.tables.design",
     "enet_path": "trueline.estimators.paths",
     "lasso_path": "trueline.estimators.paths",
     "load": "trueline.persistence",
@@ -139,8 +142,11 @@ __all__ = [
     "SequentialFeatureSelector",
     "SparseGaussianProcessRegressor",
     "StepwiseRegression",
+    "TableFeatures",
+    "TextFeatures",
     "ZeroOneHalfspace",
     "__version__",
+    "design_matrix",
     "enet_path",
     "lasso_path",
     "load",
@@ -210,6 +216,9 @@ if TYPE_CHECKING:
     from trueline.features.orthogonal import OrthogonalPolynomialFeatures
     from trueline.features.radial import RadialBasisFeatures
     from trueline.features.random_fourier import RandomFourierFeatures
+    from trueline.features.tables.design import design_matrix
+    from trueline.features.tables.transformer import TableFeatures
+    from trueline.features.text import TextFeatures
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
     from trueline.persistence import load, save
