@@ -72,6 +72,7 @@ _HOMES = {
     "StepwiseRegression": "trueline.estimators.stepwise",
     "TableFeatures": "trueline.features.tables.transformer",
     "TextFeatures": "trueline.features.text",
+    "TranslationFeatures": "trueline.features.translation.transformer",
     "ZeroOneHalfspace": "trueline.estimators.zero_one",
     "design_matrix": "trueline.features.tables.design",
     "enet_path": "trueline.estimators.paths",
@@ -144,6 +145,7 @@ __all__ = [
     "StepwiseRegression",
     "TableFeatures",
     "TextFeatures",
+    "TranslationFeatures",
     "ZeroOneHalfspace",
     "__version__",
     "design_matrix",
@@ -219,6 +221,7 @@ if TYPE_CHECKING:
     from trueline.features.tables.design import design_matrix
     from trueline.features.tables.transformer import TableFeatures
     from trueline.features.text import TextFeatures
+    from trueline.features.translation.transformer import TranslationFeatures
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
     from trueline.persistence import load, save

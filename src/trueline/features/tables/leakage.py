@@ -16,8 +16,8 @@ _FIRST = 2_000
 # A level per few rows tells classes apart by chance; so many rows per level do not.
 _ROWS_PER_LEVEL = 3
 _CORRELATION = 1.0 - 1e-9
-# With fewer rows agreement is no surprise: a column splits ten rows of one class from ten of another
-# by chance once in 92,378 / 2 tables, but four from four once in 35.
+# With fewer rows agreement is no surprise: a column splits ten rows of one class from ten others
+# by chance once in 92,378 tables, but four from four once in 35.
 _ROWS = 8
 _ROWS_FOR_ORDER = 20
 
