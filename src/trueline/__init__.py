@@ -25,9 +25,14 @@ _HOMES = {
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
     "GammaRegressor": "trueline.estimators.glm_models",
+    "ConstantFeature": "trueline.features.constant",
+    "ElasticNet": "trueline.estimators.elastic_net",
+    "ElasticNetCV": "trueline.estimators.elastic_net_cv",
+    "FourierFeatures": "trueline.features.fourier",
     "GaussianProcessRegressor": "trueline.estimators.gaussian_process",
     "GroupLasso": "trueline.estimators.group_lasso",
     "HuberRegressor": "trueline.estimators.huber",
+    "Interactions": "trueline.features.interactions",
     "KernelRidge": "trueline.estimators.kernel_ridge",
     "KernelPerceptron": "trueline.estimators.kernel_perceptron",
     "L0Regression": "trueline.estimators.best_subset",
@@ -50,6 +55,7 @@ _HOMES = {
     "MultiTaskLassoCV": "trueline.estimators.multi_task_cv",
     "NestedCrossValidation": "trueline.evaluation.nested",
     "OnlineLogisticRegression": "trueline.estimators.online_logistic",
+    "OrthogonalPolynomialFeatures": "trueline.features.orthogonal",
     "PassiveAggressiveClassifier": "trueline.estimators.passive_aggressive",
     "Perceptron": "trueline.estimators.perceptron",
     "NuSVC": "trueline.estimators.support_vectors",
@@ -61,6 +67,8 @@ _HOMES = {
     "PoissonRegressor": "trueline.estimators.glm_models",
     "PolynomialRegression": "trueline.estimators",
     "QuantileRegressor": "trueline.estimators.quantile",
+    "RadialBasisFeatures": "trueline.features.radial",
+    "RandomFourierFeatures": "trueline.features.random_fourier",
     "RegularizationPath": "trueline.estimators.paths",
     "Ridge": "trueline.estimators",
     "RidgeCV": "trueline.estimators",
@@ -77,6 +85,11 @@ _HOMES = {
     "compare": "trueline.evaluation.comparison",
     "complexity_curve": "trueline.evaluation.complexity",
     "cross_validate": "trueline.evaluation.cross_validation",
+    "TableFeatures": "trueline.features.tables.transformer",
+    "TextFeatures": "trueline.features.text",
+    "TranslationFeatures": "trueline.features.translation.transformer",
+    "ZeroOneHalfspace": "trueline.estimators.zero_one",
+    "design_matrix": "trueline.features.tables.design",
     "enet_path": "trueline.estimators.paths",
     "lasso_path": "trueline.estimators.paths",
     "learning_curve": "trueline.evaluation.complexity",
@@ -102,9 +115,14 @@ __all__ = [
     "ElasticNet",
     "ElasticNetCV",
     "GammaRegressor",
+    "ConstantFeature",
+    "ElasticNet",
+    "ElasticNetCV",
+    "FourierFeatures",
     "GaussianProcessRegressor",
     "GroupLasso",
     "HuberRegressor",
+    "Interactions",
     "KernelRidge",
     "KernelPerceptron",
     "L0Regression",
@@ -127,6 +145,7 @@ __all__ = [
     "MultiTaskLassoCV",
     "NestedCrossValidation",
     "OnlineLogisticRegression",
+    "OrthogonalPolynomialFeatures",
     "PassiveAggressiveClassifier",
     "Perceptron",
     "NuSVC",
@@ -138,6 +157,8 @@ __all__ = [
     "PoissonRegressor",
     "PolynomialRegression",
     "QuantileRegressor",
+    "RadialBasisFeatures",
+    "RandomFourierFeatures",
     "RegularizationPath",
     "Ridge",
     "RidgeCV",
@@ -155,6 +176,12 @@ __all__ = [
     "compare",
     "complexity_curve",
     "cross_validate",
+    "TableFeatures",
+    "TextFeatures",
+    "TranslationFeatures",
+    "ZeroOneHalfspace",
+    "__version__",
+    "design_matrix",
     "enet_path",
     "lasso_path",
     "learning_curve",
@@ -236,6 +263,16 @@ if TYPE_CHECKING:
     from trueline.evaluation.leakage import LeakageWarning
     from trueline.evaluation.nested import NestedCrossValidation, nested_cross_validate
     from trueline.evaluation.report import Comparison
+    from trueline.features.constant import ConstantFeature
+    from trueline.features.fourier import FourierFeatures
+    from trueline.features.interactions import Interactions
+    from trueline.features.orthogonal import OrthogonalPolynomialFeatures
+    from trueline.features.radial import RadialBasisFeatures
+    from trueline.features.random_fourier import RandomFourierFeatures
+    from trueline.features.tables.design import design_matrix
+    from trueline.features.tables.transformer import TableFeatures
+    from trueline.features.text import TextFeatures
+    from trueline.features.translation.transformer import TranslationFeatures
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
     from trueline.persistence import load, save

@@ -1,0 +1,112 @@
+"""What every map of numbers shares: reading X, naming columns, saying what it does."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+
+__all__ = ["FeatureMap"]
+
+
+class FeatureMap(TransformerMixin, BaseEstimator):
+    """A transformer from numbers to numbers.
+
+    A subclass learns from the rows in :meth:`_learn`, maps rows in :meth:`_map` and names what
+    comes out in :meth:`_names`. Single precision in, single precision out.
+    """
+
+    #: Whether sparse rows are taken as they are.
+    _takes_sparse = False
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn what the map needs to know of the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,) or (n, k), optional
+            Looked at only where the documentation of a parameter says so.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        X = self._read(X, reset=True)
+        self._learn(X, y)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Map rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        features : array or sparse matrix of shape (n, m)
+        """
+        check_is_fitted(self)
+        return self._map(self._read(X, reset=False))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """The name of every column that comes out.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns that go in; otherwise those seen by ``fit``, or x0, x1, ...
+
+        Returns
+        -------
+        names : array of str
+        """
+        check_is_fitted(self, "n_features_in_")
+        names = _check_feature_names_in(self, input_features)
+        return np.asarray(self._names([str(name) for name in names]), dtype=object)
+
+    def explain(self) -> str:
+        """What the fitted map does, in words."""
+        check_is_fitted(self, "n_features_in_")
+        names = self.get_feature_names_out()
+        shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+        head = f"{type(self).__name__}: {self.n_features_in_} columns in, {len(names)} out"
+        return "\n".join([head, *self._details(), f"columns    {shown}"])
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr" if self._takes_sparse else False,
+        )
+
+    @abstractmethod
+    def _learn(self, X: Any, y: Any) -> None:
+        """Set the fitted attributes."""
+
+    @abstractmethod
+    def _map(self, X: Any) -> Any:
+        """The features of rows that were checked."""
+
+    @abstractmethod
+    def _names(self, inputs: Sequence[str]) -> list[str]:
+        """The names of the features, from those of the columns that go in."""
+
+    def _details(self) -> list[str]:
+        """Lines of :meth:`explain` between the first and the last."""
+        return []
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

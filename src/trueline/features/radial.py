@@ -1,0 +1,159 @@
+"""Radial basis functions: bumps at chosen or learned centres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import type_of_target
+
+from trueline.features.base import FeatureMap
+from trueline.features.centres import choose_centres, distances, width_by_rule
+
+__all__ = ["RadialBasisFeatures"]
+
+Array = NDArray[Any]
+
+# Widths tried by validation: around the rule, by factors of the square root of two, which changes
+# the overlap of neighbours from almost none to almost constant functions.
+_FACTORS = 2.0 ** np.arange(-3.0, 4.5, 0.5)
+# Strengths among which each width is given its best one: bumps are at most 1, so that these reach
+# from hardly any to overwhelming for any number of rows.
+_STRENGTHS = np.geomspace(1e-8, 1e4, 25)
+
+
+class RadialBasisFeatures(FeatureMap):
+    """Gaussian bumps around centres: phi_j(x) = exp(-||x - c_j||^2 / (2 width^2)).
+
+    A linear model on these features is a smooth function of x with as much detail as there are
+    centres. Columns should have comparable scales: put a ``StandardScaler`` first otherwise.
+
+    Parameters
+    ----------
+    centres : {"kmeans", "data", "grid"} or array-like of shape (k, d), default="kmeans"
+        Means of clusters, rows of the data chosen at random (all of them if ``n_centres`` is at
+        least their number), a regular grid over the range of each column, or given points.
+    n_centres : int, default=20
+        How many; for a grid, at most this many. Unused if centres are given.
+    width : {"nearest", "maximum", "validation"} or float, default="nearest"
+        A number; or the mean distance of a centre to its two nearest neighbours (Moody and Darken,
+        1989); or the largest distance of two centres over sqrt(2 k) (Haykin); or the width whose
+        ridge regression has the smallest leave-one-out error on y, for labels on their indicators.
+    random_state : int, RandomState or None, default=None
+        For k-means and for the choice of rows.
+
+    Attributes
+    ----------
+    centres_ : array of shape (k, d)
+    width_ : float
+    widths_, width_errors_ : arrays
+        With ``width="validation"``: the widths tried and their mean squared leave-one-out errors.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import RadialBasisFeatures
+    >>> x = np.linspace(0.0, 1.0, 5)[:, None]
+    >>> bumps = RadialBasisFeatures("grid", n_centres=3, width=0.25).fit(x)
+    >>> bumps.centres_.ravel()
+    array([0. , 0.5, 1. ])
+    >>> bumps.transform([[0.5]]).round(3)
+    array([[0.135, 1.   , 0.135]])
+    """
+
+    _takes_sparse = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "centres": [StrOptions({"kmeans", "data", "grid"}), "array-like"],
+        "n_centres": [Interval(Integral, 1, None, closed="left")],
+        "width": [
+            StrOptions({"nearest", "maximum", "validation"}),
+            Interval(Real, 0, None, closed="neither"),
+        ],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        centres: Any = "kmeans",
+        *,
+        n_centres: int = 20,
+        width: Any = "nearest",
+        random_state: Any = None,
+    ) -> None:
+        self.centres = centres
+        self.n_centres = n_centres
+        self.width = width
+        self.random_state = random_state
+
+    def _learn(self, X: Any, y: Any) -> None:
+        self.centres_ = self._centres(X)
+        if self.width == "validation":
+            self.width_ = self._validated_width(X, y)
+        elif isinstance(self.width, str):
+            self.width_ = width_by_rule(self.width, X, self.centres_)
+        else:
+            self.width_ = float(self.width)
+
+    def _centres(self, X: Any) -> Array:
+        if isinstance(self.centres, str):
+            return choose_centres(self.centres, X, self.n_centres, self.random_state)
+        centres = np.asarray(self.centres, dtype=X.dtype)
+        if centres.ndim != 2 or centres.shape[1] != X.shape[1] or not np.isfinite(centres).all():
+            raise ValueError(
+                f"centres must be a finite array with one row per centre and {X.shape[1]} columns, "
+                f"as X has; got shape {centres.shape}."
+            )
+        return centres
+
+    def _validated_width(self, X: Any, y: Any) -> float:
+        """The width with the smallest leave-one-out error of ridge regression, in closed form."""
+        from trueline.estimators import RidgeCV
+
+        if y is None:
+            raise ValueError(
+                "width='validation' chooses the width by its error on y: call fit(X, y). "
+                "width='nearest' needs no y."
+            )
+        Y = _targets(y, X.shape[0])
+        squares = distances(X, self.centres_) ** 2
+        self.widths_ = width_by_rule("nearest", X, self.centres_) * _FACTORS
+        errors = [
+            -RidgeCV(_STRENGTHS).fit(np.exp(squares / (-2.0 * width**2)), Y).best_score_
+            for width in self.widths_
+        ]
+        self.width_errors_ = np.array(errors)
+        return float(self.widths_[np.argmin(self.width_errors_)])
+
+    def _map(self, X: Any) -> Array:
+        scaled = distances(X, self.centres_) / self.width_
+        return np.exp(-0.5 * scaled**2).astype(X.dtype, copy=False)
+
+    def _names(self, inputs: Sequence[str]) -> list[str]:
+        if len(inputs) == 1:
+            return [f"bump({inputs[0]} at {centre[0]:.4g})" for centre in self.centres_]
+        return [f"bump{j}" for j in range(len(self.centres_))]
+
+    def _details(self) -> list[str]:
+        how = self.width if isinstance(self.width, str) else "given"
+        kind = self.centres if isinstance(self.centres, str) else "given"
+        return [
+            "map        exp(-||x - c||^2 / (2 width^2))",
+            f"centres    {len(self.centres_)}, {kind}",
+            f"width      {self.width_:.4g}, {how}",
+        ]
+
+
+def _targets(y: Any, n: int) -> Array:
+    """Numbers as they are; labels as one indicator per class."""
+    y = np.asarray(y)
+    if len(y) != n:
+        raise ValueError(f"X has {n} rows, but y has {len(y)}.")
+    if y.ndim == 1 and type_of_target(y) in ("binary", "multiclass"):
+        return (y[:, None] == np.unique(y)[None, :]).astype(np.float64)
+    return y.astype(np.float64)

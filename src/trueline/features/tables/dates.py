@@ -1,0 +1,150 @@
+"""Dates and times: a trend, the season, the day of the week, the time of day."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.errors import TableError, require
+from trueline.features.tables.assembly import Block, Codes, Values
+from trueline.features.tables.columns import TableColumn
+from trueline.features.tables.encoders import Encoder, indicator
+
+__all__ = ["Dates", "instants"]
+
+_DAY = 86_400_000_000  # microseconds
+_YEAR = 365.2425 * _DAY  # of the Gregorian calendar, on average
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_NOTHING = np.iinfo(np.int64).min  # stands for a missing date
+
+
+def instants(column: TableColumn) -> NDArray[np.int64]:
+    """Microseconds since 1970 in local time, a very negative number where missing.
+
+    Texts in ISO form count as dates; texts that cannot be read, and days that no calendar has, are
+    missing. Microseconds reach 290,000 years in either direction.
+    """
+    pa, pc = require("pyarrow", "tables"), require("pyarrow.compute", "tables")
+    values = column.arrow
+    if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
+        if getattr(values.type, "tz", None):
+            values = pc.local_timestamp(values)  # weekdays and hours are those of the clock there
+        micro = pc.cast(pc.cast(values, pa.timestamp("us"), safe=False), pa.int64())
+        return pc.fill_null(micro, int(_NOTHING)).to_numpy(zero_copy_only=False)
+    codes, texts = column.coded
+    read = np.array([*(_read(text) for text in texts), _NOTHING], dtype=np.int64)
+    return read[codes]
+
+
+def _read(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text.strip()).replace(tzinfo=UTC)
+    except ValueError:
+        return int(_NOTHING)
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+@dataclass
+class Dates(Encoder):
+    """Years since the first date of ``fit``, waves of the year, weekdays, and waves of the day."""
+
+    name: str
+    first: int
+    last: int
+    outside: str
+    mean_years: float
+    weekdays: bool
+    clock: bool
+    missing_share: float
+    kind: str = "date"
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def learn(cls, column: TableColumn, outside: str) -> Dates:
+        """The range, and which parts vary."""
+        moments = instants(column)
+        present = moments[moments != _NOTHING]
+        if not len(present):
+            raise TableError(
+                f"Column {column.name!r} holds no date that can be read. Dates in texts must look "
+                "like 2024-05-31 or 2024-05-31 18:30."
+            )
+        first, last = int(present.min()), int(present.max())
+        weekdays = bool(len(np.unique(_weekday(present[:10_000]))) > 1)
+        share = 1.0 - len(present) / len(moments)
+        notes = [f"from {_day(first)} to {_day(last)}"]
+        notes += [f"{share:.1%} missing"] if share else []
+        mean = float((present - first).mean() / _YEAR)
+        clock = bool((present % _DAY).any())
+        return cls(column.name, first, last, outside, mean, weekdays, clock, share, notes=notes)
+
+    @property
+    def names(self) -> list[str]:
+        parts = [f"years since {_day(self.first)}", "sin(year)", "cos(year)"]
+        parts += ["sin(day)", "cos(day)"] * self.clock
+        parts += list(_WEEKDAYS) * self.weekdays
+        return [f"{self.name}: {part}" for part in parts] + [f"{self.name} is missing"] * (
+            self.missing_share > 0
+        )
+
+    @property
+    def entries(self) -> float:
+        return 3.0 + 2.0 * self.clock + self.weekdays + self.missing_share
+
+    def blocks(self, column: TableColumn) -> list[Block]:
+        moments = instants(column)
+        missing = moments == _NOTHING
+        self._look_outside(moments, missing)
+        made: list[Block] = [Values(partial(self._years, moments, missing))]
+        waves: list[Any] = [np.sin, np.cos]
+        made += [Values(partial(_wave, f, moments, missing, _YEAR)) for f in waves]
+        if self.clock:
+            made += [Values(partial(_wave, f, moments, missing, _DAY)) for f in waves]
+        if self.weekdays:
+            made.append(Codes(np.where(missing, np.int32(-1), _weekday(moments)), 7))
+        if self.missing_share > 0:
+            made.append(indicator(missing))
+        return made
+
+    def _look_outside(self, moments: NDArray[np.int64], missing: NDArray[np.bool_]) -> None:
+        beyond = ~missing & ((moments < self.first) | (moments > self.last))
+        if not beyond.any():
+            return
+        said = (
+            f"{int(beyond.sum()):,} dates of column {self.name!r} lie outside the range seen by "
+            f"fit, {_day(self.first)} to {_day(self.last)}"
+        )
+        if self.outside == "error":
+            raise TableError(
+                f"{said}. dates_outside='clip' moves the trend to the end of the range."
+            )
+        if self.outside == "clip":
+            warnings.warn(f"{said}: their trend is that of its end.", UserWarning, stacklevel=2)
+
+    def _years(self, moments: NDArray[np.int64], missing: NDArray[np.bool_]) -> NDArray[np.float64]:
+        if self.outside == "clip":
+            moments = np.clip(moments, self.first, self.last)
+        years = (moments.astype(np.float64) - self.first) / _YEAR
+        return np.where(missing, self.mean_years, years)
+
+
+def _wave(
+    f: Any, moments: NDArray[np.int64], missing: NDArray[np.bool_], period: float
+) -> NDArray[np.float64]:
+    phase = np.remainder(moments.astype(np.float64), period) / period
+    return np.where(missing, 0.0, f(2.0 * np.pi * phase))
+
+
+def _weekday(moments: NDArray[np.int64]) -> NDArray[np.int32]:
+    return ((moments // _DAY + 3) % 7).astype(np.int32)  # the first day of 1970 was a Thursday
+
+
+def _day(moment: int) -> str:
+    return str(np.datetime64(moment, "us").astype("datetime64[D]"))

@@ -1,0 +1,97 @@
+"""``design_matrix``: one table in, one design out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.errors import TableError
+from trueline.features.tables.columns import TableColumn, find_column, guess_kind, read_columns
+from trueline.features.tables.transformer import TableFeatures
+
+__all__ = ["DesignMatrix", "design_matrix"]
+
+
+@dataclass(frozen=True)
+class DesignMatrix:
+    """A design, its target, and where every column comes from.
+
+    Attributes
+    ----------
+    X : array or sparse matrix of shape (n, m)
+    y : array of shape (n,) or None
+    names : array of str
+        Of the columns of X.
+    sources : array of str
+        The columns of the table that they come from.
+    features : TableFeatures
+        Makes the design of another table in the same way.
+    """
+
+    X: Any
+    y: NDArray[Any] | None
+    names: NDArray[np.object_]
+    sources: NDArray[np.object_]
+    features: TableFeatures
+
+    def __str__(self) -> str:
+        return self.features.explain()
+
+
+def design_matrix(table: Any, target: str | None = None, **options: Any) -> DesignMatrix:
+    """One table in, one design out.
+
+    Parameters
+    ----------
+    table : DataFrame (pandas, polars, Arrow, ...), dict of columns, or array of shape (n, d)
+    target : str, optional
+        The column to predict. Rows without it are refused.
+    **options
+        Parameters of :class:`TableFeatures`.
+
+    Returns
+    -------
+    design : DesignMatrix
+
+    Examples
+    --------
+    >>> from trueline import Ridge, design_matrix
+    >>> table = {"size": [50.0, 60.0, 80.0], "city": ["Rome", "Oslo", "Rome"], "price": [5, 9, 8]}
+    >>> design = design_matrix(table, target="price")
+    >>> list(design.names)
+    ['size', 'city=Oslo', 'city=Rome']
+    >>> model = Ridge().fit(design.X, design.y)
+    >>> sorted(design.features.by_source(model.coef_))
+    ['city', 'size']
+    """
+    columns = read_columns(table)
+    y = None
+    if target is not None:
+        column = find_column(columns, target, role="target")
+        y = _target(column)
+        columns = [other for other in columns if other is not column]
+        if not columns:
+            raise TableError(f"The table has no column besides the target {target!r}.")
+    features = TableFeatures(**options)
+    features._learn(columns, y)
+    X = features._design(columns)
+    return DesignMatrix(X, y, features.get_feature_names_out(), features.sources_, features)
+
+
+def _target(column: TableColumn) -> NDArray[Any]:
+    if column.missing.any():
+        rows = np.flatnonzero(column.missing)
+        raise TableError(
+            f"The target {column.name!r} is missing in {len(rows):,} rows (the first is row "
+            f"{rows[0]}). Leave these rows out."
+        )
+    if guess_kind(column) == "number":
+        values = column.arrow.to_numpy(zero_copy_only=False)
+        return column.numbers if values.dtype == object else values
+    codes, texts = column.coded
+    if guess_kind(column) == "boolean":
+        return column.numbers.astype(bool)
+    return np.array(texts, dtype=object)[codes].astype(str)

@@ -1,0 +1,402 @@
+"""``TableFeatures``: numbers, categories, booleans, dates and texts as one matrix."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.errors import TableError
+from trueline.features.tables.assembly import assemble
+from trueline.features.tables.categories import Categories
+from trueline.features.tables.columns import (
+    KINDS,
+    TableColumn,
+    find_column,
+    guess_kind,
+    read_columns,
+)
+from trueline.features.tables.dates import Dates
+from trueline.features.tables.encoders import Booleans, Encoder, Numbers
+from trueline.features.tables.leakage import gives_away
+from trueline.features.tables.texts import Texts
+
+__all__ = ["TableFeatures"]
+
+# A text category of which nearly every row has its own value is a name or a number of the row.
+_IDENTIFIER_SHARE = 0.9
+_IDENTIFIER_ROWS = 50
+
+
+class TableFeatures(TransformerMixin, BaseEstimator):
+    """Numbers, categories, booleans, dates and texts of a table as one matrix with named columns.
+
+    ===========  ===============================================================================
+    a column of  becomes
+    ===========  ===============================================================================
+    numbers      itself; missing values the mean, and a column ``age is missing``
+    booleans     itself; missing values 0, and a column ``smoker is missing``
+    categories   ``city=Rome``, ``city=Oslo``, ...; rare levels share ``city=(other)``; missing
+                 values are a level, ``city=(missing)``
+    dates        years since the first date, sine and cosine of the year (and of the day, if there
+                 are times), one column per weekday. Texts such as 2024-05-31 are dates
+    texts        what ``text`` makes of them; by default tf-idf of words
+    ===========  ===============================================================================
+
+    A category is a text that repeats, a text of several words that does not is free text. Columns
+    that hold nothing a linear model could use are left out, with a reason in ``dropped_``: without
+    any value, with one value only, texts that differ in nearly every row (names, identifiers).
+
+    Parameters
+    ----------
+    columns : dict of str to str, optional
+        The kind of some columns: "number", "boolean", "category", "date", "text" or "drop". The
+        others are guessed.
+    max_levels : int, default=10_000
+        The most frequent levels of a category that have a column of their own.
+    min_count : int, default=1
+        How often a level must occur for a column of its own.
+    n_hashed : int, default=0
+        If positive, rare and unknown levels share this many columns by a hash of their text
+        instead of one column.
+    unknown : {"ignore", "error"}, default="ignore"
+        Levels that ``fit`` has not seen go to the column of rare levels, or have zeros in all
+        columns where there is none; or they are refused.
+    dates_outside : {"clip", "extrapolate", "error"}, default="clip"
+        Dates outside the range seen by ``fit``: their trend is that of the end of the range, with
+        a warning; or the trend goes on; or they are refused. Season and weekday know no range.
+    text : transformer, optional
+        Of a sequence of texts; a ``TextFeatures()`` with at most 5,000 words by default.
+    standardize : bool, default=False
+        Numbers to mean zero and variance one, for penalties that should treat them alike.
+    drop_first : bool, default=False
+        Leave out the first level of each category, for models without a penalty, in which the
+        columns of all levels add up to the intercept.
+    leakage : {"warn", "drop", "error", "ignore"}, default="warn"
+        What to do about a column that gives the target away: a copy of it up to a monotone
+        transformation, a number that splits two classes without a mistake, categories within
+        which the target never varies. Looked for if ``fit`` is given y.
+    sparse_threshold : float, default=0.3
+        The design is sparse if less than this share of it is not zero.
+    dtype : {numpy.float64, numpy.float32}, default=numpy.float64
+
+    Attributes
+    ----------
+    sources_ : array of str
+        For each column of the design, the column of the table that it comes from.
+    kinds_ : dict of str to str
+        The kind of each column of the table that is used.
+    dropped_ : dict of str to str
+        Columns of the table that are not used, and why.
+    leaks_ : dict of str to str
+        Columns that give the target away, and how.
+    sparse_output_ : bool
+    feature_names_in_ : array of str
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from trueline import TableFeatures
+    >>> table = pd.DataFrame(
+    ...     {
+    ...         "size": [50.0, None, 80.0],
+    ...         "city": ["Rome", "Oslo", "Rome"],
+    ...         "lift": [True, False, True],
+    ...     }
+    ... )
+    >>> features = TableFeatures()
+    >>> features.fit_transform(table)
+    array([[50.,  0.,  0.,  1.,  1.],
+           [65.,  1.,  1.,  0.,  0.],
+           [80.,  0.,  0.,  1.,  1.]])
+    >>> list(features.get_feature_names_out())
+    ['size', 'size is missing', 'city=Oslo', 'city=Rome', 'lift']
+    >>> list(features.sources_)
+    ['size', 'size', 'city', 'city', 'lift']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "columns": [dict, None],
+        "max_levels": [Interval(Integral, 1, None, closed="left")],
+        "min_count": [Interval(Integral, 1, None, closed="left")],
+        "n_hashed": [Interval(Integral, 0, None, closed="left")],
+        "unknown": [StrOptions({"ignore", "error"})],
+        "dates_outside": [StrOptions({"clip", "extrapolate", "error"})],
+        "text": "no_validation",  # type: ignore[dict-item]
+        "standardize": ["boolean"],
+        "drop_first": ["boolean"],
+        "leakage": [StrOptions({"warn", "drop", "error", "ignore"})],
+        "sparse_threshold": [Interval(Real, 0, 1, closed="both")],
+        "dtype": "no_validation",  # type: ignore[dict-item]
+    }
+
+    def __init__(
+        self,
+        columns: dict[str, str] | None = None,
+        *,
+        max_levels: int = 10_000,
+        min_count: int = 1,
+        n_hashed: int = 0,
+        unknown: str = "ignore",
+        dates_outside: str = "clip",
+        text: Any = None,
+        standardize: bool = False,
+        drop_first: bool = False,
+        leakage: str = "warn",
+        sparse_threshold: float = 0.3,
+        dtype: Any = np.float64,
+    ) -> None:
+        self.columns = columns
+        self.max_levels = max_levels
+        self.min_count = min_count
+        self.n_hashed = n_hashed
+        self.unknown = unknown
+        self.dates_outside = dates_outside
+        self.text = text
+        self.standardize = standardize
+        self.drop_first = drop_first
+        self.leakage = leakage
+        self.sparse_threshold = sparse_threshold
+        self.dtype = dtype
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn what becomes of each column.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars, Arrow, ...), dict of columns, or array of shape (n, d)
+        y : array-like of shape (n,) or (n, k), optional
+            Only to detect columns that give the target away.
+
+        Returns
+        -------
+        self : object
+        """
+        self._learn(read_columns(X), y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Learn what becomes of each column, and do it; categories are read only once.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars, Arrow, ...), dict of columns, or array of shape (n, d)
+        y : array-like of shape (n,) or (n, k), optional
+
+        Returns
+        -------
+        features : array or sparse matrix of shape (n, m)
+        """
+        columns = read_columns(X)
+        self._learn(columns, y)
+        return self._design(columns)
+
+    def transform(self, X: Any) -> Any:
+        """The design of another table, with the same columns in any order.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars, Arrow, ...), dict of columns, or array of shape (n, d)
+
+        Returns
+        -------
+        features : array or sparse matrix of shape (n, m)
+        """
+        check_is_fitted(self)
+        return self._design(read_columns(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """The name of every column of the design.
+
+        Parameters
+        ----------
+        input_features : ignored
+            The names of the columns of the table are known.
+
+        Returns
+        -------
+        names : array of str
+        """
+        check_is_fitted(self)
+        return np.array([name for e in self._encoders for name in e.names], dtype=object)
+
+    def by_source(self, coefficients: Any) -> dict[str, dict[str, float]]:
+        """Coefficients of a model on this design, grouped by the column of the table.
+
+        Parameters
+        ----------
+        coefficients : array-like of shape (m,)
+
+        Returns
+        -------
+        groups : dict of str to dict of str to float
+            Column of the table -> name of the feature -> coefficient.
+        """
+        names = self.get_feature_names_out()
+        values = np.asarray(coefficients, dtype=np.float64).ravel()
+        if len(values) != len(names):
+            raise ValueError(
+                f"The design has {len(names)} columns, got {len(values)} coefficients."
+            )
+        groups: dict[str, dict[str, float]] = {}
+        for source, name, value in zip(self.sources_, names, values):
+            groups.setdefault(source, {})[name] = float(value)
+        return groups
+
+    def explain(self) -> str:
+        """What became of each column, in words."""
+        check_is_fitted(self)
+        total = len(self.sources_)
+        layout = "sparse" if self.sparse_output_ else "dense"
+        lines = [f"TableFeatures: {self.n_features_in_} columns in, {total:,} out, {layout}"]
+        for encoder in self._encoders:
+            notes = "".join(f"; {note}" for note in encoder.notes)
+            lines.append(f"{encoder.name}: {encoder.kind}, {len(encoder.names):,} columns{notes}")
+        lines += [f"{name}: left out, {reason}" for name, reason in self.dropped_.items()]
+        lines += [f"{name}: gives the target away, {how}" for name, how in self.leaks_.items()]
+        return "\n".join(lines)
+
+    def _learn(self, columns: list[TableColumn], y: Any) -> None:
+        self._validate_params()
+        if not len(columns[0]):
+            raise TableError("The table has no rows.")
+        self.feature_names_in_ = np.array([column.name for column in columns], dtype=object)
+        self.n_features_in_ = len(columns)
+        self.dropped_: dict[str, str] = {}
+        self.leaks_: dict[str, str] = {}
+        self._encoders: list[Encoder] = []
+        kinds = {}
+        for column in columns:
+            kinds[column.name] = self._kind(column)
+            column.release()
+        for name in self.columns or {}:
+            find_column(columns, name)
+        self._find_leaks(columns, kinds, y)
+        for column in columns:
+            if column.name not in self.dropped_:
+                self._encoders.append(self._encoder(column, kinds[column.name]))
+                column.release()
+        if not self._encoders:
+            said = "; ".join(f"{name}: {reason}" for name, reason in self.dropped_.items())
+            raise TableError(f"No column of the table can be used. {said}.")
+        self.kinds_ = {encoder.name: encoder.kind for encoder in self._encoders}
+        sources = [[encoder.name] * len(encoder.names) for encoder in self._encoders]
+        self.sources_ = np.array([name for group in sources for name in group], dtype=object)
+        density = sum(encoder.entries for encoder in self._encoders) / len(self.sources_)
+        self.sparse_output_ = density < self.sparse_threshold
+
+    def _kind(self, column: TableColumn) -> str:
+        """The kind of a column; one that is left out is noted with its reason."""
+        given = (self.columns or {}).get(column.name)
+        if given is not None and given not in (*KINDS, "drop"):
+            raise ValueError(
+                f"The kind of column {column.name!r} must be one of {', '.join(KINDS)} or drop, "
+                f"got {given!r}."
+            )
+        kind = given or guess_kind(column)
+        reason = ""
+        if given == "drop":
+            reason = "as asked"
+        elif column.all_missing:
+            reason = "no value at all"
+        elif kind not in KINDS:
+            reason = kind
+        elif given is None:
+            reason = _useless(column, kind)
+        if reason:
+            self.dropped_[column.name] = reason
+        return kind
+
+    def _encoder(self, column: TableColumn, kind: str) -> Encoder:
+        if kind == "number":
+            return Numbers.learn(column, self.standardize)
+        if kind == "boolean":
+            return Booleans.learn(column)
+        if kind == "date":
+            return Dates.learn(column, self.dates_outside)
+        if kind == "text":
+            return Texts.learn(column, self._text_transformer())
+        return Categories.learn(
+            column,
+            min_count=self.min_count,
+            max_levels=self.max_levels,
+            n_hashed=self.n_hashed,
+            unknown=self.unknown,
+            drop_first=self.drop_first,
+        )
+
+    def _text_transformer(self) -> Any:
+        if self.text is not None:
+            return self.text
+        from trueline.features.text import TextFeatures
+
+        return TextFeatures(max_features=5_000)
+
+    def _find_leaks(self, columns: list[TableColumn], kinds: dict[str, str], y: Any) -> None:
+        if y is None or self.leakage == "ignore":
+            return
+        target = np.asarray(y)
+        if len(target) != len(columns[0]):
+            raise ValueError(f"The table has {len(columns[0])} rows, but y has {len(target)}.")
+        for column in columns:
+            if column.name not in self.dropped_:
+                how = gives_away(column, kinds[column.name], target)
+                if how:
+                    self.leaks_[column.name] = how
+        if not self.leaks_:
+            return
+        said = "; ".join(f"{name!r}: {how}" for name, how in self.leaks_.items())
+        if self.leakage == "error":
+            raise TableError(f"Columns give the target away. {said}. Take them out of the table.")
+        if self.leakage == "drop":
+            self.dropped_.update(dict.fromkeys(self.leaks_, "it gives the target away"))
+            return
+        warnings.warn(
+            f"Columns give the target away: {said}. If they are not known before the target is, "
+            "take them out of the table, or set leakage='drop'.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    def _design(self, columns: list[TableColumn]) -> Any:
+        found = [find_column(columns, encoder.name) for encoder in self._encoders]
+        blocks = []
+        for encoder, column in zip(self._encoders, found):
+            blocks += encoder.blocks(column)
+            column.release()
+        # DataFrames that scikit-learn was asked for cannot hold sparse matrices.
+        default = _get_output_config("transform", self)["dense"] == "default"
+        return assemble(blocks, len(columns[0]), self.sparse_output_ and default, self.dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _useless(column: TableColumn, kind: str) -> str:
+    """Why a column would be of no use, if so."""
+    if kind in ("number", "boolean"):
+        values = column.numbers
+        present = values[~column.missing] if column.missing.any() else values
+        constant = present.min() == present.max() and len(present) == len(values)
+        return "one value only" if constant else ""
+    if kind != "category":
+        return ""
+    codes, texts = column.coded
+    coded = int((codes >= 0).sum())
+    if len(texts) == 1 and coded == len(codes):
+        return "one value only"
+    if coded >= _IDENTIFIER_ROWS and len(texts) > _IDENTIFIER_SHARE * coded:
+        return "nearly every row has a value of its own: a name or an identifier"
+    return ""

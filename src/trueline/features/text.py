@@ -1,0 +1,310 @@
+"""Texts as numbers: words, pieces of words, and style."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.features.style import MISSPELLING, STYLE, misspelling, style
+
+__all__ = ["TextFeatures", "read_texts"]
+
+_WEIGHTS = StrOptions({"tfidf", "counts", "binary"})
+
+
+def read_texts(X: Any, what: str = "texts") -> list[str]:
+    """A sequence, a Series or a table of one column as a list of texts; missing ones are empty."""
+    if isinstance(X, str | bytes):
+        raise ValueError(f"A sequence of {what} is needed, got a single text. Put it into a list.")
+    if hasattr(X, "columns") and hasattr(X, "shape") and len(X.shape) == 2:
+        if X.shape[1] != 1:
+            raise ValueError(
+                f"One column of {what} is needed, got a table of {X.shape[1]}. TableFeatures takes "
+                "tables with several."
+            )
+        X = X[next(iter(_names(X)))]
+    if hasattr(X, "to_pylist"):  # Arrow
+        X = X.to_pylist()
+    values = list(X)
+    if values and isinstance(values[0], list | tuple | np.ndarray) and len(values[0]) == 1:
+        values = [row[0] for row in values]
+    return [_text(value, i) for i, value in enumerate(values)]
+
+
+def _names(X: Any) -> Iterable[Any]:
+    return X.column_names if hasattr(X, "column_names") else X.columns
+
+
+def _text(value: Any, row: int) -> str:
+    if isinstance(value, str):
+        return str(value)
+    # None, NaN and pandas' NA, whose comparison with itself is neither true nor false
+    if value is None or value != value or str(value) == "<NA>":
+        return ""
+    raise ValueError(
+        f"Row {row} is not a text but {type(value).__name__} ({value!r}). Convert it with str(), "
+        "or decode bytes."
+    )
+
+
+class TextFeatures(TransformerMixin, BaseEstimator):
+    """Occurrences of words and of pieces of words, and numbers about the style of a text.
+
+    Parameters
+    ----------
+    words : {"tfidf", "counts", "binary"} or None, default="tfidf"
+        What a word is worth: its count times log((1 + n) / (1 + documents with it)) + 1, each text
+        scaled to length one; its count; or whether it occurs.
+    word_ngrams : tuple (shortest, longest), default=(1, 1)
+        Runs of words that are features.
+    characters : tuple (shortest, longest) or None, default=None
+        Runs of characters inside words that are features, worth the same way: pieces of words
+        stand for spellings and endings.
+    n_hashed : int or None, default=None
+        If given, words and characters have this many columns by a hash of each, and no vocabulary
+        is kept.
+    style : bool, default=False
+        Length, words, sentences, shares of punctuation, digits and capitals, numbers, ...
+    vocabulary : collection of str or None, default=None
+        Words that are spelled correctly; adds the count and the share of words that are not in it.
+    min_count : int, default=1
+        In how many texts a word must occur.
+    max_features : int or None, default=None
+        The most frequent words, and as many runs of characters.
+    lowercase : bool, default=True
+        Whether the case of words and characters is ignored.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from trueline import TextFeatures
+    >>> texts = ["The cat sat.", "The dog sat! Twice!"]
+    >>> counts = TextFeatures("counts", style=True)
+    >>> X = counts.fit_transform(texts)
+    >>> names = list(counts.get_feature_names_out())
+    >>> names[:4]
+    ["word 'cat'", "word 'dog'", "word 'sat'", "word 'the'"]
+    >>> float(X[1, names.index("exclamation marks")])
+    2.0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "words": [_WEIGHTS, None],
+        "word_ngrams": [tuple, list],
+        "characters": [tuple, list, None],
+        "n_hashed": [Interval(Integral, 1, None, closed="left"), None],
+        "style": ["boolean"],
+        "vocabulary": "no_validation",  # type: ignore[dict-item]
+        "min_count": [Interval(Integral, 1, None, closed="left")],
+        "max_features": [Interval(Integral, 1, None, closed="left"), None],
+        "lowercase": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        words: str | None = "tfidf",
+        *,
+        word_ngrams: tuple[int, int] = (1, 1),
+        characters: tuple[int, int] | None = None,
+        n_hashed: int | None = None,
+        style: bool = False,
+        vocabulary: Any = None,
+        min_count: int = 1,
+        max_features: int | None = None,
+        lowercase: bool = True,
+    ) -> None:
+        self.words = words
+        self.word_ngrams = word_ngrams
+        self.characters = characters
+        self.n_hashed = n_hashed
+        self.style = style
+        self.vocabulary = vocabulary
+        self.min_count = min_count
+        self.max_features = max_features
+        self.lowercase = lowercase
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the words.
+
+        Parameters
+        ----------
+        X : sequence of str, or table of one column
+        y : ignored
+
+        Returns
+        -------
+        self : object
+        """
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Learn the words, and count them.
+
+        Parameters
+        ----------
+        X : sequence of str, or table of one column
+        y : ignored
+
+        Returns
+        -------
+        features : sparse matrix, or array with style only, of shape (n, m)
+        """
+        self._validate_params()
+        texts = read_texts(X)
+        if not texts:
+            raise ValueError("There are no texts to learn from.")
+        self.n_features_in_ = 1
+        self._counters = self._make_counters()
+        if not (self._counters or self.style or self.vocabulary is not None):
+            raise ValueError("No feature is asked for: set words, characters, style or vocabulary.")
+        parts = []
+        for kind, counter in list(self._counters.items()):
+            try:
+                parts.append(counter.fit_transform(texts))
+            except ValueError as error:
+                if "vocabulary" not in str(error) and "no terms remain" not in str(error).lower():
+                    raise
+                del self._counters[kind]  # texts without any word have no columns of words
+        self._check_something_is_left()
+        return self._join(parts, texts)
+
+    def transform(self, X: Any) -> Any:
+        """Count the words that were learned, in other texts.
+
+        Parameters
+        ----------
+        X : sequence of str, or table of one column
+
+        Returns
+        -------
+        features : sparse matrix, or array with style only, of shape (n, m)
+        """
+        check_is_fitted(self)
+        texts = read_texts(X)
+        return self._join([counter.transform(texts) for counter in self._counters.values()], texts)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """The name of every column: ``word 'house'``, ``characters 'ing'``, ``share of digits``.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        names : array of str
+        """
+        check_is_fitted(self)
+        names: list[str] = []
+        for kind, counter in self._counters.items():
+            if self.n_hashed is not None:
+                names += [f"{kind} hash {k}" for k in range(self.n_hashed)]
+            else:
+                names += [
+                    f"{kind} {item!r}" for item in counter[0].get_feature_names_out().tolist()
+                ]
+        names += list(STYLE) * self.style
+        names += list(MISSPELLING) * (self.vocabulary is not None)
+        return np.array(names, dtype=object)
+
+    def explain(self) -> str:
+        """What the columns are, in words."""
+        names = self.get_feature_names_out()
+        lines = [f"TextFeatures: {len(names):,} columns"]
+        for kind, counter in self._counters.items():
+            count = self.n_hashed or len(counter[0].vocabulary_)
+            low, high = counter[0].ngram_range
+            hashed = ", hashed" if self.n_hashed else ""
+            lines.append(f"{kind}: {count:,} columns, runs of {low} to {high}{hashed}")
+        if self.style:
+            lines.append(f"style: {', '.join(STYLE)}")
+        if self.vocabulary is not None:
+            lines.append(f"spelling: against {len(self.vocabulary):,} words")
+        return "\n".join(lines)
+
+    def _make_counters(self) -> dict[str, Any]:
+        """A vectoriser and a weighting for words and for characters."""
+        runs = {"word": self.word_ngrams if self.words else None, "characters": self.characters}
+        return {
+            kind: self._counter("word" if kind == "word" else "char_wb", _run(kind, run))
+            for kind, run in runs.items()
+            if run is not None
+        }
+
+    def _counter(self, analyzer: str, run: tuple[int, int]) -> Any:
+        from sklearn.feature_extraction.text import (
+            CountVectorizer,
+            HashingVectorizer,
+            TfidfTransformer,
+        )
+        from sklearn.pipeline import Pipeline
+
+        weights = self.words or "tfidf"
+        common = {
+            "analyzer": analyzer,
+            "ngram_range": run,
+            "lowercase": self.lowercase,
+            "binary": weights == "binary",
+            # Single letters are words, too; scikit-learn's default leaves them out.
+            "token_pattern": r"(?u)\b\w+\b" if analyzer == "word" else None,
+            "dtype": np.float64,
+        }
+        if self.n_hashed is not None:
+            counter = HashingVectorizer(
+                n_features=self.n_hashed, norm=None, alternate_sign=False, **common
+            )
+        else:
+            counter = CountVectorizer(
+                min_df=self.min_count, max_features=self.max_features, **common
+            )
+        steps = [("count", counter)]
+        if weights == "tfidf":
+            steps.append(("weigh", TfidfTransformer()))
+        return Pipeline(steps)
+
+    def _check_something_is_left(self) -> None:
+        if not (self._counters or self.style or self.vocabulary is not None):
+            raise ValueError(
+                f"No word is left: the texts hold none that occurs in {self.min_count} of them."
+            )
+
+    def _join(self, parts: list[Any], texts: list[str]) -> Any:
+        numbers = []
+        if self.style:
+            numbers.append(style(texts))
+        if self.vocabulary is not None:
+            numbers.append(misspelling(texts, self.vocabulary))
+        if not parts:
+            return np.hstack(numbers)
+        joined = sparse.hstack([*parts, *numbers], format="csr", dtype=np.float64)
+        # DataFrames that scikit-learn was asked for cannot hold sparse matrices.
+        default = _get_output_config("transform", self)["dense"] == "default"
+        return joined if default else joined.toarray()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _run(kind: str, run: Any) -> tuple[int, int]:
+    if len(run) != 2 or not all(isinstance(k, Integral) for k in run) or not 1 <= run[0] <= run[1]:
+        parameter = "word_ngrams" if kind == "word" else "characters"
+        raise ValueError(
+            f"{parameter} must be (shortest, longest) with 1 <= shortest, got {run!r}."
+        )
+    return int(run[0]), int(run[1])

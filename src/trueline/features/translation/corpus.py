@@ -1,0 +1,67 @@
+"""Texts as one array of numbers: token after token, with where each text begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.features.style import tokens
+
+__all__ = ["Corpus", "Vocabulary"]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Numbers of tokens.
+
+    Attributes
+    ----------
+    ids : array of int
+        Token after token; 0 is a token that the vocabulary does not have.
+    starts : array of int
+        Where each text begins, and the end.
+    """
+
+    ids: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of tokens of each text."""
+        return np.diff(self.starts)
+
+    @property
+    def owners(self) -> NDArray[np.int64]:
+        """The text of each token."""
+        return np.repeat(np.arange(len(self.starts) - 1), self.lengths)
+
+    def mean(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Means over the tokens of each text; zero for an empty one."""
+        total = np.bincount(self.owners, values, minlength=len(self.lengths))
+        return total / np.maximum(self.lengths, 1)
+
+
+class Vocabulary:
+    """The words of some texts, numbered from one."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        words = dict.fromkeys(chain.from_iterable(tokens(text) for text in texts))
+        self.number = {word: i for i, word in enumerate(words, 1)}
+
+    def __len__(self) -> int:
+        return len(self.number) + 1
+
+    def read(self, texts: Sequence[str]) -> Corpus:
+        """The tokens of texts as numbers."""
+        split = [tokens(text) for text in texts]
+        starts = np.zeros(len(split) + 1, dtype=np.int64)
+        np.cumsum([len(words) for words in split], out=starts[1:])
+        find = self.number.get
+        ids = np.fromiter(
+            (find(word, 0) for word in chain.from_iterable(split)), np.int64, starts[-1]
+        )
+        return Corpus(ids, starts)

@@ -1,0 +1,332 @@
+"""``TranslationFeatures``: how good a translation may be, without a reference to compare it to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils._param_validation import Interval
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.features.text import read_texts
+from trueline.features.translation.corpus import Corpus, Vocabulary
+from trueline.features.translation.language_model import LanguageModel
+from trueline.features.translation.lexicon import Lexicon, given_lexicon, learn_lexicon
+from trueline.features.translation.surface import SURFACE, surface
+
+__all__ = ["TranslationFeatures"]
+
+Array = NDArray[np.float64]
+
+_FOLDS = 5
+# A word has so many translations: those with at least this probability.
+_THRESHOLDS = (0.2, 0.01)
+_QUARTERS = ("rarest quarter", "second quarter", "third quarter", "most frequent quarter", "unseen")
+_LEXICON = (
+    "translations per source word (p > 0.2)",
+    "translations per source word (p > 0.01)",
+    "translations per rare source word (p > 0.01)",
+    "log p(target | source) per token",
+    "log p(source | target) per token",
+    "share of target tokens without a source",
+    "share of source tokens without a target",
+)
+_WITHOUT = 0.01  # no word of the other side explains the token with this probability
+
+
+@dataclass
+class _Side:
+    """What was learned of one language."""
+
+    vocabulary: Vocabulary
+    model: LanguageModel
+    own: bool  # whether the model was learned from the pairs themselves
+
+
+class TranslationFeatures(TransformerMixin, BaseEstimator):
+    """Numbers about a source text and its translation, for estimating the translation's quality.
+
+    They need no reference translation: token counts of both sides and their ratio; probabilities
+    of both under language models of runs of words; the share of runs in each quarter of frequency
+    (rare words are hard to translate); punctuation and numbers of both sides; how many
+    translations the words of the source have; how well each side is explained by the other.
+
+    Counts and lexicon are learned from the rows of ``fit`` unless other texts are given. Rows of
+    ``fit`` would then look better than new rows, which have not been counted. ``fit_transform``
+    therefore leaves each row out of the counts by which it is scored, and scores it by a lexicon
+    of the other rows; it is not ``fit`` followed by ``transform``.
+
+    Parameters
+    ----------
+    source_corpus, target_corpus : sequence of str, optional
+        Texts from which the language models learn; by default the two sides of the pairs.
+    lexicon : dict of str, optional
+        Source word -> list of translations, or dict of translations and their probabilities. By
+        default learned from the pairs (model 1 of Brown et al., 1993).
+    order : int, default=3
+        The longest runs of words.
+    rounds : int, default=5
+        Of expectation-maximisation for the lexicon.
+    source_text, target_text : transformer, optional
+        Of texts, such as ``TextFeatures()``: its columns stand beside those of the pair.
+    standardize : bool, default=True
+        The columns of pairs to mean zero and variance one, so that a penalty treats them alike,
+        and in proportion to columns of words.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from trueline import TranslationFeatures
+    >>> pairs = [("the house", "das Haus"), ("a house", "ein Haus"), ("the cat", "die Katze")]
+    >>> features = TranslationFeatures(standardize=False).fit(pairs)
+    >>> X = features.transform([("the house is old", "das Haus")])
+    >>> dict(zip(features.get_feature_names_out()[:3], X[0, :3].tolist()))
+    {'source tokens': 4.0, 'target tokens': 2.0, 'target tokens per source token': 0.5}
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "source_corpus": "no_validation",  # type: ignore[dict-item]
+        "target_corpus": "no_validation",  # type: ignore[dict-item]
+        "lexicon": [dict, None],
+        "order": [Interval(Integral, 1, 5, closed="both")],
+        "rounds": [Interval(Integral, 1, None, closed="left")],
+        "source_text": "no_validation",  # type: ignore[dict-item]
+        "target_text": "no_validation",  # type: ignore[dict-item]
+        "standardize": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        source_corpus: Any = None,
+        target_corpus: Any = None,
+        lexicon: dict[str, Any] | None = None,
+        order: int = 3,
+        rounds: int = 5,
+        source_text: Any = None,
+        target_text: Any = None,
+        standardize: bool = True,
+    ) -> None:
+        self.source_corpus = source_corpus
+        self.target_corpus = target_corpus
+        self.lexicon = lexicon
+        self.order = order
+        self.rounds = rounds
+        self.source_text = source_text
+        self.target_text = target_text
+        self.standardize = standardize
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn language models and lexicon.
+
+        Parameters
+        ----------
+        X : sequence of pairs (source, target), or table of two columns
+        y : ignored
+
+        Returns
+        -------
+        self : object
+        """
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Learn, and describe each row by what the other rows teach.
+
+        Parameters
+        ----------
+        X : sequence of pairs (source, target), or table of two columns
+        y : ignored
+
+        Returns
+        -------
+        features : array, or sparse matrix if there are columns of words
+        """
+        self._validate_params()
+        sources, targets = read_pairs(X)
+        if not sources:
+            raise ValueError("There are no pairs to learn from.")
+        self.n_features_in_ = 2
+        self._source = self._side(sources, self.source_corpus, (self.lexicon or {}).keys())
+        words = [word for value in (self.lexicon or {}).values() for word in value]
+        self._target = self._side(targets, self.target_corpus, words)
+        read = self._read(sources, targets)
+        self._forward, self._backward = self._lexicons(*read)
+        numbers = self._numbers(sources, targets, read, learning=True)
+        self._mean, self._spread = np.zeros(numbers.shape[1]), np.ones(numbers.shape[1])
+        if self.standardize:
+            self._mean, spread = numbers.mean(axis=0), numbers.std(axis=0)
+            self._spread = np.where(spread > 0, spread, 1.0)
+        self._texts = {}
+        parts = []
+        for side, transformer, texts in (
+            ("source", self.source_text, sources),
+            ("target", self.target_text, targets),
+        ):
+            if transformer is not None:
+                self._texts[side] = clone(transformer)
+                parts.append(self._texts[side].fit_transform(texts))
+        return self._join(numbers, parts)
+
+    def transform(self, X: Any) -> Any:
+        """Describe other pairs.
+
+        Parameters
+        ----------
+        X : sequence of pairs (source, target), or table of two columns
+
+        Returns
+        -------
+        features : array, or sparse matrix if there are columns of words
+        """
+        check_is_fitted(self, "n_features_in_")
+        sources, targets = read_pairs(X)
+        numbers = self._numbers(sources, targets, self._read(sources, targets), learning=False)
+        chosen = {"source": sources, "target": targets}
+        parts = [fitted.transform(chosen[side]) for side, fitted in self._texts.items()]
+        return self._join(numbers, parts)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """The name of every column.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        names : array of str
+        """
+        check_is_fitted(self, "n_features_in_")
+        names = list(SURFACE)
+        for side in ("source", "target"):
+            names += [f"{side} log probability", f"{side} log probability per token"]
+            names += [
+                f"{side} runs of {k}: {quarter}"
+                for k in range(1, self.order + 1)
+                for quarter in _QUARTERS
+            ]
+        names += _LEXICON
+        for side, fitted in self._texts.items():
+            names += [f"{side}: {name}" for name in fitted.get_feature_names_out()]
+        return np.array(names, dtype=object)
+
+    def explain(self) -> str:
+        """What was learned, in words."""
+        names = self.get_feature_names_out()
+        how = "given" if self.lexicon is not None else "learned from the pairs"
+        lines = [f"TranslationFeatures: {len(names):,} columns"]
+        for name, side in (("source", self._source), ("target", self._target)):
+            learned = "the pairs" if side.own else "the given texts"
+            weights = ", ".join(f"{weight:.2f}" for weight in side.model.weights)
+            lines.append(
+                f"{name}: {len(side.vocabulary) - 1:,} words, runs of up to {self.order} from "
+                f"{learned}; weights of unseen words and runs of 1, 2, ...: {weights}"
+            )
+        return "\n".join([*lines, f"lexicon: {len(self._forward.keys):,} pairs of words, {how}"])
+
+    def _side(self, texts: list[str], corpus: Any, more: Any) -> _Side:
+        known = texts if corpus is None else read_texts(corpus)
+        vocabulary = Vocabulary([*known, *texts, *more])
+        model = LanguageModel(vocabulary.read(known), len(vocabulary), self.order)
+        return _Side(vocabulary, model, corpus is None)
+
+    def _read(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[Corpus, Corpus]:
+        return self._source.vocabulary.read(sources), self._target.vocabulary.read(targets)
+
+    def _lexicons(self, source: Corpus, target: Corpus) -> tuple[Lexicon, Lexicon]:
+        backward = learn_lexicon(target, source, len(self._source.vocabulary), self.rounds)
+        if self.lexicon is not None:
+            words = self._source.vocabulary, self._target.vocabulary
+            return given_lexicon(self.lexicon, *words), backward
+        return learn_lexicon(source, target, len(self._target.vocabulary), self.rounds), backward
+
+    def _numbers(
+        self, sources: list[str], targets: list[str], read: tuple[Corpus, Corpus], learning: bool
+    ) -> Array:
+        parts = [surface(sources, targets)]
+        for side, corpus in zip((self._source, self._target), read):
+            out = learning and side.own
+            logs = side.model.log_probabilities(corpus, out)
+            mean = corpus.mean(logs)
+            parts += [np.column_stack([mean * corpus.lengths, mean])]
+            parts += [side.model.quartile_shares(corpus, out)]
+        parts.append(self._explained(*read, learning))
+        return np.hstack(parts)
+
+    def _explained(self, source: Corpus, target: Corpus, learning: bool) -> Array:
+        """The columns of _LEXICON; rows of ``fit`` by lexicons of the other folds."""
+        if not learning or len(source.lengths) < 2 * _FOLDS:
+            return self._by_lexicon(source, target, self._forward, self._backward)
+        found = np.empty((len(source.lengths), len(_LEXICON)))
+        fold = np.arange(len(source.lengths)) % _FOLDS
+        for k in range(_FOLDS):
+            rest = _rows(source, fold != k), _rows(target, fold != k)
+            inside = _rows(source, fold == k), _rows(target, fold == k)
+            found[fold == k] = self._by_lexicon(*inside, *self._lexicons(*rest))
+        return found
+
+    def _by_lexicon(
+        self, source: Corpus, target: Corpus, forward: Lexicon, backward: Lexicon
+    ) -> Array:
+        size = len(self._source.vocabulary)
+        many = [forward.translations(p, size)[source.ids] for p in _THRESHOLDS]
+        rarity = 1.0 / np.maximum(self._source.model.counts(source, False)[0], 1.0)
+        weight = source.mean(rarity)
+        rare = source.mean(many[1] * rarity) / np.where(weight > 0, weight, 1.0)
+        there, best_there = forward.scores(source, target)
+        back, best_back = backward.scores(target, source)
+        return np.column_stack(
+            [
+                *(source.mean(counts) for counts in many),
+                rare,
+                target.mean(there),
+                source.mean(back),
+                target.mean((best_there < _WITHOUT).astype(np.float64)),
+                source.mean((best_back < _WITHOUT).astype(np.float64)),
+            ]
+        )
+
+    def _join(self, numbers: Array, parts: list[Any]) -> Any:
+        numbers = (numbers - self._mean) / self._spread
+        if not parts:
+            return numbers
+        joined = sparse.hstack([numbers, *parts], format="csr", dtype=np.float64)
+        default = _get_output_config("transform", self)["dense"] == "default"
+        return joined if default else joined.toarray()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        return tags
+
+
+def _rows(corpus: Corpus, chosen: NDArray[np.bool_]) -> Corpus:
+    lengths = corpus.lengths[chosen]
+    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return Corpus(corpus.ids[np.repeat(chosen, corpus.lengths)], starts)
+
+
+def read_pairs(X: Any) -> tuple[list[str], list[str]]:
+    """The two sides of pairs of texts."""
+    if hasattr(X, "columns") and hasattr(X, "shape"):
+        names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+        if len(names) != 2:
+            raise ValueError(f"A table of source and target is needed, got {len(names)} columns.")
+        return read_texts(X[names[0]]), read_texts(X[names[1]])
+    rows = list(X)
+    if any(isinstance(row, str) or len(row) != 2 for row in rows):
+        raise ValueError("Pairs (source, target) are needed, or a table of two columns.")
+    return read_texts([row[0] for row in rows]), read_texts([row[1] for row in rows])
