@@ -13,10 +13,14 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
+from trueline import LinearSVC
 from trueline.plots import (
     MistakeDisplay,
     UpdateAnimation,
     plot_boundary,
+    plot_class_coefficients,
+    plot_confusion,
+    plot_margin_losses,
 )
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -245,3 +249,86 @@ def test_animations_that_cannot_be_drawn_are_refused(tmp_path):
         UpdateAnimation(ROWS, [1.0, -1.0], WEIGHTS, [0])
     with pytest.raises(ValueError, match=r"\.gif or an \.html"):
         UpdateAnimation(ROWS, [1.0, -1.0], WEIGHTS, [0, 1]).save(tmp_path / "a.mp4")
+
+
+# --- probabilities, support vectors, losses, confusion, coefficients of classes -------------------
+
+
+def test_regions_are_shaded_by_the_probabilities():
+    model, X, y = two_classes([2, 3])
+    display = plot_boundary(model, X, y, shade="probabilities", resolution=20)
+    x0, x1 = np.meshgrid(*display.grid)
+    at = X.iloc[:1].reindex(range(x0.size)).assign(**{X.columns[0]: x0.ravel()})
+    at[X.columns[1]] = x1.ravel()
+    assert_allclose(display.probabilities.reshape(-1, 2), model.predict_proba(at))
+    three = LogisticRegression().fit(IRIS.data.iloc[:, [0, 2]], IRIS.target)
+    display = plot_boundary(three, IRIS.data.iloc[:, [0, 2]], IRIS.target, shade="probabilities")
+    assert display.probabilities.shape[-1] == 3
+
+
+def test_probabilities_that_do_not_exist_are_not_drawn():
+    X, y = IRIS.data.iloc[:100, [0, 2]], IRIS.target[:100]
+    with pytest.raises(ValueError, match="has no predict_proba"):
+        plot_boundary(LinearSVC().fit(X, y), X, y, shade="probabilities")
+    model, X, y = two_classes([2])
+    with pytest.raises(ValueError, match="two coordinates"):
+        plot_boundary(model, X, y, shade="probabilities")
+
+
+def test_support_vectors_are_marked_and_the_margin_is_at_one():
+    X, y = IRIS.data.iloc[50:, [2, 3]], IRIS.target[50:]
+    model = LinearSVC(loss="hinge").fit(X, y)
+    display = plot_boundary(model, X, y, support=True)
+    assert_array_equal(np.flatnonzero(display.support), model.support_)
+    assert display.margin == 1.0
+    assert f"{len(model.support_)} support vectors" in texts(display.ax_)
+    with pytest.raises(ValueError, match="support vector machine"):
+        plot_boundary(LogisticRegression().fit(X, y), X, y, support=True)
+
+
+def test_the_sigmoid_and_the_losses_of_the_margin():
+    display = plot_margin_losses(reach=2.0)
+    sigmoid, losses = display.ax_
+    z, p = sigmoid.get_lines()[-1].get_data()
+    assert_allclose(p, 1 / (1 + np.exp(-z)))
+    assert texts(losses) == ["0-1", "logistic", "hinge", "squared hinge"]
+    drawn = {line.get_label(): line for line in losses.get_lines()}
+    margin, hinge = drawn["hinge"].get_data()
+    assert_allclose(hinge, np.maximum(0, 1 - margin))
+    assert np.isnan(drawn["0-1"].get_ydata()).any()
+    with pytest.raises(ValueError, match="reach"):
+        plot_margin_losses(reach=0.0)
+
+
+@pytest.mark.parametrize("numbers", ["counts", "percent", "none"])
+def test_the_confusion_matrix_counts_rows(numbers):
+    truth, said = ["b", "a", "b", "c"], ["b", "b", "b", "a"]
+    display = plot_confusion(truth, said, numbers=numbers)
+    assert_array_equal(display.counts, [[0, 1, 0], [0, 2, 0], [1, 0, 0]])
+    assert "2 of 4 rows mistaken" in display.ax_.get_title()
+    written = {text.get_text() for text in display.ax_.texts}
+    assert written == {"counts": {"1", "2"}, "percent": {"100%"}, "none": set()}[numbers]
+    turned = plot_confusion(truth, said, classes=["c", "b", "a"], sample_weight=[2, 1, 1, 3])
+    assert_array_equal(turned.counts, [[0, 0, 3], [0, 3, 0], [0, 1, 0]])
+
+
+def test_confusion_of_unknown_classes_is_refused():
+    with pytest.raises(ValueError, match="lacks"):
+        plot_confusion([0, 1], [0, 2], classes=[0, 1])
+    with pytest.raises(ValueError, match="one length"):
+        plot_confusion([0, 1], [0])
+
+
+def test_coefficients_of_classes_are_a_map_or_images():
+    three = LogisticRegression(max_iter=1000).fit(IRIS.data, IRIS.target)
+    display = plot_class_coefficients(three, top=2)
+    assert_allclose(display.coef, three.coef_)
+    assert len(display.ax_.get_xticks()) == 2
+    assert "2 columns" in display.ax_.get_xlabel()
+    images = plot_class_coefficients(three, shape=(2, 2))
+    assert [ax.get_title() for ax in images.ax_.ravel()] == ["0", "1", "2"]
+    model, *_ = two_classes([2, 3])
+    both = plot_class_coefficients(model)
+    assert_allclose(both.coef, [-model.coef_[0], model.coef_[0]])
+    with pytest.raises(ValueError, match="not that of 4 columns"):
+        plot_class_coefficients(three, shape=(2, 3))

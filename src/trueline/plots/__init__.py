@@ -4,41 +4,51 @@ Each picture is a display in scikit-learn's manner: made from an estimator or fr
 drawn by ``plot(ax=None)``, kept in ``ax_`` and ``figure_``. Matplotlib is imported when something
 is drawn (``pip install 'trueline[plot]'``).
 
-===================  ============================================================================
-module               draws
-===================  ============================================================================
-``trace``            objective and gap along the iterations
-``coefficients``     coefficients as bars
-``fit``              predictions against the truth
-``path``             coefficients against the strength of a penalty
-``cv_curve``         errors on held-out rows against the strength
-``subsets``          a criterion against the number of columns
-``steps``            a criterion along the steps of a selection
-``comparison``       scores of several models on the same folds
-``complexity``       errors against complexity, or against the number of rows
-``losses``           loss functions and their derivatives
-``outliers``         lines that different losses draw through data with outliers
-``quantile_fan``     quantile lines with shaded bands
-``alternation``      the band of the smallest largest error, and the rows that carry it
-``process``          a Gaussian process with bands and samples, and its length scales
-``posterior``        the posterior of a line, updated point by point
-``boundary``         the regions of a classifier, its boundary, margin and mistakes
-``mistakes``         mistakes of an online learner so far, and their bound
-``updates``          an animation of a perceptron's corrections
-``views``            (rows of many columns in one or two coordinates)
-``strength``         (the axis of strengths, with numbers of columns on top)
-``style``            (what they share)
-===================  ============================================================================
+=======
+======================  ============================================================================
+module                  draws
+======================  ============================================================================
+``trace``               objective and gap along the iterations
+``coefficients``        coefficients as bars
+``fit``                 predictions against the truth
+``path``                coefficients against the strength of a penalty
+``cv_curve``            errors on held-out rows against the strength
+``subsets``             a criterion against the number of columns
+``steps``               a criterion along the steps of a selection
+``comparison``          scores of several models on the same folds
+``complexity``          errors against complexity, or against the number of rows
+``losses``              loss functions and their derivatives
+``outliers``            lines that different losses draw through data with outliers
+``quantile_fan``        quantile lines with shaded bands
+``alternation``         the band of the smallest largest error, and the rows that carry it
+``process``             a Gaussian process with bands and samples, and its length scales
+``posterior``           the posterior of a line, updated point by point
+``boundary``            the regions of a classifier, its boundary, margin and mistakes
+``margins``             the sigmoid, and losses of classification
+``confusion``           which classes are taken for which
+``class_coefficients``  the coefficients of every class, as a map or as images
+``mistakes``            mistakes of an online learner so far, and their bound
+``updates``             an animation of a perceptron's corrections
+``views``               (rows of many columns in one or two coordinates)
+``strength``            (the axis of strengths, with numbers of columns on top)
+``style``               (what they share)
+======================  ============================================================================
 """
 
 from trueline.plots.alternation import AlternationDisplay, plot_alternation
 from trueline.plots.boundary import BoundaryDisplay, plot_boundary
+from trueline.plots.class_coefficients import ClassCoefficientDisplay, plot_class_coefficients
 from trueline.plots.coefficients import CoefficientDisplay, plot_coefficients
+<<<<<<< HEAD
 from trueline.plots.comparison import ComparisonDisplay
 from trueline.plots.complexity import ComplexityDisplay
+=======
+from trueline.plots.confusion import ConfusionDisplay, plot_confusion
+>>>>>>> glm
 from trueline.plots.cv_curve import CVCurveDisplay, plot_cv_curve
 from trueline.plots.fit import FitDisplay, plot_fit
 from trueline.plots.losses import LossDisplay, plot_losses
+from trueline.plots.margins import MarginLossDisplay, plot_margin_losses
 from trueline.plots.mistakes import MistakeDisplay, plot_mistakes
 from trueline.plots.outliers import OutlierDisplay, plot_outliers
 from trueline.plots.path import PathDisplay, plot_path
@@ -59,12 +69,18 @@ __all__ = [
     "AlternationDisplay",
     "BoundaryDisplay",
     "CVCurveDisplay",
+    "ClassCoefficientDisplay",
     "CoefficientDisplay",
+<<<<<<< HEAD
     "ComparisonDisplay",
     "ComplexityDisplay",
+=======
+    "ConfusionDisplay",
+>>>>>>> glm
     "FitDisplay",
     "LengthScaleDisplay",
     "LossDisplay",
+    "MarginLossDisplay",
     "MistakeDisplay",
     "OutlierDisplay",
     "PathDisplay",
@@ -78,11 +94,14 @@ __all__ = [
     "animate_updates",
     "plot_alternation",
     "plot_boundary",
+    "plot_class_coefficients",
     "plot_coefficients",
+    "plot_confusion",
     "plot_cv_curve",
     "plot_fit",
     "plot_length_scales",
     "plot_losses",
+    "plot_margin_losses",
     "plot_mistakes",
     "plot_outliers",
     "plot_path",

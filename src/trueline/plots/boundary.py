@@ -13,6 +13,9 @@ from trueline.plots.views import View, choose_view
 
 __all__ = ["BoundaryDisplay", "plot_boundary"]
 
+# Probabilities along which lines are drawn.
+_LEVELS = (0.01, 0.1, 0.25, 0.75, 0.9, 0.99)
+
 
 @dataclass
 class BoundaryDisplay:
@@ -43,6 +46,10 @@ class BoundaryDisplay:
         The score at the dashed lines.
     names : sequence of str, default=("x0", "x1")
         Of the coordinates.
+    probabilities : array of the shape of ``regions`` and one axis more, optional
+        Those of all classes on the grid: the surer the classifier, the stronger the colour.
+    support : array of bool of shape (n,), optional
+        Support vectors, marked by squares.
 
     Attributes
     ----------
@@ -73,6 +80,8 @@ class BoundaryDisplay:
     normal: Array | None = None
     margin: float | None = None
     names: tuple[str, ...] = ("x0", "x1")
+    probabilities: Array | None = None
+    support: NDArray[np.bool_] | None = None
     ax_: Any = field(default=None, init=False, repr=False)
     figure_: Any = field(default=None, init=False, repr=False)
 
@@ -89,6 +98,8 @@ class BoundaryDisplay:
         margin: float | str | None = "auto",
         resolution: int = 200,
         max_points: int = 2000,
+        shade: str = "classes",
+        support: bool = False,
         **arguments: Any,
     ) -> BoundaryDisplay:
         """Draw a fitted classifier over data.
@@ -115,13 +126,23 @@ class BoundaryDisplay:
             Grid points along an axis.
         max_points : int, default=2000
             With more rows, an even selection is drawn.
+        shade : {"classes", "probabilities"}, default="classes"
+            Colour regions evenly, or by the probabilities of ``predict_proba`` with lines of equal
+            probability (two coordinates).
+        support : bool, default=False
+            For support vector machines drawn over the rows they were fitted to: mark the support
+            vectors, and draw the margin at scores of -1 and +1 unless ``margin`` says otherwise.
         **arguments
             For :meth:`plot`.
         """
         check_choice("view", view, ("auto", "plane", "projection"))
+        check_choice("shade", shade, ("classes", "probabilities"))
+        view = "plane" if shade == "probabilities" and view == "auto" else view
         seen = choose_view(estimator, X, y, view, features, at, max_points)
         ticks = _ticks(seen.points, resolution)
         regions, scores = _on_grid(seen, ticks)
+        if support and margin == "auto":
+            margin = 1.0 if scores is not None else None
         level = _margin_level(seen, margin) if scores is not None else None
         return cls(
             seen.points,
@@ -134,6 +155,8 @@ class BoundaryDisplay:
             seen.normal,
             level,
             seen.names,
+            _probabilities(seen, ticks, estimator) if shade == "probabilities" else None,
+            _support(seen, X, estimator) if support else None,
         ).plot(**arguments)
 
     def plot(self, ax: Any = None, *, arrow: bool = True) -> BoundaryDisplay:
@@ -189,9 +212,27 @@ class BoundaryDisplay:
     # --- two coordinates ------------------------------------------------------------------------
 
     def _plane(self, ax: Any, arrow: bool) -> None:
+        x, y = self.grid
+        if self.probabilities is None:
+            self._regions(ax, x, y)
+        else:
+            self._shades(ax, x, y)
+        if self.scores is not None:
+            self._contours(ax)
+        if _comparable(np.ptp(x), np.ptp(y)):
+            ax.set_aspect("equal")
+        if arrow and self.normal is not None:
+            self._arrow(ax)
+        self._rows(ax, self.points)
+        ax.set_xlim(x[0], x[-1])
+        ax.set_ylim(y[0], y[-1])
+        ax.set_xlabel(self.names[0])
+        ax.set_ylabel(self.names[1])
+
+    def _regions(self, ax: Any, x: Array, y: Array) -> None:
+        """Every region in the colour of its class."""
         from matplotlib.colors import ListedColormap
 
-        x, y = self.grid
         count = len(self.classes)
         ax.imshow(
             self.regions,
@@ -205,17 +246,23 @@ class BoundaryDisplay:
             interpolation="nearest",
             zorder=0,
         )
-        if self.scores is not None:
-            self._contours(ax)
-        if _comparable(np.ptp(x), np.ptp(y)):
-            ax.set_aspect("equal")
-        if arrow and self.normal is not None:
-            self._arrow(ax)
-        self._rows(ax, self.points)
-        ax.set_xlim(x[0], x[-1])
-        ax.set_ylim(y[0], y[-1])
-        ax.set_xlabel(self.names[0])
-        ax.set_ylabel(self.names[1])
+
+    def _shades(self, ax: Any, x: Array, y: Array) -> None:
+        """Colours of the classes mixed by their probabilities, with lines of equal probability."""
+        from matplotlib.colors import to_rgb
+
+        given = np.asarray(self.probabilities)
+        k = given.shape[-1]
+        # One for a sure classifier, zero for one that does not know.
+        sure = (given.max(axis=-1, keepdims=True) - 1 / k) / (1 - 1 / k)
+        mixed = given @ np.array([to_rgb(_colour(j)) for j in range(k)])
+        colours = 1 - 0.4 * np.clip(sure, 0, 1) * (1 - mixed)
+        extent = (x[0], x[-1], y[0], y[-1])
+        ax.imshow(colours, extent=extent, origin="lower", aspect="auto", zorder=0)
+        of, levels = (given[..., 1], _LEVELS) if k == 2 else (given.max(axis=-1), _LEVELS[3:])
+        if of.min() < levels[-1] and of.max() > levels[0]:
+            lines = ax.contour(x, y, of, levels=levels, colors=GREY, linewidths=0.8)
+            ax.clabel(lines, fmt=lambda level: f"{100 * level:.0f} %", fontsize="small")
 
     def _contours(self, ax: Any) -> None:
         x, y = self.grid
@@ -282,6 +329,11 @@ class BoundaryDisplay:
             ring = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.1}
             label = f"{count} mistake{'' if count == 1 else 's'}"
             ax.scatter(wrong[:, 0], wrong[:, 1], s=90, label=label, zorder=4, **ring)
+        if self.support is not None and self.support.any():
+            held, many = where[self.support], int(self.support.sum())
+            square = {"facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
+            label = f"{many} support vector{'' if many == 1 else 's'}"
+            ax.scatter(held[:, 0], held[:, 1], s=80, marker="s", label=label, zorder=4, **square)
 
 
 def _colour(k: int) -> str:
@@ -315,6 +367,31 @@ def _on_grid(seen: View, ticks: tuple[Array, ...]) -> tuple[NDArray[np.intp], Ar
     scores = seen.score(at)
     regions = seen.predict(at) if scores is None else (scores > 0).astype(np.intp)
     return regions.reshape(shape), None if scores is None else scores.reshape(shape)
+
+
+def _probabilities(seen: View, ticks: tuple[Array, ...], estimator: Any) -> Array:
+    """Of all classes, at all points of the grid."""
+    if len(ticks) != 2:
+        raise ValueError("shade='probabilities' needs two coordinates to colour a plane.")
+    if seen.probability is None:
+        raise ValueError(
+            f"{type(estimator).__name__} has no predict_proba in this view: shade='probabilities' "
+            "needs probabilities, and view='plane'."
+        )
+    mesh = np.meshgrid(*ticks)
+    found = seen.probability(np.column_stack([part.ravel() for part in mesh]))
+    return found.reshape(*mesh[0].shape, -1)
+
+
+def _support(seen: View, X: Any, estimator: Any) -> NDArray[np.bool_]:
+    """Which of the drawn rows are support vectors."""
+    numbers = getattr(estimator, "support_", None)
+    if numbers is None or (len(numbers) and np.max(numbers) >= X.shape[0]):
+        raise ValueError(
+            "support=True needs a support vector machine (with support_) and the rows that it was "
+            "fitted to."
+        )
+    return np.isin(seen.rows, numbers)
 
 
 def _margin_level(seen: View, margin: float | str | None) -> float | None:

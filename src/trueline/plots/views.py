@@ -8,7 +8,7 @@ which the rows vary most: it shows every row on its true side, however many colu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,10 @@ class View:
         The weight vector of a linear model in the picture's coordinates.
     row_scores : array of shape (n,), optional
         Scores of the rows, two classes only.
+    rows : array of int of shape (n,), optional
+        Which rows of the data are drawn.
+    probability : function of an array of shape (m, 1) or (m, 2), optional
+        The probabilities of all classes at points of the picture.
     """
 
     points: Array
@@ -54,6 +58,8 @@ class View:
     score: Callable[[Array], Array | None]
     normal: Array | None = None
     row_scores: Array | None = None
+    rows: NDArray[np.intp] | None = None
+    probability: Callable[[Array], Array] | None = None
 
 
 def choose_view(
@@ -90,9 +96,10 @@ def choose_view(
             "name two columns by features=(...)."
         )
     if can_project and (view == "projection" or (wide and view == "auto")):
-        return _projection(dense, labels, mistaken, classes, weights, scores)
+        return replace(_projection(dense, labels, mistaken, classes, weights, scores), rows=rows)
     columns = _columns(features, names, weights)
-    return _plane(estimator, X, dense, columns, at, names, labels, mistaken, classes, weights)
+    seen = _plane(estimator, X, dense, columns, at, names, labels, mistaken, classes, weights)
+    return replace(seen, rows=rows)
 
 
 # --- the two views ------------------------------------------------------------------------------
@@ -157,6 +164,9 @@ def _plane(
     def score(points: Array) -> Array | None:
         return _scores(estimator, rows_at(points), classes)
 
+    def probability(points: Array) -> Array:
+        return np.asarray(estimator.predict_proba(rows_at(points)), dtype=float)
+
     is_binary = weights is not None and len(classes) == 2 and len(columns) == 2
     return View(
         drawn[:, columns],
@@ -169,6 +179,7 @@ def _plane(
         np.asarray(weights[0], dtype=float)[columns] if is_binary else None,
         # Between the lines of a cut lie rows that are far from it: no margin is shown then.
         _scores(estimator, _like(drawn, X), classes) if X.shape[1] == len(columns) else None,
+        probability=probability if hasattr(estimator, "predict_proba") else None,
     )
 
 

@@ -1,0 +1,173 @@
+"""The coefficients of every class, as a map or as images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.errors import require
+from trueline.plots.style import Array, axes, names_of
+
+__all__ = ["ClassCoefficientDisplay", "plot_class_coefficients"]
+
+# Blue for what speaks against a class, red for what speaks for it, white for what says nothing.
+_COLOURS = "RdBu_r"
+
+
+@dataclass
+class ClassCoefficientDisplay:
+    """Coefficients by class: what speaks for it in red, against it in blue.
+
+    Parameters
+    ----------
+    coef : array of shape (k, d)
+        One row per class.
+    classes : sequence of length k
+        The classes' names.
+    names : sequence of str, optional
+        Of the columns; by default x0, x1, ...
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes, or array of these
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from trueline import LogisticRegression
+    >>> from trueline.plots import plot_class_coefficients
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> display = plot_class_coefficients(LogisticRegression().fit(X, y))
+    >>> display.coef.shape, [text.get_text() for text in display.ax_.get_yticklabels()]
+    ((3, 4), ['0', '1', '2'])
+    """
+
+    coef: Array
+    classes: Any
+    names: Sequence[str] | None = None
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.coef) != 2 or len(self.coef) != len(self.classes):
+            raise ValueError(
+                f"{len(self.classes)} classes need coef of shape ({len(self.classes)}, d), got "
+                f"{np.shape(self.coef)}."
+            )
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, names: Sequence[str] | None = None, **arguments: Any
+    ) -> ClassCoefficientDisplay:
+        """Draw the coefficients of a fitted linear classifier.
+
+        Parameters
+        ----------
+        estimator : fitted linear classifier
+            With ``coef_`` and ``classes_``; of two classes both rows are drawn, with opposite
+            signs.
+        names : sequence of str, optional
+            By default ``feature_names_in_``, else x0, x1, ...
+        **arguments
+            For :meth:`plot`.
+        """
+        check_is_fitted(estimator)
+        coef = estimator.coef_.toarray() if sp.issparse(estimator.coef_) else estimator.coef_
+        coef = np.atleast_2d(np.asarray(coef, dtype=float))
+        if len(coef) == 1 and len(estimator.classes_) == 2:
+            coef = np.vstack([-coef, coef])
+        if names is None:
+            names = getattr(estimator, "feature_names_in_", None)
+        return cls(coef, estimator.classes_, names).plot(**arguments)
+
+    def plot(
+        self, ax: Any = None, *, shape: tuple[int, int] | None = None, top: int | None = 30
+    ) -> ClassCoefficientDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            For a map; images make a figure of their own.
+        shape : (height, width), optional
+            Draw the coefficients of each class as an image of this shape, for columns that are
+            pixels.
+        top : int or None, default=30
+            Of a map: only so many columns, those of largest magnitude in any class, in their
+            order; None for all.
+
+        Returns
+        -------
+        self : ClassCoefficientDisplay
+        """
+        coef = np.asarray(self.coef, dtype=float)
+        largest = float(np.abs(coef).max(initial=0.0)) or 1.0
+        if shape is None:
+            self._map(axes(ax, self._size(top)), coef, largest, top)
+        else:
+            self._images(coef, largest, shape)
+        return self
+
+    def _size(self, top: int | None) -> tuple[float, float]:
+        d = self.coef.shape[1]
+        shown = d if top is None else min(top, d)
+        return min(2.6 + 0.34 * shown, 12.0), 1.9 + 0.36 * len(self.classes)
+
+    def _map(self, ax: Any, coef: Array, largest: float, top: int | None) -> None:
+        order = np.sort(np.argsort(-np.abs(coef).max(axis=0), kind="stable")[:top])
+        image = ax.imshow(coef[:, order], cmap=_COLOURS, vmin=-largest, vmax=largest, aspect="auto")
+        names = names_of(self.names, coef.shape[1])
+        ax.set_xticks(range(len(order)), [names[j] for j in order], rotation=45, ha="right")
+        ax.set_yticks(range(len(self.classes)), [str(name) for name in self.classes])
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+        ax.set_ylabel("class")
+        left_out = coef.shape[1] - len(order)
+        if left_out:
+            ax.set_xlabel(f"{left_out} columns with smaller coefficients not shown")
+        bar = ax.figure.colorbar(image, ax=ax)
+        bar.set_label("coefficient")
+        bar.outline.set_visible(False)
+        self.ax_, self.figure_ = ax, ax.figure
+
+    def _images(self, coef: Array, largest: float, shape: tuple[int, int]) -> None:
+        if int(np.prod(shape)) != coef.shape[1]:
+            raise ValueError(f"shape={shape} is not that of {coef.shape[1]} columns.")
+        pyplot = require("matplotlib.pyplot", "plot")
+        k = len(self.classes)
+        across = min(k, 5)
+        down = -(-k // across)
+        size = (1.6 * across + 1.0, 1.75 * down)
+        figure, grid = pyplot.subplots(
+            down, across, figsize=size, layout="constrained", squeeze=False
+        )
+        for place in grid.ravel()[k:]:
+            place.set_visible(False)
+        for place, row, name in zip(grid.ravel(), coef, self.classes, strict=False):
+            image = place.imshow(row.reshape(shape), cmap=_COLOURS, vmin=-largest, vmax=largest)
+            place.set_title(str(name), fontsize="medium")
+            place.set_xticks([])
+            place.set_yticks([])
+            place.spines[:].set_color("#BBBBBB")
+        bar = figure.colorbar(image, ax=grid, shrink=0.8)
+        bar.set_label("coefficient")
+        bar.outline.set_visible(False)
+        self.ax_, self.figure_ = grid, figure
+
+
+def plot_class_coefficients(
+    estimator: Any, ax: Any = None, **arguments: Any
+) -> ClassCoefficientDisplay:
+    """Draw the coefficients of every class; see :class:`ClassCoefficientDisplay`.
+
+    Keyword arguments go to :meth:`ClassCoefficientDisplay.from_estimator`.
+    """
+    return ClassCoefficientDisplay.from_estimator(estimator, ax=ax, **arguments)

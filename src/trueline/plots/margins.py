@@ -1,0 +1,131 @@
+"""The sigmoid, and the losses of classification as functions of the margin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from trueline.errors import require
+from trueline.losses import Hinge, Logistic, Loss, SquaredHinge, ZeroOne
+from trueline.plots.style import COLOURS, GREY, tidy
+
+__all__ = ["MarginLossDisplay", "plot_margin_losses"]
+
+_POINTS = 601
+_LINES = ("solid", "dashed", "dashdot", "dotted")
+
+
+def _default_losses() -> dict[str, Loss]:
+    return {
+        "0-1": ZeroOne(),
+        "logistic": Logistic(),
+        "hinge": Hinge(),
+        "squared hinge": SquaredHinge(),
+    }
+
+
+@dataclass
+class MarginLossDisplay:
+    """The sigmoid on the left, losses of the margin on the right.
+
+    The margin of a row is y z: its score, with the sign of its class. Where it is negative the row
+    is on the wrong side, and the 0-1 loss counts it. The other losses are convex, and what they say
+    about a row grows with its distance from the right side.
+
+    Parameters
+    ----------
+    losses : mapping of str to Loss, optional
+        By label, losses for labels -1 and +1; without it 0-1, logistic, hinge and squared hinge.
+    reach : float, default=3.0
+        Margins from -reach to reach are shown; scores of the sigmoid from -2 reach to 2 reach.
+
+    Attributes
+    ----------
+    ax_ : pair of matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from trueline.plots import plot_margin_losses
+    >>> display = plot_margin_losses()
+    >>> [text.get_text() for text in display.ax_[1].get_legend().get_texts()]
+    ['0-1', 'logistic', 'hinge', 'squared hinge']
+    """
+
+    losses: Mapping[str, Loss] | None = None
+    reach: float = 3.0
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+
+    def plot(self, ax: Sequence[Any] | None = None) -> MarginLossDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : pair of matplotlib Axes, optional
+            For the sigmoid, and for the losses.
+
+        Returns
+        -------
+        self : MarginLossDisplay
+        """
+        if not self.reach > 0:
+            raise ValueError(f"reach must be positive, got {self.reach!r}.")
+        if ax is None:
+            pyplot = require("matplotlib.pyplot", "plot")
+            ax = pyplot.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")[1]
+        sigmoid_ax, loss_ax = ax
+        self._sigmoid(sigmoid_ax)
+        self._losses(loss_ax)
+        self.ax_, self.figure_ = (sigmoid_ax, loss_ax), sigmoid_ax.figure
+        return self
+
+    def _sigmoid(self, ax: Any) -> None:
+        z = np.linspace(-2 * self.reach, 2 * self.reach, _POINTS)
+        tidy(ax)
+        ax.axhline(0.5, color=GREY, linewidth=0.8, linestyle="dashed")
+        ax.axvline(0.0, color=GREY, linewidth=0.8, linestyle="dashed")
+        ax.plot(z, expit(z), color=COLOURS[0], linewidth=2.2)
+        ax.set_xlim(z[0], z[-1])
+        ax.set_ylim(-0.02, 1.02)
+        ax.set_xlabel("score $z = x \\cdot w + b$")
+        ax.set_ylabel("probability of the second class, $1 / (1 + e^{-z})$")
+
+    def _losses(self, ax: Any) -> None:
+        losses = _default_losses() if self.losses is None else self.losses
+        margin = np.linspace(-self.reach, self.reach, _POINTS)
+        # The 0-1 loss jumps at zero: a line through the jump would claim values in between.
+        margin = np.insert(margin, np.searchsorted(margin, 0.0), [-1e-9, 0.0])
+        tidy(ax)
+        ax.axvline(0.0, color=GREY, linewidth=0.8, linestyle="dashed")
+        highest = 0.0
+        for number, (label, loss) in enumerate(losses.items()):
+            value = loss.value(np.ones_like(margin), margin)
+            highest = max(highest, float(value[np.abs(margin) <= 1.0].max()))
+            broken = np.where(np.abs(np.diff(value, append=value[-1])) > 0.5, np.nan, value)
+            ax.plot(
+                margin,
+                broken,
+                color="black" if isinstance(loss, ZeroOne) else COLOURS[number % len(COLOURS)],
+                linestyle=_LINES[number % len(_LINES)] if number else "solid",
+                linewidth=2.2,
+                label=label,
+            )
+        ax.set_xlim(-self.reach, self.reach)
+        ax.set_ylim(-0.05, 1.1 * highest)
+        ax.set_xlabel("margin $y z$ (negative: on the wrong side)")
+        ax.set_ylabel("loss")
+        ax.legend(loc="upper right", frameon=False)
+
+
+def plot_margin_losses(
+    losses: Mapping[str, Loss] | None = None, ax: Sequence[Any] | None = None, *, reach: float = 3.0
+) -> MarginLossDisplay:
+    """Draw the sigmoid and losses of the margin; see :class:`MarginLossDisplay`."""
+    return MarginLossDisplay(losses, reach).plot(ax)
