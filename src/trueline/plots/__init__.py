@@ -4,7 +4,6 @@ Each picture is a display in scikit-learn's manner: made from an estimator or fr
 drawn by ``plot(ax=None)``, kept in ``ax_`` and ``figure_``. Matplotlib is imported when something
 is drawn (``pip install 'trueline[plot]'``).
 
-=======
 ======================  ============================================================================
 module                  draws
 ======================  ============================================================================
@@ -39,12 +38,9 @@ from trueline.plots.alternation import AlternationDisplay, plot_alternation
 from trueline.plots.boundary import BoundaryDisplay, plot_boundary
 from trueline.plots.class_coefficients import ClassCoefficientDisplay, plot_class_coefficients
 from trueline.plots.coefficients import CoefficientDisplay, plot_coefficients
-<<<<<<< HEAD
 from trueline.plots.comparison import ComparisonDisplay
 from trueline.plots.complexity import ComplexityDisplay
-=======
 from trueline.plots.confusion import ConfusionDisplay, plot_confusion
->>>>>>> glm
 from trueline.plots.cv_curve import CVCurveDisplay, plot_cv_curve
 from trueline.plots.fit import FitDisplay, plot_fit
 from trueline.plots.losses import LossDisplay, plot_losses
@@ -71,12 +67,9 @@ __all__ = [
     "CVCurveDisplay",
     "ClassCoefficientDisplay",
     "CoefficientDisplay",
-<<<<<<< HEAD
     "ComparisonDisplay",
     "ComplexityDisplay",
-=======
     "ConfusionDisplay",
->>>>>>> glm
     "FitDisplay",
     "LengthScaleDisplay",
     "LossDisplay",
