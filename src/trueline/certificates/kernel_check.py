@@ -168,7 +168,8 @@ def likelihood_level(
     left_size = _residual(K, Y, coef)
     residual = float(left_size.max()) / (float(np.abs(Y).max()) or 1.0)
     # y.K^{-1} y = y.a + y.K^{-1}(y - K a): the correction and what is uncertain of it.
-    reach = float(np.linalg.norm(M, 2)) * safe if n <= 2000 else float(np.linalg.norm(M)) * safe
+    # Both the root of the sum of squares and the largest sum of a row are above the spectral norm.
+    reach = float(min(np.linalg.norm(M), np.abs(M).sum(axis=0).max())) * safe
     off = np.linalg.norm(left_size, axis=0) * reach
     fit = float((Y * coef).sum())
     fit_error = float((np.linalg.norm(Y, axis=0) * off).sum())

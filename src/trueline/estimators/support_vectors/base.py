@@ -403,9 +403,10 @@ class SupportVectorMachine(BaseEstimator):
         certificate = self.certificate_
         n = self.shape_fit_[0]
         steps = int(np.sum(self.n_iter_))
+        uses_gamma = self.kernel in ("poly", "rbf", "sigmoid")
         lines = [
             f"minimise   {self._objective_text}",
-            f"kernel     {self.kernel!r}" + (f", gamma {self._gamma:.6g}" if self._gamma else ""),
+            f"kernel     {self.kernel!r}" + (f", gamma {self._gamma:.6g}" if uses_gamma else ""),
             f"happened   {self.solver_}: {steps:,} steps with two multipliers, "
             f"{self._seconds:.3g} s",
             *(f"           {note}" for note in self._notes),
