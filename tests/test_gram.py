@@ -290,21 +290,23 @@ def test_lanes_follow_the_processor(target, lanes):
 
 
 @pytest.mark.parametrize(
-    ("shape", "once", "repeatedly"),
+    ("shape", "once", "repeatedly", "compiled"),
     [
-        ((1_000, 10), False, False),
-        ((100_000, 100), False, True),
-        ((1_000_000, 100), True, True),
-        ((200_000, 500), True, True),
-        ((10**10, 2), False, False),  # too narrow to fill a tile
-        ((10_000, 2_000), False, False),  # too wide for the caches
+        ((1_000, 10), False, False, False),
+        ((10_000, 20), False, False, True),
+        ((100_000, 100), False, True, True),
+        ((1_000_000, 100), True, True, True),
+        ((200_000, 500), True, True, True),
+        ((10**10, 2), False, False, False),  # too narrow to fill a tile
+        ((10_000, 2_000), False, False, False),  # too wide for the caches
     ],
     ids=str,
 )
-def test_tiles_are_for_large_work(shape, once, repeatedly):
+def test_tiles_are_for_large_work(shape, once, repeatedly, compiled):
     n, d = shape
-    assert gram._tiles_pay(d, n * d * d, repeated=False) == once
-    assert gram._tiles_pay(d, n * d * d, repeated=True) == repeatedly
+    assert gram._tiles_pay(d, n * d * d, gram._LARGE_WORK) == once
+    assert gram._tiles_pay(d, n * d * d, gram._LARGE_REPEATED_WORK) == repeatedly
+    assert gram._tiles_pay(d, n * d * d, gram._ANY_WORK) == compiled
 
 
 @needs_tiles

@@ -25,20 +25,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dger
+
+from trueline.solvers.exchange.kernels import ZERO, exchange_rows
 
 __all__ = ["Reference"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-_EPS = float(np.finfo(np.float64).eps)
-# Multipliers sum to one: below this they are rounding.
-_ZERO = 1e-13
-# By how much delta (between 0.5 and 1 at first) may be missed for the sake of a large pivot.
-_SLACK = 1e-3
-# Entries of a column of the tableau below this, relative to the largest, are no pivots.
-_PIVOT = 1e-7
 # Multipliers as negative as this are not rounding of zero.
 _NEGATIVE = 1e-9
 # Exchanges after which the inverse is computed afresh.
@@ -70,16 +64,16 @@ class Reference:
     """
 
     def __init__(self, Q: Array, r: Array, rows: Indices) -> None:
-        self.Q, self.r, self.rows = Q, r, rows.copy()
+        self.Q, self.r, self.rows = np.ascontiguousarray(Q), r, rows.copy()
         self.exchanges = 0
         self._ease = _ease(Q)
         null = _null_vector(Q[rows])
-        null[np.abs(null) <= _ZERO] = 0.0
+        null[np.abs(null) <= ZERO] = 0.0
         if null @ r[rows] < 0:
             null = -null
         self.signs = np.where(null < 0, -1.0, 1.0)
-        self._random = np.random.default_rng(0)
-        self._delta = self._random.uniform(0.5, 1.0, len(rows))
+        self._delta = np.random.default_rng(0).uniform(0.5, 1.0, len(rows))
+        self._state = np.array([1], dtype=np.uint64)
         self._factor()
 
     def _basis(self) -> Array:
@@ -95,10 +89,10 @@ class Reference:
             # Rounding has led astray; with other signs every reference is one all the same.
             null = _null_vector(self.Q[self.rows])
             null = -null if null @ self.signs < 0 else null
-            self.signs = np.where(np.abs(null) <= _ZERO, self.signs, np.sign(null))
+            self.signs = np.where(np.abs(null) <= ZERO, self.signs, np.sign(null))
             self._inverse = np.ascontiguousarray(np.linalg.inv(self._basis()))
             multipliers = np.abs(null)
-        self.multipliers = np.where(multipliers <= _ZERO, 0.0, multipliers)
+        self.multipliers = np.where(multipliers <= ZERO, 0.0, multipliers)
         self._solve()
 
     def _solve(self) -> None:
@@ -124,65 +118,26 @@ class Reference:
 
         Returns False if that took more than ``most`` exchanges.
         """
-        fresh = 0
-        for _ in range(most):
-            error = self.r - self.Q @ self.v
-            size = np.abs(error)
-            # A long row errs much for little: what counts is how far v is from where it does not.
-            enters = int(((size - (self.level + noise)) * self._ease).argmax())
-            if size[enters] <= self.level + noise or enters in self.rows:
-                if fresh == 0:
-                    return True
-                self._factor()  # look again with an inverse without a history
-                fresh = 0
-                continue
-            self._exchange(enters, 1.0 if error[enters] > 0 else -1.0)
-            self.exchanges += 1
-            fresh += 1
-            if fresh == _REFACTOR:
-                self._factor()
-                fresh = 0
-            else:
-                self._solve()
+        while most > 0:
+            done = exchange_rows(
+                self.Q,
+                self.r,
+                self._ease,
+                noise,
+                self._inverse,
+                self.rows,
+                self.signs,
+                self.multipliers,
+                self._delta,
+                self._state,
+                min(most, _REFACTOR),
+            )
+            if done == 0:
+                return True
+            self.exchanges += done
+            most -= done
+            self._factor()  # look again with an inverse without a history
         return False
-
-    def _exchange(self, enters: int, sign: float) -> None:
-        column = self._inverse @ np.append(sign * self.Q[enters], 1.0)
-        leaves = self._leaves(column)
-        share = self.multipliers[leaves] / column[leaves]
-        self.multipliers -= share * column
-        self.multipliers[self.multipliers <= _ZERO] = 0.0
-        self.multipliers[leaves] = share
-        tiny = max(self._delta[leaves], 0.0) / column[leaves]
-        self._delta -= tiny * column
-        self._delta[leaves] = tiny
-        astray = np.flatnonzero((self.multipliers == 0) & (self._delta <= 0))
-        self._delta[astray] = self._random.uniform(0.5, 1.0, len(astray))
-        row = self._inverse[leaves] / column[leaves]
-        column[leaves] -= 1.0
-        # The inverse less column row^T, in place (BLAS counts by columns: transposed).
-        dger(-1.0, row, column, a=self._inverse.T, overwrite_a=1)
-        self.rows[leaves], self.signs[leaves] = enters, sign
-
-    def _leaves(self, column: Array) -> int:
-        """The ratio test: multipliers - share column >= 0, ties by delta.
-
-        Both tests allow for a little too much, and of those that then come into question the
-        largest pivot is taken (P. M. J. Harris, Math. Program. 5 (1973) 1-28).
-        """
-        pivots = np.flatnonzero(column > _PIVOT * np.abs(column).max())
-        if not len(pivots):
-            return int(column.argmax())
-        d, own = column[pivots], self.multipliers[pivots]
-        ratio = own / d
-        tied = ratio <= max(float(((own + _ZERO) / d).min()), float(ratio.min()))
-        pivots, d = pivots[tied], d[tied]
-        if len(pivots) > 1:
-            delta = np.maximum(self._delta[pivots], 0.0)
-            ratio = delta / d
-            tied = ratio <= max(float(((delta + _SLACK) / d).min()), float(ratio.min()))
-            pivots, d = pivots[tied], d[tied]
-        return int(pivots[d.argmax()])
 
 
 def _ease(Q: Array) -> Array:
