@@ -161,9 +161,11 @@ def _show_model(out: Console, ready: Prepared, model: Any, seconds: float) -> No
         "task": f"{ready.encoded.encoding.task} ({ready.encoded.encoding.target})",
         "model": f"{ready.family.name}: {ready.reason}",
     }
-    if (alpha := getattr(model, "alpha_", getattr(model, "alpha", None))) is not None:
+    alpha = getattr(model, "alpha_", getattr(model, "alpha", None))
+    if alpha is not None and getattr(model, "penalty", "") is not None:
         facts["alpha"] = f"{np.max(alpha):.4g}"
-    facts["solver"] = f"{model.solver_}, {show.quantity(seconds, 's')}"
+    solver = getattr(model, "solver_", "passes over the rows")
+    facts["solver"] = f"{solver}, {show.quantity(seconds, 's')}"
     facts["fitted"] = f"{X.shape[0]:,} rows, {X.shape[1]} columns"
     used = int(np.count_nonzero(model.coef_))
     if used < X.shape[1]:
@@ -242,10 +244,14 @@ def _explain_model(out: Console, file: ModelFile, path: str) -> None:
 
 def show_explanation(out: Console, explanation: Any) -> None:
     """What is minimised and by which solver; after a fit, also what happened."""
+    from trueline.estimators.online_proof import Story
     from trueline.selection.stepwise import StepwiseExplanation
 
     if isinstance(explanation, StepwiseExplanation):
         show_search(out, explanation)
+        return
+    if isinstance(explanation, Story):
+        show.note(out, str(explanation), "")
         return
     plan, happened = explanation.plan, explanation.facts
     facts = {"minimise": plan.objective, "solver": f"{plan.chosen}: {plan.reason}"}

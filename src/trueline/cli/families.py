@@ -241,6 +241,21 @@ FAMILIES: dict[str, Family] = {
             options=("l1_ratio",),
             suits=_classes,
         ),
+        Family(
+            "perceptron",
+            "classification",
+            "Perceptron",
+            "a perceptron that keeps the weights with the fewest errors on its way (pocket)",
+            # Rows of tables are rarely separable: passes would not end by themselves.
+            defaults={"variant": "pocket", "max_iter": 100},
+        ),
+        Family(
+            "zero-one",
+            "classification",
+            "ZeroOneHalfspace",
+            "the hyperplane with the fewest errors, proven; what is known after 60 s otherwise",
+            defaults={"time_limit": 60.0},
+        ),
     )
 }
 

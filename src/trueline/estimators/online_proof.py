@@ -158,11 +158,29 @@ class OnlineProof:
         for name in ("_row_state", "_seeds_of"):
             self.__dict__.pop(name, None)
 
-    def explain(self) -> Story:
-        """What was done in the last fit, in words."""
-        check_is_fitted(self)
+    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Story:
+        """What was done in the last fit, in words; with data, what a fit to them would do.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, optional
+        y : array-like, optional
+        sample_weight : array-like, optional
+
+        Returns
+        -------
+        story : Story
+        """
         model: Any = self
         rule = model._rule()
+        if X is not None:
+            n, d = np.shape(X)
+            return Story(
+                f"rule       {rule.name}: w <- w + y step x, step = {rule.formula}\n"
+                f"visits     at most {model.max_iter} passes over {counted(n, 'row')} of "
+                f"{counted(d, 'column')}"
+            )
+        check_is_fitted(self)
         tally = model._tally
         lines = [
             f"rule       {rule.name}: w <- w + y step x, step = {rule.formula}",
