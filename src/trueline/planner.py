@@ -16,6 +16,7 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.cholesky import solve_from_moments
+from trueline.solvers.coordinate.solver import GramDescent
 from trueline.solvers.loop import Monitor
 from trueline.solvers.registry import SOLVERS, as_solver, missing
 from trueline.threads import single_threaded_blas
@@ -202,6 +203,8 @@ def execute(
     with nullcontext() if is_tiny else single_threaded_blas():
         if moments is not None and plan.chosen == "cholesky":
             solution = solve_from_moments(problem, moments)
+        elif moments is not None and plan.chosen == GramDescent.name:
+            solution = GramDescent().solve_from_moments(problem, moments, options, monitor)
         else:
             solution = SOLVERS[plan.chosen].solve(problem, options, monitor)
     solution.seconds = time.perf_counter() - start

@@ -180,9 +180,7 @@ class SparseStore:
         """To be given to :meth:`correlate` by who asks for one residual after the other."""
         return Reach(*self._sizes)
 
-    def correlate(
-        self, R: Array, mean: Array, totals: Array, level: float, reach: Reach
-    ) -> Array:
+    def correlate(self, R: Array, mean: Array, totals: Array, level: float, reach: Reach) -> Array:
         """x_j.r - mean_j total for all columns and each row r of R, which has a total of its own.
 
         It is given as zero if x_j.r is below the level for certain, as ``reach`` knows.

@@ -31,8 +31,9 @@ from trueline.estimators.elastic_net_search import (
 )
 from trueline.estimators.paths import enet_path, strengths
 from trueline.estimators.report import Explanation
+from trueline.moments import Moments
 from trueline.planner import Plan
-from trueline.selection.penalty_path import Grid, alpha_max, fold_errors, source_of
+from trueline.selection.penalty_path import Grid, Splits, alpha_max, fold_errors, source_of
 from trueline.solvers.coordinate.solver import GramDescent, penalty_terms
 
 __all__ = ["ElasticNetCV"]
@@ -219,12 +220,12 @@ class ElasticNetCV(ElasticNet):
         given = None if isinstance(sample_weight, Number) else sample_weight
         problem, X, y = self._validated_problem(X, y, given, reset=True)
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-        splits = self._splits(X, y, given, params)
-        grids = self._grids(problem)
+        splits = Splits(problem, self._splits(X, y, given, params))
+        grids = self._grids(problem, splits.total)
         errors = fold_errors(problem, splits, grids)
         self._choose(errors, grids)
         problem = self._problem(X, problem.target, problem.weights)
-        self._solve_and_store(problem, X, y, given)
+        self._solve_and_store(problem, X, y, given, splits.total)
         return self
 
     def _single_target(self, X: Any, y: Any) -> NDArray[Any]:
@@ -249,7 +250,7 @@ class ElasticNetCV(ElasticNet):
             routed = process_routing(self, "fit", sample_weight=weights, **params).splitter.split
         return list(check_cv(self.cv).split(X, y, **routed))
 
-    def _grids(self, problem: Any) -> list[Grid]:
+    def _grids(self, problem: Any, moments: Moments | None) -> list[Grid]:
         """The strengths to try, for each mixture."""
         if not isinstance(self.alphas, Integral):
             for i, alpha in enumerate(self.alphas):
@@ -264,7 +265,7 @@ class ElasticNetCV(ElasticNet):
                         "Automatic alpha grid generation is not supported for l1_ratio=0: no "
                         "strength makes all coefficients zero. Give the alphas themselves."
                     )
-                source = source or source_of(problem)
+                source = source or source_of(problem, moments)
                 top = alpha_max(source, unit, problem.total_weight)
             grids.append(Grid(strengths(self.alphas, top, self.eps), unit, self.tol / 100))
         return grids

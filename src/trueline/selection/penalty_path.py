@@ -30,7 +30,16 @@ from trueline.solvers.coordinate.source import MomentsSource, RowsSource, Source
 from trueline.solvers.coordinate.terms import Terms
 from trueline.threads import run_strands, single_threaded_blas
 
-__all__ = ["Grid", "alpha_max", "coefficient_matrix", "dense_coefficients", "fold_errors", "solve_grid", "source_of"]
+__all__ = [
+    "Grid",
+    "Splits",
+    "alpha_max",
+    "coefficient_matrix",
+    "dense_coefficients",
+    "fold_errors",
+    "solve_grid",
+    "source_of",
+]
 
 Array = NDArray[np.float64]
 
@@ -62,9 +71,9 @@ def source_of(problem: Problem, moments: Moments | None = None) -> Source:
     """Where correlations come from: moments if the planner would take them."""
     if moments is None and make_plan(problem).chosen == GramDescent.name:
         moments = Moments.from_rows(problem.design, problem.target, problem.weights)
+    if moments is not None:
         if not moments.is_finite():
             raise FloatingPointError("the sums of squares of the data are not finite")
-    if moments is not None:
         return MomentsSource(moments, problem.fit_intercept)
     y = problem.target[:, 0]
     return RowsSource(problem.design, y, problem.weights, problem.fit_intercept)
@@ -103,23 +112,42 @@ def solve_grid(
         return follow_path(source, terms, list(grid.alphas), grid.tol, start, on_point)
 
 
-def fold_errors(
-    problem: Problem, splits: Sequence[tuple[Any, Any]], grids: Sequence[Grid]
-) -> Array:
+class Splits:
+    """Training and test rows, with their moments if the planner would take these.
+
+    Parameters
+    ----------
+    problem : Problem
+    rows : sequence of pairs
+        Training and test rows of each fold.
+
+    Attributes
+    ----------
+    total : Moments, optional
+        Of all rows: the rows are read once for the folds, the grid and the final fit.
+    """
+
+    def __init__(self, problem: Problem, rows: Sequence[tuple[Any, Any]]) -> None:
+        self.rows = rows
+        self.folds: list[Fold] = []
+        self.total: Moments | None = None
+        if make_plan(problem).chosen == GramDescent.name:
+            self.folds, self.total = make_folds(problem, rows)
+
+
+def fold_errors(problem: Problem, splits: Splits, grids: Sequence[Grid]) -> Array:
     """Mean squared errors on the test rows, of shape (grids, folds, strengths).
 
     The mean is weighted if the rows are.
     """
-    by_moments = make_plan(problem).chosen == GramDescent.name
-    if by_moments:
-        folds, total = make_folds(problem, splits)
-        if total is not None:
-            work = [(fold, grid) for grid in grids for fold in folds]
-            errors = run_strands(lambda pair: _from_moments(problem, total, *pair), work)
-            return np.reshape(errors, (len(grids), len(splits), -1))
-    tasks = [(train, test, grid) for grid in grids for train, test in splits]
+    total = splits.total
+    if total is not None:
+        work = [(fold, grid) for grid in grids for fold in splits.folds]
+        errors = run_strands(lambda pair: _from_moments(problem, total, *pair), work)
+        return np.reshape(errors, (len(grids), len(splits.rows), -1))
+    tasks = [(train, test, grid) for grid in grids for train, test in splits.rows]
     errors = run_strands(lambda task: _from_rows(problem, *task), tasks)
-    return np.reshape(errors, (len(grids), len(splits), -1))
+    return np.reshape(errors, (len(grids), len(splits.rows), -1))
 
 
 def coefficient_matrix(points: Sequence[PathPoint], n_features: int) -> sp.csc_array:

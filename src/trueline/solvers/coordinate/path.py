@@ -273,7 +273,8 @@ class PathWalk:
         if self._outside == 0:
             return np.empty(0, dtype=np.intp)
         new = self._predicted(first, count)
-        if len(new) and isinstance(self._restricted, RestrictedColumns):
+        is_dear = isinstance(self._restricted, RestrictedColumns) or self.source.most_at_once == 1
+        if len(new) and is_dear:
             # Letting columns in has a price of its own: do it for some penalties to come.
             return self._predicted(first, min(_FORESIGHT, len(self._terms) - first))
         return new

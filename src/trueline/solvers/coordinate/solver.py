@@ -123,7 +123,13 @@ class _CoordinateSolver(Solver):
         return None
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        moments = self._moments(problem)
+        return self._solve(problem, self._moments(problem), options, monitor)
+
+    def _solve(
+        self, problem: Problem, moments: Moments | None, options: Options, monitor: Monitor
+    ) -> Solution:
+        if moments is not None and not moments.is_finite():
+            raise FloatingPointError("the sums of squares of the data are not finite")
         d, k = problem.n_features, problem.n_targets
         W, b = np.zeros((d, k)), np.zeros(k)
         worst, iterations = Status.CONVERGED, 0
@@ -188,7 +194,10 @@ class GramDescent(_CoordinateSolver):
         return Cost(facts.n * d * (d + 2.0 * k) + work, 1.0, 8.0 * 3 * d * d, seconds)
 
     def _moments(self, problem: Problem) -> Moments:
-        moments = Moments.from_rows(problem.design, problem.target, problem.weights)
-        if not moments.is_finite():
-            raise FloatingPointError("the sums of squares of the data are not finite")
-        return moments
+        return Moments.from_rows(problem.design, problem.target, problem.weights)
+
+    def solve_from_moments(
+        self, problem: Problem, moments: Moments, options: Options, monitor: Monitor
+    ) -> Solution:
+        """The same where the moments are there already."""
+        return self._solve(problem, moments, options, monitor)
