@@ -19,7 +19,7 @@ from trueline.plots import plot_coefficients, plot_confusion, plot_margin_losses
 # %%
 # Messages
 # --------
-# Half of the words of a message are everyday ones. The others come from a list that depends on what
+# Two thirds of the words are everyday ones. The others come from a list that depends on what
 # the message is about; some words are in both lists.
 
 rng = np.random.default_rng(0)

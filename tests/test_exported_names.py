@@ -17,6 +17,7 @@ ESTIMATORS = [
     "BayesianLinearRegression",
     "BayesianRidge",
     "BestSubset",
+    "CalibratedClassifier",
     "ChebyshevRegressor",
     "ElasticNet",
     "ElasticNetCV",

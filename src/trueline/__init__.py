@@ -17,6 +17,7 @@ _HOMES = {
     "BayesianLinearRegression": "trueline.estimators.bayesian_linear",
     "BayesianRidge": "trueline.estimators.bayesian_ridge",
     "BestSubset": "trueline.estimators.best_subset",
+    "CalibratedClassifier": "trueline.estimators.calibrated",
     "Certificate": "trueline.certificates",
     "ChebyshevRegressor": "trueline.estimators.chebyshev",
     "Comparison": "trueline.evaluation.report",
@@ -104,6 +105,7 @@ __all__ = [
     "BayesianLinearRegression",
     "BayesianRidge",
     "BestSubset",
+    "CalibratedClassifier",
     "Certificate",
     "ChebyshevRegressor",
     "Comparison",
@@ -199,6 +201,7 @@ if TYPE_CHECKING:
     from trueline.estimators.bayesian_linear import BayesianLinearRegression
     from trueline.estimators.bayesian_ridge import BayesianRidge
     from trueline.estimators.best_subset import BestSubset, L0Regression
+    from trueline.estimators.calibrated import CalibratedClassifier
     from trueline.estimators.chebyshev import ChebyshevRegressor
     from trueline.estimators.elastic_net import ElasticNet
     from trueline.estimators.elastic_net_cv import ElasticNetCV

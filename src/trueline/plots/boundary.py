@@ -391,6 +391,7 @@ def _support(seen: View, X: Any, estimator: Any) -> NDArray[np.bool_]:
             "support=True needs a support vector machine (with support_) and the rows that it was "
             "fitted to."
         )
+    assert seen.rows is not None
     return np.isin(seen.rows, numbers)
 
 

@@ -25,7 +25,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from trueline.estimators.support_vectors.pairs import pairs_of
 
-__all__ = ["calibrate", "probabilities"]
+__all__ = ["best_slopes", "calibrate", "probabilities"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -42,7 +42,7 @@ def calibrate(machine: Any, X: Any, codes: Index, weights: Array) -> tuple[Array
         rows = np.flatnonzero(((codes == a) | (codes == b)) & (weights > 0))
         is_first = codes[rows] == a
         scores = _scores_out_of_fold(machine, X, rows, is_first, weights[rows])
-        slopes[:, number] = _slopes(scores, is_first, weights[rows])
+        slopes[:, number] = best_slopes(scores, is_first, weights[rows])
     return -slopes[0], -slopes[1]
 
 
@@ -62,7 +62,7 @@ def _scores_out_of_fold(
     return scores
 
 
-def _slopes(scores: Array, is_first: NDArray[np.bool_], weights: Array) -> tuple[float, float]:
+def best_slopes(scores: Array, is_first: NDArray[np.bool_], weights: Array) -> tuple[float, float]:
     """Both slopes by maximum likelihood; each side has one, so both are problems of one number."""
     positive, negative = float(weights[is_first].sum()), float(weights[~is_first].sum())
     target = np.where(is_first, (positive + 1) / (positive + 2), 1 / (negative + 2))

@@ -1,0 +1,255 @@
+"""Any classifier with scores, and probabilities that agree with its predictions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.verify import Verification
+from trueline.estimators.calibration import fit_calibrators, probabilities_of
+from trueline.estimators.labels import encode_labels
+from trueline.estimators.linear_svc import LinearSVC
+
+__all__ = ["CalibratedClassifier"]
+
+Array = NDArray[np.float64]
+
+
+class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Probabilities for a classifier that has scores only, in agreement with ``predict``.
+
+    The classifier is fitted to all rows, and once for every fold to the others: the scores of rows
+    that it has not seen tell how sure it may be. For two classes the probability is one half
+    exactly where the score changes its sign; with more classes the predicted one is the most
+    likely. (scikit-learn's ``CalibratedClassifierCV`` moves the boundary instead.)
+
+    With ``method="sigmoid"`` and two classes, P_i = 1 / (1 + exp(-A z_i)) for scores z_i > 0 (and
+    with another slope for z_i < 0) where A >= 0 minimises, over rows left out on that side::
+
+        -sum_i s_i (t_i log(P_i) + (1 - t_i) log(1 - P_i))
+
+    with Platt's targets t_i = (n_1 + 1) / (n_1 + 2) or 1 / (n_0 + 2), n_k the weight of class k.
+
+    Parameters
+    ----------
+    estimator : classifier with ``decision_function``, optional
+        By default :class:`LinearSVC`.
+    method : {"sigmoid", "isotonic"}, default="sigmoid"
+        Two slopes of the log-odds, or rising steps; the latter needs about a thousand rows.
+    cv : int, splitter or iterable, default=5
+        Folds, stratified by class if a number.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        Fitted to all rows; its ``certificate_``, ``coef_`` and ``intercept_`` are also here.
+    classes_ : array of shape (k,)
+    calibrators_ : list of dict
+        The parameters of the functions from scores to probabilities.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from trueline import CalibratedClassifier, LinearSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = CalibratedClassifier(LinearSVC(C=1e-4)).fit(X, y)
+    >>> P = model.predict_proba(X)
+    >>> bool((P.argmax(axis=1) == model.predict(X)).all()), bool(model.verify(X, y))
+    (True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "method": [StrOptions({"sigmoid", "isotonic"})],
+        "cv": ["cv_object"],
+    }
+
+    def __init__(self, estimator: Any = None, *, method: str = "sigmoid", cv: Any = 5) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+
+    @property
+    def _base(self) -> Any:
+        return LinearSVC() if self.estimator is None else self.estimator
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier, and the probabilities of its scores.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+            Weight 2 counts a row twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        base = self._base
+        if not hasattr(base, "decision_function"):
+            raise ValueError(
+                f"{type(base).__name__} has no decision_function: there are no scores to calibrate."
+            )
+        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=None)
+        self.classes_, codes = encode_labels(y, type(self).__name__)
+        weights = None
+        if sample_weight is not None:
+            if not has_fit_parameter(base, "sample_weight"):
+                raise ValueError(f"{type(base).__name__} takes no sample_weight.")
+            weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        scores, seen = self._left_out_scores(X, y, codes, weights)
+        s = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=np.float64)
+        used = seen & (s > 0)
+        self.calibrators_ = fit_calibrators(scores[used], codes[used], s[used], self.method)
+        self.estimator_ = _fitted(base, X, y, weights)
+        return self
+
+    def _left_out_scores(
+        self, X: Any, y: NDArray[Any], codes: NDArray[np.intp], weights: Any
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Scores of every row from a fit without it, and which rows were left out once."""
+        counts = np.bincount(codes if weights is None else codes[weights > 0])
+        cv = self.cv
+        if isinstance(cv, int) or cv is None:
+            cv = min(5 if cv is None else cv, int(counts.min()))
+            if cv < 2:
+                raise ValueError(
+                    f"Calibration leaves rows out of every class, but a class has "
+                    f"{counts.min()} row(s). Give every class at least two."
+                )
+        k = len(self.classes_)
+        scores = np.zeros((len(codes), 1 if k == 2 else k))
+        seen = np.zeros(len(codes), dtype=bool)
+        for learned, left_out in check_cv(cv, y, classifier=True).split(X, y):
+            part = None if weights is None else weights[learned]
+            rows = _safe_indexing(X, learned), _safe_indexing(y, learned)
+            model = _fitted(self._base, *rows, part)
+            if len(model.classes_) < k:
+                raise ValueError(
+                    "A fold holds all rows of a class: give fewer folds, or stratified ones."
+                )
+            scores[left_out] = _scores(model, _safe_indexing(X, left_out), k)
+            seen[left_out] = True
+        return scores, seen
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class for new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        probabilities : array of shape (n, k)
+            In the order of ``classes_``; every row adds up to one, and is largest for the class
+            that ``predict`` gives.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=None, reset=False)
+        predicted = np.searchsorted(self.classes_, self.estimator_.predict(X))
+        scores = _scores(self.estimator_, X, len(self.classes_))
+        return probabilities_of(scores, self.calibrators_, predicted)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each new row, as the classifier says it.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        y : array of shape (n,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=None, reset=False)
+        return np.asarray(self.estimator_.predict(X))
+
+    def decision_function(self, X: Any) -> Array:
+        """The scores of the classifier.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        scores : array of shape (n,) or (n, k)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=None, reset=False)
+        return np.asarray(self.estimator_.decision_function(X))
+
+    # --- of the classifier ----------------------------------------------------------------------
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What is proven about the classifier; probabilities are estimates."""
+        check_is_fitted(self)
+        return self.estimator_.certificate_
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+        """Check the classifier's certificate against the data that were fitted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        verification : Verification
+        """
+        check_is_fitted(self)
+        return self.estimator_.verify(X, y, sample_weight)
+
+    def explain(self) -> Any:
+        """Say what was done in the classifier's fit.
+
+        Returns
+        -------
+        explanation : Explanation
+        """
+        check_is_fitted(self)
+        return self.estimator_.explain()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self._base).input_tags.sparse
+        return tags
+
+
+def _fitted(base: Any, X: Any, y: Any, weights: Any) -> Any:
+    return clone(base).fit(X, y) if weights is None else clone(base).fit(X, y, weights)
+
+
+def _scores(model: Any, X: Any, k: int) -> Array:
+    """Of shape (n, 1) for two classes, (n, k) for more."""
+    scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    scores = scores.reshape(-1, 1) if scores.ndim == 1 else scores
+    if scores.shape[1] != (1 if k == 2 else k):
+        raise ValueError(
+            f"{type(model).__name__} gives {scores.shape[1]} scores for {k} classes; calibration "
+            "needs one for each (decision_function_shape='ovr')."
+        )
+    return scores
