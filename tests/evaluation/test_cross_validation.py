@@ -125,7 +125,7 @@ def test_probabilities_are_scored_by_the_fitted_models():
     X, y = load_iris(return_X_y=True)
     cv = StratifiedKFold(3, shuffle=True, random_state=0)
     found = tl.cross_validate(tl.LogisticRegression(), X, y, cv=cv, scoring="neg_log_loss")
-    model = linear_model.LogisticRegression(tol=1e-12, max_iter=10_000)
+    model = linear_model.LogisticRegression(solver="newton-cg", tol=1e-12, max_iter=10_000)
     expected = reference(model, X, y, cv=cv, scoring="neg_log_loss")
     assert_allclose(found["test_score"], expected["test_score"], rtol=1e-7)
 

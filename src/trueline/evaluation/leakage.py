@@ -3,7 +3,8 @@ r"""Columns that give the target away.
 A column that equals the target up to scale and shift, or that has one value for each class, was
 most likely made from the target: every score would be a score of that column. For numbers the
 correlation with y decides, abs(r) > 1 - 1e-12: a copy rounded to single precision is found, and
-measured data do not come so close; for classes the column is constant within each class and differs between them.
+measured data do not come so close; for classes the column is constant within each class and differs
+between them.
 """
 
 from __future__ import annotations
