@@ -76,7 +76,101 @@ def ridge_solvers() -> str:
     return table(["scikit-learn's name", "runs"], rows)
 
 
+#: What a loss says about noise, and when to take it.
+_READINGS = {
+    "squared": ("Gaussian noise", "amounts with ordinary errors; the mean is wanted"),
+    "huber": ("Gaussian noise with Laplace tails", "amounts, a few of them wrong"),
+    "absolute": ("Laplace noise", "amounts with wild values; the median is wanted"),
+    "quantile": ("asymmetric Laplace noise", "limits that a given share stays below"),
+    "epsilon_insensitive": ("none: a margin of error", "errors below a size do not matter"),
+    "squared_epsilon_insensitive": (
+        "none: a margin of error",
+        "as before, with large errors worse",
+    ),
+    "maximum_error": ("uniform noise of unknown width", "guarantees: no error may be large"),
+    "logistic": ("Bernoulli labels, logistic link", "two classes, probabilities wanted"),
+    "softmax": ("categorical labels", "several classes, probabilities wanted"),
+    "hinge": ("none: a margin", "two classes, the boundary alone matters"),
+    "squared_hinge": ("none: a margin", "as before, smooth and fast"),
+    "crammer_singer": ("none: a margin", "several classes in one problem"),
+    "hard_margin": ("none: a margin", "classes that a hyperplane separates"),
+    "zero_one": ("none: mistakes are counted", "few columns, the fewest mistakes are wanted"),
+    "ordered_quantiles": ("asymmetric Laplace noise", "several quantiles that must not cross"),
+}
+_PRIORS = {
+    "none": ("flat prior", "many more rows than columns"),
+    "l2": ("Gaussian prior", "many columns that each matter a little"),
+    "l1": ("Laplace prior", "few columns matter, and which ones is a question"),
+    "elastic_net": ("Laplace times Gaussian prior", "few groups of similar columns matter"),
+}
+# The data that solvers are chosen for: many rows, some columns, dense.
+_ROWS, _COLUMNS = 10_000, 50
+
+
+def algorithms() -> str:
+    """The algorithms side by side: reading, loss, penalty, solvers, cost, proof, use."""
+    from trueline.losses import as_loss
+    from trueline.penalties import as_penalty
+    from trueline.solvers.registry import SOLVERS, pairing_table
+
+    rows = []
+    for pair in pairing_table():
+        if pair["penalty"] not in _PRIORS or not pair["solvers"]:
+            continue
+        loss, penalty = as_loss(pair["loss"]), as_penalty(pair["penalty"])
+        noise, use = _READINGS.get(loss.name, ("", ""))
+        prior, when = _PRIORS[penalty.name]
+        is_probabilistic = bool(noise) and not noise.startswith("none")
+        reading = f"probabilistic: {noise}, {prior}" if is_probabilistic else "deterministic"
+        chosen = _cheapest(pair["solvers"].split(", "), loss, penalty)
+        others = [name for name in pair["solvers"].split(", ") if name != chosen]
+        cost = SOLVERS[chosen].cost(_facts(penalty))
+        each = cost.flops / max(cost.passes, 1.0) / (_ROWS * _COLUMNS)
+        rows.append(
+            [
+                f"``{loss.formula}``",
+                f"{penalty.name}",
+                reading,
+                f"**{chosen}**" + (f", {', '.join(others)}" if others else ""),
+                f"{cost.passes:.0f} x {each:.3g}",
+                _proof(pair),
+                f"{use}; {when}" if use else when,
+            ]
+        )
+    header = ["loss", "penalty", "reading", "solvers", "cost", "proof", "when to use"]
+    return table(header, rows, widths="18 8 18 22 8 8 18")
+
+
+def _facts(penalty: Any) -> Any:
+    """A typical problem, as the planner sees it."""
+    from trueline.solvers.base import Facts
+
+    return Facts(
+        n=_ROWS,
+        d=_COLUMNS,
+        k=1,
+        nonzeros=_ROWS * _COLUMNS,
+        is_sparse=False,
+        fit_intercept=True,
+        has_weights=False,
+        strengths=1,
+        unpenalised=penalty.name == "none",
+        itemsize=8,
+    )
+
+
+def _cheapest(names: Sequence[str], loss: Any, penalty: Any) -> str:
+    """The solver that the planner would take for the typical problem."""
+    from trueline.solvers.registry import SOLVERS
+
+    facts = _facts(penalty)
+    able = [name for name in names if SOLVERS[name].refuses(facts) is None]
+    usual = [name for name in able if not SOLVERS[name].is_textbook] or able or list(names)
+    return min(usual, key=lambda name: SOLVERS[name].cost(facts).seconds)
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "algorithms.txt": algorithms,
     "matrix.txt": solver_matrix,
     "ridge_solvers.txt": ridge_solvers,
 }

@@ -57,8 +57,8 @@ def compare(
     X : array-like, sparse matrix or DataFrame with n rows
     y : array-like of shape (n,)
     models : list or dict, optional
-        Names (``"ridge"``), estimators, or pairs ``(estimator, grid)``, of trueline or scikit-learn;
-        a dict names them. None: all linear methods that suit.
+        Names (``"ridge"``), estimators, or pairs ``(estimator, grid)``, of trueline or of
+        scikit-learn; a dict names them. None: all linear methods that suit.
     cv : int, splitter or iterable, optional
         None means five folds, stratified for classes.
     scoring : str or callable, optional

@@ -1,4 +1,4 @@
-"""Training and validation error against the complexity of a model, or against the number of rows."""
+"""Training and validation error against complexity, or against the number of rows."""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@ r"""Columns that give the target away.
 
 A column that equals the target up to scale and shift, or that has one value for each class, was
 most likely made from the target: every score would be a score of that column. For numbers the
-correlation with y decides, abs(r) > 1 - 1e-10, which rounding explains and measured data do not
-reach; for classes the column is constant within each class and differs between them.
+correlation with y decides, abs(r) > 1 - 1e-12: a copy rounded to single precision is found, and
+measured data do not come so close; for classes the column is constant within each class and differs
+between them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 __all__ = ["LeakageWarning", "leaking_columns", "warn_of_leakage"]
 
-_EXACT = 1e-10
+_EXACT = 1e-12
 # Fewer rows are explained by a column of noise with some probability.
 _FEWEST = 10
 
@@ -118,8 +119,8 @@ def warn_of_leakage(X: Any, y: Any, names: Any, is_classifier: bool) -> list[str
     which = "Column" if len(found) == 1 else "Columns"
     verb = "tells" if len(found) == 1 else "tell"
     warnings.warn(
-        f"{which} {listed} {verb} the target exactly: scores will be those of a copy of the target, "
-        "not of a model. Leave out what is only known together with the target.",
+        f"{which} {listed} {verb} the target exactly: scores will be those of a copy of the "
+        "target, not of a model. Leave out what is only known together with the target.",
         LeakageWarning,
         stacklevel=4,
     )

@@ -90,7 +90,7 @@ def leave_one_out_route(
     return LeaveOneOut(_results(scores, task, scorers, start), _CLOSED)
 
 
-# --- least squares, kernels, processes --------------------------------------------------------------
+# --- least squares, kernels, processes ------------------------------------------------------------
 
 _LEAST_SQUARES = ("LinearRegression", "Ridge", "RidgeClassifier", "LeastSquaresClassifier")
 

@@ -8,7 +8,8 @@ Learning 52 (2003) 239-281, eq. 19) takes
 
     t = mean(d) / sqrt((1 / J + n2 / n1) var(d)),    J - 1 degrees of freedom.
 
-Several comparisons at once are adjusted by Holm's rule (S. Holm, Scand. J. Statist. 6 (1979) 65-70).
+Several comparisons at once are adjusted by Holm's rule (S. Holm, Scand. J. Statist. 6 (1979)
+65-70).
 """
 
 from __future__ import annotations

@@ -77,9 +77,8 @@ class Rows:
         """The diagonals of A^T diag(u) A, of shape (d + 1, p, k)."""
         p, k = U.shape[1:]
         if not hasattr(self, "_squared"):
-            self._squared = self.turned.multiply(self.turned) if self.is_sparse else self.turned**2
-            if self.is_sparse:
-                self._squared = sp.csr_array(self._squared)
+            turned: Any = self.turned
+            self._squared = turned.power(2) if self.is_sparse else turned**2
         out = np.zeros((self.d + 1, p, k))
         flat = U.reshape(self.n, p * k)
         out[:-1] = np.asarray(self._squared @ flat).reshape(self.d, p, k)
@@ -150,9 +149,7 @@ def solve_batch(
             keep = np.flatnonzero(going)
             live, part = live[keep], part.take(keep)
             v, z, g, state = v[:, keep], z[:, keep], g[:, keep], state[:, keep]
-            whole, apply = apply, _preconditioner(part, state, precondition, live)
-            promise = promise[keep]
-            del whole
+            apply, promise = _preconditioner(part, state, precondition, live), promise[keep]
         # Close to the minimum more of the equations is solved: Newton's steps get quick there.
         share = np.clip(promise / zero[live], 1e-8, 1e-2)
         D, Q = _newton_direction(part, state, g, apply, share)
@@ -216,7 +213,7 @@ def _step(
             break
         t = np.where(good, t, 0.5 * t)
     t = np.where(good, t, 0.0)
-    return v + t * D, z + t * Q, (t > 0).any(axis=1)
+    return v + t * D, z + t * Q, np.asarray((t > 0).any(axis=1))
 
 
 def factor_hessian(batch: Batch, Z: Array) -> list[list[Any]]:

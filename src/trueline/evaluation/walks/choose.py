@@ -75,7 +75,6 @@ def _ridge(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
 
 
 def _least_squares(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
-    n, d = task.matrix.shape
     return LeastSquaresWalk(model, settings) if not any(settings) and _is_plain(model) else None
 
 

@@ -3,7 +3,7 @@ r"""Losses of many problems at once: scores of shape (n, p, k), p problems with 
     squared         1/2 (z - y)^2                         u = z - y,              h = 1
     logistic        log(1 + exp(-y z))                    u = -y / (1 + e^{yz}),  h = q (1 - q)
     squared hinge   max(0, 1 - y z)^2                     u = -2 y (1 - y z)_+,   h = 2 [y z < 1]
-    softmax         log sum_c exp(z_c) - z_y              u = q - y,              H = diag(q) - q q^T
+    softmax         log sum_c exp(z_c) - z_y              u = q - y,              h = diag(q) - qq^T
 
 ``look`` gives values (summed over coupled scores), slopes u and what ``bend`` needs to multiply
 changes of the scores by the second derivatives.
@@ -70,7 +70,7 @@ class SquaredHinge(Curve):
 
     def look(self, Y: Array, Z: Array) -> tuple[Array, Array]:
         left = np.maximum(1.0 - Y * Z, 0.0)
-        return -2.0 * Y * left, 2.0 * (left > 0)
+        return -2.0 * Y * left, np.where(left > 0, 2.0, 0.0)
 
 
 class Softmax(Curve):

@@ -36,8 +36,9 @@ __all__ = ["SmoothWalk", "fold_weights"]
 
 Array = NDArray[np.float64]
 
-# Of the objective of the zero model: far below what can move a score of test rows.
-_TOL = 1e-8
+# Of the objective of the zero model: for grids far below what can move a label of a test row; for
+# one model alone as fine as rounding allows, so that scores of any kind keep their digits.
+_TOL, _FINE = 1e-8, 1e-15
 # Hessians of this many columns (times coupled scores) are cheaper to factor than to do without.
 _MOST_COLUMNS = 700
 
@@ -87,6 +88,7 @@ class SmoothWalk(Walk):
     ) -> None:
         super().__init__(model, settings)
         self.loss, self.strengths = loss, np.asarray(strengths, dtype=float)
+        self.tol = _TOL if len(self.settings) > 1 else _FINE
 
     def fit(self, fold: FoldRows) -> Fits:
         task = fold.task
@@ -119,11 +121,11 @@ class SmoothWalk(Walk):
             precondition: Precondition | None = None
             if dense:
                 precondition = _near(factor_hessian(centre, rows.scores(V))[0], curve, intercept)
-            V, Z = solve_batch(centre, V, precondition, _TOL)
+            V, Z = solve_batch(centre, V, precondition, self.tol)
             if dense and folds > 1:
                 precondition = _near(factor_hessian(centre, Z)[0], curve, intercept)
             every = Batch(rows, curve, Y, S, np.repeat(quad, folds, axis=1))
-            Vf, Zf = solve_batch(every, np.repeat(V, folds, axis=1), precondition, _TOL)
+            Vf, Zf = solve_batch(every, np.repeat(V, folds, axis=1), precondition, self.tol)
             W[:, i], b[i] = Vf[:-1], Vf[-1]
             codes[:, i] = (Zf[:, :, 0] > 0) if k == 1 else Zf.argmax(axis=2)
         if basis is not None:

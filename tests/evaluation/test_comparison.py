@@ -1,0 +1,200 @@
+"""Comparisons equal those written with ``GridSearchCV``, and say what they know."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from scipy.stats import ttest_rel
+from sklearn import linear_model
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.preprocessing import scale
+
+import trueline as tl
+from trueline.evaluation.significance import holm, paired_test
+
+CS = np.logspace(-2, 1, 4)
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    return load_diabetes(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def compared(diabetes):
+    return tl.compare(*diabetes)
+
+
+def test_all_suitable_regressions_are_compared(compared):
+    names = {entry.name for entry in compared.entries}
+    assert {"mean", "least squares", "ridge", "lasso", "elastic net", "huber"} <= names
+    assert compared.entries == sorted(compared.entries, key=lambda e: -e.score)
+    assert compared.best is compared.entries[0]
+
+
+def test_fits_to_all_rows_are_proven(compared, diabetes):
+    for entry in compared.entries:
+        if entry.name != "mean":
+            assert entry.gap < 1e-6
+            assert entry.model.verify(*diabetes)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("ours", "theirs", "grid"),
+    [
+        (tl.Ridge(), linear_model.Ridge(), {"alpha": [0.01, 0.1, 1.0]}),
+        (
+            tl.ElasticNet(tol=1e-12),
+            linear_model.ElasticNet(tol=1e-12, max_iter=100_000),
+            {"alpha": [0.001, 0.01], "l1_ratio": [0.2, 0.9]},
+        ),
+        (
+            tl.Lasso(tol=1e-12),
+            linear_model.Lasso(tol=1e-12, max_iter=100_000),
+            {"alpha": [0.01, 0.1, 1.0]},
+        ),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+def test_same_scores_and_choice_as_grid_search(ours, theirs, grid, weighted, diabetes):
+    X, y = diabetes
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(y)) if weighted else None
+    entry = tl.compare(X, y, [(ours, grid)], sample_weight=weights).entries[0]
+    search = GridSearchCV(theirs, grid, scoring="r2", return_train_score=True)
+    search.fit(X, y, **({} if weights is None else {"sample_weight": weights}))
+    for setting, mean in zip(entry.grid.settings, entry.grid.test["score"].mean(axis=0)):
+        place = search.cv_results_["params"].index(setting)
+        assert_allclose(mean, search.cv_results_["mean_test_score"][place], rtol=1e-9)
+    assert entry.setting == search.best_params_
+    place = search.best_index_
+    assert_allclose(entry.train_score, search.cv_results_["mean_train_score"][place], rtol=1e-9)
+    assert_allclose(entry.model.coef_, search.best_estimator_.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["two", "sparse", "three", "wide"])
+@pytest.mark.parametrize("l1_ratio", [0.0, 1.0])
+def test_walks_of_logistic_regression_score_as_single_fits_do(kind, l1_ratio):
+    if kind == "wide":
+        rng = np.random.default_rng(0)
+        X, y = rng.standard_normal((40, 90)), rng.integers(0, 2, 40)
+    else:
+        X, y = (
+            load_iris(return_X_y=True) if kind == "three" else load_breast_cancer(return_X_y=True)
+        )
+        X = scale(X)
+    X = sp.csr_array(X) if kind == "sparse" else X
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    model = tl.LogisticRegression(l1_ratio=l1_ratio)
+    entry = tl.compare(X, y, [(model, {"C": CS})], cv=cv).entries[0]
+    for i, setting in enumerate(entry.grid.settings):
+        single = tl.LogisticRegression(l1_ratio=l1_ratio, **setting)
+        expected = tl.cross_validate(single, X, y, cv=cv, shortcuts="none")
+        assert_allclose(entry.grid.test["score"][:, i], expected["test_score"])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_walks_reach_the_minimum(kind):
+    """The objective of a fold's fit is that of a fit of its own, to many digits."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = kind(scale(X))
+    cv = StratifiedKFold(3)
+    for model in (tl.LogisticRegression(C=0.3), tl.LinearSVC(C=0.1, intercept_scaling=1.0)):
+        found = tl.cross_validate(model, X, y, cv=cv, return_estimator=True)
+        assert found.route.startswith("all folds at once")
+        for fitted, (train, _) in zip(found["estimator"], cv.split(X, y)):
+            own = type(model)(**model.get_params()).fit(X[train], y[train])
+            problem = own._validated_problem(X[train], y[train], None, reset=False)[0]
+            least = own.certificate_.objective - own.certificate_.gap
+            fitted._positive = 1.0
+            assert problem.objective(*fitted._coefficients()) <= least * (1 + 1e-6)
+
+
+def test_classes_are_recognised_and_compared():
+    X, y = load_iris(return_X_y=True)
+    compared = tl.compare(X, np.array(["a", "b", "c"])[y], cv=3)
+    names = {entry.name for entry in compared.entries}
+    assert {"majority", "ridge classifier", "logistic, L2", "logistic, L1", "linear SVM"} == names
+    assert compared.scorer == "accuracy"
+    assert compared["majority"].score == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_scikit_learns_models_can_take_part(diabetes):
+    X, y = diabetes
+    models = {"theirs": linear_model.Ridge(0.1), "ours": tl.Ridge(0.1)}
+    compared = tl.compare(X, y, models)
+    assert_allclose(compared["theirs"].fold_scores, compared["ours"].fold_scores, rtol=1e-9)
+    assert compared["theirs"].gap is None
+
+
+def test_columns_are_standardised_on_request(diabetes):
+    X, y = diabetes
+    units = 10.0 ** np.arange(-5, 5)
+    same = [tl.compare(X * u, y, ["ridge", "lasso"], scale=True) for u in (1.0, units)]
+    assert_allclose(same[0]["ridge"].score, same[1]["ridge"].score, rtol=1e-6)
+    assert_allclose(same[0]["lasso"].score, same[1]["lasso"].score, rtol=1e-4)
+
+
+def test_one_standard_error_takes_what_is_simpler(diabetes):
+    X, y = diabetes
+    least, simple = (tl.compare(X, y, ["lasso"], rule=rule).best for rule in ("min", "1se"))
+    assert simple.setting["alpha"] > least.setting["alpha"]
+    assert simple.nonzeros <= least.nonzeros
+    limit = least.score - least.standard_error
+    assert simple.score >= limit
+
+
+def test_the_test_of_differences_is_nadeau_and_bengios():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(0.8, 0.02, 10), rng.normal(0.78, 0.02, 10)
+    d = a - b
+    t = d.mean() / np.sqrt((1 / 10 + 1 / 9) * d.var(ddof=1))
+    found = paired_test(a, b, 1 / 9)
+    assert_allclose(found.difference / found.standard_error, t)
+    assert_allclose(paired_test(a, b, 0.0).p_value, ttest_rel(a, b).pvalue)
+    assert found.p_value > ttest_rel(a, b).pvalue
+    assert paired_test(a, a, 0.2).p_value == 1.0
+    assert_allclose(holm([0.01, 0.04, 0.03]), [0.03, 0.06, 0.06])
+
+
+def test_the_result_prints_draws_and_exports(compared):
+    import matplotlib.pyplot as plt
+
+    text = str(compared)
+    assert all(word in text for word in ("ridge", "Holm", "± se"))
+    frame = compared.to_frame()
+    assert list(frame.index) == [entry.name for entry in compared.entries]
+    assert {"score", "standard_error", "p_adjusted", "gap", "nonzeros"} <= set(frame.columns)
+    display = compared.plot()
+    assert len(display.ax_.get_yticks()) == len(compared)
+    plt.close(display.figure_)
+    with pytest.raises(KeyError, match="was not compared"):
+        compared["lassso"]
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        (["lassso"], "'lassso' is not known for regression. Known: mean, least squares"),
+        ([], "models is empty"),
+        ("ridge", "models must be a list or a dict"),
+        ([3], "neither a model"),
+    ],
+)
+def test_models_that_cannot_be(models, message, diabetes):
+    with pytest.raises(ValueError, match=message):
+        tl.compare(*diabetes, models)
+
+
+def test_other_bad_requests(diabetes):
+    X, y = diabetes
+    with pytest.raises(ValueError, match="rule='best'"):
+        tl.compare(X, y, rule="best")
+    with pytest.raises(ValueError, match="one scorer"):
+        tl.compare(X, y, ["ridge"], scoring=["r2"])
+    with pytest.raises(ValueError, match="more than finite numbers"):
+        tl.compare(np.where(X > 0.1, np.nan, X), y)
+    with pytest.warns(tl.LeakageWarning):
+        leaky = tl.compare(np.column_stack([X, y]), y, ["ridge"])
+    assert "LEAKAGE: x10" in str(leaky)
