@@ -18,10 +18,12 @@ _HOMES = {
     "BayesianRidge": "trueline.estimators.bayesian_ridge",
     "BestSubset": "trueline.estimators.best_subset",
     "Certificate": "trueline.certificates",
+    "ChainedClassifiers": "trueline.features.chained",
     "ChebyshevRegressor": "trueline.estimators.chebyshev",
     "ConstantFeature": "trueline.features.constant",
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
+    "FormulaFeatures": "trueline.features.formula",
     "FourierFeatures": "trueline.features.fourier",
     "GaussianProcessRegressor": "trueline.estimators.gaussian_process",
     "GroupLasso": "trueline.estimators.group_lasso",
@@ -76,6 +78,7 @@ _HOMES = {
     "ZeroOneHalfspace": "trueline.estimators.zero_one",
     "design_matrix": "trueline.features.tables.design",
     "enet_path": "trueline.estimators.paths",
+    "formula": "trueline.features.formula",
     "lasso_path": "trueline.estimators.paths",
     "load": "trueline.persistence",
     "maximum_margin": "trueline.estimators.separability",
@@ -91,10 +94,12 @@ __all__ = [
     "BayesianRidge",
     "BestSubset",
     "Certificate",
+    "ChainedClassifiers",
     "ChebyshevRegressor",
     "ConstantFeature",
     "ElasticNet",
     "ElasticNetCV",
+    "FormulaFeatures",
     "FourierFeatures",
     "GaussianProcessRegressor",
     "GroupLasso",
@@ -150,6 +155,7 @@ __all__ = [
     "__version__",
     "design_matrix",
     "enet_path",
+    "formula",
     "lasso_path",
     "load",
     "maximum_margin",
@@ -212,7 +218,9 @@ if TYPE_CHECKING:
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.estimators.support_vectors import SVC, SVR, NuSVC, NuSVR, OneClassSVM
     from trueline.estimators.zero_one import ZeroOneHalfspace
+    from trueline.features.chained import ChainedClassifiers
     from trueline.features.constant import ConstantFeature
+    from trueline.features.formula import FormulaFeatures, formula
     from trueline.features.fourier import FourierFeatures
     from trueline.features.interactions import Interactions
     from trueline.features.orthogonal import OrthogonalPolynomialFeatures
