@@ -66,6 +66,20 @@ ESTIMATORS = [
     "TweedieRegressor",
     "ZeroOneHalfspace",
 ]
+FEATURE_MAPS = [
+    "ChainedClassifiers",
+    "ConstantFeature",
+    "FormulaFeatures",
+    "FourierFeatures",
+    "Interactions",
+    "OrthogonalPolynomialFeatures",
+    "RadialBasisFeatures",
+    "RandomFourierFeatures",
+    "TableFeatures",
+    "TextFeatures",
+    "TranslationFeatures",
+]
+FEATURES = [*FEATURE_MAPS, "design_matrix", "formula"]
 SEPARABILITY = ["MaximumMargin", "Separability", "maximum_margin", "separability"]
 PATHS = ["RegularizationPath", "enet_path", "lasso_path", "regularization_path"]
 EVALUATION = [
@@ -96,6 +110,8 @@ def modules_after(statement):
 def test_the_public_names_are_these():
     groups = [*ESTIMATORS, *PATHS, *SEPARABILITY, *EVALUATION]
     names = [*groups, "Certificate", "__version__", "load", "save"]
+    names = [*ESTIMATORS, *FEATURES, *PATHS, *SEPARABILITY]
+    names += ["Certificate", "__version__", "load", "save"]
     assert sorted(trueline.__all__) == sorted(names)
     assert dir(trueline) == sorted(names)
 
@@ -108,7 +124,7 @@ def test_every_public_name_is_there(name):
 def test_the_estimators_are_all_there_are():
     found = [name for name in trueline.__all__ if isinstance(getattr(trueline, name), type)]
     found = [name for name in found if issubclass(getattr(trueline, name), BaseEstimator)]
-    assert sorted(found) == ESTIMATORS
+    assert sorted(found) == sorted([*ESTIMATORS, *FEATURE_MAPS])
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():
@@ -148,6 +164,14 @@ def test_paths_have_an_entry_in_the_reference(name):
     assert f"\n   {name}\n" in section
 
 
+@pytest.mark.parametrize("name", FEATURES)
+def test_feature_maps_have_an_entry_in_the_reference(name):
+    reference = (DOCS / "api.rst").read_text()
+    section = reference.partition("\nFeature maps\n")[2].partition("\nPaths of solutions\n")[0]
+    assert f"\n   {name}\n" in section
+    assert name in (DOCS / "features.rst").read_text()
+
+
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_has_a_row_in_every_table_of_features(name):
     features = (DOCS / "features.rst").read_text()
@@ -164,6 +188,14 @@ def documented_parameters(documentation):
     section = documentation.partition("    Parameters\n")[2].partition("    Attributes\n")[0]
     lines = re.findall(r"^    (\w+(?:, \w+)*)(?: : .*)?$", section, flags=re.MULTILINE)
     return {name for line in lines for name in line.split(", ")}
+
+
+@pytest.mark.parametrize("name", FEATURE_MAPS)
+def test_every_feature_map_documents_its_parameters(name):
+    documentation = getattr(trueline, name).__doc__
+    assert ">>> " in documentation
+    parameters = set(getattr(trueline, name)._get_param_names())
+    assert parameters <= documented_parameters(documentation)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-RUNTIME_EXTRAS = ["plot", "tables", "test"]
+RUNTIME_EXTRAS = ["formula", "plot", "tables", "test"]
 
 
 def requirements(text):

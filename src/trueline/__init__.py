@@ -19,6 +19,7 @@ _HOMES = {
     "BestSubset": "trueline.estimators.best_subset",
     "CalibratedClassifier": "trueline.estimators.calibrated",
     "Certificate": "trueline.certificates",
+    "ChainedClassifiers": "trueline.features.chained",
     "ChebyshevRegressor": "trueline.estimators.chebyshev",
     "Comparison": "trueline.evaluation.report",
     "ComplexityCurve": "trueline.evaluation.complexity",
@@ -26,6 +27,7 @@ _HOMES = {
     "CrossValidation": "trueline.evaluation.cross_validation",
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
+    "FormulaFeatures": "trueline.features.formula",
     "FourierFeatures": "trueline.features.fourier",
     "GammaRegressor": "trueline.estimators.glm_models",
     "GaussianProcessRegressor": "trueline.estimators.gaussian_process",
@@ -89,6 +91,7 @@ _HOMES = {
     "cross_validate": "trueline.evaluation.cross_validation",
     "design_matrix": "trueline.features.tables.design",
     "enet_path": "trueline.estimators.paths",
+    "formula": "trueline.features.formula",
     "lasso_path": "trueline.estimators.paths",
     "learning_curve": "trueline.evaluation.complexity",
     "load": "trueline.persistence",
@@ -107,6 +110,7 @@ __all__ = [
     "BestSubset",
     "CalibratedClassifier",
     "Certificate",
+    "ChainedClassifiers",
     "ChebyshevRegressor",
     "Comparison",
     "ComplexityCurve",
@@ -114,6 +118,7 @@ __all__ = [
     "CrossValidation",
     "ElasticNet",
     "ElasticNetCV",
+    "FormulaFeatures",
     "FourierFeatures",
     "GammaRegressor",
     "GaussianProcessRegressor",
@@ -178,6 +183,7 @@ __all__ = [
     "cross_validate",
     "design_matrix",
     "enet_path",
+    "formula",
     "lasso_path",
     "learning_curve",
     "load",
@@ -259,7 +265,9 @@ if TYPE_CHECKING:
     from trueline.evaluation.leakage import LeakageWarning
     from trueline.evaluation.nested import NestedCrossValidation, nested_cross_validate
     from trueline.evaluation.report import Comparison
+    from trueline.features.chained import ChainedClassifiers
     from trueline.features.constant import ConstantFeature
+    from trueline.features.formula import FormulaFeatures, formula
     from trueline.features.fourier import FourierFeatures
     from trueline.features.interactions import Interactions
     from trueline.features.orthogonal import OrthogonalPolynomialFeatures

@@ -21,7 +21,8 @@ class Corpus:
     Attributes
     ----------
     ids : array of int
-        Token after token; 0 is a token that the vocabulary does not have.
+        Token after token. 0 is no token (before the beginning of a text), 1 is a token that the
+        vocabulary does not have.
     starts : array of int
         Where each text begins, and the end.
     """
@@ -46,14 +47,14 @@ class Corpus:
 
 
 class Vocabulary:
-    """The words of some texts, numbered from one."""
+    """The words of some texts, numbered from two."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         words = dict.fromkeys(chain.from_iterable(tokens(text) for text in texts))
-        self.number = {word: i for i, word in enumerate(words, 1)}
+        self.number = {word: i for i, word in enumerate(words, 2)}
 
     def __len__(self) -> int:
-        return len(self.number) + 1
+        return len(self.number) + 2
 
     def read(self, texts: Sequence[str]) -> Corpus:
         """The tokens of texts as numbers."""
@@ -62,6 +63,6 @@ class Vocabulary:
         np.cumsum([len(words) for words in split], out=starts[1:])
         find = self.number.get
         ids = np.fromiter(
-            (find(word, 0) for word in chain.from_iterable(split)), np.int64, starts[-1]
+            (find(word, 1) for word in chain.from_iterable(split)), np.int64, starts[-1]
         )
         return Corpus(ids, starts)

@@ -50,7 +50,7 @@ class LanguageModel:
     def _all_keys(self, corpus: Corpus) -> list[Keys]:
         """For each length of run, the number of the run that ends at each token.
 
-        Runs that would begin before the text begin with copies of its beginning, word 0.
+        Runs that would begin before the text begin with 0, no word.
         """
         position = np.arange(len(corpus.ids)) - np.repeat(corpus.starts[:-1], corpus.lengths)
         keys = [corpus.ids]
@@ -112,7 +112,7 @@ class LanguageModel:
         return np.log(self._fractions(corpus, leave_out) @ self.weights)
 
     def quartile_shares(self, corpus: Corpus, leave_out: bool = False) -> Array:
-        """Per text and length of run: shares of runs in the four quarters of frequency, and unseen."""
+        """Per text and length of run: shares in the four quarters of frequency, and unseen."""
         columns = []
         for count, borders in zip(self.counts(corpus, leave_out), self.quartiles):
             quarter = np.searchsorted(borders, count, side="left")

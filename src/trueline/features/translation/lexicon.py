@@ -5,7 +5,8 @@ Model 1 of P. Brown, S. Della Pietra, V. Della Pietra and R. Mercer (Computation
 
     p(t | s_1 .. s_l) = 1 / (l + 1) sum_j p(t | s_j),      s_0 = no word,
 
-and expectation-maximisation finds p(t | s). All links of all pairs are held in arrays.
+and expectation-maximisation finds p(t | s). All links of all pairs are held in arrays. A pair of
+texts is left out by taking its own expected counts out of the last maximisation.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 
 from trueline.features.translation.corpus import Corpus, Vocabulary
 
-__all__ = ["Lexicon", "Links", "given_lexicon", "learn_lexicon"]
+__all__ = ["Lexicon", "Links", "Scores", "given_lexicon", "learn_lexicon"]
 
 Array = NDArray[np.float64]
+Scores = tuple[Array, Array]
 
 _FLOOR = 1e-7  # the probability of a pair of words that never met
 
@@ -37,11 +39,22 @@ class Links:
         begin = np.repeat(source.starts[:-1] - 1, lengths)
         offset = np.arange(len(self.token)) - np.repeat(np.cumsum(fan) - fan, fan)
         place = np.repeat(begin, fan) + offset
-        # Number 0 is a word that the vocabulary does not have; shifted, so that 0 is no word.
         padded = source.ids if len(source.ids) else np.zeros(1, dtype=np.int64)
-        self.source = np.where(offset == 0, 0, padded[np.maximum(place, 0)] + 1)
+        self.source = np.where(offset == 0, 0, padded[np.maximum(place, 0)])
         self.target = target.ids[self.token]
         self.fan = fan
+        self.row = target.owners[self.token]
+
+    def scores(self, probabilities: Array) -> Scores:
+        """Per target token: log p(t | source text), and p(t | s) of the best source word."""
+        found = np.maximum(probabilities, _FLOOR)
+        total = np.bincount(self.token, found, minlength=self.n_tokens)
+        if not self.n_tokens:
+            return np.zeros(0), np.zeros(0)
+        # Links come token by token, the link to no word first.
+        first = np.cumsum(self.fan) - self.fan
+        words = np.where(self.source > 0, found, _FLOOR)
+        return np.log(total / self.fan), np.maximum.reduceat(words, first)
 
 
 class Lexicon:
@@ -68,33 +81,43 @@ class Lexicon:
     def translations(self, threshold: float, n_words: int) -> Array:
         """For each source word how many target words are more probable than a threshold."""
         likely = self.keys[self.probabilities > threshold] // self.size
-        return np.bincount(likely, minlength=n_words + 1).astype(np.float64)[1 : n_words + 1]
+        return np.bincount(likely, minlength=n_words).astype(np.float64)
 
-    def scores(self, source: Corpus, target: Corpus) -> tuple[Array, Array]:
-        """Per target token: log p(t | source text), and p(t | s) of the best source word."""
+    def scores(self, source: Corpus, target: Corpus) -> Scores:
+        """The scores of each target token, for pairs that were not learned from."""
         links = Links(source, target)
-        found = np.maximum(self.look_up(links.source, links.target), _FLOOR)
-        total = np.bincount(links.token, found, minlength=links.n_tokens)
-        best = np.full(links.n_tokens, _FLOOR)
-        words = links.source > 0
-        np.maximum.at(best, links.token[words], found[words])
-        return np.log(total / np.maximum(links.fan, 1)), best
+        return links.scores(self.look_up(links.source, links.target))
 
 
-def learn_lexicon(source: Corpus, target: Corpus, size: int, rounds: int) -> Lexicon:
-    """Model 1 by expectation-maximisation."""
+def learn_lexicon(source: Corpus, target: Corpus, size: int, rounds: int) -> tuple[Lexicon, Scores]:
+    """Model 1 by expectation-maximisation, and the scores of each pair when it is left out."""
     links = Links(source, target)
+    if not links.n_tokens:
+        empty = Lexicon(np.zeros(1, dtype=np.int64), np.zeros(1), size)
+        return empty, links.scores(np.zeros(0))
     keys, pair = np.unique(links.source * size + links.target, return_inverse=True)
     word = keys // size
     p = np.ones(len(keys))
     for _ in range(rounds):
-        linked = p[pair]
-        total = np.bincount(links.token, linked, minlength=links.n_tokens)
-        counts = np.bincount(pair, linked / total[links.token], minlength=len(keys))
-        p = counts / np.bincount(word, counts)[word]
-    if not len(keys):
-        keys, p = np.zeros(1, dtype=np.int64), np.zeros(1)
-    return Lexicon(keys, p, size)
+        posterior = p[pair]
+        total = np.bincount(links.token, posterior, minlength=links.n_tokens)
+        posterior /= total[links.token]
+        counts = np.bincount(pair, posterior, minlength=len(keys))
+        totals = np.bincount(word, counts)
+        p = counts / totals[word]
+    others = counts[pair] - _sums(links.row * len(keys) + pair, posterior)
+    all_others = totals[links.source] - _sums(links.row * len(totals) + links.source, posterior)
+    # What rounding leaves of a difference of equal counts is not a count.
+    seen = all_others > 1e-9
+    left_out = np.where(seen, others / np.where(seen, all_others, 1.0), 0.0)
+    return Lexicon(keys, p, size), links.scores(left_out)
+
+
+def _sums(groups: NDArray[np.int64], values: Array) -> Array:
+    """For each value the sum over its group."""
+    place = np.unique(groups, return_inverse=True)[1]
+    sums = np.bincount(place, values).astype(np.float64)
+    return sums[place]
 
 
 def given_lexicon(entries: Mapping[str, Any], source: Vocabulary, target: Vocabulary) -> Lexicon:
@@ -111,6 +134,6 @@ def given_lexicon(entries: Mapping[str, Any], source: Vocabulary, target: Vocabu
         for translation, probability in translations.items():
             t = target.number.get(translation.lower())
             if t is not None:
-                found[(s + 1) * size + t] = float(probability)
+                found[s * size + t] = float(probability)
     keys = np.array(sorted(found) or [0], dtype=np.int64)
     return Lexicon(keys, np.array([found.get(int(key), 0.0) for key in keys]), size)

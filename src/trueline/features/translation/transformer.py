@@ -18,14 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.features.text import read_texts
 from trueline.features.translation.corpus import Corpus, Vocabulary
 from trueline.features.translation.language_model import LanguageModel
-from trueline.features.translation.lexicon import Lexicon, given_lexicon, learn_lexicon
+from trueline.features.translation.lexicon import Scores, given_lexicon, learn_lexicon
 from trueline.features.translation.surface import SURFACE, surface
 
 __all__ = ["TranslationFeatures"]
 
 Array = NDArray[np.float64]
 
-_FOLDS = 5
 # A word has so many translations: those with at least this probability.
 _THRESHOLDS = (0.2, 0.01)
 _QUARTERS = ("rarest quarter", "second quarter", "third quarter", "most frequent quarter", "unseen")
@@ -38,6 +37,9 @@ _LEXICON = (
     "share of target tokens without a source",
     "share of source tokens without a target",
 )
+# A sentence of one word repeated twenty times should not decide alone; tails of the normal
+# distribution end here in any table of fewer than ten thousand rows.
+_FARTHEST = 4.0
 _WITHOUT = 0.01  # no word of the other side explains the token with this probability
 
 
@@ -60,8 +62,9 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
 
     Counts and lexicon are learned from the rows of ``fit`` unless other texts are given. Rows of
     ``fit`` would then look better than new rows, which have not been counted. ``fit_transform``
-    therefore leaves each row out of the counts by which it is scored, and scores it by a lexicon
-    of the other rows; it is not ``fit`` followed by ``transform``.
+    therefore leaves each row out of the counts by which it is scored, in the language models
+    exactly, in the lexicon up to the last step of its iteration; it is not ``fit`` followed by
+    ``transform``.
 
     Parameters
     ----------
@@ -77,8 +80,10 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
     source_text, target_text : transformer, optional
         Of texts, such as ``TextFeatures()``: its columns stand beside those of the pair.
     standardize : bool, default=True
-        The columns of pairs to mean zero and variance one, so that a penalty treats them alike,
-        and in proportion to columns of words.
+        The columns of pairs to mean zero and variance one, so that a penalty treats them alike;
+        values more than four standard deviations off are moved to four. Beside columns of words
+        they are divided by the square root of their number, so that a row of them weighs as much
+        as a row of tf-idf, one.
 
     Attributes
     ----------
@@ -131,7 +136,9 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : sequence of pairs (source, target), or table of two columns
+        X : sequence of pairs (source, target), or table with these as its first columns
+            Further columns of a table are numbers that come with the pairs, such as the
+            confidence of the translating system.
         y : ignored
 
         Returns
@@ -146,7 +153,9 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : sequence of pairs (source, target), or table of two columns
+        X : sequence of pairs (source, target), or table with these as its first columns
+            Further columns of a table are numbers that come with the pairs, such as the
+            confidence of the translating system.
         y : ignored
 
         Returns
@@ -154,16 +163,18 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
         features : array, or sparse matrix if there are columns of words
         """
         self._validate_params()
-        sources, targets = read_pairs(X)
+        pairs = read_pairs(X)
+        sources, targets = pairs.sources, pairs.targets
         if not sources:
             raise ValueError("There are no pairs to learn from.")
-        self.n_features_in_ = 2
+        self.n_features_in_ = 2 + len(pairs.names)
+        self._more = pairs.names
         self._source = self._side(sources, self.source_corpus, (self.lexicon or {}).keys())
         words = [word for value in (self.lexicon or {}).values() for word in value]
         self._target = self._side(targets, self.target_corpus, words)
         read = self._read(sources, targets)
-        self._forward, self._backward = self._lexicons(*read)
-        numbers = self._numbers(sources, targets, read, learning=True)
+        scores = self._learn_lexicons(*read)
+        numbers = self._numbers(pairs, read, scores)
         self._mean, self._spread = np.zeros(numbers.shape[1]), np.ones(numbers.shape[1])
         if self.standardize:
             self._mean, spread = numbers.mean(axis=0), numbers.std(axis=0)
@@ -184,16 +195,23 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : sequence of pairs (source, target), or table of two columns
+        X : sequence of pairs (source, target), or table with these as its first columns
+            Further columns of a table are numbers that come with the pairs, such as the
+            confidence of the translating system.
 
         Returns
         -------
         features : array, or sparse matrix if there are columns of words
         """
         check_is_fitted(self, "n_features_in_")
-        sources, targets = read_pairs(X)
-        numbers = self._numbers(sources, targets, self._read(sources, targets), learning=False)
-        chosen = {"source": sources, "target": targets}
+        pairs = read_pairs(X)
+        if pairs.names != self._more:
+            raise ValueError(
+                f"Besides the texts, fit saw the columns {self._more}, but this table has "
+                f"{pairs.names}."
+            )
+        numbers = self._numbers(pairs, self._read(pairs.sources, pairs.targets), None)
+        chosen = {"source": pairs.sources, "target": pairs.targets}
         parts = [fitted.transform(chosen[side]) for side, fitted in self._texts.items()]
         return self._join(numbers, parts)
 
@@ -217,7 +235,7 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
                 for k in range(1, self.order + 1)
                 for quarter in _QUARTERS
             ]
-        names += _LEXICON
+        names += [*_LEXICON, *self._more]
         for side, fitted in self._texts.items():
             names += [f"{side}: {name}" for name in fitted.get_feature_names_out()]
         return np.array(names, dtype=object)
@@ -231,7 +249,7 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
             learned = "the pairs" if side.own else "the given texts"
             weights = ", ".join(f"{weight:.2f}" for weight in side.model.weights)
             lines.append(
-                f"{name}: {len(side.vocabulary) - 1:,} words, runs of up to {self.order} from "
+                f"{name}: {len(side.vocabulary.number):,} words, runs of up to {self.order} from "
                 f"{learned}; weights of unseen words and runs of 1, 2, ...: {weights}"
             )
         return "\n".join([*lines, f"lexicon: {len(self._forward.keys):,} pairs of words, {how}"])
@@ -245,52 +263,56 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
     def _read(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[Corpus, Corpus]:
         return self._source.vocabulary.read(sources), self._target.vocabulary.read(targets)
 
-    def _lexicons(self, source: Corpus, target: Corpus) -> tuple[Lexicon, Lexicon]:
-        backward = learn_lexicon(target, source, len(self._source.vocabulary), self.rounds)
-        if self.lexicon is not None:
+    def _learn_lexicons(self, source: Corpus, target: Corpus) -> list[Scores]:
+        """Both directions; the scores of each row as left out."""
+        sizes = len(self._source.vocabulary), len(self._target.vocabulary)
+        self._backward, back = learn_lexicon(target, source, sizes[0], self.rounds)
+        if self.lexicon is None:
+            self._forward, there = learn_lexicon(source, target, sizes[1], self.rounds)
+        else:
             words = self._source.vocabulary, self._target.vocabulary
-            return given_lexicon(self.lexicon, *words), backward
-        return learn_lexicon(source, target, len(self._target.vocabulary), self.rounds), backward
+            self._forward = given_lexicon(self.lexicon, *words)
+            there = self._forward.scores(source, target)
+        return [there, back]
 
     def _numbers(
-        self, sources: list[str], targets: list[str], read: tuple[Corpus, Corpus], learning: bool
+        self, pairs: Pairs, read: tuple[Corpus, Corpus], left_out: list[Scores] | None
     ) -> Array:
-        parts = [surface(sources, targets)]
+        """All columns but those of words; rows of ``fit`` come with scores as left out."""
+        learning = left_out is not None
+        parts = [surface(pairs.sources, pairs.targets)]
         for side, corpus in zip((self._source, self._target), read):
             out = learning and side.own
             logs = side.model.log_probabilities(corpus, out)
             mean = corpus.mean(logs)
             parts += [np.column_stack([mean * corpus.lengths, mean])]
             parts += [side.model.quartile_shares(corpus, out)]
-        parts.append(self._explained(*read, learning))
-        return np.hstack(parts)
+        scores = left_out or [
+            self._forward.scores(*read),
+            self._backward.scores(read[1], read[0]),
+        ]
+        parts.append(self._translations(read[0], learning and self.lexicon is None))
+        parts.append(self._explained(*read, scores))
+        return np.hstack([*parts, pairs.numbers])
 
-    def _explained(self, source: Corpus, target: Corpus, learning: bool) -> Array:
-        """The columns of _LEXICON; rows of ``fit`` by lexicons of the other folds."""
-        if not learning or len(source.lengths) < 2 * _FOLDS:
-            return self._by_lexicon(source, target, self._forward, self._backward)
-        found = np.empty((len(source.lengths), len(_LEXICON)))
-        fold = np.arange(len(source.lengths)) % _FOLDS
-        for k in range(_FOLDS):
-            rest = _rows(source, fold != k), _rows(target, fold != k)
-            inside = _rows(source, fold == k), _rows(target, fold == k)
-            found[fold == k] = self._by_lexicon(*inside, *self._lexicons(*rest))
-        return found
-
-    def _by_lexicon(
-        self, source: Corpus, target: Corpus, forward: Lexicon, backward: Lexicon
-    ) -> Array:
+    def _translations(self, source: Corpus, leave_out: bool) -> Array:
+        """How many translations the source words have; none if only this row taught them."""
+        counts = self._source.model.counts(source, leave_out and self._source.own)[0]
         size = len(self._source.vocabulary)
-        many = [forward.translations(p, size)[source.ids] for p in _THRESHOLDS]
-        rarity = 1.0 / np.maximum(self._source.model.counts(source, False)[0], 1.0)
+        many = [
+            np.where((counts > 0) | (not leave_out), row[source.ids], 0.0)
+            for row in (self._forward.translations(p, size) for p in _THRESHOLDS)
+        ]
+        rarity = 1.0 / np.maximum(counts, 1.0)
         weight = source.mean(rarity)
         rare = source.mean(many[1] * rarity) / np.where(weight > 0, weight, 1.0)
-        there, best_there = forward.scores(source, target)
-        back, best_back = backward.scores(target, source)
+        return np.column_stack([*(source.mean(count) for count in many), rare])
+
+    def _explained(self, source: Corpus, target: Corpus, scores: list[Scores]) -> Array:
+        """How well each side is explained by the other."""
+        (there, best_there), (back, best_back) = scores
         return np.column_stack(
             [
-                *(source.mean(counts) for counts in many),
-                rare,
                 target.mean(there),
                 source.mean(back),
                 target.mean((best_there < _WITHOUT).astype(np.float64)),
@@ -300,8 +322,12 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
 
     def _join(self, numbers: Array, parts: list[Any]) -> Any:
         numbers = (numbers - self._mean) / self._spread
+        if self.standardize:
+            numbers = np.clip(numbers, -_FARTHEST, _FARTHEST)
         if not parts:
             return numbers
+        if self.standardize:
+            numbers /= np.sqrt(numbers.shape[1])
         joined = sparse.hstack([numbers, *parts], format="csr", dtype=np.float64)
         default = _get_output_config("transform", self)["dense"] == "default"
         return joined if default else joined.toarray()
@@ -312,21 +338,31 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _rows(corpus: Corpus, chosen: NDArray[np.bool_]) -> Corpus:
-    lengths = corpus.lengths[chosen]
-    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    return Corpus(corpus.ids[np.repeat(chosen, corpus.lengths)], starts)
+@dataclass
+class Pairs:
+    """Sources, targets, and numbers that came with them."""
+
+    sources: list[str]
+    targets: list[str]
+    numbers: Array
+    names: list[str]
 
 
-def read_pairs(X: Any) -> tuple[list[str], list[str]]:
-    """The two sides of pairs of texts."""
+def read_pairs(X: Any) -> Pairs:
+    """The two sides of pairs of texts, and the further columns of a table as numbers."""
     if hasattr(X, "columns") and hasattr(X, "shape"):
         names = list(X.column_names if hasattr(X, "column_names") else X.columns)
-        if len(names) != 2:
-            raise ValueError(f"A table of source and target is needed, got {len(names)} columns.")
-        return read_texts(X[names[0]]), read_texts(X[names[1]])
-    rows = list(X)
-    if any(isinstance(row, str) or len(row) != 2 for row in rows):
-        raise ValueError("Pairs (source, target) are needed, or a table of two columns.")
-    return read_texts([row[0] for row in rows]), read_texts([row[1] for row in rows])
+        if len(names) < 2:
+            raise ValueError("A table of source and target is needed, got one column.")
+        sources, targets = read_texts(X[names[0]]), read_texts(X[names[1]])
+        columns = [np.asarray(X[name], dtype=np.float64) for name in names[2:]]
+    else:
+        rows = list(X)
+        if any(isinstance(row, str) or len(row) != 2 for row in rows):
+            raise ValueError("Pairs (source, target) are needed, or a table with both columns.")
+        sources, targets = read_texts([r[0] for r in rows]), read_texts([r[1] for r in rows])
+        names, columns = [], []
+    numbers = np.column_stack(columns) if columns else np.zeros((len(sources), 0))
+    if not np.isfinite(numbers).all():
+        raise ValueError("Numbers beside the texts must be finite.")
+    return Pairs(sources, targets, numbers, [str(name) for name in names[2:]])

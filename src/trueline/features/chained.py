@@ -1,0 +1,303 @@
+"""``ChainedClassifiers``: what earlier classifiers say becomes a feature of later ones."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils import assert_all_finite
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import _BaseComposition, available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _num_samples,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from trueline.features.stages import Learner
+from trueline.wording import counted
+
+__all__ = ["ChainedClassifiers"]
+
+
+def _last_has(name: str) -> Any:
+    def check(self: Any) -> bool:
+        if hasattr(self, "stages_"):
+            getattr(self.stages_[-1].classifier, name)
+        elif self.classifiers:
+            getattr(self.classifiers[-1][1], name)
+        return True
+
+    return check
+
+
+class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
+    """Classifiers in a row, each with the out-of-fold outputs of those before it as features.
+
+    Every stage minimises its own objective, sum_i s_i loss(y_i, f(x_i, outputs_i)), with outputs
+    of earlier stages that have learned neither from row i nor from its fold, at any depth of the
+    chain; new rows are described by stages that learned from all rows.
+
+    Parameters
+    ----------
+    classifiers : list of (name, classifier), optional
+        In order. One that is a ``Pipeline`` transforms X by its first steps, learned anew for each
+        set of folds, and its last step sees the result with the outputs of earlier stages beside
+        it: so stages may read different parts of a table, or texts. By default a logistic
+        regression, twice.
+    cv : int, splitter or iterable, default=5
+        Folds that split the rows into disjoint parts, stratified if a number. The chain of L
+        stages fits stage k for every choice of up to L - k of the folds to leave out.
+    outputs : {"auto", "probabilities", "decision", "labels"}, default="auto"
+        What stages pass on: probabilities if a stage has them, else decision values, else
+        indicators of the predicted class.
+    passthrough : bool, default=True
+        Whether later stages see X, or only outputs.
+
+    Attributes
+    ----------
+    stages_ : list
+        The stages learned from all rows; ``stages_[k].classifier`` and ``stages_[k].transformer``.
+    classes_ : array
+    out_of_fold_ : array of shape (n, m)
+        What the last stage has seen of the earlier ones for the rows of ``fit``.
+    n_fits_ : int
+        The number of classifiers that were fitted.
+    n_features_in_ : int
+        If the first stage has it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from trueline import ChainedClassifiers, LogisticRegression, RidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> chain = ChainedClassifiers([("rough", RidgeClassifier()), ("fine", LogisticRegression())])
+    >>> chain = chain.fit(X, y)
+    >>> chain.n_fits_, chain.out_of_fold_.shape, bool(chain.score(X, y) > 0.95)
+    (7, (150, 3), True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "classifiers": [list, None],
+        "cv": ["cv_object"],
+        "outputs": [StrOptions({"auto", "probabilities", "decision", "labels"})],
+        "passthrough": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        classifiers: list[tuple[str, Any]] | None = None,
+        *,
+        cv: Any = 5,
+        outputs: str = "auto",
+        passthrough: bool = True,
+    ) -> None:
+        self.classifiers = classifiers
+        self.cv = cv
+        self.outputs = outputs
+        self.passthrough = passthrough
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of the chain and, by the names of its stages, of its classifiers."""
+        if self.classifiers is None:
+            return dict(BaseEstimator.get_params(self, deep=False))
+        return dict(self._get_params("classifiers", deep=deep))
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``stage__C`` is the parameter C of the classifier named stage."""
+        self._set_params("classifiers", **params)
+        return self
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Fit the chain.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sequence of n rows, as the first steps of the stages take it
+        y : array-like of shape (n,)
+        groups : array-like of shape (n,), optional
+            For splitters that keep groups together.
+
+        Returns
+        -------
+        self : object
+        """
+        self._validate_params()
+        stages = self._checked_stages()
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
+        check_classification_targets(y)
+        X = self._checked_rows(X, y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError(f"There is only one class in y, {self.classes_[0]}; 1 class is none.")
+        learner = Learner(self, stages, X, y, self._folds(X, y, groups))
+        last = len(stages) - 1
+        everything: frozenset[int] = frozenset()
+        self.stages_ = [learner.stage(k, everything) for k in range(len(stages))]
+        self.out_of_fold_ = learner.described(last, everything)
+        self.n_fits_ = learner.n_fits
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The classes that the last stage predicts.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+
+        Returns
+        -------
+        labels : array of shape (n,)
+        """
+        return self._last("predict", X)
+
+    @available_if(_last_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The probabilities of the last stage.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+
+        Returns
+        -------
+        probabilities : array of shape (n, n_classes)
+        """
+        return self._last("predict_proba", X)
+
+    @available_if(_last_has("decision_function"))
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """The decision values of the last stage.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+
+        Returns
+        -------
+        values : array of shape (n,) or (n, n_classes)
+        """
+        return self._last("decision_function", X)
+
+    def stage_outputs(self, X: Any) -> NDArray[np.float64]:
+        """What the last stage sees of the earlier ones.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+
+        Returns
+        -------
+        outputs : array of shape (n, m)
+        """
+        check_is_fitted(self)
+        return self._outputs_before(len(self.stages_) - 1, self._new_rows(X))
+
+    def stage_output_names(self) -> NDArray[np.object_]:
+        """The names of what the last stage sees of the earlier ones: ``rough says spam``."""
+        check_is_fitted(self)
+        return np.array([n for s in self.stages_[:-1] for n in s.names(self)], dtype=object)
+
+    def explain(self) -> str:
+        """The chain in words: what each stage sees, and how many fits that took."""
+        check_is_fitted(self)
+        names = [stage.name for stage in self.stages_]
+        lines = [
+            f"ChainedClassifiers: {' -> '.join(names)}, {counted(self.n_fits_, 'fit')}",
+            f"folds      {self.n_folds_}; a stage learns from rows described by stages that left "
+            "their fold out, at every depth",
+        ]
+        for k, stage in enumerate(self.stages_):
+            sees = ["X"] * (self.passthrough or k == 0) + [f"what {n} says" for n in names[:k]]
+            lines.append(f"{stage.name}: {type(stage.classifier).__name__} on {', '.join(sees)}")
+        return "\n".join(lines)
+
+    def _checked_stages(self) -> list[tuple[str, Any]]:
+        if self.classifiers is None:
+            from trueline.estimators.logistic import LogisticRegression
+
+            return [("first", LogisticRegression()), ("second", LogisticRegression())]
+        if not self.classifiers:
+            raise ValueError("A chain needs at least one classifier.")
+        names, classifiers = zip(*self.classifiers)
+        self._validate_names(names)
+        for name, classifier in self.classifiers:
+            if not (hasattr(classifier, "fit") and hasattr(classifier, "predict")):
+                raise ValueError(f"Stage {name!r} is no classifier: {classifier!r}.")
+        return list(zip(names, classifiers))
+
+    def _checked_rows(self, X: Any, y: NDArray[Any]) -> Any:
+        """Numeric arrays are checked here; tables and texts by the first steps of the stages."""
+        if _num_samples(X) != len(y):
+            raise ValueError(f"X has {_num_samples(X)} rows, but y has {len(y)}.")
+        if self._reads_numbers():
+            from sklearn.utils.validation import validate_data
+
+            return validate_data(
+                self, X, reset=True, accept_sparse="csr", dtype=[np.float64, np.float32]
+            )
+        return X
+
+    def _new_rows(self, X: Any) -> Any:
+        if self._reads_numbers():
+            from sklearn.utils.validation import validate_data
+
+            return validate_data(
+                self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
+            )
+        return X
+
+    def _reads_numbers(self) -> bool:
+        return not any(isinstance(c, Pipeline) for _, c in self.classifiers or [])
+
+    def _folds(self, X: Any, y: NDArray[Any], groups: Any) -> NDArray[np.intp]:
+        """The fold of each row."""
+        from sklearn.model_selection import check_cv
+
+        counts = np.unique(y, return_counts=True)[1]
+        if isinstance(self.cv, int) and counts.min() < 2:
+            raise ValueError(
+                f"Class {self.classes_[counts.argmin()]} has one row: no fold can learn it from "
+                "the others. Leave it out, or give it more rows."
+            )
+        cv = min(self.cv, int(counts.min())) if isinstance(self.cv, int) else self.cv
+        fold = np.full(len(y), -1, dtype=np.intp)
+        splits = list(check_cv(cv, y, classifier=True).split(np.zeros(len(y)), y, groups))
+        for k, (_, test) in enumerate(splits):
+            if (fold[test] >= 0).any():
+                raise ValueError("cv must split the rows into disjoint parts; some row is in two.")
+            fold[test] = k
+        if (fold < 0).any():
+            raise ValueError("cv must split the rows into disjoint parts; some row is in none.")
+        stages = 2 if self.classifiers is None else len(self.classifiers)
+        if len(splits) < stages:
+            raise ValueError(
+                f"A chain of {stages} stages needs at least {stages} folds, so that some rows are "
+                f"left to learn from; got {len(splits)}."
+            )
+        self.n_folds_ = len(splits)
+        return fold
+
+    def _outputs_before(self, k: int, X: Any) -> NDArray[np.float64]:
+        """The outputs of stages before k for new rows."""
+        outputs = np.zeros((_num_samples(X), 0))
+        for stage in self.stages_[:k]:
+            outputs = np.hstack([outputs, stage.says(self, X, outputs)])
+        return outputs
+
+    def _last(self, method: str, X: Any) -> Any:
+        check_is_fitted(self)
+        X = self._new_rows(X)
+        stage = self.stages_[-1]
+        seen = stage.sees(self, X, self._outputs_before(len(self.stages_) - 1, X))
+        return getattr(stage.classifier, method)(seen)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,145 @@
+"""Chains of classifiers: no target leaks into its own features, at any depth."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from trueline import ChainedClassifiers, LogisticRegression, RidgeClassifier, TextFeatures
+
+X, Y = make_classification(90, 6, n_informative=4, n_classes=3, random_state=0)
+THREE = [("a", LogisticRegression()), ("b", RidgeClassifier()), ("c", LogisticRegression())]
+FOLDS = KFold(5, shuffle=True, random_state=1)
+
+
+class Parrot(ClassifierMixin, BaseEstimator):
+    """Remembers the label of every row it has learned: the worst leak there is."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.known_ = {row[:6].tobytes(): label for row, label in zip(X, y)}
+        return self
+
+    def predict_proba(self, X):
+        share = np.full((len(X), len(self.classes_)), 1.0 / len(self.classes_))
+        for i, row in enumerate(X):
+            if row[:6].tobytes() in self.known_:
+                share[i] = self.classes_ == self.known_[row[:6].tobytes()]
+        return share
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+@parametrize_with_checks([ChainedClassifiers(cv=3)])
+def test_contract(estimator, check):
+    check(estimator)
+
+
+def test_a_stage_that_remembers_everything_says_nothing():
+    chain = ChainedClassifiers([("a", Parrot()), ("b", Parrot()), ("c", LogisticRegression())])
+    chain.fit(X, Y)
+    np.testing.assert_allclose(chain.out_of_fold_, 1.0 / 3.0)
+
+
+@pytest.mark.parametrize("fold", range(5))
+def test_targets_of_a_fold_do_not_touch_its_features(fold):
+    rows = list(FOLDS.split(X))[fold][1]
+    changed = Y.copy()
+    changed[rows] = (changed[rows] + 1) % 3
+    before = ChainedClassifiers(THREE, cv=FOLDS).fit(X, Y).out_of_fold_[rows]
+    after = ChainedClassifiers(THREE, cv=FOLDS).fit(X, changed).out_of_fold_[rows]
+    np.testing.assert_array_equal(after, before)
+
+
+def test_the_first_outputs_are_those_of_cross_validation():
+    chain = ChainedClassifiers(THREE, cv=FOLDS).fit(X, Y)
+    expected = cross_val_predict(LogisticRegression(), X, Y, cv=FOLDS, method="predict_proba")
+    np.testing.assert_allclose(chain.out_of_fold_[:, :3], expected, atol=1e-12)
+    assert chain.n_fits_ == (1 + 5 + 10) + (1 + 5) + 1
+
+
+def test_the_second_outputs_are_those_of_chains_that_never_saw_the_fold():
+    chain = ChainedClassifiers(THREE, cv=FOLDS).fit(X, Y)
+    fold = np.empty(90, dtype=int)
+    for k, (_, test) in enumerate(FOLDS.split(X)):
+        fold[test] = k
+    train, test = fold != 0, fold == 0
+    splits = [
+        (np.flatnonzero(fold[train] != k), np.flatnonzero(fold[train] == k)) for k in range(1, 5)
+    ]
+    shorter = ChainedClassifiers(THREE[:2], cv=splits).fit(X[train], Y[train])
+    expected = shorter.decision_function(X[test])
+    np.testing.assert_allclose(chain.out_of_fold_[test, 3:], expected, atol=1e-10)
+
+
+def test_new_rows_go_through_all_stages():
+    chain = ChainedClassifiers(THREE, cv=FOLDS).fit(X, Y)
+    first = clone(THREE[0][1]).fit(X, Y)
+    np.testing.assert_allclose(chain.stage_outputs(X)[:, :3], first.predict_proba(X), atol=1e-12)
+    assert chain.predict_proba(X).shape == (90, 3)
+    assert list(chain.stage_output_names()[:2]) == ["a says 0", "a says 1"]
+    assert "c: LogisticRegression on X, what a says, what b says" in chain.explain()
+    np.testing.assert_array_equal(
+        ChainedClassifiers(THREE, cv=FOLDS).fit(sparse.csr_array(X), Y).predict(X), chain.predict(X)
+    )
+    alone = ChainedClassifiers(THREE, passthrough=False).fit(X, Y)
+    assert alone.stages_[-1].classifier.n_features_in_ == 6
+
+
+def test_stages_read_texts_and_columns():
+    words = np.array(["cheap pills now", "meeting at noon", "win money", "lunch with anna"])
+    table = pd.DataFrame({"text": np.tile(words, 15), "hour": np.arange(60.0) % 24})
+    labels = np.tile(["spam", "ham", "spam", "ham"], 15)
+    texts = make_column_transformer((TextFeatures(), "text"))
+    hours = make_column_transformer(("passthrough", ["hour"]))
+    chain = ChainedClassifiers(
+        [
+            ("words", make_pipeline(texts, RidgeClassifier())),
+            ("all", make_pipeline(hours, LogisticRegression())),
+        ]
+    )
+    chain.fit(table, labels)
+    assert (chain.predict(table) == labels).all()
+    assert list(chain.stage_output_names()) == ["words says spam"]
+    assert (
+        chain.set_params(all__logisticregression__C=0.5).get_params()["all__logisticregression__C"]
+        == 0.5
+    )
+
+
+def test_groups_stay_together():
+    groups = np.repeat(np.arange(18), 5)
+    chain = ChainedClassifiers([("a", Parrot()), ("b", LogisticRegression())], cv=GroupKFold(3))
+    twin = np.repeat(X[::5], 5, axis=0)  # all rows of a group are alike
+    np.testing.assert_allclose(
+        chain.fit(twin, np.repeat(Y[::5], 5), groups).out_of_fold_, 1.0 / 3.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cv": ShuffleSplit(5, random_state=0)}, "disjoint parts"),
+        ({"cv": 2}, "at least 3 folds"),
+        ({"classifiers": []}, "at least one"),
+        ({"classifiers": [("a", 3)]}, "no classifier"),
+        ({"outputs": "probabilities"}, "'b', RidgeClassifier, has no probabilities"),
+    ],
+)
+def test_bad_chains(change, message):
+    with pytest.raises(ValueError, match=message):
+        ChainedClassifiers(**{"classifiers": THREE, **change}).fit(X, Y)
+
+
+def test_folds_that_leave_no_row_of_a_class():
+    with pytest.raises(ValueError, match="no row of class 1 is left"):
+        ChainedClassifiers(THREE, cv=KFold(3)).fit(X[:30], np.repeat([0, 1, 0], 10))
+    with pytest.raises(ValueError, match="has one row"):
+        ChainedClassifiers(THREE).fit(X, np.r_[7, np.repeat([0, 1], [45, 44])])
