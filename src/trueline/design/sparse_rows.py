@@ -78,7 +78,13 @@ def _merge(
 
 @kernel
 def _scores(
-    data: Array, places: Indices, indptr: Array, x: Array, out: Array, first: int, last: int
+    data: Array,
+    places: Indices,
+    indptr: NDArray[np.int64],
+    x: Array,
+    out: Array,
+    first: int,
+    last: int,
 ) -> None:
     """out[i] = x . row i, for rows first..last-1."""
     for i in range(first, last):
@@ -87,7 +93,13 @@ def _scores(
 
 @kernel
 def _sums(
-    data: Array, places: Indices, indptr: Array, r: Array, out: Array, first: int, last: int
+    data: Array,
+    places: Indices,
+    indptr: NDArray[np.int64],
+    r: Array,
+    out: Array,
+    first: int,
+    last: int,
 ) -> None:
     """Add sum_i r_i row_i, i = first..last-1, to ``out``."""
     for i in range(first, last):
@@ -102,7 +114,7 @@ def _sums(
 def _both(
     data: Array,
     places: Indices,
-    indptr: Array,
+    indptr: NDArray[np.int64],
     x: Array,
     scores: Array,
     out: Array,

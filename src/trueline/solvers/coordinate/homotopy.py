@@ -1,4 +1,4 @@
-r"""The lasso followed along its path, from the Gram matrix: from one change of the support to the next.
+r"""The lasso along its path, from the Gram matrix: from one change of the support to the next.
 
 With the free coefficients F, their signs s and the level l, q = c - G w is s_F l on F and
 
