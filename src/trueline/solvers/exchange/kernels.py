@@ -49,7 +49,7 @@ def exchange_rows(
     solution, column = np.empty(p + 1), np.empty(p + 1)
     for count in range(most):
         _solve(inverse, rows, signs, r, solution)
-        level = solution[p]
+        level = float(solution[p])
         enters, sign = _enters(Q, r, ease, solution, level + noise)
         if enters < 0 or (rows == enters).any():
             return count
