@@ -108,6 +108,49 @@ def test_few_rows_at_a_time_and_all_at_once_agree(
     np.testing.assert_allclose(reduced.v, whole.v, rtol=0, atol=1e-9)
 
 
+def _many_rows() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    X, y = noisy(6000, 3, seed=9)
+    same, same_target, steps = X.copy(), y.copy(), np.round(X / X.std(axis=0), 1)
+    same[:4000], same_target[:4000] = X[0], y[0]
+    return {
+        "a perfect fit": (X, X @ np.array([1.0, -2.0, 0.5]) + 3.0),
+        "most rows the same": (same, same_target),
+        "most targets the same": (X, np.where(np.arange(6000) % 10 < 7, 0.0, y)),
+        "ties everywhere": (steps, np.round(steps @ np.array([1.0, 2.0, 3.0]))),
+        "two clusters, sorted": (np.sort(X, axis=0), np.where(np.arange(6000) < 3000, 0.0, 99.0)),
+    }
+
+
+MANY_ROWS = _many_rows()
+
+
+@pytest.mark.parametrize("name", list(MANY_ROWS))
+@pytest.mark.parametrize("loss", [Absolute(), Quantile(0.9), Quantile(0.002)], ids=repr)
+def test_many_hostile_rows_agree_with_all_at_once(
+    name: str, loss: Loss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = MANY_ROWS[name]
+    problem = Problem(as_design(X), y[:, None], loss, NoPenalty())
+    ours = solve(problem)
+    monkeypatch.setattr(targets, "_WORTH", np.inf)
+    whole = solve(problem)
+    objective = problem.objective(ours.coef, ours.intercept)
+    size = float(np.abs(y).sum())
+    assert objective == pytest.approx(
+        problem.objective(whole.coef, whole.intercept), rel=1e-10, abs=1e-13 * size
+    )
+    assert ours.certificate is not None
+    assert ours.certificate.gap <= 1e-7 * max(objective, 1e-3 * size)
+    assert ours.certificate.verify(X, y)
+
+
+def test_a_perfect_fit_of_many_rows_needs_no_steps() -> None:
+    X, y = MANY_ROWS["a perfect fit"]
+    solution = solve(Problem(as_design(X), y[:, None], Absolute(), NoPenalty()))
+    np.testing.assert_allclose(solution.coef[:, 0], [1.0, -2.0, 0.5], atol=1e-13)
+    assert "0 steps, 0 exchanges of rows" in solution.notes
+
+
 def test_sorted_rows_do_not_mislead_the_sample() -> None:
     """A column that varies in few rows only: a sample may miss it altogether."""
     X, y = noisy(20_000, 3, seed=8)

@@ -97,7 +97,7 @@ def slope_along(
 def extend_basis(rows: Array, least: float, basis: Array, count: int, chosen: Indices) -> int:
     """Orthonormal rows of ``basis`` from those given rows that do not depend on earlier ones.
 
-    Gram-Schmidt, every row twice. The places of the rows that were taken go into ``chosen``.
+    Gram-Schmidt, repeated where much cancels. The places of rows taken go into ``chosen``.
 
     Parameters
     ----------
@@ -122,16 +122,19 @@ def extend_basis(rows: Array, least: float, basis: Array, count: int, chosen: In
         for j in range(p):
             rest[j] = rows[place, j]
             whole += rest[j] * rest[j]
-        for _ in range(2):
+        before, left = np.inf, whole
+        while left < 0.5 * before:  # once more where much cancelled
             for i in range(count + taken):
                 along = 0.0
                 for j in range(p):
                     along += basis[i, j] * rest[j]
                 for j in range(p):
                     rest[j] -= along * basis[i, j]
-        left = 0.0
-        for j in range(p):
-            left += rest[j] * rest[j]
+            before, left = left, 0.0
+            for j in range(p):
+                left += rest[j] * rest[j]
+            if left <= least * least * whole:
+                break
         if left > 0.0 and left > least * least * whole:
             left = np.sqrt(left)
             for j in range(p):
