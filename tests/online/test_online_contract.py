@@ -21,7 +21,7 @@ ESTIMATORS = [
 
 MORE_SETTINGS = [
     Perceptron(penalty="elasticnet"),
-    Perceptron(early_stopping=True),
+    Perceptron(early_stopping=True, validation_fraction=0.4),
     Perceptron(variant="cyclic", max_iter=50, tol=None),
     Perceptron(variant="textbook", max_iter=50, tol=None),
     Perceptron(variant="batch", max_iter=50, tol=None),
@@ -37,15 +37,26 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def expected(estimator):
-    """A row of weight 2 is one step of twice the length, not two steps with a look in between."""
-    reason = "an online learner visits a row once, whatever its weight"
-    known = {
-        "check_sample_weight_equivalence_on_dense_data": reason,
-        "check_sample_weight_equivalence_on_sparse_data": reason,
-    }
-    if getattr(estimator, "variant", "") == "pocket":
+    """Where the checks ask for something else than what the algorithm is."""
+    variant = getattr(estimator, "variant", "")
+    known = {}
+    if variant != "batch":  # which adds the wrong rows up: a weight of 2 is a row twice
+        reason = "a row of weight 2 is one step of twice the length, not two with a look in between"
+        known["check_sample_weight_equivalence_on_dense_data"] = reason
+        known["check_sample_weight_equivalence_on_sparse_data"] = reason
+    weights = "check_class_weight_classifiers"
+    if variant == "pocket":
         # Once the heavy class is right, the pocket goes on to the few errors of the light one.
-        known["check_class_weight_classifiers"] = "expects a class of tiny weight to be given up"
+        known[weights] = "expects a class of tiny weight to be given up"
+    if variant == "textbook":
+        known[weights] = "50 passes end in the middle of corrections, whichever was the last"
+    if getattr(estimator, "loss", "hinge") in ("hard", "squared_hinge"):
+        # Only PA-I bounds its steps; scikit-learn's raises for the same reason.
+        known[weights] = "a weight of 1000 makes 1000 times the step that was just long enough"
+    if getattr(estimator, "early_stopping", False):
+        reason = "partial_fit has no rows to keep apart, and says so, as in scikit-learn"
+        known["check_estimators_partial_fit_n_features"] = reason
+        known["check_n_features_in_after_fitting"] = reason
     return known
 
 

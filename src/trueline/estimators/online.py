@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import assert_all_finite, check_random_state, compute_class_weight
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
@@ -109,6 +109,8 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
         elif not sp.issparse(X):
             X = np.asarray(X)
         if self.normalize_rows:
+            # Dividing by an infinite norm would hide it.
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
             X = normalised(X)
         return with_constant(X) if self._constant_column() else X
 
@@ -456,6 +458,7 @@ def _small(codes: NDArray[Any], k: int) -> NDArray[Any]:
 
 def _validation(rows: Rows, positive: int) -> Any:
     """The weighted accuracy of weights on rows kept apart."""
+    assert_all_finite(rows.X, input_name="X")  # no pass looks at these rows
     right = rows.codes == positive
     weights = rows.weights if len(rows.weights) > 1 else None
 
