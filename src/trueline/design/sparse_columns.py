@@ -144,7 +144,7 @@ def _squares(data: Array, indptr: Indices, chosen: Integers, out: Array) -> None
         out[k] = total
 
 
-def cuts(indptr: Array, parts: int) -> list[tuple[int, int]]:
+def cuts(indptr: NDArray[np.integer], parts: int) -> list[tuple[int, int]]:
     """Ranges of lines with about as many entries each; ``indptr`` counts the entries."""
     if indptr[-1] - indptr[0] < _SMALL_WORK:
         return [(0, len(indptr) - 1)]

@@ -1,4 +1,4 @@
-r"""The lasso followed along its path, from the Gram matrix: from one change of the support to the next.
+r"""The lasso along its path, from one change of the support to the next, by the Gram matrix.
 
 With the free coefficients F, their signs s and the level l, q = c - G w is s_F l on F and
 
@@ -98,15 +98,19 @@ def _combine(G: Array, free: Integers, k: int, u: Array, out: Array) -> None:
 def _next_to_enter(
     q: Array, a: Array, level: float, is_in: NDArray[np.bool_], just_left: int
 ) -> tuple[int, float]:
-    """Which resting coefficient is the first to be freed, and after which way."""
+    """Which resting coefficient is the first to be freed, and after which way.
+
+    The correlation of one that has just come to rest stands at the level and falls faster than it:
+    only at the other end can it be freed again.
+    """
     best, first = np.inf, -1
     for j in range(len(q)):
-        if is_in[j] or j == just_left:
+        if is_in[j]:
             continue
         up, down = 1.0 - a[j], 1.0 + a[j]
-        if up > 0.0 and (level - q[j]) < best * up:
+        if up > 0.0 and level - q[j] < best * up and not (j == just_left and q[j] > 0.0):
             best, first = max((level - q[j]) / up, 0.0), j
-        if down > 0.0 and (level + q[j]) < best * down:
+        if down > 0.0 and level + q[j] < best * down and not (j == just_left and q[j] < 0.0):
             best, first = max((level + q[j]) / down, 0.0), j
     return first, best
 
