@@ -28,6 +28,8 @@ Integers = NDArray[np.intp]
 
 # Of a column that adds less than this to those that are in, nothing is left but rounding.
 _DEPENDENT = 1e-9
+# A level this close to the first one at which something is freed is that one.
+_SLACK = 1e-10
 # Multiplications after which sweeps and blocked factorisations are the better way.
 _MOST_WORK = 1e9
 # Changes of the support per column: more of them are ties that go round in a circle.
@@ -126,7 +128,7 @@ def _follow(G: Array, c: Array, levels: Array, W: Array, most_work: float) -> in
     is_in = np.zeros(d, np.bool_)
     q, level = c.copy(), np.abs(c).max()
     k, work, just_left, found, changes = 0, 0.0, -1, 0, 0
-    while found < len(levels) and levels[found] >= level:
+    while found < len(levels) and levels[found] >= (1.0 - _SLACK) * level:
         found += 1  # all coefficients rest
     while found < len(levels) and work <= most_work and changes <= _MOST_CHANGES * (d + 10):
         changes += 1
