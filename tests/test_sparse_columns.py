@@ -68,3 +68,29 @@ def test_gathered_columns_by_rows(both, weights):
     scores, sums = rows.both(x)
     np.testing.assert_allclose(scores, U @ x, atol=1e-12)
     np.testing.assert_allclose(sums, U.T @ (U @ x), atol=1e-12)
+
+
+def test_while_a_residual_moves_no_column_that_matters_is_left_out(both):
+    columns, V = both
+    random = np.random.default_rng(6)
+    r = V[:, :5].sum(axis=1)
+    left_out = 0
+    for _ in range(20):
+        r = r + 0.03 * V @ random.standard_normal(V.shape[1])
+        known, level = V.T @ r, 0.4 * np.abs(V.T @ r).max()
+        found = columns.correlations(r[None], level)[0]
+        computed = np.isclose(found, known, atol=1e-12)
+        assert computed[np.abs(known) >= level].all()
+        left_out += (~computed).sum()
+    assert left_out > 0
+
+
+def test_correlations_of_gathered_columns_can_be_given(both):
+    columns, V = both
+    chosen = np.array([7, 3, 50, 11, 80])
+    columns.take_in(chosen)
+    r = V[:, :5].sum(axis=1)
+    given = columns.correlations_outside(r, V[:, chosen].T @ r, 0.0)
+    np.testing.assert_allclose(given, V.T @ r, atol=1e-12)
+    # Those that were given once are computed from the rows when they are not.
+    np.testing.assert_allclose(columns.correlations(r[None])[0], V.T @ r, atol=1e-12)

@@ -20,13 +20,14 @@ from trueline.threads import run_strands
 __all__ = ["ChosenRows"]
 
 Integers = NDArray[np.intp]
+Starts = NDArray[np.int64]
 
 # The cuts depend on the data alone, so that sums do not change with the number of threads.
 _STRANDS = 4
 
 
 @kernel
-def _count(indices: Indices, indptr: Indices, chosen: Integers, counts: NDArray[np.int64]) -> None:
+def _count(indices: Indices, indptr: Indices, chosen: Integers, counts: Starts) -> None:
     """counts[i + 1] = how many entries row i has in the chosen columns."""
     for j in chosen:
         for e in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
@@ -39,7 +40,7 @@ def _fill(
     indices: Indices,
     indptr: Indices,
     chosen: Integers,
-    following: NDArray[np.int64],
+    following: Starts,
     out_data: Array,
     out_places: Indices,
 ) -> None:
@@ -57,10 +58,10 @@ def _fill(
 def _merge(
     data: Array,
     places: Indices,
-    indptr: NDArray[np.int64],
+    indptr: Starts,
     new_data: Array,
     new_places: Indices,
-    new_indptr: NDArray[np.int64],
+    new_indptr: Starts,
     first_place: int,
     out_data: Array,
     out_places: Indices,
@@ -78,13 +79,7 @@ def _merge(
 
 @kernel
 def _scores(
-    data: Array,
-    places: Indices,
-    indptr: NDArray[np.int64],
-    x: Array,
-    out: Array,
-    first: int,
-    last: int,
+    data: Array, places: Indices, indptr: Starts, x: Array, out: Array, first: int, last: int
 ) -> None:
     """out[i] = x . row i, for rows first..last-1."""
     for i in range(first, last):
@@ -93,13 +88,7 @@ def _scores(
 
 @kernel
 def _sums(
-    data: Array,
-    places: Indices,
-    indptr: NDArray[np.int64],
-    r: Array,
-    out: Array,
-    first: int,
-    last: int,
+    data: Array, places: Indices, indptr: Starts, r: Array, out: Array, first: int, last: int
 ) -> None:
     """Add sum_i r_i row_i, i = first..last-1, to ``out``."""
     for i in range(first, last):
@@ -114,7 +103,7 @@ def _sums(
 def _both(
     data: Array,
     places: Indices,
-    indptr: NDArray[np.int64],
+    indptr: Starts,
     x: Array,
     scores: Array,
     out: Array,

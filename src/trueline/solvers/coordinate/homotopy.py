@@ -1,4 +1,4 @@
-r"""The lasso along its path, from the Gram matrix: from one change of the support to the next.
+r"""The lasso along its path, from one change of the support to the next, by the Gram matrix.
 
 With the free coefficients F, their signs s and the level l, q = c - G w is s_F l on F and
 
@@ -28,6 +28,8 @@ Integers = NDArray[np.intp]
 
 # Of a column that adds less than this to those that are in, nothing is left but rounding.
 _DEPENDENT = 1e-9
+# A level this close to the first one at which something is freed is that one.
+_SLACK = 1e-10
 # Multiplications after which sweeps and blocked factorisations are the better way.
 _MOST_WORK = 1e9
 # Changes of the support per column: more of them are ties that go round in a circle.
@@ -98,15 +100,19 @@ def _combine(G: Array, free: Integers, k: int, u: Array, out: Array) -> None:
 def _next_to_enter(
     q: Array, a: Array, level: float, is_in: NDArray[np.bool_], just_left: int
 ) -> tuple[int, float]:
-    """Which resting coefficient is the first to be freed, and after which way."""
+    """Which resting coefficient is the first to be freed, and after which way.
+
+    The correlation of one that has just come to rest stands at the level and falls faster than it:
+    only at the other end can it be freed again.
+    """
     best, first = np.inf, -1
     for j in range(len(q)):
-        if is_in[j] or j == just_left:
+        if is_in[j]:
             continue
         up, down = 1.0 - a[j], 1.0 + a[j]
-        if up > 0.0 and (level - q[j]) < best * up:
+        if up > 0.0 and level - q[j] < best * up and not (j == just_left and q[j] > 0.0):
             best, first = max((level - q[j]) / up, 0.0), j
-        if down > 0.0 and (level + q[j]) < best * down:
+        if down > 0.0 and level + q[j] < best * down and not (j == just_left and q[j] < 0.0):
             best, first = max((level + q[j]) / down, 0.0), j
     return first, best
 
@@ -122,7 +128,7 @@ def _follow(G: Array, c: Array, levels: Array, W: Array, most_work: float) -> in
     is_in = np.zeros(d, np.bool_)
     q, level = c.copy(), np.abs(c).max()
     k, work, just_left, found, changes = 0, 0.0, -1, 0, 0
-    while found < len(levels) and levels[found] >= level:
+    while found < len(levels) and levels[found] >= (1.0 - _SLACK) * level:
         found += 1  # all coefficients rest
     while found < len(levels) and work <= most_work and changes <= _MOST_CHANGES * (d + 10):
         changes += 1

@@ -50,7 +50,7 @@ _FORESIGHT = 4
 # A violation by less than this share of the tolerance is left alone: the gap tells.
 _TOLERATED = 0.01
 # So many proposals are confirmed at once; a gap of this share of the target's square is rounding.
-_PROPOSALS, _ROUNDING = 32, 1e-14
+_PROPOSALS, _ROUNDING = 8, 1e-14
 # Of so many readings one starts from the coefficients alone.
 _AFRESH = 16
 # The restricted problem is solved to this share of the gap that is asked for.
