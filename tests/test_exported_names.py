@@ -67,7 +67,14 @@ ESTIMATORS = [
     "ZeroOneHalfspace",
 ]
 SEPARABILITY = ["MaximumMargin", "Separability", "maximum_margin", "separability"]
-PATHS = ["RegularizationPath", "enet_path", "lasso_path", "regularization_path"]
+PATHS = [
+    "LogisticPath",
+    "RegularizationPath",
+    "enet_path",
+    "lasso_path",
+    "logistic_path",
+    "regularization_path",
+]
 HEAVY = ["numba", "matplotlib", "polars", "typer", "sklearn.linear_model"]
 
 

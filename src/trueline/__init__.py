@@ -39,6 +39,7 @@ _HOMES = {
     "LinearSVR": "trueline.estimators.linear_svr",
     "LogisticRegression": "trueline.estimators.logistic",
     "LogisticRegressionCV": "trueline.estimators.logistic_cv",
+    "LogisticPath": "trueline.estimators.logistic_sequence",
     "MaximumMargin": "trueline.halfspaces.margin",
     "MultiTaskElasticNet": "trueline.estimators.multi_task",
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
@@ -72,6 +73,7 @@ _HOMES = {
     "enet_path": "trueline.estimators.paths",
     "lasso_path": "trueline.estimators.paths",
     "load": "trueline.persistence",
+    "logistic_path": "trueline.estimators.logistic_sequence",
     "maximum_margin": "trueline.estimators.separability",
     "regularization_path": "trueline.estimators.paths",
     "save": "trueline.persistence",
@@ -106,6 +108,7 @@ __all__ = [
     "LinearSVR",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "LogisticPath",
     "MaximumMargin",
     "MultiTaskElasticNet",
     "MultiTaskElasticNetCV",
@@ -140,6 +143,7 @@ __all__ = [
     "enet_path",
     "lasso_path",
     "load",
+    "logistic_path",
     "maximum_margin",
     "regularization_path",
     "save",
@@ -180,6 +184,7 @@ if TYPE_CHECKING:
     from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.logistic import LogisticRegression
     from trueline.estimators.logistic_cv import LogisticRegressionCV
+    from trueline.estimators.logistic_sequence import LogisticPath, logistic_path
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
     from trueline.estimators.multiclass import (
