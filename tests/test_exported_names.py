@@ -94,6 +94,13 @@ EVALUATION = [
     "cross_validate",
     "learning_curve",
     "nested_cross_validate",
+PATHS = [
+    "LogisticPath",
+    "RegularizationPath",
+    "enet_path",
+    "lasso_path",
+    "logistic_path",
+    "regularization_path",
 ]
 HEAVY = ["numba", "matplotlib", "polars", "typer", "sklearn.linear_model"]
 

@@ -49,6 +49,7 @@ _HOMES = {
     "LinearSVR": "trueline.estimators.linear_svr",
     "LogisticRegression": "trueline.estimators.logistic",
     "LogisticRegressionCV": "trueline.estimators.logistic_cv",
+    "LogisticPath": "trueline.estimators.logistic_sequence",
     "MaximumMargin": "trueline.halfspaces.margin",
     "MultiTaskElasticNet": "trueline.estimators.multi_task",
     "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
@@ -95,6 +96,7 @@ _HOMES = {
     "lasso_path": "trueline.estimators.paths",
     "learning_curve": "trueline.evaluation.complexity",
     "load": "trueline.persistence",
+    "logistic_path": "trueline.estimators.logistic_sequence",
     "maximum_margin": "trueline.estimators.separability",
     "nested_cross_validate": "trueline.evaluation.nested",
     "regularization_path": "trueline.estimators.paths",
@@ -140,6 +142,7 @@ __all__ = [
     "LinearSVR",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "LogisticPath",
     "MaximumMargin",
     "MultiTaskElasticNet",
     "MultiTaskElasticNetCV",
@@ -187,6 +190,7 @@ __all__ = [
     "lasso_path",
     "learning_curve",
     "load",
+    "logistic_path",
     "maximum_margin",
     "nested_cross_validate",
     "regularization_path",
@@ -228,6 +232,7 @@ if TYPE_CHECKING:
     from trueline.estimators.linear_svr import LinearSVR
     from trueline.estimators.logistic import LogisticRegression
     from trueline.estimators.logistic_cv import LogisticRegressionCV
+    from trueline.estimators.logistic_sequence import LogisticPath, logistic_path
     from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
     from trueline.estimators.multiclass import (

@@ -99,6 +99,9 @@ class Tangent:
         else:
             g, error = shifted_sums(at, centre)
         ceiling = float(at.objective.sum() + 3 * at.objective_rounding.sum())
+        # The checker sums the slope as it sums any column.
+        terms = self.rounding.accuracy.column_terms + 4 * problem.n_targets + 8
+        ones = np.sqrt(self.rounding.weight) * terms * _EPS * at.size
         # Once for these sums, once for those of whoever checks them, once for what they differ by.
         gap = tangent_gap(
             problem.loss,
@@ -107,7 +110,7 @@ class Tangent:
             b + centre @ W if problem.fit_intercept else None,
             ceiling,
             (g, 3 * error),
-            (at.slope, 3 * at.slope_rounding),
+            (at.slope, 3 * at.slope_rounding + ones),
             self.classes,
             self._local(at),
         )
