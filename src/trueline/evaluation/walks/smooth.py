@@ -31,6 +31,7 @@ from trueline.evaluation.walks.batch import (
     solve_factors,
 )
 from trueline.evaluation.walks.curves import CURVES
+from trueline.evaluation.walks.shifted import solve_shifted
 
 __all__ = ["SmoothWalk", "fold_weights"]
 
@@ -39,6 +40,8 @@ Array = NDArray[np.float64]
 # Of the objective of the zero model: for grids far below what can move a label of a test row; for
 # one model alone as fine as rounding allows, so that scores of any kind keep their digits.
 _TOL, _FINE = 1e-8, 1e-15
+# The same for residuals of linear equations.
+_RESIDUAL, _FINE_RESIDUAL = 1e-4, 1e-13
 # Hessians of this many columns (times coupled scores) are cheaper to factor than to do without.
 _MOST_COLUMNS = 700
 
@@ -99,6 +102,8 @@ class SmoothWalk(Walk):
         return ScoredFits(plain.W, plain.b, plain.make, True, solved.codes[:, :, f])
 
     def _solve(self, task: Task) -> SolvedFolds:
+        if self.loss == "squared":
+            return self._solve_squares(task)
         X, basis = _turned(task.matrix)
         intercept = bool(self.model.fit_intercept)
         rows = Rows(X, intercept)
@@ -130,6 +135,18 @@ class SmoothWalk(Walk):
             codes[:, i] = (Zf[:, :, 0] > 0) if k == 1 else Zf.argmax(axis=2)
         if basis is not None:
             W = np.tensordot(basis, W, axes=1)
+        return SolvedFolds(W, b, codes)
+
+    def _solve_squares(self, task: Task) -> SolvedFolds:
+        """Least squares: all strengths from one Krylov space for each fold."""
+        rows = Rows(task.matrix, bool(self.model.fit_intercept))
+        tol = _RESIDUAL if len(self.settings) > 1 else _FINE_RESIDUAL
+        W, b = solve_shifted(rows, task.targets, fold_weights(task), self.strengths, tol)
+        d, m, folds, k = W.shape
+        codes = np.empty((rows.n, m, folds), dtype=np.int16)
+        for i in range(m):
+            Z = np.asarray(rows.X @ W[:, i].reshape(d, folds * k)).reshape(-1, folds, k) + b[i]
+            codes[:, i] = (Z[:, :, 0] > 0) if k == 1 else Z.argmax(axis=2)
         return SolvedFolds(W, b, codes)
 
     def _intercept_strength(self, strength: float) -> float:
