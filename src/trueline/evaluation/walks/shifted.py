@@ -24,9 +24,7 @@ Array = NDArray[np.float64]
 _LIMIT = 2000
 
 
-def solve_shifted(
-    rows: Rows, Y: Array, S: Array, alphas: Array, tol: float
-) -> tuple[Array, Array]:
+def solve_shifted(rows: Rows, Y: Array, S: Array, alphas: Array, tol: float) -> tuple[Array, Array]:
     """Coefficients of all strengths and folds.
 
     Parameters
