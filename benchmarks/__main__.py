@@ -24,6 +24,7 @@ SUITES = (
     "zero_one",
     "multiclass",
     "bayes",
+    "compare",
     "startup",
     "regret",
     "digits",

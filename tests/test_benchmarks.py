@@ -1060,6 +1060,19 @@ def test_the_multiclass_suite_measures_everyone_and_states_its_target(tmp_path, 
     assert len(SCHEMES) == 9
 
 
+def test_the_suite_of_comparisons_measures_both_sides(tmp_path):
+    from benchmarks.compare.worker import measure
+    from benchmarks.suites import compare
+
+    store = Store("compare", tmp_path)
+    rows = measure("amounts", small=True)
+    for who, row in rows.items():
+        store.put("amounts", who, row)
+    assert rows["scikit-learn, GridSearchCV"]["difference"] < 1e-3
+    (table,) = compare.tables(store)
+    assert "Regression, 20,000 x 13" in str(table)
+
+
 # --- evidence and processes -----------------------------------------------------------------------
 
 

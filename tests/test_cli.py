@@ -316,6 +316,25 @@ def test_separability_shows_the_rows_that_exclude_it(tmp_path):
     fails("separability", path)
 
 
+def test_compare_shows_and_writes_a_table(tmp_path):
+    path, out = tmp_path / "points.csv", tmp_path / "table.csv"
+    rows = [f"{i},{(7 * i) % 11},{3 * i + (5 * i) % 7}" for i in range(40)]
+    path.write_text("a,b,y\n" + "\n".join(rows) + "\n")
+    text = run("compare", path, "--target", "y", "--models", "mean;ridge;least squares", "-o", out)
+    assert "regression of y" in text
+    assert "least squares" in text
+    lines = out.read_text().splitlines()
+    assert lines[0].startswith("model,score,standard_error")
+    assert len(lines) == 4
+    fails("compare", path)
+    fails("compare", path, "--target", "y", "--folds", "50")
+    copied = tmp_path / "copied.csv"
+    copied.write_text("a,z,y\n" + "\n".join(f"{i % 7},{2 * i},{i}" for i in range(40)) + "\n")
+    assert "z tells the target exactly" in run(
+        "compare", copied, "--target", "y", "--models", "mean;ridge"
+    )
+
+
 def test_usage_errors_have_the_same_exit_code(houses):
     assert "Missing option" in run("fit", "houses.csv", code=2)
     assert "No such command" in run("fiit", code=2)

@@ -198,3 +198,19 @@ def test_other_bad_requests(diabetes):
     with pytest.warns(tl.LeakageWarning):
         leaky = tl.compare(np.column_stack([X, y]), y, ["ridge"])
     assert "LEAKAGE: x10" in str(leaky)
+
+
+def test_what_a_fold_has_not_seen_does_not_help_it():
+    """Labels without any relation to the rows: wide data are fitted perfectly, test rows are not."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 200)), rng.integers(0, 2, 60)
+    models = {
+        "logistic": (tl.LogisticRegression(), {"C": [1.0, 1e4, 1e8]}),
+        "svm": (tl.LinearSVC(), {"C": [1.0, 1e4, 1e8]}),
+        "ridge": (tl.RidgeClassifier(), {"alpha": [1e-8, 1e-4, 1.0]}),
+    }
+    for kind in (np.asarray, sp.csr_array):
+        compared = tl.compare(kind(X), y, models, cv=4)
+        for entry in compared.entries:
+            assert entry.grid.train["score"].mean(axis=0).max() > 0.95
+            assert entry.grid.test["score"].mean(axis=0).max() < 0.75

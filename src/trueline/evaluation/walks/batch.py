@@ -11,8 +11,8 @@ its own steps, preconditioned by
     otherwise                   the diagonal of the Hessian
 
 A step is halved until it lowers the objective. A problem is done, and costs nothing more, when the
-decrease that the model promises, 1/2 g^T H^-1 g, is below ``tol`` times the objective of the zero
-model: the distance from the minimum, near it. (Truncated Newton: R. S. Dembo and T. Steihaug, Math.
+decrease that the model promises, 1/2 g^T H^-1 g, is below ``tol`` times the objective: the relative
+distance from the minimum, near it. (Truncated Newton: R. S. Dembo and T. Steihaug, Math.
 Program. 26 (1983) 190-212; blocks of problems share products as in block conjugate gradients.)
 """
 
@@ -131,7 +131,6 @@ def solve_batch(
     V = V.copy()
     rows = batch.rows
     Z = rows.scores(V)
-    zero = batch.objective(np.zeros_like(V), np.zeros_like(Z)).sum(axis=1)
     live = np.arange(V.shape[1])
     for _ in range(_OUTER):
         part = batch.take(live)
@@ -142,16 +141,19 @@ def solve_batch(
             g[-1] = 0.0
         apply = _preconditioner(part, state, precondition, live)
         promise = 0.5 * part.dot(g, apply(g)).sum(axis=1)
-        going = promise > tol * zero[live]
+        # Relative to the objective itself, which may be tiny where classes can be separated.
+        scale = part.objective(v, z).sum(axis=1)
+        going = promise > tol * scale
         if not going.any():
             break
         if not going.all():
             keep = np.flatnonzero(going)
             live, part = live[keep], part.take(keep)
             v, z, g, state = v[:, keep], z[:, keep], g[:, keep], state[:, keep]
-            apply, promise = _preconditioner(part, state, precondition, live), promise[keep]
+            apply = _preconditioner(part, state, precondition, live)
+            promise, scale = promise[keep], scale[keep]
         # Close to the minimum more of the equations is solved: Newton's steps get quick there.
-        share = np.clip(promise / zero[live], 1e-8, 1e-2)
+        share = np.clip(promise / scale, 1e-8, 1e-2)
         D, Q = _newton_direction(part, state, g, apply, share)
         v, z, moved = _step(part, v, z, g, D, Q)
         V[:, live], Z[:, live] = v, z

@@ -1,10 +1,12 @@
 r"""Smooth losses with squares, for all strengths and all folds together.
 
-Along increasing C the mean problem of the folds (every row with the share of the folds that train
-on it) is solved first; it starts at the solution of the C before. The folds are perturbations of
-it: they start there, and its Hessian preconditions theirs, so that a few products serve all folds
-(:mod:`trueline.evaluation.walks.batch`). The scores of all rows, test rows included, are known at
-the end and need no further product.
+Along increasing C every fold starts at its own solution of the C before, and all folds take their
+Newton steps together, so that a product with the data serves all of them
+(:mod:`trueline.evaluation.walks.batch`). The Hessian of the mean problem (every row with the share
+of the folds that train on it) preconditions theirs. Test rows help to solve the equations of a fold
+faster, never to state them or to start: what a fold learns, it learns from its training rows, also
+when it stops early. The scores of all rows, test rows included, are known at the end and need no
+further product.
 
 Wide data are turned: with X^T = Q R the squares of the coefficients are those of Q^T w, so that n
 columns are enough, X Q = R^T.
@@ -31,14 +33,17 @@ from trueline.evaluation.walks.batch import (
     solve_factors,
 )
 from trueline.evaluation.walks.curves import CURVES
+from trueline.evaluation.walks.shifted import solve_shifted
 
 __all__ = ["SmoothWalk", "fold_weights"]
 
 Array = NDArray[np.float64]
 
-# Of the objective of the zero model: for grids far below what can move a label of a test row; for
+# Of the objective: for grids below what can move more than a label in a thousand of test rows; for
 # one model alone as fine as rounding allows, so that scores of any kind keep their digits.
-_TOL, _FINE = 1e-8, 1e-15
+_TOL, _FINE = 1e-6, 1e-14
+# The same for residuals of linear equations.
+_RESIDUAL, _FINE_RESIDUAL = 1e-4, 1e-13
 # Hessians of this many columns (times coupled scores) are cheaper to factor than to do without.
 _MOST_COLUMNS = 700
 
@@ -81,7 +86,7 @@ class SmoothWalk(Walk):
         Strength of the squares in each setting.
     """
 
-    route = "all folds at once: Newton steps from the solution of all rows, along the strengths"
+    route = "all folds at once: Newton steps that share their products, along the strengths"
 
     def __init__(
         self, model: Any, settings: Sequence[Setting], loss: str, strengths: Sequence[float]
@@ -99,6 +104,8 @@ class SmoothWalk(Walk):
         return ScoredFits(plain.W, plain.b, plain.make, True, solved.codes[:, :, f])
 
     def _solve(self, task: Task) -> SolvedFolds:
+        if self.loss == "squared":
+            return self._solve_squares(task)
         X, basis = _turned(task.matrix)
         intercept = bool(self.model.fit_intercept)
         rows = Rows(X, intercept)
@@ -112,24 +119,33 @@ class SmoothWalk(Walk):
         codes = np.empty((n, m, folds), dtype=np.int16)
         width = k * (d + 1) if curve.is_coupled else d + 1
         dense = not rows.is_sparse and width <= _MOST_COLUMNS
-        mean = S.mean(axis=1, keepdims=True)
-        V = np.zeros((d + 1, 1, k))
+        V = np.zeros((d + 1, folds, k))
         for i in np.argsort(-self.strengths, kind="stable"):
             quad = np.full((d + 1, 1), self.strengths[i])
             quad[-1] = self._intercept_strength(self.strengths[i])
-            centre = Batch(rows, curve, Y, mean, quad)
             precondition: Precondition | None = None
             if dense:
-                precondition = _near(factor_hessian(centre, rows.scores(V))[0], curve, intercept)
-            V, Z = solve_batch(centre, V, precondition, self.tol)
-            if dense and folds > 1:
-                precondition = _near(factor_hessian(centre, Z)[0], curve, intercept)
+                centre = Batch(rows, curve, Y, S.mean(axis=1, keepdims=True), quad)
+                middle = rows.scores(V.mean(axis=1, keepdims=True))
+                precondition = _near(factor_hessian(centre, middle)[0], curve, intercept)
             every = Batch(rows, curve, Y, S, np.repeat(quad, folds, axis=1))
-            Vf, Zf = solve_batch(every, np.repeat(V, folds, axis=1), precondition, self.tol)
-            W[:, i], b[i] = Vf[:-1], Vf[-1]
-            codes[:, i] = (Zf[:, :, 0] > 0) if k == 1 else Zf.argmax(axis=2)
+            V, Z = solve_batch(every, V, precondition, self.tol)
+            W[:, i], b[i] = V[:-1], V[-1]
+            codes[:, i] = (Z[:, :, 0] > 0) if k == 1 else Z.argmax(axis=2)
         if basis is not None:
             W = np.tensordot(basis, W, axes=1)
+        return SolvedFolds(W, b, codes)
+
+    def _solve_squares(self, task: Task) -> SolvedFolds:
+        """Least squares: all strengths from one Krylov space for each fold."""
+        rows = Rows(task.matrix, bool(self.model.fit_intercept))
+        tol = _RESIDUAL if len(self.settings) > 1 else _FINE_RESIDUAL
+        W, b = solve_shifted(rows, task.targets, fold_weights(task), self.strengths, tol)
+        d, m, folds, k = W.shape
+        codes = np.empty((rows.n, m, folds), dtype=np.int16)
+        for i in range(m):
+            Z = np.asarray(rows.X @ W[:, i].reshape(d, folds * k)).reshape(-1, folds, k) + b[i]
+            codes[:, i] = (Z[:, :, 0] > 0) if k == 1 else Z.argmax(axis=2)
         return SolvedFolds(W, b, codes)
 
     def _intercept_strength(self, strength: float) -> float:
