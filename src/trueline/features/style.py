@@ -30,7 +30,7 @@ MISSPELLING = ("misspelled words", "share of misspelled words")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _SENTENCE_END = re.compile(r"[.!?…。！？]+(?=\s|$)")
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’-][^\W\d_]+)*|[^\w\s]|_")
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_][^\W_]*(?:['’-][^\W\d_]+)*|[^\w\s]|_")
 
 
 def tokens(text: str) -> list[str]:
@@ -39,8 +39,8 @@ def tokens(text: str) -> list[str]:
     Examples
     --------
     >>> from trueline.features.style import tokens
-    >>> tokens("Don't pay 3,50 €!")
-    ["don't", 'pay', '3,50', '€', '!']
+    >>> tokens("Don't pay 3,50 € for mp3!")
+    ["don't", 'pay', '3,50', '€', 'for', 'mp3', '!']
     """
     return _TOKEN.findall(text.lower())
 
