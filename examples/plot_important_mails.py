@@ -3,7 +3,8 @@ Which e-mails are important?
 ============================
 
 A first classifier reads the words of an e-mail. A second one knows who wrote it and when, and what
-the first one says. What it is told about an e-mail must come from a model that has not seen the answer.
+the first one says. What it is told about an e-mail must come from a model that has not seen the
+answer.
 """
 
 import matplotlib.pyplot as plt

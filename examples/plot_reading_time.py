@@ -26,11 +26,11 @@ long = ["government", "experiment", "significant", "mathematics", "temperature",
 
 
 def article(words, share):
-    chosen = [rng.choice(long if rng.random() < share else short) for _ in range(words)]
+    chosen = np.where(rng.random(words) < share, rng.choice(long, words), rng.choice(short, words))
     return " ".join(chosen).capitalize() + "."
 
 
-n = 400
+n = 300
 words = rng.integers(50, 1200, n)
 share = rng.uniform(0.0, 0.5, n)
 topics = rng.choice(["science", "sports", "politics"], n)
