@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -30,7 +31,7 @@ MISSPELLING = ("misspelled words", "share of misspelled words")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _SENTENCE_END = re.compile(r"[.!?…。！？]+(?=\s|$)")
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’-][^\W\d_]+)*|[^\w\s]|_")
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_][^\W_]*(?:['’-][^\W\d_]+)*|[^\w\s]|_")
 
 
 def tokens(text: str) -> list[str]:
@@ -39,8 +40,8 @@ def tokens(text: str) -> list[str]:
     Examples
     --------
     >>> from trueline.features.style import tokens
-    >>> tokens("Don't pay 3,50 €!")
-    ["don't", 'pay', '3,50', '€', '!']
+    >>> tokens("Don't pay 3,50 € for mp3!")
+    ["don't", 'pay', '3,50', '€', 'for', 'mp3', '!']
     """
     return _TOKEN.findall(text.lower())
 
@@ -59,15 +60,16 @@ def _style(text: str) -> tuple[float, ...]:
     words = _WORD.findall(text)
     letters = sum(map(len, words))
     length = len(text) or 1
+    characters = Counter(text).items()  # a text has few different ones: look at each once
     count = len(words) or 1
     return (
         len(text),
         len(words),
         max(len(_SENTENCE_END.findall(text)), int(bool(words))),
         letters / count,
-        sum(map(_is_punctuation, text)) / length,
-        sum(map(str.isdigit, text)) / length,
-        sum(map(str.isupper, text)) / length,
+        sum(k for c, k in characters if _is_punctuation(c)) / length,
+        sum(k for c, k in characters if c.isdigit()) / length,
+        sum(k for c, k in characters if c.isupper()) / length,
         len({word.lower() for word in words}) / count,
         len(_NUMBER.findall(text)),
         text.count("!"),

@@ -21,6 +21,9 @@ __all__ = ["Dates", "instants"]
 _DAY = 86_400_000_000  # microseconds
 _YEAR = 365.2425 * _DAY  # of the Gregorian calendar, on average
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+# Share of the range beyond its ends about which nothing is said: every fold of a cross-validation
+# lacks some of the first and last days.
+_MARGIN = 0.1
 _NOTHING = np.iinfo(np.int64).min  # stands for a missing date
 
 
@@ -114,19 +117,18 @@ class Dates(Encoder):
         return made
 
     def _look_outside(self, moments: NDArray[np.int64], missing: NDArray[np.bool_]) -> None:
-        beyond = ~missing & ((moments < self.first) | (moments > self.last))
-        if not beyond.any():
+        """Refuse dates outside the range, or warn of those far outside."""
+        margin = int(_MARGIN * (self.last - self.first)) if self.outside == "clip" else 0
+        beyond = ~missing & ((moments < self.first - margin) | (moments > self.last + margin))
+        if self.outside == "extrapolate" or not beyond.any():
             return
         said = (
             f"{int(beyond.sum()):,} dates of column {self.name!r} lie outside the range seen by "
             f"fit, {_day(self.first)} to {_day(self.last)}"
         )
         if self.outside == "error":
-            raise TableError(
-                f"{said}. dates_outside='clip' moves the trend to the end of the range."
-            )
-        if self.outside == "clip":
-            warnings.warn(f"{said}: their trend is that of its end.", UserWarning, stacklevel=2)
+            raise TableError(f"{said}. dates_outside='clip' moves the trend to the end of it.")
+        warnings.warn(f"{said}: their trend is that of its end.", UserWarning, stacklevel=2)
 
     def _years(self, moments: NDArray[np.int64], missing: NDArray[np.bool_]) -> NDArray[np.float64]:
         if self.outside == "clip":

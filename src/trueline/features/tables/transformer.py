@@ -71,7 +71,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         columns where there is none; or they are refused.
     dates_outside : {"clip", "extrapolate", "error"}, default="clip"
         Dates outside the range seen by ``fit``: their trend is that of the end of the range, with
-        a warning; or the trend goes on; or they are refused. Season and weekday know no range.
+        a warning if they are farther off than a tenth of it; or the trend goes on; or they are
+        refused. Season and weekday know no range.
     text : transformer, optional
         Of a sequence of texts; a ``TextFeatures()`` with at most 5,000 words by default.
     standardize : bool, default=False
