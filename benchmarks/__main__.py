@@ -24,6 +24,8 @@ SUITES = (
     "zero_one",
     "multiclass",
     "bayes",
+    "classification",
+    "kernels",
     "startup",
     "regret",
     "digits",
