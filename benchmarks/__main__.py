@@ -25,6 +25,8 @@ SUITES = (
     "multiclass",
     "bayes",
     "compare",
+    "classification",
+    "kernels",
     "startup",
     "regret",
     "digits",

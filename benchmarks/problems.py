@@ -8,9 +8,22 @@ from numpy.typing import NDArray
 
 from benchmarks.objective import Data
 
-__all__ = ["flowers", "regression", "ridge_grid", "sparse_rows", "with_condition"]
+__all__ = [
+    "clouds",
+    "dense_classes",
+    "flowers",
+    "images",
+    "kernel_classes",
+    "regression",
+    "ridge_grid",
+    "sparse_rows",
+    "text_classes",
+    "text_rows",
+    "with_condition",
+]
 
 Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
 _ROWS = 20_000
 
@@ -76,3 +89,95 @@ def sparse_rows(n: int, d: int, density: float, seed: int = 0) -> sp.csr_array:
     X = sp.csr_array(sp.coo_array((values, (rows, columns)), shape=(n, d)))
     X.sum_duplicates()
     return X
+
+
+def text_rows(
+    random: np.random.Generator, n: int, d: int, density: float
+) -> tuple[sp.csr_matrix, NDArray[np.intp]]:
+    """Rows like tf-idf of texts: words by Zipf's law, rows of norm one; and words by frequency.
+
+    The rank-frequency law is 1 / (rank + 10); rows have as many words as give the density on
+    average.
+    """
+    from scipy.optimize import brentq
+
+    share = 1.0 / (np.arange(d) + 11.0)
+    share /= share.sum()
+    # Words drawn again count as one entry: so many draws leave density * d different ones.
+    missing = np.log1p(-share)
+    draws = brentq(lambda m: -np.expm1(m * missing).sum() - density * d, 1.0, 50.0 * d)
+    lengths = np.maximum(1, random.lognormal(np.log(draws) - 0.08, 0.4, n).astype(int))
+    words = random.choice(d, int(lengths.sum()), p=share)
+    order = random.permutation(d)
+    rows = np.repeat(np.arange(n), lengths)
+    X = sp.csr_matrix((np.ones(len(words)), (rows, order[words])), shape=(n, d))
+    X.sum_duplicates()
+    rarity = np.log(n / np.maximum(1, np.bincount(X.indices, minlength=d)))
+    X.data = (1 + np.log(X.data)) * (1 + rarity[X.indices])
+    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    return sp.csr_matrix(sp.diags(1 / norms) @ X), order
+
+
+def text_classes(n: int, d: int, entries: float, *, seed: int = 0) -> tuple[sp.csr_matrix, Array]:
+    """Texts of about so many different words, in two classes (-1 and 1) of about equal size.
+
+    A fifth of all words speaks for one of the classes, by a normal weight. Noise makes a classifier
+    that knows the weights err in one text of eight, so that there is something to regularise.
+    """
+    random = np.random.default_rng(seed)
+    X, _ = text_rows(random, n, d, entries / d)
+    X.sort_indices()
+    score = X @ (random.standard_normal(d) * (random.random(d) < 0.2))
+    score = (score - np.median(score)) / score.std()
+    return X, np.where(score + 0.4 * random.standard_normal(n) > 0, 1.0, -1.0)
+
+
+def dense_classes(n: int, d: int, *, seed: int = 0) -> tuple[Array, Array]:
+    """Correlated columns of mean zero and unequal scales; two classes (-1 and 1) that overlap."""
+    data = regression(n, d, seed=seed)
+    return data.X, np.where(data.y > 0, 1.0, -1.0)
+
+
+def clouds(n: int, d: int, classes: int, *, seed: int = 0) -> tuple[Array, Labels]:
+    """Classes around centres, in no order, that overlap as the letters of a scanned text do."""
+    random = np.random.default_rng(seed)
+    y = random.integers(0, classes, n)
+    centres = 1.5 * random.standard_normal((classes, d))
+    return centres[y] + 2 * random.standard_normal((n, d)), y
+
+
+def images(n: int, *, seed: int = 0) -> tuple[Array, Labels]:
+    """Digits of scikit-learn, three times as large, moved, darker or lighter, noisy: 28 x 28."""
+    from sklearn.datasets import load_digits
+
+    random = np.random.default_rng(seed)
+    digits = load_digits()
+    large = np.kron(digits.images / 16.0, np.ones((1, 3, 3)))
+    chosen = random.integers(0, len(large), n)
+    down, right = random.integers(0, 5, n), random.integers(0, 5, n)
+    X = np.zeros((n, 28, 28))
+    for row in range(5):
+        for column in range(5):
+            here = np.flatnonzero((down == row) & (right == column))
+            X[here, row : row + 24, column : column + 24] = large[chosen[here]]
+    X *= random.uniform(0.7, 1.2, n)[:, None, None]
+    ink = X > 0
+    X[ink] += 0.15 * random.standard_normal(np.count_nonzero(ink))
+    return np.clip(X, 0.0, 1.0).reshape(n, 784), digits.target[chosen].astype(np.int64)
+
+
+def kernel_classes(n: int, d: int, *, seed: int = 0) -> tuple[Array, Array]:
+    """Two classes (-1 and 1), each of several clusters, in standardised columns: no line does."""
+    from sklearn.datasets import make_classification
+
+    X, y = make_classification(
+        n,
+        d,
+        n_informative=max(4, 2 * d // 5),
+        n_redundant=d // 5,
+        n_clusters_per_class=8,
+        flip_y=0.02,
+        random_state=seed,
+    )
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return np.ascontiguousarray(X), np.where(y == 1, 1.0, -1.0)

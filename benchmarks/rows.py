@@ -13,6 +13,7 @@ __all__ = [
     "Line",
     "Row",
     "Rows",
+    "against",
     "against_fastest",
     "fastest_peer",
     "is_good",
@@ -50,6 +51,19 @@ def fastest_peer(rows: Rows) -> tuple[str, Row] | None:
         (name, row) for name, row in rows.items() if not name.startswith(US) and is_good(row, rows)
     ]
     return min(good, key=lambda item: item[1]["seconds"], default=None)
+
+
+def against(rows: Rows, peer: str, bound: float) -> Line | None:
+    """The same for one peer, who may have been ended early; None if it was not measured."""
+    ours, theirs = rows[US], rows.get(peer, {})
+    spent = theirs.get("seconds", theirs.get("over"))
+    if spent is None:
+        return None
+    ratio = spent / ours["seconds"]
+    at_least = "" if "seconds" in theirs else "> "
+    reached = is_good(ours, rows) and ratio >= bound
+    goal = f"its time / ours at least {bound:g}"
+    return peer, goal, f"{at_least}{ratio:.2f}", "yes" if reached else "no"
 
 
 def against_fastest(rows: Rows, bound: float) -> Line | None:
@@ -129,11 +143,15 @@ def time_table(title: str, rows: Rows, has_alpha: bool = False) -> Table:
     """Times at the loosest tolerance that is good, and what was reached."""
     ours = rows.get(US, {})
     heads = ["", "seconds", "x trueline", "first call", "tolerance", "suboptimality"]
+    has_conversion = any(row.get("conversion") for row in rows.values())
     body = []
     for name, row in ordered(rows):
         line = [name, seconds_of(row), ratio_of(row, ours), seconds_text(row.get("first"))]
         line += [number(row.get("tolerance"), ".0e"), quality_of(row)]
         if has_alpha:
             line.append(number(row.get("alpha"), ".4g"))
+        if has_conversion:
+            line.append(seconds_text(row.get("conversion")))
         body.append(line + load_of(row))
-    return Table(title, heads + ["chosen alpha"] * has_alpha + ["calls", "other load"], body)
+    more = ["chosen alpha"] * has_alpha + ["conversion"] * has_conversion
+    return Table(title, heads + more + ["calls", "other load"], body)

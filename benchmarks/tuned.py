@@ -13,7 +13,7 @@ from benchmarks.contestants.base import Tuned
 from benchmarks.isolated import Outcome, run_module
 from benchmarks.machine import wait_until_quiet
 from benchmarks.report import number, seconds_text
-from benchmarks.rows import CRITERION
+from benchmarks.rows import CRITERION, US
 from benchmarks.selection import Request
 from benchmarks.store import Store
 
@@ -106,7 +106,8 @@ def _interpreter(request: Request, contestant: Contestant) -> str | None:
 
 
 def _is_missing(outcome: Outcome, contestant: Contestant) -> bool:
-    return contestant.is_guest and outcome.error.startswith("ModuleNotFoundError")
+    is_ours = contestant.name.startswith(US)
+    return not is_ours and outcome.error.startswith("ModuleNotFoundError")
 
 
 def too_tight(outcome: Outcome, tuned: Tuned) -> float | None:
@@ -133,7 +134,9 @@ def summarise(outcome: Outcome, limit: float) -> dict[str, Any]:
     if outcome.error:
         row["error"] = outcome.error[:200]
     ready = next((line for line in outcome.lines if line["kind"] == "ready"), {})
-    row |= {key: ready[key] for key in ("first", "version", "numpy") if ready.get(key)}
+    row |= {
+        key: ready[key] for key in ("first", "version", "numpy", "conversion") if ready.get(key)
+    }
     proofs = [line for line in outcome.lines if line["kind"] == "certificate"]
     if proofs:
         return row | _certificate_row(proofs)

@@ -81,7 +81,6 @@ FEATURE_MAPS = [
 ]
 FEATURES = [*FEATURE_MAPS, "design_matrix", "formula"]
 SEPARABILITY = ["MaximumMargin", "Separability", "maximum_margin", "separability"]
-PATHS = ["RegularizationPath", "enet_path", "lasso_path", "regularization_path"]
 EVALUATION = [
     "Comparison",
     "ComplexityCurve",
@@ -94,6 +93,7 @@ EVALUATION = [
     "cross_validate",
     "learning_curve",
     "nested_cross_validate",
+]
 PATHS = [
     "LogisticPath",
     "RegularizationPath",

@@ -16,12 +16,19 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from trueline import (
+    ConstantFeature,
+    FourierFeatures,
+    Interactions,
     OneVsOneClassifier,
     OneVsRestClassifier,
+    OrthogonalPolynomialFeatures,
     OutputCodeClassifier,
+    RadialBasisFeatures,
+    RandomFourierFeatures,
     Ridge,
     RidgeClassifier,
     SequentialFeatureSelector,
+    TableFeatures,
     load,
     save,
 )
@@ -40,12 +47,23 @@ Y = X @ [1.0, -0.2, 3.0] + 0.1 * RNG.normal(size=40)
 RECORDS = [cls for cls in known_classes().values() if is_dataclass(cls)]
 # Kernels have parameters, but are no models. Estimators that are made of others have tests of their
 # own.
+OWN_TESTS = ["ChainedClassifiers", "ConstantPredictor"]
 ESTIMATORS = [
     cls
     for cls in known_classes().values()
     if issubclass(cls, BaseEstimator)
+    and hasattr(cls, "predict")
     and "estimator" not in cls._get_param_names()
-    and cls.__name__ != "ConstantPredictor"
+    and cls.__name__ not in OWN_TESTS
+]
+# Maps of numbers to numbers; tables and texts hold dictionaries of their reader's own types.
+FEATURE_MAPS = [
+    ConstantFeature(),
+    FourierFeatures(order=2),
+    Interactions(),
+    OrthogonalPolynomialFeatures(degree=3),
+    RadialBasisFeatures(),
+    RandomFourierFeatures(random_state=0),
 ]
 
 
@@ -53,6 +71,8 @@ def target_of(cls):
     """Y, labels for classifiers, or two targets for the estimators that fit several together."""
     if issubclass(cls, ClassifierMixin):
         return np.where(np.median(Y) < Y, "high", "low")
+    if cls.__name__ in ("GammaRegressor", "PoissonRegressor"):
+        return np.exp(Y / 4)
     return np.column_stack([Y, -Y]) if cls.__name__.startswith("MultiTask") else Y
 
 
@@ -112,6 +132,20 @@ def test_every_estimator_comes_back(cls, tmp_path):
     assert again.predict(X).tobytes() == model.predict(X).tobytes()
     assert again.verify(X, target_of(cls))
     assert str(again.explain()) == str(model.explain())
+
+
+@pytest.mark.parametrize("feature_map", FEATURE_MAPS, ids=lambda each: type(each).__name__)
+def test_feature_maps_come_back(feature_map, tmp_path):
+    fitted = clone(feature_map).fit(X)
+    again = load(save(fitted, tmp_path / "m.trueline"))
+    assert same(vars(again), vars(fitted))
+    assert again.transform(X).tobytes() == fitted.transform(X).tobytes()
+    assert list(again.get_feature_names_out()) == list(fitted.get_feature_names_out())
+
+
+def test_maps_of_tables_say_what_cannot_be_saved(tmp_path):
+    with pytest.raises(ModelFileError, match=r"TableFeatures\.dtype is a builtins\.type"):
+        save(TableFeatures(), tmp_path / "m.trueline")
 
 
 def test_a_selector_comes_back(tmp_path):

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bayes.objective import BayesData
+from benchmarks.judged import Target
 from benchmarks.problems import regression
 
-__all__ = ["CASES", "PROBLEMS", "TARGETS", "Case", "Target", "data_of"]
+__all__ = ["CASES", "PROBLEMS", "TARGETS", "Case", "data_of"]
 
 Rows = tuple[Any, Any]
 
@@ -59,15 +60,6 @@ class Case:
     by_column: bool = False
 
 
-@dataclass(frozen=True)
-class Target:
-    """Compared with whom, and by how much its time must exceed ours."""
-
-    case: str
-    peer: str
-    bound: float
-
-
 def data_of(case: Case, X: Any, y: Any) -> BayesData:
     """What a contestant is given."""
     return BayesData(X, y, case.task, case.by_column)
@@ -93,9 +85,9 @@ CASES: dict[str, Case] = {
 }
 
 TARGETS: tuple[Target, ...] = (
-    *(Target(name, "scikit-learn", 4.0) for name in CASES if name.startswith("process")),
-    *(Target(name, "SciPy L-BFGS-B", 1.0) for name in CASES if name.startswith("process")),
-    Target("process_1000", "GPyTorch", 1.5),
-    Target("process_3000", "GPyTorch", 4.0),
-    *(Target(name, "scikit-learn", 1.0) for name in CASES if name.startswith("ridge")),
+    *(Target(name, 4.0, "scikit-learn") for name in CASES if name.startswith("process")),
+    *(Target(name, 1.0, "SciPy L-BFGS-B") for name in CASES if name.startswith("process")),
+    Target("process_1000", 1.5, "GPyTorch"),
+    Target("process_3000", 4.0, "GPyTorch"),
+    *(Target(name, 1.0, "scikit-learn") for name in CASES if name.startswith("ridge")),
 )

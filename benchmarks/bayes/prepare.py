@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +15,15 @@ from scipy import optimize
 
 import benchmarks.problems
 from benchmarks.bayes import cases, objective
-from benchmarks.bayes.cases import CASES, PROBLEMS, Case, data_of
-from benchmarks.bayes.objective import BayesData, plain_fit
-from benchmarks.cache import key, stored_rows
+from benchmarks.bayes.cases import CASES, PROBLEMS, TARGETS, data_of
+from benchmarks.bayes.objective import BayesData, plain_fit, suboptimality
 from benchmarks.isolated import emit
+from benchmarks.judged import Suite
 
-__all__ = ["best_value", "load", "prepare"]
+__all__ = ["SUITE", "best_value", "prepare"]
 
-_MAKERS = (cases, objective, benchmarks.problems)
-
-
-def _facts_path(cache: Path, name: str, scale: float) -> Path:
-    digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:6]
-    return cache / f"{key(name, scale, _MAKERS)}-{digest}.json"
-
-
-def load(cache: Path, name: str, case: Case, scale: float) -> tuple[BayesData, dict[str, Any]]:
-    """The data of a prepared case, and what its answers are compared with."""
-    X, y = stored_rows(cache, key(case.problem, scale, _MAKERS))
-    return data_of(case, X, y), json.loads(_facts_path(cache, name, scale).read_text())
+# Rows of the first call: enough for every part of the code to be loaded.
+_PART = 450
 
 
 def best_value(data: BayesData) -> float:
@@ -53,18 +42,23 @@ def best_value(data: BayesData) -> float:
     return -float(found.fun)
 
 
-def prepare(cache: Path, name: str, scale: float) -> dict[str, Any]:
-    """Make what a case needs, if it is not there."""
-    case = CASES[name]
-    cache.mkdir(parents=True, exist_ok=True)
-    path = _facts_path(cache, name, scale)
-    stem = key(case.problem, scale, _MAKERS)
-    X, y = stored_rows(cache, stem, lambda: PROBLEMS[case.problem](scale))
-    if path.exists():
-        return json.loads(path.read_text())
-    facts = {"shape": X.shape, "best": best_value(data_of(case, X, y))}
-    path.write_text(json.dumps(facts))
-    return facts
+def _quality(data: BayesData, answer: Any, facts: dict[str, Any]) -> float:
+    return suboptimality(data, answer, facts["best"])
+
+
+SUITE = Suite(
+    name="bayes",
+    cases=CASES,
+    problems=PROBLEMS,
+    targets=TARGETS,
+    data_of=data_of,
+    facts_of=lambda data: {"best": best_value(data)},
+    quality=_quality,
+    part_of=lambda data: replace(data, X=data.X[:_PART], y=data.y[:_PART]),
+    makers=(cases, benchmarks.problems),
+    recipes=(objective, sys.modules[__name__]),
+)
+prepare = SUITE.prepare
 
 
 def main(name: str, scale: str, cache: str, folder: str = "") -> None:

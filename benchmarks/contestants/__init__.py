@@ -1,7 +1,7 @@
 """Who takes part: one small file per library.
 
 A file defines CONTESTANTS. Each contestant maps tasks to functions from Data to Answer (in the
-sparse and the robust suite from Data and a tolerance); it imports its library inside the function,
+suites with ladders from Data and a tolerance); it imports its library inside the function,
 so that nobody pays for the others and the first call shows the import. To add a library, add its
 file here.
 """
@@ -13,18 +13,23 @@ from benchmarks.contestants import (
     adelie,
     celer,
     clarabel,
+    cyanure,
     fastcan,
     glmnet,
+    glum,
     gpytorch,
     hardware,
     highs,
     himalaya,
     l0bnb,
+    liblinear,
+    libsvm,
     rehline,
     scipy_numpy,
     skglm,
     sklearn,
     sklearnex,
+    snapml,
     statsmodels,
     trueline,
     zero,
@@ -54,6 +59,11 @@ CONTESTANTS: dict[str, Contestant] = {
         clarabel,
         rehline,
         gpytorch,
+        liblinear,
+        libsvm,
+        snapml,
+        glum,
+        cyanure,
         zero,
     )
     for contestant in module.CONTESTANTS

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.classification.objective import ClassData
 from benchmarks.contestants.base import Contestant, Tuned, half_decades
+from benchmarks.contestants.formats import by_columns, cores
 from benchmarks.objective import Answer, Data
 
 # Go down to the last strength whatever has been explained, and stop at the tolerance alone.
@@ -19,15 +20,11 @@ _TO_THE_END: dict[str, Any] = {
 }
 
 
-def _threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-
-
 def _matrix(X: Any) -> Any:
     import adelie as ad
 
     kind = ad.matrix.sparse if sp.issparse(X) else ad.matrix.dense
-    return kind(X, n_threads=_threads())
+    return kind(X, n_threads=cores())
 
 
 # With so many rows per column the products of the columns are worth their making.
@@ -53,7 +50,7 @@ def rows(data: Data, tol: float) -> Answer:
         tol=tol,
         adev_tol=1.0,
         ddev_tol=0.0,
-        n_threads=_threads(),
+        n_threads=cores(),
         **_TO_THE_END,
     )
     return Answer(sp.csc_matrix(state.betas.T))
@@ -70,7 +67,7 @@ def covariance(data: Data, tol: float) -> Answer:
         lmda_path=np.array(data.alphas),
         tol=tol,
         rdev_tol=0.0,
-        n_threads=_threads(),
+        n_threads=cores(),
         **_TO_THE_END,
     )
     return Answer(sp.csc_matrix(state.betas.T))
@@ -81,7 +78,7 @@ def folds(data: Data, tol: float) -> Answer:
     import adelie as ad
 
     X, family = _matrix(data.X), ad.glm.gaussian(data.y)
-    options = {**_TO_THE_END, "tol": tol, "adev_tol": 1.0, "n_threads": _threads()}
+    options = {**_TO_THE_END, "tol": tol, "adev_tol": 1.0, "n_threads": cores()}
     search = ad.cv_grpnet(
         X,
         family,
@@ -97,6 +94,33 @@ def folds(data: Data, tol: float) -> Answer:
     return Answer(coef, float(state.intercepts[-1]), float(state.lmdas[-1]))
 
 
+def _columns(data: ClassData) -> tuple[Any, ClassData]:
+    data = by_columns(data)
+    return _matrix(data.X), data
+
+
+def logistic(own: tuple[Any, ClassData], tol: float) -> Answer:
+    """grpnet with the binomial family; means over the rows. The l1 penalty is reached in steps."""
+    import adelie as ad
+
+    matrix, data = own
+    n, is_lasso = len(data.y), data.penalty == "l1"
+    top = float(np.abs(data.X.T @ data.y).max()) / (2 * n)
+    steps = np.geomspace(max(top, 2 / n), 1 / n, 10) if is_lasso else np.array([1 / n])
+    state = ad.grpnet(
+        matrix,
+        ad.glm.binomial((data.y > 0).astype(float)),
+        alpha=1.0 if is_lasso else 0.0,
+        lmda_path=steps,
+        intercept=False,
+        tol=tol,
+        irls_tol=tol,
+        n_threads=cores(),
+        **_TO_THE_END,
+    )
+    return Answer(state.betas[-1].toarray().ravel())
+
+
 _LADDER = half_decades(5, 15)
 _STARTS = {"path_wide_1e-2": 3e-12, "path_wide_1e-3": 1e-12, "path_text": 1e-9, "path_tall": 3e-7}
 
@@ -107,6 +131,8 @@ CONTESTANTS = (
             "lasso_path": Tuned(path, _LADDER, 1e-9, _STARTS),
             "lasso": Tuned(rows, _LADDER, 1e-8),
             "lasso_cv": Tuned(folds, _LADDER, 1e-7, has_own_folds=True),
+            "logistic": Tuned(logistic, _LADDER, 1e-8, convert=_columns),
+            "logistic_l1": Tuned(logistic, _LADDER, 1e-8, convert=_columns),
         },
         package="adelie",
         is_guest=True,

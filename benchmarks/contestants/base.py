@@ -37,6 +37,9 @@ class Tuned:
         Other first rungs, for cases whose names begin so.
     cases : tuple of str
         Beginnings of the names of the cases it is for; all if empty.
+    convert : function, optional
+        From the data to what ``fit`` is given instead: the library's own format, or a fitted model
+        where prediction is timed. Made once, and reported apart.
     has_own_folds : bool
         It draws folds of its own, and may choose another strength for that.
     """
@@ -46,6 +49,7 @@ class Tuned:
     start: Any = None
     starts: Mapping[str, Any] = field(default_factory=dict)
     cases: tuple[str, ...] = ()
+    convert: Callable[[Any], Any] | None = None
     has_own_folds: bool = False
 
     def first_rung(self, case: str) -> Any:
@@ -71,7 +75,10 @@ class Contestant:
         Tasks of the sparse suite: "lasso_path", "lasso", "lasso_cv", "forward", "forward_folds",
         "best_subset", "certificate"; of the robust suite: "quantile", "quantiles", "maximum",
         "huber", "huber_scale", "svr", "svr_squared"; of the suite on separability: "separability",
-        whose answers are true or false; of the Bayesian suite: "process", "bayesian_ridge".
+        whose answers are true or false; of the Bayesian suite: "process", "bayesian_ridge";
+        of the suite on classification: "logistic", "logistic_intercept", "logistic_l1", "hinge",
+        "squared_hinge", "softmax", "one_vs_rest", "one_vs_one"; of the suite on kernels: "svc",
+        "svc_predict".
     package : str
         Its distribution, whose version is reported.
     is_guest : bool

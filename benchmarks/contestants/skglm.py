@@ -1,10 +1,12 @@
-"""skglm: lasso and Huber by working sets and Anderson acceleration, or on the Gram matrix."""
+"""skglm: lasso, Huber and classifiers, mostly by working sets and Anderson acceleration."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.classification.objective import ClassData
 from benchmarks.contestants.base import Contestant, Tuned, half_decades
+from benchmarks.contestants.formats import by_columns
 from benchmarks.objective import Answer, Data
 from benchmarks.robust.objective import RobustData
 
@@ -44,6 +46,35 @@ def huber(data: RobustData, tol: float) -> Answer:
     return Answer(found[:-1], found[-1])
 
 
+def logistic(data: ClassData, tol: float) -> Answer:
+    """L-BFGS with the l2 penalty; means over the rows."""
+    from skglm.datafits import Logistic
+    from skglm.penalties import L2
+    from skglm.solvers import LBFGS
+    from skglm.utils.jit_compilation import compiled_clone
+
+    datafit, penalty = compiled_clone(Logistic()), compiled_clone(L2(1 / len(data.y)))
+    return Answer(LBFGS(tol=tol, max_iter=10_000).solve(data.X, data.y, datafit, penalty)[0])
+
+
+def logistic_l1(data: ClassData, tol: float) -> Answer:
+    """SparseLogisticRegression: proximal Newton on working sets."""
+    from skglm import SparseLogisticRegression
+
+    model = SparseLogisticRegression(
+        alpha=1 / len(data.y), tol=tol, fit_intercept=False, max_iter=_ROUNDS
+    )
+    return Answer(model.fit(data.X, data.y).coef_.ravel())
+
+
+def hinge(data: ClassData, tol: float) -> Answer:
+    """LinearSVC: coordinate descent on the dual."""
+    from skglm import LinearSVC
+
+    model = LinearSVC(C=1.0, tol=tol, fit_intercept=False, max_iter=_ROUNDS)
+    return Answer(model.fit(data.X, data.y).coef_.ravel())
+
+
 _LADDER = half_decades(2, 11)
 
 CONTESTANTS = (
@@ -53,6 +84,9 @@ CONTESTANTS = (
             "lasso_path": Tuned(path, _LADDER, 1e-5),
             "lasso": Tuned(path, _LADDER, 1e-4),
             "huber": Tuned(huber, half_decades(1, 9), 1e-2),
+            "logistic": Tuned(logistic, _LADDER, 1e-5, convert=by_columns),
+            "logistic_l1": Tuned(logistic_l1, _LADDER, 1e-5, convert=by_columns),
+            "hinge": Tuned(hinge, half_decades(0, 8), 1e-3, convert=by_columns),
         },
         package="skglm",
         is_guest=True,

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.bayes.objective import BayesData, Theta
+from benchmarks.contestants import sklearn_classifiers as classifiers
 from benchmarks.contestants.base import Contestant, Tuned, half_decades
 from benchmarks.objective import Answer, Data
 from benchmarks.robust.objective import RobustData
@@ -195,6 +196,7 @@ CONTESTANTS = (
             "huber_scale": Tuned(huber_scale, _GRADIENTS, 1e2),
             "process": Tuned(process),
             "bayesian_ridge": Tuned(bayesian_ridge, _LADDER, 1e-3),
+            **classifiers.KERNEL,
         },
         package="scikit-learn",
     ),
@@ -213,13 +215,18 @@ CONTESTANTS = (
         tuned={
             "svr": Tuned(partial(svr, dual=True), _PASSES, 1e-2, {"svr_text": 3e-7}),
             "svr_squared": Tuned(partial(svr, dual=True), _PASSES, 1e-3),
+            **classifiers.DUAL,
         },
         package="scikit-learn",
     ),
     Contestant(
         "scikit-learn LIBLINEAR (primal)",
-        tuned={"svr_squared": Tuned(partial(svr, dual=False), _PASSES, 3e-4)},
+        tuned={
+            "svr_squared": Tuned(partial(svr, dual=False), _PASSES, 3e-4),
+            **classifiers.PRIMAL,
+        },
         package="scikit-learn",
     ),
     Contestant("scikit-learn GridSearchCV(Ridge)", {"ridge_folds": grid_search}),
+    *classifiers.CONTESTANTS,
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.contestants.base import Contestant
+from benchmarks.classification.objective import ClassData
+from benchmarks.contestants.base import Contestant, Tuned, half_decades
+from benchmarks.contestants.sklearn_classifiers import kernel_tasks
 from benchmarks.objective import Answer, Data
 
 
@@ -22,6 +24,27 @@ def ridge(data: Data) -> Answer:
     return Answer(model.coef_, model.intercept_, data.alphas[0])
 
 
+def logistic(data: ClassData, tol: float) -> Answer:
+    """LogisticRegression by L-BFGS, the solver that it has itself."""
+    from sklearnex.linear_model import LogisticRegression
+
+    model = LogisticRegression(fit_intercept=data.fit_intercept, tol=tol, max_iter=100_000)
+    model.fit(data.X, data.y)
+    return Answer(model.coef_.T, model.intercept_)
+
+
+_LADDER = half_decades(0, 9)
+
 CONTESTANTS = (
-    Contestant("scikit-learn-intelex", {"least_squares": least_squares, "ridge": ridge}),
+    Contestant(
+        "scikit-learn-intelex",
+        {"least_squares": least_squares, "ridge": ridge},
+        {
+            "logistic": Tuned(logistic, _LADDER, 1e-4),
+            "logistic_intercept": Tuned(logistic, _LADDER, 1e-4),
+            "softmax": Tuned(logistic, _LADDER, 1e-4),
+            **kernel_tasks("sklearnex"),
+        },
+        package="scikit-learn-intelex",
+    ),
 )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bayes.objective import BayesData, Theta
+from benchmarks.contestants import trueline_classifiers as classifiers
 from benchmarks.contestants.base import Contestant, Tuned, half_decades
 from benchmarks.objective import Answer, Data
 from benchmarks.robust.objective import RobustData
@@ -231,6 +232,7 @@ CONTESTANTS = (
             "svr": Tuned(svr, _LADDER, 1e-2, {"svr_text": 3e-5}),
             "svr_squared": Tuned(svr, _LADDER, 1e-2, {"svr_squared_text": 1e-3}),
             "separability": Tuned(separable),
+            **classifiers.TUNED,
         },
         package="trueline",
     ),

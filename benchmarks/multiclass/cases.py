@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.problems import clouds
+
 __all__ = ["CASES", "CONTESTANTS", "US", "Case", "Contestant", "data_of"]
 
 US = "trueline, ridge"
@@ -17,16 +19,7 @@ Rows = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
 def _clouds(n: int, d: int, classes: int, seed: int) -> Callable[[bool], Rows]:
-    """Classes around centres, in no order, that overlap as the letters of a scanned text do."""
-
-    def make(small: bool) -> Rows:
-        random = np.random.default_rng(seed)
-        rows = 40 * classes if small else n
-        y = random.integers(0, classes, rows)
-        centres = 1.5 * random.standard_normal((classes, d))
-        return centres[y] + 2 * random.standard_normal((rows, d)), y
-
-    return make
+    return lambda small: clouds(40 * classes if small else n, d, classes, seed=seed)
 
 
 def _digits(small: bool) -> Rows:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+import benchmarks.problems
 from benchmarks.cache import key, stored_rows
 from benchmarks.isolated import emit
 from benchmarks.objective import Answer, Data
@@ -29,7 +30,7 @@ _EXACT = 1e-11
 _WORTH = 2e-7
 
 
-_MAKERS = (cases, problems)
+_MAKERS = (cases, problems, benchmarks.problems)
 
 
 def _facts_path(cache: Path, name: str, scale: float) -> Path:

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from benchmarks.problems import text_rows
+
 __all__ = ["correlated", "files", "products", "read_file", "text"]
 
 Array = NDArray[np.float64]
@@ -70,24 +72,9 @@ def text(n: int, d: int, density: float, true: int, *, seed: int = 1) -> Rows:
     The rank-frequency law is 1 / (rank + 10); rows have as many words as give the density on
     average. A target is a noisy combination of words from the commoner tenth.
     """
-    from scipy.optimize import brentq
-
     random = np.random.default_rng(seed)
-    share = 1.0 / (np.arange(d) + 11.0)
-    share /= share.sum()
-    # Words drawn again count as one entry: so many draws leave density * d different ones.
-    missing = np.log1p(-share)
-    draws = brentq(lambda m: -np.expm1(m * missing).sum() - density * d, 1.0, 50.0 * d)
-    lengths = np.maximum(1, random.lognormal(np.log(draws) - 0.08, 0.4, n).astype(int))
-    words = random.choice(d, int(lengths.sum()), p=share)
-    order = random.permutation(d)
-    rows = np.repeat(np.arange(n), lengths)
-    X = sp.csr_matrix((np.ones(len(words)), (rows, order[words])), shape=(n, d))
-    X.sum_duplicates()
-    rarity = np.log(n / np.maximum(1, np.bincount(X.indices, minlength=d)))
-    X.data = (1 + np.log(X.data)) * (1 + rarity[X.indices])
-    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-    X = sp.csc_matrix(sp.diags(1 / norms) @ X)
+    by_rows, order = text_rows(random, n, d, density)
+    X = sp.csc_matrix(by_rows)
     X.sort_indices()
     weights = np.zeros(d)
     used = random.choice(order[: max(true, d // 10)], true, replace=False)

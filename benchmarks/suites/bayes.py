@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.bayes.cases import CASES, Case
-from benchmarks.bayes.tables import tables
+from benchmarks import judged
+from benchmarks.bayes.prepare import SUITE
+from benchmarks.report import Table
 from benchmarks.selection import Request
 from benchmarks.store import Store
-from benchmarks.tuned import measure_rows, summarise, taking_part
+from benchmarks.tuned import summarise
 
 __all__ = ["TITLE", "run", "summarise", "tables"]
 
@@ -17,9 +18,9 @@ _SMALL = 0.05
 
 def run(request: Request) -> Store:
     """Measure what is asked for, one process after the other."""
+    return judged.run(SUITE, request, _SMALL)
 
-    def limit_of(case: Case) -> float:
-        return request.own_limit or case.limit
 
-    scale = _SMALL if request.small else request.scale
-    return measure_rows(request, "bayes", taking_part(CASES), limit_of, scale)
+def tables(store: Store) -> list[Table]:
+    """The targets, then one table per case."""
+    return judged.tables(SUITE, store)

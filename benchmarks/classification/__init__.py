@@ -1,0 +1,1 @@
+"""Linear classifiers beside other libraries: what ``python -m benchmarks classification`` does."""

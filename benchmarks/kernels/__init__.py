@@ -1,0 +1,1 @@
+"""Kernel support vector machines beside other libraries: ``python -m benchmarks kernels``."""
