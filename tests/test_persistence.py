@@ -59,7 +59,7 @@ ESTIMATORS = [
 # Maps of numbers to numbers; tables and texts hold dictionaries of their reader's own types.
 FEATURE_MAPS = [
     ConstantFeature(),
-    FourierFeatures(order=2),
+    FourierFeatures(harmonics=2),
     Interactions(),
     OrthogonalPolynomialFeatures(degree=3),
     RadialBasisFeatures(),
