@@ -1,5 +1,6 @@
 """Online classifiers keep scikit-learn's contract, with all kinds of parameters, one exception."""
 
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -69,3 +70,15 @@ def test_contract(estimator, check):
 @parametrize_with_checks(MORE_SETTINGS, expected_failed_checks=expected)
 def test_contract_with_more_settings(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("setting", [{"early_stopping": True}, {"normalize_rows": True}], ids=str)
+def test_bad_numbers_are_found_in_every_row(setting, bad):
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    y = np.arange(30) % 2
+    for row in range(30):
+        spoiled = X.copy()
+        spoiled[row, 1] = bad
+        with pytest.raises(ValueError, match="NaN|infinity"):
+            Perceptron(**setting).fit(spoiled, y)
