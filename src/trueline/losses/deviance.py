@@ -50,12 +50,15 @@ _STEPS = 60
 def phi(t: Array) -> Array:
     """exp(t) - 1 - t, to a few units in the last place."""
     t = np.asarray(t)
-    small = np.clip(t, -_NEAR, _NEAR)
+    with np.errstate(over="ignore"):
+        out = np.asarray(np.expm1(t) - t)
+    near = np.abs(t) <= _NEAR
+    small = t[near]
     series = np.ones_like(small)
     for k in range(_ORDER, 2, -1):
         series = 1 + small * series / k
-    with np.errstate(over="ignore"):
-        return np.where(np.abs(t) <= _NEAR, 0.5 * small * small * series, np.expm1(t) - t)
+    out[near] = 0.5 * small * small * series
+    return out
 
 
 def _or_infinite(values: Array) -> Array:
@@ -112,7 +115,9 @@ class LogDeviance(Loss):
     def _terms(self, y: Array, z: Array) -> tuple[Array, Array]:
         """exp(a z) and y exp(-c z); zero times infinity is zero."""
         with np.errstate(over="ignore", invalid="ignore"):
-            rising = np.exp(self._a * z)
+            rising = np.exp(self._a * z) if self._a > 0 else np.ones_like(z)
+            if self._c == 0:
+                return rising, y + np.zeros_like(z)
             falling = np.where(y > 0, y * np.exp(-self._c * z), np.zeros_like(y))
         return rising, falling
 
