@@ -201,7 +201,7 @@ def test_other_bad_requests(diabetes):
 
 
 def test_what_a_fold_has_not_seen_does_not_help_it():
-    """Labels without any relation to the rows: wide data are fitted perfectly, test rows are not."""
+    """Labels unrelated to the rows: wide data are fitted perfectly, test rows are not."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 200)), rng.integers(0, 2, 60)
     models = {

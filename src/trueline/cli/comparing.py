@@ -50,6 +50,9 @@ def run_compare(request: Request, choices: Choices, out_path: Path | None) -> No
         categories=request.categories or (),
         task=guess.kind,
     )
+    if choices.folds > len(encoded.y):
+        rows = counted(len(encoded.y), "row")
+        raise TableError(f"{choices.folds} folds of {rows}: some fold would have no row.")
     show.heading(out, "Data", f"{table.path}: {table.n_rows:,} rows")
     used = [source.name for source in encoded.encoding.sources]
     show.show_columns(out, table, request.target, used)
@@ -58,8 +61,6 @@ def run_compare(request: Request, choices: Choices, out_path: Path | None) -> No
     is_classes = guess.kind == "classification"
     kind = StratifiedKFold if is_classes else KFold
     cv = kind(choices.folds, shuffle=choices.shuffle, random_state=0 if choices.shuffle else None)
-    if choices.folds > len(encoded.y):
-        cv = choices.folds  # the comparison says what is wrong
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
