@@ -25,6 +25,13 @@ from benchmarks.bayes.objective import objective as bayes_objective
 from benchmarks.bayes.objective import suboptimality as bayes_suboptimality
 from benchmarks.bayes.prepare import best_value
 from benchmarks.bayes.prepare import prepare as bayes_prepare
+from benchmarks.classification import cases as classification_cases
+from benchmarks.classification import worker as classification_worker
+from benchmarks.classification.objective import ClassData, bounds
+from benchmarks.classification.objective import objectives as class_objectives
+from benchmarks.classification.objective import suboptimality as class_suboptimality
+from benchmarks.classification.prepare import bounds_of as class_bounds
+from benchmarks.classification.prepare import prepare as classification_prepare
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.contestants.base import Tuned, half_decades
 from benchmarks.contestants.hardware import least_squares, ridge_folds
@@ -32,8 +39,25 @@ from benchmarks.digits import Puzzle, puzzles, read_strd
 from benchmarks.digits import table as digits_table
 from benchmarks.exact import MOST_DIGITS, correct_digits, solve_least_squares
 from benchmarks.isolated import Outcome
+from benchmarks.kernels import cases as kernel_cases
+from benchmarks.kernels import worker as kernel_worker
+from benchmarks.kernels.objective import KernelData, Machine, dual, label_errors
+from benchmarks.kernels.objective import suboptimality as kernel_suboptimality
+from benchmarks.kernels.prepare import facts_of as kernel_facts
+from benchmarks.kernels.prepare import prepare as kernel_prepare
 from benchmarks.objective import Answer, Data, relative_suboptimality
-from benchmarks.problems import flowers, regression, ridge_grid, sparse_rows, with_condition
+from benchmarks.problems import (
+    clouds,
+    dense_classes,
+    flowers,
+    images,
+    kernel_classes,
+    regression,
+    ridge_grid,
+    sparse_rows,
+    text_classes,
+    with_condition,
+)
 from benchmarks.report import Table, number, place, seconds_text
 from benchmarks.robust import cases as robust_cases
 from benchmarks.robust import worker as robust_worker
@@ -65,7 +89,16 @@ from benchmarks.sparse.prepare import load, prepare
 from benchmarks.sparse.problems import correlated, products, text
 from benchmarks.sparse.tables import TARGETS
 from benchmarks.store import Store
-from benchmarks.suites import bayes, regret, robust, separability, sparse, speed
+from benchmarks.suites import (
+    bayes,
+    classification,
+    kernels,
+    regret,
+    robust,
+    separability,
+    sparse,
+    speed,
+)
 from benchmarks.tuned import _interpreter, taking_part
 from scipy.stats import multivariate_normal
 
@@ -456,9 +489,8 @@ def test_a_search_for_a_rung_keeps_what_it_has_when_time_is_up():
 
 
 def test_ladders_go_from_loose_to_tight_and_begin_on_a_rung():
-    cases = [*CASES, *robust_cases.CASES, *separability_cases.CASES]
-
-    cases = [*CASES, *robust_cases.CASES, *bayes_cases.CASES]
+    cases = [*CASES, *robust_cases.CASES, *separability_cases.CASES, *bayes_cases.CASES]
+    cases += [*classification_cases.CASES, *kernel_cases.CASES]
     assert half_decades(2, 4) == pytest.approx((1e-2, 3e-3, 1e-3, 3e-4, 1e-4))
     for contestant in CONTESTANTS.values():
         for tuned in contestant.tuned.values():
@@ -1132,3 +1164,147 @@ def test_every_bayesian_case_has_a_target_and_contestants():
     assert {target.case for target in bayes_cases.TARGETS} == cases.keys()
     for target in bayes_cases.TARGETS:
         assert cases[target.case].task in CONTESTANTS[target.peer].tuned
+
+
+# --- linear classifiers ---------------------------------------------------------------------------
+
+
+def class_data(loss: str, penalty: str = "l2", scheme: str = "two", intercept: bool = False):
+    if loss == "softmax" or scheme != "two":
+        X, y = clouds(90, 4, 3, seed=2)
+    else:
+        X, y = dense_classes(90, 4, seed=2)
+    return ClassData(X / X.std(), y, intercept, loss=loss, penalty=penalty, scheme=scheme)
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "task"),
+    [
+        (class_data("logistic"), "scikit-learn newton-cholesky", "logistic"),
+        (class_data("logistic", intercept=True), "scikit-learn newton-cg", "logistic_intercept"),
+        (class_data("logistic", "l1"), "scikit-learn LIBLINEAR (primal)", "logistic_l1"),
+        (class_data("hinge"), "scikit-learn LIBLINEAR (dual)", "hinge"),
+        (class_data("squared_hinge"), "scikit-learn LIBLINEAR (primal)", "squared_hinge"),
+        (class_data("softmax"), "scikit-learn lbfgs", "softmax"),
+        (class_data("logistic", scheme="rest"), "scikit-learn newton-cholesky", "one_vs_rest"),
+        (class_data("logistic", scheme="one"), "scikit-learn newton-cholesky", "one_vs_one"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bounds_of_classifiers_hold_for_those_who_know_nothing_of_us(data, name, task):
+    facts = class_bounds(data)
+    assert abs(facts["bounds_gap"]) <= 1e-7
+    theirs = CONTESTANTS[name].tuned[task].fit(data, 1e-9)
+    quality = class_suboptimality(data, theirs, facts["bounds"])
+    assert -1e-12 <= quality <= CRITERION
+    off = Answer(1.1 * np.asarray(theirs.coef), theirs.intercept)
+    expected = np.max(class_objectives(data, off) / facts["bounds"]) - 1
+    assert class_suboptimality(data, off, facts["bounds"]) == pytest.approx(expected)
+    if data.loss != "hinge":  # from a bad answer the bound is worse, never wrong
+        assert (bounds(data, off) <= class_objectives(data, theirs) * (1 + 1e-12)).all()
+    assert class_suboptimality(data, Answer(theirs.coef[:2]), facts["bounds"]) == math.inf
+    nothing = Answer(np.full_like(theirs.coef, np.nan))
+    assert class_suboptimality(data, nothing, facts["bounds"]) == math.inf
+
+
+def test_the_objectives_of_classifiers_are_those_of_their_formulas():
+    w = np.array([0.5, -1.0, 0.2, 0.1])
+    data = class_data("logistic")
+    m = data.y * (data.X @ w)
+    expected = {
+        "logistic": np.log1p(np.exp(-m)).sum(),
+        "hinge": np.maximum(0, 1 - m).sum(),
+        "squared_hinge": (np.maximum(0, 1 - m) ** 2).sum(),
+    }
+    for loss, fit in expected.items():
+        value = class_objectives(class_data(loss), Answer(w))
+        assert value == pytest.approx(fit + 0.5 * w @ w)
+    value = class_objectives(class_data("logistic", "l1"), Answer(w))
+    assert value == pytest.approx(expected["logistic"] + 1.8)
+
+
+def test_problems_of_classes_have_the_properties_they_promise():
+    X, y = text_classes(400, 3000, 30, seed=1)
+    np.testing.assert_allclose(np.asarray(X.multiply(X).sum(axis=1)).ravel(), 1.0)
+    assert X.nnz / 400 == pytest.approx(30, rel=0.15)
+    assert set(y) == {-1.0, 1.0}
+    assert abs(y.mean()) < 0.2
+    I, digits = images(50, seed=1)
+    assert I.shape == (50, 784)
+    assert I.min() >= 0.0
+    assert I.max() <= 1.0
+    assert len(np.unique(digits)) > 5
+    K, labels = kernel_classes(300, 20)
+    np.testing.assert_allclose(K.std(axis=0), 1.0)
+    assert set(labels) == {-1.0, 1.0}
+
+
+@pytest.mark.parametrize("name", ["hinge_text", "one_letters"])
+def test_a_case_of_classification_is_prepared_measured_and_told(
+    name, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(sparse_worker, "_SECONDS", 0.0)
+    classification_prepare(tmp_path, name, 1e-3)
+    classification_worker.main(name, "trueline", "1e-3", str(tmp_path), "20")
+    row = classification.summarise(Outcome(lines_of(capsys), False, ""), 20.0)
+    assert row["quality"] <= CRITERION
+    store = Store("classification", tmp_path)
+    store.put(name, "trueline", row)
+    for peer in ("LIBLINEAR (dual)", "scikit-learn lbfgs"):
+        store.put(name, peer, row | {"seconds": 9 * row["seconds"], "conversion": 0.25})
+    told = [str(table) for table in classification.tables(store)]
+    assert "| 9.00 | yes |" in told[0]
+    assert "| 250 ms |" in told[1]
+
+
+# --- machines with a kernel -----------------------------------------------------------------------
+
+
+def test_the_bound_of_kernel_machines_holds_for_those_who_know_nothing_of_us():
+    X, y = kernel_classes(160, 6)
+    data = KernelData(X[:120], y[:120], X[120:], gamma=1 / 6)
+    facts = kernel_facts(data)
+    tuned = CONTESTANTS["scikit-learn"].tuned
+    theirs = tuned["svc"].fit(data, 1e-6)
+    assert -1e-12 <= kernel_suboptimality(data, theirs, facts["least"]) <= CRITERION
+    loose = tuned["svc"].fit(data, 1e-1)
+    assert kernel_suboptimality(data, loose, facts["least"]) > 1e-5
+    # By the definition.
+    distance = ((X[:120, None] - X[None, :120]) ** 2).sum(axis=2)
+    a = np.zeros(120)
+    a[theirs.support] = theirs.coef
+    value = 0.5 * a @ np.exp(-distance / 6) @ a - np.abs(a).sum()
+    assert dual(data, theirs) == pytest.approx(value)
+    # Coefficients that are not admissible are no answer.
+    assert dual(data, Machine(theirs.support, 2 * theirs.coef, 0.0)) == math.inf
+    assert dual(data, Machine(theirs.support[1:], theirs.coef[1:], 0.0)) == math.inf
+    labels = tuned["svc_predict"].fit(tuned["svc_predict"].convert(data), None)
+    assert label_errors(labels, facts["decision"]) == 0.0
+    assert label_errors(-labels, facts["decision"]) == 1.0
+
+
+@pytest.mark.parametrize("name", ["rbf_10000", "predict_10000"])
+def test_a_case_of_kernels_is_prepared_measured_and_told(name, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sparse_worker, "_SECONDS", 0.0)
+    kernel_prepare(tmp_path, name, 0.02)
+    kernel_worker.main(name, "trueline", "0.02", str(tmp_path), "20")
+    row = kernels.summarise(Outcome(lines_of(capsys), False, ""), 20.0)
+    assert row["quality"] <= CRITERION
+    assert ("conversion" in row) == name.startswith("predict")
+    store = Store("kernels", tmp_path)
+    store.put(name, "trueline", row)
+    store.put(name, "scikit-learn", {"over": 5 * row["seconds"]})
+    told = [str(table) for table in kernels.tables(store)]
+    assert "| > 5.00 | yes |" in told[0]
+    assert kernel_cases.CASES[name].title in told[1]
+
+
+@pytest.mark.parametrize("module", [classification_cases, kernel_cases])
+def test_every_case_of_classifiers_has_a_target_and_contestants(module):
+    cases = module.CASES
+    assert {target.case for target in module.TARGETS} == cases.keys()
+    peers = {name: set() for name in cases}
+    for name, _, contestant in taking_part(cases):
+        peers[name].add(contestant.name)
+    assert all("trueline" in names and len(names) > 1 for names in peers.values())
+    assert all(not t.peer or t.peer in peers[t.case] for t in module.TARGETS)

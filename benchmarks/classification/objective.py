@@ -95,6 +95,8 @@ def _columns(data: ClassData, answer: Answer) -> tuple[Array, Array] | None:
     W, b = (np.asarray(part, dtype=np.float64) for part in (answer.coef, answer.intercept))
     if W.size != d * k or len(W) != d or b.size not in (1, k):
         return None
+    if not (np.isfinite(W).all() and np.isfinite(b).all()):
+        return None
     return W.reshape(d, k), np.broadcast_to(b.ravel(), k)
 
 
@@ -105,7 +107,7 @@ def _losses(loss: str, m: Array) -> Array:
 
 
 def objectives(data: ClassData, answer: Answer) -> Array:
-    """F of each problem; not finite if the answer is of the wrong shape."""
+    """F of each problem; not finite if the answer is not, or is of the wrong shape."""
     found = _columns(data, answer)
     if found is None:
         return np.full(1, np.nan)

@@ -36,7 +36,7 @@ def _solution(data: ClassData) -> tuple[Answer, Any]:
     if data.scheme != "two":
         return ours.scheme(data, 1e-6), None
     if data.loss in ("logistic", "softmax"):
-        return ours.logistic(data, 1e-5 if data.penalty == "l1" else 1e-6), None
+        return ours.logistic(data, 1e-6), None
     model = ours.machine(data, 1e-7)
     answer = Answer(model.coef_.ravel(), model.intercept_)
     if data.loss == "squared_hinge":

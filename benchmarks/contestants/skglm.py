@@ -71,7 +71,7 @@ def hinge(data: ClassData, tol: float) -> Answer:
     """LinearSVC: coordinate descent on the dual."""
     from skglm import LinearSVC
 
-    model = LinearSVC(C=1.0, tol=tol, fit_intercept=False, max_iter=_ROUNDS)
+    model = LinearSVC(C=1.0, tol=tol, fit_intercept=False, max_iter=10_000)
     return Answer(model.fit(data.X, data.y).coef_.ravel())
 
 

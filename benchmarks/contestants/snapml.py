@@ -45,14 +45,14 @@ def linear(data: ClassData, tol: float) -> Answer:
     return Answer(np.asarray(model.fit(data.X, data.y).coef_).ravel())
 
 
-_LADDER = half_decades(1, 11)
+_LADDER = half_decades(1, 13)
 
 CONTESTANTS = (
     Contestant(
         "Snap ML (dual)",
         tuned={
             "logistic": Tuned(partial(logistic, dual=True), _LADDER, 1e-5),
-            "hinge": Tuned(linear, _LADDER, 1e-5),
+            "hinge": Tuned(linear, _LADDER, 1e-7),
             "squared_hinge": Tuned(linear, _LADDER, 1e-5),
         },
         package="snapml",
