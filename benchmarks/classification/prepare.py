@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator, cg
+from scipy.special import expit
 
 import benchmarks.problems
 from benchmarks.classification import cases, objective
@@ -25,6 +27,7 @@ __all__ = ["SUITE", "bounds_of", "prepare"]
 
 # What the bounds must be worth.
 _WORTH = 1e-7
+_STEPS = 4
 # Rows and columns of the problem of the first call.
 _PART = (400, 60)
 
@@ -44,6 +47,25 @@ def _solution(data: ClassData) -> tuple[Answer, Any]:
     return answer, -data.y * model.certificate_.witness["dual"][:, 0]
 
 
+def _polished(data: ClassData, answer: Answer) -> Answer:
+    """A solution with the l1 penalty after Newton's steps on the coefficients that are not zero.
+
+    The bound of such a penalty loses what the gradient exceeds 1 by: it wants small gradients.
+    """
+    w = np.array(answer.coef, dtype=np.float64).ravel()
+    used = np.flatnonzero(w)
+    X, signs = data.X[:, used], np.sign(w[used])
+    for _ in range(_STEPS):
+        u = expit(-data.y * (X @ w[used]))
+        curvature = u * (1.0 - u)
+        gradient = signs - X.T @ (data.y * u)
+        hessian = LinearOperator(
+            (len(used), len(used)), lambda v, h=curvature: X.T @ (h * (X @ v)), dtype=np.float64
+        )
+        w[used] -= cg(hessian, gradient, rtol=1e-8)[0]
+    return Answer(w)
+
+
 def bounds_of(data: ClassData) -> dict[str, Any]:
     """Proven lower bounds, and how far the solutions that gave them are above.
 
@@ -55,6 +77,8 @@ def bounds_of(data: ClassData) -> dict[str, Any]:
     answer, multipliers = _solution(data)
     emit(kind="solved")
     found = bounds(data, answer, multipliers)
+    if data.penalty == "l1":  # each is a bound: the higher one counts
+        found = np.maximum(found, bounds(data, _polished(data, answer)))
     gap = suboptimality(data, answer, found)
     if not abs(gap) <= _WORTH:
         raise ValueError(f"The bounds are {gap:.1e} from the objectives: too far to judge by.")
