@@ -88,7 +88,7 @@ def compare(
     >>> [entry.name for entry in comparison.entries][-1]
     'mean'
     >>> comparison.best.name, bool(comparison.best.model.verify(X, y))
-    ('ridge', True)
+    ('lasso', True)
     """
     if rule not in RULES:
         raise ValueError(f"rule={rule!r} is not one of {RULES}.")

@@ -112,7 +112,7 @@ def nested_cross_validate(
     >>> X, y = load_diabetes(return_X_y=True)
     >>> result = nested_cross_validate(Ridge(), X, y, grid={"alpha": [0.01, 0.1, 1.0]})
     >>> round(result.mean, 3)
-    0.486
+    0.48
     """
     if isinstance(model, str):
         from trueline.evaluation.comparison import guess_task

@@ -48,7 +48,7 @@ def paired_test(first: ArrayLike, second: ArrayLike, test_share: float) -> Paire
     >>> from trueline.evaluation.significance import paired_test
     >>> test = paired_test([0.9, 0.8, 0.85, 0.9, 0.8], [0.8, 0.75, 0.8, 0.8, 0.75], 0.25)
     >>> round(test.difference, 3), round(test.p_value, 3)
-    (0.07, 0.017)
+    (0.07, 0.019)
     """
     d = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
     mean = float(d.mean())

@@ -66,7 +66,7 @@ class RandomFourierFeatures(FeatureMap):
     n_frequencies : int, default=100
         m, half the number of features.
     kernel : {"gaussian", "laplace"}, default="gaussian"
-        k(x, y) = exp(-gamma ||x - y||^2) or exp(-gamma sum_j |x_j - y_j|).
+        k(x, y) = exp(-gamma ||x - y||^2) or exp(-gamma sum_j abs(x_j - y_j)).
     gamma : {"scale"} or float, default="scale"
         "scale" is 1 / (d Var(X)), as in scikit-learn's support vector machines.
     random_state : int, RandomState or None, default=None
