@@ -49,7 +49,7 @@ _LADDER = half_decades(1, 13)
 
 CONTESTANTS = (
     Contestant(
-        "Snap ML (dual)",
+        "snapml (dual)",
         tuned={
             "logistic": Tuned(partial(logistic, dual=True), _LADDER, 1e-5),
             "hinge": Tuned(linear, _LADDER, 1e-7),
@@ -59,7 +59,7 @@ CONTESTANTS = (
         is_guest=True,
     ),
     Contestant(
-        "Snap ML (primal)",
+        "snapml (primal)",
         tuned={
             "logistic": Tuned(partial(logistic, dual=False), _LADDER, 1e-5),
             "logistic_l1": Tuned(partial(logistic, dual=False), _LADDER, 1e-5),
