@@ -174,7 +174,9 @@ def forget_peak() -> None:
 
 
 def version(package: str) -> str:
-    """Of an installed distribution; empty if there is none."""
+    """Of an installed distribution; empty if there is none, or no name."""
+    if not package:
+        return ""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
