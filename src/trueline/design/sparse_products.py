@@ -15,15 +15,18 @@ from trueline.design.base import Array
 from trueline.design.sparse_columns import Indices, column_dot, cuts
 from trueline.threads import run_strands
 
-__all__ = ["count_entries", "threaded_product"]
+__all__ = ["Starts", "count_entries", "gather", "scatter", "threaded_product"]
+
+#: Where the entries of each line begin.
+Starts = NDArray[np.int32] | NDArray[np.int64]
 
 # Strands that each need a vector of their own are few.
 _STRANDS, _SCATTERING = 8, 2
 
 
 @kernel
-def _gather(
-    data: Array, indices: Indices, indptr: Indices, x: Array, out: Array, first: int, last: int
+def gather(
+    data: Array, indices: Indices, indptr: Starts, x: Array, out: Array, first: int, last: int
 ) -> None:
     """out[i] = x . line i, for lines first..last-1."""
     for i in range(first, last):
@@ -31,12 +34,14 @@ def _gather(
 
 
 @kernel
-def _scatter(
-    data: Array, indices: Indices, indptr: Indices, r: Array, out: Array, first: int, last: int
+def scatter(
+    data: Array, indices: Indices, indptr: Starts, r: Array, out: Array, first: int, last: int
 ) -> None:
     """Add sum_i r_i line_i, i = first..last-1, to ``out``."""
     for i in range(first, last):
         factor = r[i]
+        if factor == 0.0:  # the image of a few sparse columns
+            continue
         for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             out[np.uint64(indices[e])] += factor * data[e]
 
@@ -63,7 +68,7 @@ def _gathered(X: sp.csr_array | sp.csc_array, x: Array) -> Array:
     out = np.empty(len(X.indptr) - 1)
 
     def work(strand: tuple[int, int]) -> None:
-        _gather(X.data, X.indices, X.indptr, x, out, *strand)
+        gather(X.data, X.indices, X.indptr, x, out, *strand)
 
     run_strands(work, cuts(X.indptr, _STRANDS))
     return out
@@ -75,7 +80,7 @@ def _scattered(X: sp.csr_array | sp.csc_array, r: Array) -> Array:
 
     def work(strand: tuple[int, int]) -> Array:
         out = np.zeros(size)
-        _scatter(X.data, X.indices, X.indptr, r, out, *strand)
+        scatter(X.data, X.indices, X.indptr, r, out, *strand)
         return out
 
     first, *others = run_strands(work, cuts(X.indptr, _SCATTERING))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from trueline._jit import kernel
 from trueline.design.base import Array
 from trueline.design.sparse_columns import Entries, Indices, column_dot, cuts
+from trueline.design.sparse_products import gather, scatter
 from trueline.threads import run_strands
 
 __all__ = ["ChosenRows"]
@@ -75,28 +76,6 @@ def _merge(
         for e in range(np.uint64(new_indptr[i]), np.uint64(new_indptr[i + 1])):
             out_data[p], out_places[p] = new_data[e], first_place + new_places[e]
             p += np.uint64(1)
-
-
-@kernel
-def _scores(
-    data: Array, places: Indices, indptr: Starts, x: Array, out: Array, first: int, last: int
-) -> None:
-    """out[i] = x . row i, for rows first..last-1."""
-    for i in range(first, last):
-        out[i] = column_dot(data, places, indptr[i], indptr[i + 1], x)
-
-
-@kernel
-def _sums(
-    data: Array, places: Indices, indptr: Starts, r: Array, out: Array, first: int, last: int
-) -> None:
-    """Add sum_i r_i row_i, i = first..last-1, to ``out``."""
-    for i in range(first, last):
-        factor = r[i]
-        if factor == 0.0:  # the image of a few sparse columns
-            continue
-        for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            out[np.uint64(places[e])] += factor * data[e]
 
 
 @kernel
@@ -165,12 +144,12 @@ class ChosenRows:
     def scores(self, x: Array) -> Array:
         """V x."""
         out = np.empty(len(self._entries[2]) - 1)
-        run_strands(lambda strand: _scores(*self._entries, x, out, *strand), self._cuts)
+        run_strands(lambda strand: gather(*self._entries, x, out, *strand), self._cuts)
         return out
 
     def sums(self, r: Array) -> Array:
         """V^T r."""
-        return self._added(lambda out, strand: _sums(*self._entries, r, out, *strand))
+        return self._added(lambda out, strand: scatter(*self._entries, r, out, *strand))
 
     def both(self, x: Array) -> tuple[Array, Array]:
         """V x and V^T V x."""
