@@ -39,13 +39,32 @@ def _linear(n: int, d: int) -> Callable[[float], Rows]:
     return make
 
 
+def _factors(n: int, d: int) -> Callable[[float], Rows]:
+    """More columns than rows, twenty causes behind all of them, and noise as large as the signal.
+
+    Independent columns would not do: the more there are, the more alike prior and noise become in
+    y, and the evidence has no highest point.
+    """
+
+    def make(scale: float) -> Rows:
+        root = np.sqrt(scale)
+        rows, columns = max(30, round(n * root)), max(60, round(d * root))
+        generator = np.random.default_rng(9)
+        causes = generator.normal(size=(rows, 20))
+        X = causes @ generator.normal(size=(20, columns)) + generator.normal(size=(rows, columns))
+        signal = causes @ generator.normal(size=20)
+        return X, signal + signal.std() * generator.normal(size=rows)
+
+    return make
+
+
 #: From the scale (1 is the size of the name) to X and y.
 PROBLEMS: dict[str, Callable[[float], Rows]] = {
     "1000x3": _surface(1000),
     "3000x3": _surface(3000),
     "1e5x50": _linear(100_000, 50),
     "1e4x500": _linear(10_000, 500),
-    "300x5000": _linear(300, 5000),
+    "300x5000": _factors(300, 5000),
 }
 
 

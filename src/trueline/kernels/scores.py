@@ -1,7 +1,8 @@
-"""sum_j c_j k(x_j, z) for many z at once: blocks of the kernel, then one product with c."""
+"""sum_j c_j k(x_j, z) for many z at once: tiles of the kernel, each times its part of c."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,13 @@ from trueline.threads import run_strands
 __all__ = ["kernel_scores"]
 
 Array = NDArray[np.float64]
+#: Kernel values of some rows of Z with the rows of X asked for.
+Tile = Callable[[slice], Array]
 
-# Kernel values at a time (of one strand): a few megabytes.
-_BLOCK_VALUES = 250_000
-_BLOCK_ROWS = 2048
+# Kernel values at a time (of one strand): a few megabytes. Tiles long on one side only would
+# read all of X for a few rows of Z.
+_TILE_VALUES = 250_000
+_TILE_ROWS, _TILE_COLUMNS = 2048, 1000
 
 
 def kernel_scores(Z: Any, X: Any, coef: Array, kernel: KernelFunction) -> Array:
@@ -49,13 +53,18 @@ def kernel_scores(Z: Any, X: Any, coef: Array, kernel: KernelFunction) -> Array:
     out = np.zeros((m, coef.shape[1]))
     if m == 0 or n == 0:
         return out
-    block = _block_function(Z, X, kernel)
-    rows = max(1, min(_BLOCK_ROWS, _BLOCK_VALUES // max(n, 1)))
+    kernel_of = _tiles(Z, X, kernel)
+    # Columns of sparse products are not for cutting.
+    width = n if sp.issparse(Z) or sp.issparse(X) else min(n, _TILE_COLUMNS)
+    rows = max(1, min(_TILE_ROWS, _TILE_VALUES // width))
 
     def fill(strand: range) -> None:
         for start in strand:
             some = slice(start, min(start + rows, m))
-            out[some] = block(some) @ coef
+            tile = kernel_of(some)
+            for first in range(0, n, width):
+                others = slice(first, first + width)
+                out[some] += tile(others) @ coef[others]
 
     starts = range(0, m, rows)
     half = (len(starts) + 1) // 2
@@ -63,55 +72,53 @@ def kernel_scores(Z: Any, X: Any, coef: Array, kernel: KernelFunction) -> Array:
     return out
 
 
-def _block_function(Z: Any, X: Any, kernel: KernelFunction) -> Any:
-    """What gives the kernel values of some rows of Z with all of X."""
-    if kernel.name == "linear":
-        columns = X.T.tocsr() if sp.issparse(X) else np.asarray(X, dtype=np.float64).T
-
-        def linear(some: slice) -> Array:
-            return _dense(Z[some] @ columns)
-
-        return linear
+def _tiles(Z: Any, X: Any, kernel: KernelFunction) -> Callable[[slice], Tile]:
+    """From rows of Z to what gives their kernel values with some rows of X."""
     if sp.issparse(Z) or sp.issparse(X):
-        return _sparse_block(sp.csr_array(Z), sp.csr_array(X), kernel)
+        return _sparse_tiles(sp.csr_array(Z), sp.csr_array(X), kernel)
     Z, X = np.asarray(Z, dtype=np.float64), np.asarray(X, dtype=np.float64)
+    if kernel.name == "linear":
+        return lambda some: lambda others: Z[some] @ X[others].T
     if kernel.name == "rbf":
         reach = max(largest_exponent(X, kernel), largest_exponent(Z, kernel))
         between = X.mean(axis=0) - Z.mean(axis=0)
         if is_cancelling(reach + kernel.gamma * float(between @ between)):
-
-            def differences(some: slice) -> Array:
-                return np.exp(-kernel.gamma * cdist(Z[some], X, "sqeuclidean"))
-
-            return differences
+            return lambda some: (
+                lambda others: np.exp(-kernel.gamma * cdist(Z[some], X[others], "sqeuclidean"))
+            )
     centre = X.mean(axis=0)
     right = features_of(X, kernel, centre, np.float64).right.T
 
-    def products(some: slice) -> Array:
-        values = features_of(Z[some], kernel, centre, np.float64).left @ right
-        kernel.of_products(values)
-        return values
+    def products(some: slice) -> Tile:
+        left = features_of(Z[some], kernel, centre, np.float64).left
+
+        def tile(others: slice) -> Array:
+            values = left @ right[:, others]
+            kernel.of_products(values)
+            return values
+
+        return tile
 
     return products
 
 
-def _sparse_block(Z: Any, X: Any, kernel: KernelFunction) -> Any:
+def _sparse_tiles(Z: Any, X: Any, kernel: KernelFunction) -> Callable[[slice], Tile]:
+    """The same for sparse rows, always with all rows of X."""
     columns = X.T.tocsr()
     mine = np.asarray(Z.multiply(Z).sum(axis=1)).ravel()
     theirs = np.asarray(X.multiply(X).sum(axis=1)).ravel()
 
-    def block(some: slice) -> Array:
-        values = _dense(Z[some] @ columns).astype(np.float64, copy=False)
-        if kernel.name == "rbf":
-            values *= 2.0
-            values -= mine[some, None]
-            values -= theirs
-            values *= kernel.gamma
-        kernel.of_products(values)
-        return values
+    def products(some: slice) -> Tile:
+        def tile(others: slice) -> Array:
+            values = (Z[some] @ columns).toarray().astype(np.float64, copy=False)
+            if kernel.name == "rbf":
+                values *= 2.0
+                values -= mine[some, None]
+                values -= theirs
+                values *= kernel.gamma
+            kernel.of_products(values)
+            return values
 
-    return block
+        return tile
 
-
-def _dense(values: Any) -> Array:
-    return values.toarray() if sp.issparse(values) else np.asarray(values, dtype=np.float64)
+    return products
