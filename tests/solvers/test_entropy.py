@@ -47,7 +47,7 @@ def test_sweeps_end_where_newton_does(fit_intercept, weighted, strength):
     certificate = None
     while certificate is None or certificate.gap > 1e-6 * len(y):
         assert descent.approach(1e-6 * len(y))
-        certificate = descent.certify()
+        certificate = descent.certify(target)
     assert certificate.verify(X, y, weights)
     dense = LogisticRegression(C=1 / strength, fit_intercept=fit_intercept, tol=1e-7)
     dense.fit(X.toarray(), y, weights)

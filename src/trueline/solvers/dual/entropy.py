@@ -35,7 +35,7 @@ from trueline.certificates.duality import certify_duality
 from trueline.design.sparse_columns import column_dot
 from trueline.problem import Problem
 from trueline.solvers.base import Options
-from trueline.solvers.dual.kernels import BLOCK, add_row, block_order
+from trueline.solvers.dual.kernels import add_row, visiting_order
 from trueline.solvers.dual.rows import Rows
 from trueline.solvers.dual.solver import balanced, random_start, with_constant
 
@@ -94,22 +94,21 @@ def sweep_entropy(
     """
     n, d = len(logits), len(w) - 1
     seen = 0.0
-    for start in block_order(n, state):
-        for i in range(start, min(start + BLOCK, n)):
-            y, c, square = terms[i, 0], terms[i, 1], terms[i, 2]
-            product = column_dot(data, indices, indptr[i], indptr[i + 1], w) + constant * w[d]
-            margin, before = y * (product + centre), logits[i]
-            q = 1.0 / (1.0 + math.exp(-before))
-            # l(m) + l*(q) + q m, each of whose logarithms is one of 1 + exp(-abs(.)).
-            loss = max(-margin, 0.0) + math.log1p(math.exp(-abs(margin)))
-            normaliser = max(before, 0.0) + math.log1p(math.exp(-abs(before)))
-            seen += c * (loss + q * (before + margin) - normaliser)
-            t = best_logit(margin, q, c * square, before)
-            change = y * c * (1.0 / (1.0 + math.exp(-t)) - q)
-            if change != 0.0:
-                logits[i] = t
-                add_row(data, indices, indptr[i], indptr[i + 1], change, w)
-                w[d] += change * constant
+    for i in visiting_order(n, 0.0, state):
+        y, c, square = terms[i, 0], terms[i, 1], terms[i, 2]
+        product = column_dot(data, indices, indptr[i], indptr[i + 1], w) + constant * w[d]
+        margin, before = y * (product + centre), logits[i]
+        q = 1.0 / (1.0 + math.exp(-before))
+        # l(m) + l*(q) + q m, each of whose logarithms is one of 1 + exp(-abs(.)).
+        loss = max(-margin, 0.0) + math.log1p(math.exp(-abs(margin)))
+        normaliser = max(before, 0.0) + math.log1p(math.exp(-abs(before)))
+        seen += c * (loss + q * (before + margin) - normaliser)
+        t = best_logit(margin, q, c * square, before)
+        change = y * c * (1.0 / (1.0 + math.exp(-t)) - q)
+        if change != 0.0:
+            logits[i] = t
+            add_row(data, indices, indptr[i], indptr[i + 1], change, w)
+            w[d] += change * constant
     return seen
 
 
@@ -185,10 +184,10 @@ class EntropyDescent:
     def intercept(self) -> Array:
         return np.array([self._centre])
 
-    def certify(self) -> Certificate:
-        """What the dual variables prove of the coefficients that belong to them."""
+    def certify(self, target: float) -> Certificate:
+        """What the dual variables prove of the coefficients, or others if that is above a target."""
         beta = self._y * self._weights / (1.0 + np.exp(-self._logits))
         if self.problem.fit_intercept:
             beta = balanced(beta)
         dual = np.divide(-beta, self._weights, out=np.zeros_like(beta), where=self._weights > 0)
-        return certify_duality(self.problem, self.coef, self.intercept, dual[:, None])
+        return certify_duality(self.problem, self.coef, self.intercept, dual[:, None], target)
