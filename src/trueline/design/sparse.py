@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -163,7 +164,7 @@ class SparseDesign(Design):
             magnitude = np.sqrt(squares) * (1 + 1e-8)
         return Accuracy(int(in_rows), int(in_columns), magnitude)
 
-    def _across(self, factor: Array) -> tuple[Array, NDArray[np.int64]]:
+    def _across(self, factor: Array) -> tuple[Array, NDArray[Any]]:
         """Weighted squares of the columns and how many entries they have; of the rows by columns.
 
         ``factor`` weighs the other lines, which are those that are compressed.

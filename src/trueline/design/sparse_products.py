@@ -63,16 +63,15 @@ def add_squares(
     indptr: Starts,
     r: Array,
     out: Array,
-    count: NDArray[np.int64],
     first: int,
     last: int,
 ) -> None:
-    """Add sum_i r_i (line_i)^2, i = first..last-1, to ``out``, and count the entries."""
+    """Add sum_i r_i (line_i)^2, i = first..last-1, to out[:, 0], and count entries in out[:, 1]."""
     for i in range(first, last):
         for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             place = np.uint64(indices[e])
-            out[place] += r[i] * (data[e] * data[e])
-            count[place] += 1
+            out[place, 0] += r[i] * (data[e] * data[e])
+            out[place, 1] += 1.0
 
 
 @kernel(reassociate=True)
@@ -143,17 +142,16 @@ def squares_along(X: sp.csr_array | sp.csc_array) -> Array:
     return out
 
 
-def squares_across(X: sp.csr_array | sp.csc_array, r: Array) -> tuple[Array, NDArray[np.int64]]:
+def squares_across(X: sp.csr_array | sp.csc_array, r: Array) -> tuple[Array, Array]:
     """Sums of squares of the compressed lines, each r_i times, and how many entries they have."""
     size = X.shape[1 if X.format == "csr" else 0]
 
-    def work(strand: tuple[int, int]) -> tuple[Array, NDArray[np.int64]]:
-        out, count = np.zeros(size), np.zeros(size, dtype=np.int64)
-        add_squares(X.data, X.indices, X.indptr, r, out, count, *strand)
-        return out, count
+    def work(strand: tuple[int, int]) -> Array:
+        out = np.zeros((size, 2))
+        add_squares(X.data, X.indices, X.indptr, r, out, *strand)
+        return out
 
-    (squares, counts), *others = run_strands(work, cuts(X.indptr, _SCATTERING))
-    for own, count in others:
-        squares += own
-        counts += count
-    return squares, counts
+    first, *others = run_strands(work, cuts(X.indptr, _SCATTERING))
+    for other in others:
+        first += other
+    return first[:, 0], first[:, 1]

@@ -170,7 +170,7 @@ def sweep_dense(
     threshold: float,
     state: NDArray[np.uint64],
 ) -> tuple[int, float, float]:
-    """One sweep; how many variables are still active, the worst violation, what was seen of the gap.
+    """One sweep; how many variables are still active, the worst violation, the gap as it was seen.
 
     ``order`` begins with the active rows, ascending; ``terms`` has the columns t, e, h, low, high
     and x_i.x_i + h.

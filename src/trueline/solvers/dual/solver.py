@@ -95,13 +95,19 @@ class DualCoordinateDescent(Solver):
         )
         iteration.expose()
         W, b = iteration.coef, iteration.intercept
-        certificate = certify_duality(
-            problem, W, b, iteration.dual(), iteration.target, iteration.known_scores()
-        )
+        scores = iteration.known_scores()
+        certificate = certify_duality(problem, W, b, iteration.dual(), iteration.target, scores)
         if status is not Status.CONVERGED and certificate.gap <= iteration.target:
             status = Status.CONVERGED
         return Solution(
-            W, b, status, self.name, n_iter=n_iter, proof=certificate, trace=monitor.trace
+            W,
+            b,
+            status,
+            self.name,
+            n_iter=n_iter,
+            proof=certificate,
+            trace=monitor.trace,
+            extra={} if scores is None else {"scores": scores},
         )
 
 
