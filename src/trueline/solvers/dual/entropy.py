@@ -49,8 +49,8 @@ Integers = NDArray[np.int64]
 # Where q is as close to 0 or 1 as this, doubles hardly tell it apart from them.
 _FARTHEST = 34.0
 _MOST_STEPS = 30
-# After a step as short as this Newton's method is off by no more than its square.
-_STEP = 1e-3
+# After a step of length h the slope is off by less than bend h^2 / 20; this may be (1 + bend) h^2.
+_CLOSE = 1e-5
 # Sweeps that leave more of the gap than this are no match for Newton's method.
 _SLOW, _MOST_SWEEPS = 0.4, 12
 # The gap that is looked for, relative to the target: what is predicted may be a little off.
@@ -75,7 +75,7 @@ def best_logit(margin: float, q: float, bend: float, start: float) -> float:
         t -= step
         if not low <= t <= high:
             t = 0.5 * (low + high)
-        if abs(step) <= _STEP:
+        if (1.0 + bend) * step * step <= _CLOSE:
             break
     return min(max(t, -_FARTHEST), _FARTHEST)
 

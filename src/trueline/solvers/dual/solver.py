@@ -43,8 +43,10 @@ Array = NDArray[np.float64]
 
 # The face is clear when so few of the free variables change their kind in a sweep.
 _CLEAR = 0.2
-# Sweeps that leave more of the gap than this take longer than conjugate gradients.
-_SLOW = 0.8
+# Where more sweeps than this are left, conjugate gradients are faster.
+_SLOW = 20
+# In designs of so few entries they are used as soon as they can be, and a few steps more are made.
+_SMALL, _MORE = 50_000, 20
 # All rows are visited in the first sweeps, and in one of so many later on.
 _FIRST, _ROUND = 3, 4
 # Rows that rest by more than this share of the worst violation are left out until then.
@@ -93,6 +95,8 @@ class DualCoordinateDescent(Solver):
             target_gap=iteration.target,
             patience=1000,
         )
+        if status is Status.CONVERGED and problem.design.nonzeros <= _SMALL:
+            iteration.refine()
         iteration.expose()
         W, b = iteration.coef, iteration.intercept
         scores = iteration.known_scores()
@@ -139,8 +143,9 @@ class _Iteration(Iteration):
     def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
         self.problem, self.is_watched = problem, is_watched
         self.target, self.gap = target_gap(problem, options.tol), np.inf
+        self.aim = self.target
         self.sweeps, self.evaluated, self.full = 0, 0, 0
-        self.seen, self.rate, self.is_slow = np.inf, 1.0, False
+        self.seen, self.rate = np.inf, 1.0
         self.last = Progress(0.0, np.inf)
         n, y = problem.n_samples, problem.target[:, 0]
         self.strength = float(np.max(problem.penalty.curvature))
@@ -166,6 +171,7 @@ class _Iteration(Iteration):
         self.weights = s
         self.kinds = kinds(self.beta, self.terms)
         self.is_clear = False
+        self.is_slow = problem.design.nonzeros <= _SMALL
         self.scores: Array | None = np.zeros(n)
         self.centre = 0.0
         self.expose()
@@ -184,7 +190,7 @@ class _Iteration(Iteration):
         if self.is_clear and self.is_slow:
             face = face_of(self.kinds, self.terms)
             # The gap falls with the slope squared if the losses bend, with the slope if not.
-            wanted = 0.1 * (self.target / self.gap) ** (1 if self.terms[:, 2].all() else 2)
+            wanted = 0.1 * (self.aim / self.gap) ** (1 if self.terms[:, 2].all() else 2)
             enough = min(max(wanted, _LEAST), _MOST)
             at = self.terms, self.beta, self.w, self._scores()
             minimise_on(self.rows, face, *at, enough)
@@ -220,7 +226,9 @@ class _Iteration(Iteration):
         if np.isfinite(self.seen) and self.seen > 0:
             fall = float(min(max(seen / self.seen, 1e-12), 1.0))
             self.rate = fall ** (1 / (self.sweeps - self.full))
-            self.is_slow = self.is_slow or (self.sweeps > _FIRST and self.rate > _SLOW)
+            # More than a number of sweeps are left if that many would not do.
+            would_do = seen * self.rate**_SLOW <= self.target
+            self.is_slow = self.is_slow or (self.sweeps > _FIRST and not would_do)
         self.seen, self.full = seen, self.sweeps
 
     def _scores(self) -> Array:
@@ -228,6 +236,20 @@ class _Iteration(Iteration):
         if self.scores is None:
             self.scores = self.rows.scores(np.arange(len(self.beta)), self.w)
         return self.scores
+
+    def refine(self) -> None:
+        """Go on as long as the gap falls: small problems have more digits at hardly any cost."""
+        self.aim = 0.0
+        for _ in range(_MORE):
+            if self.gap == 0:
+                break
+            before = self.beta.copy(), self.w.copy(), self.centre, self.gap
+            self.step()
+            self._evaluate()
+            if self.gap >= before[-1]:
+                self.beta, self.w, self.centre, self.gap = before
+                self.scores = None
+                break
 
     def known_scores(self) -> Array | None:
         """Those of the coefficients as they are, if nothing was shifted and they are known."""
