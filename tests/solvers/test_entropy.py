@@ -44,10 +44,10 @@ def test_sweeps_end_where_newton_does(fit_intercept, weighted, strength):
     X, y = rows_of_words(n=3000, d=1000)
     weights = np.random.default_rng(1).integers(0, 4, size=len(y)) / 2.0 if weighted else None
     descent = EntropyDescent(problem_of(X, y, strength, fit_intercept, weights), Options())
-    certificate = None
-    while certificate is None or certificate.gap > 1e-6 * len(y):
-        assert descent.approach(1e-6 * len(y))
-        certificate = descent.certify()
+    certificate, target = None, 1e-6 * len(y)
+    while certificate is None or certificate.gap > target:
+        assert descent.approach(target)
+        certificate = descent.certify(target)
     assert certificate.verify(X, y, weights)
     dense = LogisticRegression(C=1 / strength, fit_intercept=fit_intercept, tol=1e-7)
     dense.fit(X.toarray(), y, weights)

@@ -209,26 +209,49 @@ def duality_gap(
     return at.objective + at.objective_rounding - lower, point
 
 
-def certify_duality(problem: Problem, W: Array, b: Array, u: Array | None = None) -> Certificate:
-    """A certificate from a dual point: the natural one, or a given one where that is better."""
+def certify_duality(
+    problem: Problem,
+    W: Array,
+    b: Array,
+    u: Array | None = None,
+    enough: float = -np.inf,
+    scores: Array | None = None,
+) -> Certificate:
+    """A certificate from a dual point: the natural one, or a given one where that is better.
+
+    Parameters
+    ----------
+    problem : Problem
+    W, b : arrays of shape (d, k) and (k,)
+    u : array of shape (n, k), optional
+        The given one.
+    enough : float
+        If it proves a gap as small as this, no other is looked at.
+    scores : array of shape (n, k), optional
+        X W + b from products as accurate as the design's own, if they are known.
+    """
     rounding = Rounding.of(problem).confirmable()
-    at = evaluate(problem, rounding, W, b)
-    gap, point = duality_gap(problem, rounding, at, W, b)
     radius, reach = intercept_radius(problem, b), coefficient_radius(problem, rounding, W)
-    dual = point.u
+    found = None
     if u is not None:
+        objective, own_rounding = evaluate_objective(problem, rounding, W, b, scores)
         given = dual_point(problem, rounding, u)
         lower = dual_value(problem, rounding, given, radius, reach)
-        other = at.objective + at.objective_rounding - lower
-        if other.sum() < gap.sum():  # as a whole: penalties may couple the targets
-            gap, dual = other, given.u
+        found = objective, own_rounding, objective + own_rounding - lower, given.u
+    if found is None or not found[2].sum() <= enough:
+        at = evaluate(problem, rounding, W, b)
+        gap, point = duality_gap(problem, rounding, at, W, b)
+        # As a whole: penalties may couple the targets.
+        if found is None or not found[2].sum() <= gap.sum():
+            found = at.objective, at.objective_rounding, gap, point.u
+    objective, own_rounding, gap, dual = found
     witness = {"dual": dual, "radius": radius}
     if np.isfinite(reach).any():
         witness["coefficient_radius"] = reach
     return Certificate(
         kind="duality",
-        objective=float(at.objective.sum()),
-        objective_rounding=float(at.objective_rounding.sum()),
+        objective=float(objective.sum()),
+        objective_rounding=float(own_rounding.sum()),
         gap=float(gap.sum()),
         loss=problem.loss,
         penalty=problem.penalty,
@@ -269,11 +292,7 @@ def certify_dual(
     if scale is None:
         shift = centre if problem.fit_intercept else None
         scale = np.sqrt(problem.design.column_squares(problem.weights, shift)) * (1 + 1e-6)
-    if np.isfinite(problem.loss.slope_bound):
-        objective, own_rounding = evaluate_objective(problem, rounding, W, b, scores)
-    else:
-        at = evaluate(problem, rounding, W, b)
-        objective, own_rounding = at.objective, at.objective_rounding
+    objective, own_rounding = evaluate_objective(problem, rounding, W, b, scores)
     u = problem.loss.project_dual(problem.target, u)
     weighted = problem.weigh(u)
     V = -pull_rows(problem, centre, weighted)

@@ -166,13 +166,8 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
     """Two products: scores, and the correlation of the columns with the derivatives."""
     z = problem.scores(W, b)
     losses = problem.weigh(problem.loss.value(problem.target, z))
-    u = problem.loss.gradient(problem.target, z)
-    weighted = problem.weigh(u)
-    # The norm is used in bounds only; one part in a million covers its own rounding.
-    size = np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
-    score_error = rounding.scores(W, b)
-    bend = _steepest_bend(problem, z, score_error)
-    passed_on, row_error = _through_the_loss(problem.loss, bend, rounding.weight, size, score_error)
+    u, weighted, size = _derivatives(problem, z)
+    passed_on, row_error = _passed_on(problem, rounding, z, size, rounding.scores(W, b))
     total, magnitude = sum_rows(losses), sum_rows(np.abs(losses))
     objective, objective_rounding = _sum_up(problem, rounding, total, magnitude, W, passed_on)
     return Evaluation(
@@ -189,22 +184,38 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
     )
 
 
+def _derivatives(problem: Problem, z: Array) -> tuple[Array, Array, Array]:
+    """u, the weights times u, and ||u||_s."""
+    u = problem.loss.gradient(problem.target, z)
+    weighted = problem.weigh(u)
+    # The norm is used in bounds only; one part in a million covers its own rounding.
+    return u, weighted, np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
+
+
+def _passed_on(
+    problem: Problem, rounding: Rounding, z: Array, size: Array, score_error: Array
+) -> tuple[Array, Array]:
+    """What the rounding of the scores does to the sum of the losses, and to the derivatives."""
+    bend = _steepest_bend(problem, z, score_error)
+    return _through_the_loss(problem.loss, bend, rounding.weight, size, score_error)
+
+
 def evaluate_objective(
     problem: Problem, rounding: Rounding, W: Array, b: Array, scores: Array | None = None
 ) -> tuple[Array, Array]:
-    """The objective and a bound on its rounding, for losses of bounded slope: one product.
-
-    None if the scores X W + b are known.
-    """
+    """The objective and a bound on its rounding: one product, none if the scores are known."""
     z = problem.scores(W, b) if scores is None else scores
 
     def losses(rows: slice) -> Sequence[Array]:
         own = problem.weigh(problem.loss.value(problem.target[rows], z[rows]), rows)
         return own, np.abs(own)
 
-    steepest = problem.loss.slope_bound * np.sqrt(rounding.weight)
-    total, size = sum_by_blocks(problem.n_samples, losses)
-    return _sum_up(problem, rounding, total, size, W, steepest * rounding.scores(W, b))
+    passed_on = problem.loss.slope_bound * np.sqrt(rounding.weight) * rounding.scores(W, b)
+    if not np.isfinite(problem.loss.slope_bound):
+        size = _derivatives(problem, z)[2]
+        passed_on, _ = _passed_on(problem, rounding, z, size, rounding.scores(W, b))
+    total, magnitude = sum_by_blocks(problem.n_samples, losses)
+    return _sum_up(problem, rounding, total, magnitude, W, passed_on)
 
 
 def _sum_up(

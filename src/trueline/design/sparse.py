@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -119,16 +120,32 @@ class SparseDesign(Design):
         np.maximum.at(largest, self.by_rows.indices, np.abs(self.by_rows.data))
         return largest
 
+    def extent(self) -> tuple[float, float]:
+        """The largest magnitude, and the least that is not zero; 0 and inf if there is none."""
+        data = self.X.data
+        if self.nonzeros < LARGE:
+            sizes = np.abs(data)
+            least = sizes.min(initial=np.inf, where=sizes > 0)
+            return float(sizes.max(initial=0.0)), float(least)
+        from trueline.design.sparse_products import extent
+
+        return extent(data)
+
     def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
         factor = np.ones(self.shape[0]) if weights is None else weights
-        total = self._squares.T @ factor
+        is_along = self.X.format == "csc"
+        total = self._squares.T @ factor if is_along else self._across(factor)[0]
         if shift is not None:
             total = total - 2 * shift * self.rmatvec(factor) + factor.sum() * shift**2
         return np.maximum(total, 0.0)
 
     @cached_property
     def _row_squares(self) -> Array:
-        return self._squares @ np.ones(self.shape[1])
+        if self.X.format == "csc" or self.nonzeros < LARGE:
+            return self._squares @ np.ones(self.shape[1])
+        from trueline.design.sparse_products import squares_along
+
+        return squares_along(self._double)
 
     def row_squares(self, shift: Array | None) -> Array:
         total = self._row_squares
@@ -137,23 +154,29 @@ class SparseDesign(Design):
         return np.maximum(total, 0.0)
 
     def accuracy(self, weights: Array | None, magnitude: Array | None = None) -> Accuracy:
-        along = np.diff(self._double.indptr).max(initial=0)
-        across = self._entries_across().max(initial=0)
-        in_rows, in_columns = (across, along) if self.X.format == "csc" else (along, across)
+        is_csc = self.X.format == "csc"
+        factor = np.ones(self.shape[1 if is_csc else 0])
+        squares, entries = self._across(factor if is_csc or weights is None else weights)
+        along, across = np.diff(self._double.indptr).max(initial=0), entries.max(initial=0)
+        in_rows, in_columns = (across, along) if is_csc else (along, across)
         if magnitude is None:
-            magnitude = np.sqrt(self.column_squares(weights, None)) * (1 + 1e-8)
+            squares = self.column_squares(weights, None) if is_csc else np.maximum(squares, 0.0)
+            magnitude = np.sqrt(squares) * (1 + 1e-8)
         return Accuracy(int(in_rows), int(in_columns), magnitude)
 
-    def _entries_across(self) -> NDArray[np.int64]:
-        """How many entries each column has, or each row if the matrix is held by columns."""
-        indices, size = self._double.indices, self.shape[1 if self.X.format == "csr" else 0]
-        if self.nonzeros < LARGE:
-            return np.bincount(indices, minlength=size)
-        from trueline.design.sparse_products import count_entries
+    def _across(self, factor: Array) -> tuple[Array, NDArray[Any]]:
+        """Weighted squares of the columns and how many entries they have; of the rows by columns.
 
-        count = np.zeros(size, dtype=np.int64)
-        count_entries(indices, count)
-        return count
+        ``factor`` weighs the other lines, which are those that are compressed.
+        """
+        X = self._double
+        if self.nonzeros < LARGE:
+            by_rows = X.format == "csr"
+            squares = (self._squares.T if by_rows else self._squares) @ factor
+            return squares, np.bincount(X.indices, minlength=self.shape[1 if by_rows else 0])
+        from trueline.design.sparse_products import squares_across
+
+        return squares_across(X, factor)
 
     def blocks(self, rows: int) -> Iterator[tuple[slice, Array]]:
         for start in range(0, self.shape[0], rows):

@@ -1,4 +1,4 @@
-"""Products of a large sparse matrix with one vector, on all threads.
+"""Products of a large sparse matrix with one vector and sums of its squares, on all threads.
 
 The compressed axis is cut into strands of about as many entries each. The cuts depend on the data
 alone, so that sums do not change with the number of threads.
@@ -15,7 +15,17 @@ from trueline.design.base import Array
 from trueline.design.sparse_columns import Indices, column_dot, cuts
 from trueline.threads import run_strands
 
-__all__ = ["Starts", "count_entries", "gather", "scatter", "threaded_product"]
+__all__ = [
+    "Starts",
+    "add_squares",
+    "extent",
+    "gather",
+    "scatter",
+    "squares_across",
+    "squares_along",
+    "sum_squares",
+    "threaded_product",
+]
 
 #: Where the entries of each line begin.
 Starts = NDArray[np.int32] | NDArray[np.int64]
@@ -47,10 +57,42 @@ def scatter(
 
 
 @kernel
-def count_entries(indices: Indices, out: NDArray[np.int64]) -> None:
-    """How often each index occurs."""
-    for e in range(len(indices)):
-        out[np.uint64(indices[e])] += 1
+def add_squares(
+    data: Array,
+    indices: Indices,
+    indptr: Starts,
+    r: Array,
+    out: Array,
+    first: int,
+    last: int,
+) -> None:
+    """Add sum_i r_i (line_i)^2, i = first..last-1, to out[:, 0], and count entries in out[:, 1]."""
+    for i in range(first, last):
+        for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            place = np.uint64(indices[e])
+            out[place, 0] += r[i] * (data[e] * data[e])
+            out[place, 1] += 1.0
+
+
+@kernel(reassociate=True)
+def sum_squares(data: Array, indptr: Starts, out: Array, first: int, last: int) -> None:
+    """out[i] = line i . line i, for lines first..last-1."""
+    for i in range(first, last):
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            total += data[e] * data[e]
+        out[i] = total
+
+
+@kernel
+def extent(data: NDArray[np.floating]) -> tuple[float, float]:
+    """The largest magnitude, and the least that is not zero; 0 and inf if there is none."""
+    largest, least = 0.0, np.inf
+    for e in range(len(data)):
+        size = abs(data[e])
+        largest = max(largest, size)
+        least = min(least, size if size > 0.0 else np.inf)
+    return largest, least
 
 
 def threaded_product(
@@ -87,3 +129,29 @@ def _scattered(X: sp.csr_array | sp.csc_array, r: Array) -> Array:
     for other in others:
         first += other
     return first
+
+
+def squares_along(X: sp.csr_array | sp.csc_array) -> Array:
+    """Sums of squares of the compressed lines."""
+    out = np.empty(len(X.indptr) - 1)
+
+    def work(strand: tuple[int, int]) -> None:
+        sum_squares(X.data, X.indptr, out, *strand)
+
+    run_strands(work, cuts(X.indptr, _STRANDS))
+    return out
+
+
+def squares_across(X: sp.csr_array | sp.csc_array, r: Array) -> tuple[Array, Array]:
+    """Sums of squares of the compressed lines, each r_i times, and how many entries they have."""
+    size = X.shape[1 if X.format == "csr" else 0]
+
+    def work(strand: tuple[int, int]) -> Array:
+        out = np.zeros((size, 2))
+        add_squares(X.data, X.indices, X.indptr, r, out, *strand)
+        return out
+
+    first, *others = run_strands(work, cuts(X.indptr, _SCATTERING))
+    for other in others:
+        first += other
+    return first[:, 0], first[:, 1]

@@ -250,7 +250,9 @@ class LinearSVC(LinearClassifierBase):
         # Rounded coefficients would have rows inside a hard margin.
         dtype = np.dtype(np.float64) if np.isinf(self.C) else dtype
         super()._store(problem, plan, solution, dtype, y_ndim)
-        scores = problem.scores(solution.coef, solution.intercept)
+        scores = solution.extra.get("scores")
+        if scores is None:
+            scores = problem.scores(solution.coef, solution.intercept)
         if self.multi_class == "crammer_singer":
             # By how much the own score leads.
             own = problem.target != 0

@@ -39,8 +39,7 @@ def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
     design = problem.design
     if isinstance(design, SparseDesign) and problem.weights is None:
         # All entries of ordinary size: so are the largest ones, whichever column they are in.
-        sizes = np.abs(design.X.data)
-        ends = np.array([sizes.max(initial=0.0), sizes.min(initial=np.inf, where=sizes > 0)])
+        ends = np.array(design.extent())
         if not (
             _is_extreme(ends[np.isfinite(ends)]) or _is_extreme(np.abs(problem.target).max(axis=0))
         ):

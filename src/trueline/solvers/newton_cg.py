@@ -78,7 +78,7 @@ class NewtonCG(Solver):
             near = EntropyDescent(problem, options)
             close = max(target, _BY_SWEEPS * target / options.tol)
             while near.approach(close) and close == target:
-                found = near.certify()
+                found = near.certify(target)
                 if found.gap <= target:
                     return self._after_sweeps(near, found, monitor)
             V[:-1], V[-1] = near.coef, near.intercept

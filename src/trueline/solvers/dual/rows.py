@@ -47,7 +47,7 @@ class Rows:
         self._parts: tuple[Any, ...]
         self._score: Callable[..., None]
         self._pull: Callable[..., None]
-        self._sweep: Callable[..., tuple[int, float]]
+        self._sweep: Callable[..., tuple[int, float, float]]
         if isinstance(design, SparseDesign):
             X = design.by_rows
             indices, starts = X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
@@ -59,7 +59,7 @@ class Rows:
             self._score, self._pull = kernels.score_dense, kernels.pull_dense
             self._sweep = kernels.sweep_dense
 
-    def sweep(self, *state: Any) -> tuple[int, float]:
+    def sweep(self, *state: Any) -> tuple[int, float, float]:
         """One sweep of coordinate descent."""
         return self._sweep(*self._parts, self.constant, *state)
 

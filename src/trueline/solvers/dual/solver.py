@@ -43,11 +43,16 @@ Array = NDArray[np.float64]
 
 # The face is clear when so few of the free variables change their kind in a sweep.
 _CLEAR = 0.2
-# Sweeps that leave more of the gap than this take longer than conjugate gradients.
-_SLOW = 0.8
-# The gap is first looked at after so many sweeps, and then when this share of those that seem to be
-# left have been made, or so many.
-_FIRST, _CAUTION, _LONGEST = 3, 0.7, 10
+# Where more sweeps than this are left, conjugate gradients are faster.
+_SLOW = 20
+# In designs of so few entries they are used as soon as they can be, and a few steps more are made.
+_SMALL, _MORE = 50_000, 20
+# All rows are visited in the first sweeps, and in one of so many later on.
+_FIRST, _ROUND = 3, 4
+# Rows that rest by more than this share of the worst violation are left out until then.
+_REST = 0.1
+# The gap is evaluated after so many sweeps at the latest.
+_LONGEST = 50
 # How much the constant column bends the dual, relative to what the losses of all rows do at most.
 _STIFF = 300.0
 # How much of the slope, squared, conjugate gradients leave.
@@ -90,13 +95,23 @@ class DualCoordinateDescent(Solver):
             target_gap=iteration.target,
             patience=1000,
         )
+        if status is Status.CONVERGED and problem.design.nonzeros <= _SMALL:
+            iteration.refine()
         iteration.expose()
         W, b = iteration.coef, iteration.intercept
-        certificate = certify_duality(problem, W, b, iteration.dual())
+        scores = iteration.known_scores()
+        certificate = certify_duality(problem, W, b, iteration.dual(), iteration.target, scores)
         if status is not Status.CONVERGED and certificate.gap <= iteration.target:
             status = Status.CONVERGED
         return Solution(
-            W, b, status, self.name, n_iter=n_iter, proof=certificate, trace=monitor.trace
+            W,
+            b,
+            status,
+            self.name,
+            n_iter=n_iter,
+            proof=certificate,
+            trace=monitor.trace,
+            extra={} if scores is None else {"scores": scores},
         )
 
 
@@ -120,14 +135,17 @@ class _Iteration(Iteration):
     """beta and w; a step is a sweep over the rows that are still active.
 
     Once few variables change their kind in a sweep, and sweeps alone would take long, conjugate
-    gradients on the face that they span go before each sweep, which then visits all rows. The gap
-    is evaluated when it may have fallen far enough: that costs as much as a sweep.
+    gradients on the face that they span go before each sweep, which then visits all rows. Sweeps
+    over all rows see on their way how the gap falls. It is evaluated when it may have fallen far
+    enough: that costs as much as half a sweep.
     """
 
     def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
         self.problem, self.is_watched = problem, is_watched
-        self.target, self.gap, self.rate = target_gap(problem, options.tol), np.inf, 0.0
-        self.sweeps, self.evaluated, self.due = 0, 0, 0
+        self.target, self.gap = target_gap(problem, options.tol), np.inf
+        self.aim = self.target
+        self.sweeps, self.evaluated, self.full = 0, 0, 0
+        self.seen, self.rate = np.inf, 1.0
         self.last = Progress(0.0, np.inf)
         n, y = problem.n_samples, problem.target[:, 0]
         self.strength = float(np.max(problem.penalty.curvature))
@@ -149,13 +167,12 @@ class _Iteration(Iteration):
         )
         self.beta, self.w = np.zeros(n), np.zeros(self.rows.size)
         self.order, self.active = np.arange(n), n
-        self.state = random_start(options)
-        self.threshold, self.first = np.inf, 0.0
-        self.inner = 0.1
+        self.state, self.threshold = random_start(options), np.inf
         self.weights = s
         self.kinds = kinds(self.beta, self.terms)
         self.is_clear = False
-        self.scores: Array | None = None
+        self.is_slow = problem.design.nonzeros <= _SMALL
+        self.scores: Array | None = np.zeros(n)
         self.centre = 0.0
         self.expose()
 
@@ -170,35 +187,49 @@ class _Iteration(Iteration):
 
     def step(self) -> None:
         self.sweeps += 1
-        if self.is_clear and self.rate > _SLOW:
+        if self.is_clear and self.is_slow:
             face = face_of(self.kinds, self.terms)
             # The gap falls with the slope squared if the losses bend, with the slope if not.
-            wanted = 0.1 * (self.target / self.gap) ** (1 if self.terms[:, 2].all() else 2)
+            wanted = 0.1 * (self.aim / self.gap) ** (1 if self.terms[:, 2].all() else 2)
             enough = min(max(wanted, _LEAST), _MOST)
             at = self.terms, self.beta, self.w, self._scores()
             minimise_on(self.rows, face, *at, enough)
             self._look_at_all()
+        elif self.sweeps <= _FIRST or self.sweeps - self.full >= _ROUND:
+            self._look_at_all()
         self.scores = None
-        self.active, worst = self.rows.sweep(
+        is_full = self.active == len(self.beta)
+        self.active, worst, seen = self.rows.sweep(
             self.terms, self.beta, self.w, self.order, self.active, self.threshold, self.state
         )
-        before, self.kinds = self.kinds, kinds(self.beta, self.terms)
-        changed = np.count_nonzero(before != self.kinds)
-        self.is_clear = bool(changed <= _CLEAR * np.count_nonzero(np.abs(self.kinds) == 1))
-        self.first = max(self.first, worst)
-        self.threshold = worst if worst > 0 else np.inf
-        if worst <= self.inner * self.first:
-            # Good on the active rows: look at all of them again, and then more closely.
-            self._look_at_all()
-            self.inner *= 0.3
+        self.threshold = _REST * worst if worst > 0 else np.inf
+        if is_full:
+            self._look_ahead(self.strength * seen)
+        if self.is_slow:
+            self._compare_kinds()
         if self.problem.fit_intercept:
             self.centre += self.rows.constant * float(self.w[-1])
             self.terms[:, 0] = self.problem.target[:, 0] - self.centre
 
+    def _compare_kinds(self) -> None:
+        """Whether the face has become clear since the sweep before."""
+        before, self.kinds = self.kinds, kinds(self.beta, self.terms)
+        changed = np.count_nonzero(before != self.kinds)
+        self.is_clear = bool(changed <= _CLEAR * np.count_nonzero(np.abs(self.kinds) == 1))
+
     def _look_at_all(self) -> None:
         """No row is left out of the next sweep."""
         self.order, self.active = np.arange(len(self.beta)), len(self.beta)
-        self.threshold = np.inf
+
+    def _look_ahead(self, seen: float) -> None:
+        """How fast the gap falls from one sweep over all rows to the next."""
+        if np.isfinite(self.seen) and self.seen > 0:
+            fall = float(min(max(seen / self.seen, 1e-12), 1.0))
+            self.rate = fall ** (1 / (self.sweeps - self.full))
+            # More than a number of sweeps are left if that many would not do.
+            would_do = seen * self.rate**_SLOW <= self.target
+            self.is_slow = self.is_slow or (self.sweeps > _FIRST and not would_do)
+        self.seen, self.full = seen, self.sweeps
 
     def _scores(self) -> Array:
         """x_i.w of all rows."""
@@ -206,26 +237,40 @@ class _Iteration(Iteration):
             self.scores = self.rows.scores(np.arange(len(self.beta)), self.w)
         return self.scores
 
+    def refine(self) -> None:
+        """Go on as long as the gap falls: small problems have more digits at hardly any cost."""
+        self.aim = 0.0
+        for _ in range(_MORE):
+            if self.gap == 0:
+                break
+            before = self.beta.copy(), self.w.copy(), self.centre, self.gap
+            self.step()
+            self._evaluate()
+            if self.gap >= before[-1]:
+                self.beta, self.w, self.centre, self.gap = before
+                self.scores = None
+                break
+
+    def known_scores(self) -> Array | None:
+        """Those of the coefficients as they are, if nothing was shifted and they are known."""
+        return None if self.scores is None or self.problem.fit_intercept else self.scores[:, None]
+
     def dual(self) -> Array:
         """The derivatives u of the losses."""
         return (-self.strength * self.beta / self.weights)[:, None]
 
     def progress(self) -> Progress:
-        if self.is_watched or self.sweeps >= self.due:
-            before, at = self.gap, self.evaluated
+        if self.is_watched or self._is_due():
             self.last, self.evaluated = self._evaluate(), self.sweeps
-            self._look_ahead(before, self.sweeps - at)
         return self.last
 
-    def _look_ahead(self, before: float, sweeps: int) -> None:
-        """How fast the gap falls, and when it should be looked at again."""
-        self.due = self.sweeps + _FIRST
-        if np.isfinite(before) and sweeps:
-            self.rate = float(min(max(self.gap / before, 1e-12), 1.0)) ** (1 / sweeps)
-            self.due = self.sweeps + 1
-            if self.target < self.gap and self.rate < 1:
-                left = np.log(self.target / self.gap) / np.log(self.rate)
-                self.due += min(int(_CAUTION * left), _LONGEST)
+    def _is_due(self) -> bool:
+        """Whether the gap may have fallen far enough."""
+        late = self.sweeps - self.evaluated
+        if self.sweeps == 0 or late >= _LONGEST or (self.is_slow and self.is_clear):
+            return True
+        # A sweep saw the gap fall by its rate: half of that is yet to be counted.
+        return self.seen * self.rate ** (self.sweeps - self.full + 0.5) <= self.target
 
     def _evaluate(self) -> Progress:
         self.expose()
