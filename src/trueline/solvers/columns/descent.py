@@ -16,6 +16,7 @@ from trueline.design import DenseDesign, Design, SparseDesign
 from trueline.design.sparse import LARGE
 from trueline.design.sparse_products import threaded_product
 from trueline.losses import Loss
+from trueline.solvers.curved.descent import Factor
 from trueline.solvers.curved.levels import best_levels
 from trueline.solvers.curved.search import minimise_along
 
@@ -27,6 +28,8 @@ _EPS = float(np.finfo(np.float64).eps)
 _SWEEPS, _MOST_SWEEPS, _WORK = 4, 200, 2_000_000
 # Steps of conjugate gradients, the share of the residual (squared) they may leave, longest step.
 _POLISH_STEPS, _POLISH_LEFT, _FARTHEST = 25, 1e-3, 4.0
+# Cubes of numbers of columns that are factored, for each of their entries; least pivot, trace.
+_EXACT, _LEAST_PIVOT, _TRACE = 5000, 1e-13, 1e-12
 # A model is solved until this share of its first violation is left.
 _MODEL_LEFT, _MODEL_FINE = 0.1, 0.01
 # The working set is solved until this share of the violation is left, and its size grows so.
@@ -199,36 +202,12 @@ class _WorkingSet:
         free[count:] = True
         signs = np.where(free, np.sign(V), 0.0) * self.linear[:, None]
         slope = np.where(free, self.gradient() + signs, 0.0)
-        bending = loss.bending(y, whole.Z)
         quad = np.broadcast_to(self.quad[:, None], V.shape)
-        scale = np.where(free & (self._bends > 0), self._bends, 1.0)
-
-        def image(p: Array) -> Array:
-            T = s * loss.bend(bending, self._products(p))
-            out = np.empty_like(p)
-            out[:count] = _times(self.few, T, is_transposed=True)
-            out[count:] = T.sum(axis=0)
-            return np.where(free, out + quad * p, 0.0)
-
-        D, R = np.zeros_like(V), -slope
-        p = R / scale
-        size = first = float((R * p).sum())
-        for _ in range(_POLISH_STEPS):
-            if size <= _POLISH_LEFT * first or size <= 0:
-                break
-            along = image(p)
-            bend = float((p * along).sum())
-            if not bend > 0:
-                break
-            a = size / bend
-            D, R = D + a * p, R - a * along
-            Q = R / scale
-            before, size = size, float((R * Q).sum())
-            p = Q + (size / before) * p
+        solve = self._conjugate if whole.is_coupled else self._newton_single
+        D, change = solve(free, slope)
         start = float((slope * D).sum())
         if not start < 0:
             return
-        change = self._products(D)
         # As far as the first sign that would change.
         with np.errstate(divide="ignore", invalid="ignore"):
             until = np.where(free & (V * D < 0), -V / D, np.inf)
@@ -256,6 +235,78 @@ class _WorkingSet:
         whole.V[self.chosen] = new
         whole.Z = Z
 
+    def _newton_single(self, free: NDArray[np.bool_], slope: Array) -> tuple[Array, Array]:
+        """Newton's step for the free entries, and what it does to the scores.
+
+        Exact where few columns are left, so that a factor costs little, else by conjugate
+        gradients: steps of these are many where a weak penalty leaves losses that hardly bend.
+        """
+        whole = self.whole
+        used = np.flatnonzero(free[:, 0])
+        h = whole.s * whole.loss.curvature(whole.target, whole.Z)[:, 0]
+        D = np.zeros_like(slope)
+        entries = int(np.diff(self.parts[2])[used].sum())
+        if len(used) ** 3 <= _EXACT * entries:
+            D[used, 0] = self._exact(used, h, slope[used, 0])
+            return D, self._products(D)
+        if entries >= LARGE:  # on all threads
+            return self._conjugate(free, slope)
+        from trueline.solvers.columns.kernels import conjugate_steps
+
+        few, change = np.zeros(len(used)), np.zeros(len(h))
+        rest = self.quad, self._bends[:, 0].copy(), slope[used, 0]
+        limits = _POLISH_STEPS, _POLISH_LEFT
+        conjugate_steps(*self.parts, used, h, *rest, *limits, few, change)
+        D[used, 0] = few
+        return D, change[:, None]
+
+    def _exact(self, used: NDArray[np.intp], h: Array, slope: Array) -> Array:
+        """-H^-1 slope of some columns, with a trace more on the diagonal where that is singular."""
+        from trueline.solvers.columns.kernels import support_gram
+
+        H = np.zeros((len(used), len(used)))
+        support_gram(*self.parts, used, h, H)
+        H += np.tril(H, -1).T
+        diagonal = np.maximum(H.diagonal() + self.quad[used], self._bends[used, 0])
+        trace = 0.0
+        while True:
+            H[np.diag_indices(len(used))] = diagonal * (1 + trace)
+            factor = Factor(H)
+            if factor.least > _LEAST_PIVOT or trace > 1:
+                return -factor.solve(slope)
+            trace = max(100 * trace, _TRACE)
+
+    def _conjugate(self, free: NDArray[np.bool_], slope: Array) -> tuple[Array, Array]:
+        """The same by conjugate gradients, of any number of scores."""
+        whole, loss = self.whole, self.whole.loss
+        count, s = self.few.shape[1], whole.s[:, None]
+        bending = loss.bending(whole.target, whole.Z)
+        scale = np.where(free & (self._bends > 0), self._bends, 1.0)
+
+        def image(p: Array) -> Array:
+            T = s * loss.bend(bending, self._products(p))
+            out = np.empty_like(p)
+            out[:count] = _times(self.few, T, is_transposed=True)
+            out[count:] = T.sum(axis=0)
+            return np.where(free, out + self.quad[:, None] * p, 0.0)
+
+        D, R = np.zeros_like(slope), -slope
+        p = R / scale
+        size = first = float((R * p).sum())
+        for _ in range(_POLISH_STEPS):
+            if size <= _POLISH_LEFT * first or size <= 0:
+                break
+            along = image(p)
+            bend = float((p * along).sum())
+            if not bend > 0:
+                break
+            a = size / bend
+            D, R = D + a * p, R - a * along
+            Q = R / scale
+            before, size = size, float((R * Q).sum())
+            p = Q + (size / before) * p
+        return D, self._products(D)
+
     def _value(self, V: Array, Z: Array) -> float:
         """The objective, but for columns that are not in play."""
         whole = self.whole
@@ -265,7 +316,7 @@ class _WorkingSet:
 
     def _model(self, V: Array, G: Array) -> tuple[Array, Array]:
         """The minimum of the model, and what it does to the scores."""
-        from trueline.solvers.columns.kernels import diagonal, sweep_coupled, sweep_single
+        from trueline.solvers.columns.kernels import diagonal, solve_single, sweep_coupled
 
         whole, loss = self.whole, self.whole.loss
         curvature = whole.s[:, None] * loss.curvature(whole.target, whole.Z)
@@ -277,23 +328,25 @@ class _WorkingSet:
         self._bends = bends
         D, Q = np.zeros_like(V), np.zeros_like(whole.Z)
         columns = np.arange(len(self.chosen))
-        count, first = len(columns), 0.0
-        h, flat = np.ascontiguousarray(curvature[:, 0]), Q[:, 0].copy()
-        P = np.ascontiguousarray(loss.bending(whole.target, whole.Z)) if whole.is_coupled else h
-        M = np.zeros(len(h))
         rest = V, D, G, bends, self.linear, self.quad
         # Where sweeps cost nothing the model is solved as well as it can be.
         work = len(self.parts[0]) * V.shape[1]
-        for number in range(int(np.clip(_WORK / max(work, 1), _SWEEPS, _MOST_SWEEPS))):
-            if whole.is_coupled:
-                count, total = sweep_coupled(*self.parts, columns, count, whole.s, P, Q, M, *rest)
-            else:
-                count, total = sweep_single(*self.parts, columns, count, h, flat, *rest)
+        most = int(np.clip(_WORK / max(work, 1), _SWEEPS, _MOST_SWEEPS))
+        if not whole.is_coupled:
+            h, flat = np.ascontiguousarray(curvature[:, 0]), Q[:, 0].copy()
+            limits = _SWEEPS, most, _MODEL_LEFT, _MODEL_FINE
+            self.sweeps += solve_single(*self.parts, columns, h, flat, *rest, *limits)
+            return D, flat[:, None]
+        P = np.ascontiguousarray(loss.bending(whole.target, whole.Z))
+        M = np.zeros(len(P))
+        count, first = len(columns), 0.0
+        for number in range(most):
+            count, total = sweep_coupled(*self.parts, columns, count, whole.s, P, Q, M, *rest)
             self.sweeps += 1
             first = total if number == 0 else first
             if number and total <= (_MODEL_LEFT if number < _SWEEPS else _MODEL_FINE) * first:
                 break
-        return D, Q if whole.is_coupled else flat[:, None]
+        return D, Q
 
     def _move(self, V: Array, G: Array, D: Array, Q: Array) -> None:
         """Along the step, as far as it helps."""
