@@ -25,11 +25,12 @@ __all__ = ["ColumnDescent"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_SWEEPS, _MOST_SWEEPS, _WORK = 4, 200, 2_000_000
+_SWEEPS, _MOST_SWEEPS, _WORK = 4, 30, 2_000_000
 # Steps of conjugate gradients, the share of the residual (squared) they may leave, longest step.
 _POLISH_STEPS, _POLISH_LEFT, _FARTHEST = 25, 1e-3, 4.0
-# Cubes of numbers of columns that are factored, for each of their entries; least pivot, trace.
-_EXACT, _LEAST_PIVOT, _TRACE = 5000, 1e-13, 1e-12
+# H of m columns is formed if m^2 is at most so many times their entries, and factored up to m.
+_GRAM, _EXACT, _LEAST_PIVOT, _TRACE = 10, 250, 1e-13, 1e-12
+_GRAM_STEPS, _GRAM_LEFT = 100, 1e-4
 # A model is solved until this share of its first violation is left.
 _MODEL_LEFT, _MODEL_FINE = 0.1, 0.01
 # The working set is solved until this share of the violation is left, and its size grows so.
@@ -116,6 +117,22 @@ class ColumnDescent:
         strength = linear[:, None]
         resting = np.maximum(np.abs(G) - strength, 0.0)
         return np.where(V != 0, np.abs(G + strength * np.sign(V)), resting)
+
+    def use(self, linear: Array, quad: Array) -> None:
+        """Go on with other strengths."""
+        self.linear, self.quad = linear, quad
+        self.look()
+
+    def about(self) -> float:
+        """The gap but for rounding and the intercept, from what is known already."""
+        V, G = self.V[:-1], self.G[:-1] - self.quad[:-1, None] * self.V[:-1]
+        linear, quad = self.linear[:-1, None], self.quad[:-1, None]
+        excess = np.maximum(np.abs(G) - linear, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            by_level = float(np.where(excess > 0, excess / linear, 0.0).max(initial=0.0))
+            by_squares = np.where(excess > 0, excess * (0.5 * excess / quad), 0.0).sum()
+        own = float((linear * np.abs(V) + 0.5 * quad * V**2 + G * V).sum())
+        return own + min(by_level * self.objective, float(by_squares))
 
     def round(self) -> None:
         """Solve a working set, and look at all columns again."""
@@ -238,16 +255,16 @@ class _WorkingSet:
     def _newton_single(self, free: NDArray[np.bool_], slope: Array) -> tuple[Array, Array]:
         """Newton's step for the free entries, and what it does to the scores.
 
-        Exact where few columns are left, so that a factor costs little, else by conjugate
-        gradients: steps of these are many where a weak penalty leaves losses that hardly bend.
+        From a factor of H where few columns are left, by conjugate gradients on H where it is still
+        cheaper to have than to do without, else on the columns.
         """
         whole = self.whole
         used = np.flatnonzero(free[:, 0])
         h = whole.s * whole.loss.curvature(whole.target, whole.Z)[:, 0]
         D = np.zeros_like(slope)
         entries = int(np.diff(self.parts[2])[used].sum())
-        if len(used) ** 3 <= _EXACT * entries:
-            D[used, 0] = self._exact(used, h, slope[used, 0])
+        if len(used) ** 2 <= _GRAM * entries:
+            D[used, 0] = self._by_gram(used, h, slope[used, 0])
             return D, self._products(D)
         if entries >= LARGE:  # on all threads
             return self._conjugate(free, slope)
@@ -260,21 +277,27 @@ class _WorkingSet:
         D[used, 0] = few
         return D, change[:, None]
 
-    def _exact(self, used: NDArray[np.intp], h: Array, slope: Array) -> Array:
-        """-H^-1 slope of some columns, with a trace more on the diagonal where that is singular."""
-        from trueline.solvers.columns.kernels import support_gram
+    def _by_gram(self, used: NDArray[np.intp], h: Array, slope: Array) -> Array:
+        """-H^-1 slope of some columns."""
+        from trueline.solvers.columns.kernels import gram_steps, support_gram
 
-        H = np.zeros((len(used), len(used)))
+        m = len(used)
+        H = np.zeros((m, m))
         support_gram(*self.parts, used, h, H)
-        H += np.tril(H, -1).T
         diagonal = np.maximum(H.diagonal() + self.quad[used], self._bends[used, 0])
+        H[np.diag_indices(m)] = diagonal
+        if m > _EXACT:
+            D = np.zeros(m)
+            gram_steps(H, slope, _GRAM_STEPS, _GRAM_LEFT, D)
+            return D
         trace = 0.0
         while True:
-            H[np.diag_indices(len(used))] = diagonal * (1 + trace)
             factor = Factor(H)
             if factor.least > _LEAST_PIVOT or trace > 1:
                 return -factor.solve(slope)
+            # Columns that say the same on these rows: a trace more of each tells them apart.
             trace = max(100 * trace, _TRACE)
+            H[np.diag_indices(m)] = diagonal * (1 + trace)
 
     def _conjugate(self, free: NDArray[np.bool_], slope: Array) -> tuple[Array, Array]:
         """The same by conjugate gradients, of any number of scores."""

@@ -21,6 +21,7 @@ from trueline._jit import kernel
 __all__ = [
     "conjugate_steps",
     "diagonal",
+    "gram_steps",
     "solve_single",
     "support_gram",
     "sweep_coupled",
@@ -146,7 +147,7 @@ def solve_single(
 def support_gram(
     data: Array, indices: Indices, indptr: Integers, columns: Integers, h: Array, H: Array
 ) -> None:
-    """H = sum_i h_i x_i x_i^T of some columns, its lower triangle.
+    """H = sum_i h_i x_i x_i^T of some columns.
 
     By rows, for which the entries are put in their order first: rows of text hold few of the
     columns that are left, and cost the square of their number.
@@ -171,6 +172,43 @@ def support_gram(
             for b in range(first, a + 1):
                 H[row, where[b]] += weighed * what[b]
         first = start[i]
+    for a in range(m):
+        for b in range(a):
+            H[b, a] = H[a, b]
+
+
+@kernel(reassociate=True)
+def gram_steps(H: Array, slope: Array, most: int, left: float, D: Array) -> int:
+    """As :func:`conjugate_steps`, with H at hand."""
+    m = len(slope)
+    R, p, image, scale = -slope, np.empty(m), np.empty(m), np.empty(m)
+    size = 0.0
+    for k in range(m):
+        scale[k] = 1.0 / H[k, k]
+        p[k] = R[k] * scale[k]
+        size += R[k] * p[k]
+    first = size
+    for number in range(most):
+        if size <= left * first or size <= 0.0:
+            return number
+        bend = 0.0
+        for k in range(m):
+            total = 0.0
+            for j in range(m):
+                total += H[k, j] * p[j]
+            image[k] = total
+            bend += p[k] * total
+        if not bend > 0.0:
+            return number
+        step, before = size / bend, size
+        size = 0.0
+        for k in range(m):
+            D[k] += step * p[k]
+            R[k] -= step * image[k]
+            size += R[k] * R[k] * scale[k]
+        for k in range(m):
+            p[k] = R[k] * scale[k] + (size / before) * p[k]
+    return most
 
 
 @kernel
