@@ -127,6 +127,7 @@ class _Iteration(Iteration):
         self._prover: Prover | None = None
         self._evaluated: tuple[Array, Evaluation] | None = None
         self._best, self._idle = math.inf, 0
+        self._proven = math.inf
         self._first, self._lowest = descent.violation, math.inf
         self._expose()
 
@@ -165,4 +166,9 @@ class _Iteration(Iteration):
             self._expose()
         at = self.prover.evaluate(self.coef, self.intercept)
         self._evaluated = self.coef, at
-        return Progress(objective, self.prover.gap(at, self.coef, self.intercept))
+        gap = self.prover.gap(at, self.coef, self.intercept)
+        if self._descent.about() <= self._target:
+            # As good as it gets, and the proof is not better than the last: that is rounding.
+            self.is_stalled = self.is_stalled or gap > 0.5 * self._proven
+            self._proven = min(gap, self._proven)
+        return Progress(objective, gap)

@@ -8,6 +8,8 @@ looked at again. Steps that promise too much are cut as in
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from trueline.design import DenseDesign, Design, SparseDesign
 from trueline.design.sparse import LARGE
 from trueline.design.sparse_products import threaded_product
 from trueline.losses import Loss
+from trueline.solvers.columns.coupled import CoupledModel, suits_hessian
 from trueline.solvers.curved.descent import Factor
 from trueline.solvers.curved.levels import best_levels
 from trueline.solvers.curved.search import minimise_along
@@ -69,6 +72,11 @@ class ColumnDescent:
         self.fit_intercept = fit_intercept
         self.is_coupled = "coupled" in loss.capabilities
         self.columns, self.centre = _columns(design, fit_intercept)
+        n, d = design.shape
+        self.model: CoupledModel | None = None
+        if self.is_coupled and not design.is_sparse and suits_hessian(n, d, V.shape[1]):
+            self.columns = self.columns.toarray(order="F")
+            self.model = CoupledModel(self.columns, weights, fit_intercept, V.shape[1])
         self.V = V.copy()
         self.V[-1] += self.centre @ V[:-1]
         self.Z = self._scores()
@@ -155,6 +163,10 @@ class _WorkingSet:
         n = len(whole.s)
         few = whole.columns[:, chosen] if len(chosen) < whole.columns.shape[1] else whole.columns
         self.chosen = np.append(chosen, len(whole.V) - 1) if whole.fit_intercept else chosen
+        self.few, self.sweeps = few, 0
+        self.linear, self.quad = whole.linear[self.chosen], whole.quad[self.chosen]
+        if whole.model is not None:
+            return
         data, indices = few.data, few.indices
         indptr = few.indptr.astype(np.int64)
         if whole.fit_intercept:
@@ -162,9 +174,6 @@ class _WorkingSet:
             indices = np.append(indices, np.arange(n))
             indptr = np.append(indptr, indptr[-1] + n)
         self.parts = data, indices.astype(np.int32, copy=False), indptr
-        self.few = few
-        self.linear, self.quad = whole.linear[self.chosen], whole.quad[self.chosen]
-        self.sweeps = 0
 
     def _choose(self) -> NDArray[np.intp]:
         whole = self.whole
@@ -194,9 +203,14 @@ class _WorkingSet:
         left = float(whole._away(V, G, self.linear).sum())
         if left == 0.0:
             return 0.0
-        D, Q = self._model(V, G)
-        self._move(V, G, D, Q)
-        self._polish()
+        if whole.model is None:
+            D, Q = self._model(V, G)
+            self._move(V, G, D, Q)
+            self._polish()
+            return left
+        whole.model.look(whole.loss.bending(whole.target, whole.Z))
+        D = whole.model.solve(self.chosen, V, G, self.linear, self.quad)
+        whole.model.learn(self._move(V, G, D, self._products(D)))
         return left
 
     def _products(self, D: Array) -> Array:
@@ -371,15 +385,15 @@ class _WorkingSet:
                 break
         return D, Q
 
-    def _move(self, V: Array, G: Array, D: Array, Q: Array) -> None:
-        """Along the step, as far as it helps."""
+    def _move(self, V: Array, G: Array, D: Array, Q: Array) -> float:
+        """Along the step, as far as it helps; how far that is."""
         whole, loss, y = self.whole, self.whole.loss, self.whole.target
         s = whole.s[:, None]
         strength = self.linear[:, None]
         chord = float((strength * (np.abs(V + D) - np.abs(V))).sum())
         promise = float((G * D).sum()) + chord
         if not promise < 0:
-            return
+            return 0.0
         weighted = s * Q
         across = float((self.quad[:, None] * D**2).sum())
         own = float((self.quad[:, None] * V * D).sum())
@@ -404,6 +418,7 @@ class _WorkingSet:
             whole.Z = whole.Z - _times(self.few, shift)
         whole.V = whole.V.copy()
         whole.V[self.chosen] = new
+        return t
 
 
 def least_penalised(V: Array, linear: Array, quad: Array) -> Array:
@@ -428,14 +443,14 @@ def least_penalised(V: Array, linear: Array, quad: Array) -> Array:
     return shifts[costs.argmin(axis=0), np.arange(len(V))][:, None]
 
 
-def _times(X: sp.csc_array, V: Array, is_transposed: bool = False) -> Array:
+def _times(X: Any, V: Array, is_transposed: bool = False) -> Array:
     """X V or X^T V; on all threads where one vector meets many entries."""
-    if V.shape[1] == 1 and X.nnz >= LARGE:
+    if sp.issparse(X) and V.shape[1] == 1 and X.nnz >= LARGE:
         return threaded_product(X, V[:, 0], is_transposed)[:, None]
     return np.asarray((X.T if is_transposed else X) @ V)
 
 
-def _columns(design: Design, fit_intercept: bool) -> tuple[sp.csc_array, Array]:
+def _columns(design: Design, fit_intercept: bool) -> tuple[Any, Array]:
     """Compressed columns, and what was subtracted from them: the means, of dense ones."""
     centre = np.zeros(design.shape[1])
     if isinstance(design, SparseDesign):

@@ -22,6 +22,7 @@ __all__ = [
     "conjugate_steps",
     "diagonal",
     "gram_steps",
+    "solve_gram",
     "solve_single",
     "support_gram",
     "sweep_coupled",
@@ -139,6 +140,37 @@ def solve_single(
         if number == 0:
             first = total
         elif total <= (coarse if number < least else fine) * first:
+            return number + 1
+    return most
+
+
+@kernel(reassociate=True)
+def _shift(step: float, row: Array, slopes: Array) -> None:
+    for j in range(len(row)):
+        slopes[j] += step * row[j]
+
+
+@kernel
+def solve_gram(
+    H: Array, V: Array, G: Array, linear: Array, most: int, left: float, D: Array
+) -> int:
+    """Coordinate descent on the model with its Hessian at hand; how many sweeps it took.
+
+    G becomes G + H D. Sweeps end when so much of the first violation is left.
+    """
+    first = 0.0
+    for number in range(most):
+        total = 0.0
+        for j in range(len(V)):
+            at = V[j] + D[j]
+            total += _violation(at, G[j], linear[j])
+            change = _moved(at, G[j], H[j, j], linear[j]) - at
+            if change != 0.0:
+                D[j] += change
+                _shift(change, H[j], G)
+        if number == 0:
+            first = total
+        elif total <= left * first:
             return number + 1
     return most
 
