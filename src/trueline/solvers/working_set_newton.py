@@ -24,7 +24,7 @@ from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.one_by_one import is_separable, solve_one_by_one
 from trueline.wording import counted
 
-__all__ = ["WorkingSetNewton"]
+__all__ = ["WorkingSetNewton", "per_column"]
 
 Array = NDArray[np.float64]
 
@@ -74,8 +74,8 @@ class WorkingSetNewton(Solver):
             problem.loss,
             problem.target,
             weights,
-            _per_column(problem.penalty.linear, d),
-            _per_column(problem.penalty.curvature, d),
+            per_column(problem.penalty.linear, d),
+            per_column(problem.penalty.curvature, d),
             V,
             problem.fit_intercept,
         )
@@ -88,7 +88,7 @@ class WorkingSetNewton(Solver):
         certificate = iteration.certify()
         notes = []
         close = certificate.gap <= target + _UNSEEN * certificate.objective
-        if status is Status.STALLED and iteration.about() <= target and close:
+        if status is Status.STALLED and descent.about() <= target and close:
             # Nothing is left to do: what is not proven is what rounding keeps from being proven.
             status = Status.CONVERGED
             notes = ["the gradient vanished; the gap that is left is made of rounding"]
@@ -108,7 +108,7 @@ class WorkingSetNewton(Solver):
         )
 
 
-def _per_column(strength: float | Array, d: int) -> Array:
+def per_column(strength: float | Array, d: int) -> Array:
     """One strength for each column, and none for the intercept."""
     out = np.zeros(d + 1)
     values = np.asarray(strength, dtype=np.float64)
@@ -127,6 +127,7 @@ class _Iteration(Iteration):
         self._prover: Prover | None = None
         self._evaluated: tuple[Array, Evaluation] | None = None
         self._best, self._idle = math.inf, 0
+        self._proven = math.inf
         self._first, self._lowest = descent.violation, math.inf
         self._expose()
 
@@ -156,25 +157,18 @@ class _Iteration(Iteration):
         at = known[1] if known is not None and known[0] is self.coef else None
         return self.prover.certify(self.coef, self.intercept, at)
 
-    def about(self) -> float:
-        """The gap but for rounding and the intercept, from what is known already."""
-        descent = self._descent
-        V, G = descent.V[:-1], descent.G[:-1] - descent.quad[:-1, None] * descent.V[:-1]
-        linear, quad = descent.linear[:-1, None], descent.quad[:-1, None]
-        excess = np.maximum(np.abs(G) - linear, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            by_level = float(np.where(excess > 0, excess / linear, 0.0).max(initial=0.0))
-            by_squares = np.where(excess > 0, excess * (0.5 * excess / quad), 0.0).sum()
-        own = float((linear * np.abs(V) + 0.5 * quad * V**2 + G * V).sum())
-        return own + min(by_level * descent.objective, float(by_squares))
-
     def progress(self) -> Progress:
         objective = self._descent.objective
-        if not (self._is_watched or self.is_stalled or self.about() <= self._target):
+        if not (self._is_watched or self.is_stalled or self._descent.about() <= self._target):
             return Progress(objective, math.inf)
         if not self._is_watched:
             self._descent.balance()
             self._expose()
         at = self.prover.evaluate(self.coef, self.intercept)
         self._evaluated = self.coef, at
-        return Progress(objective, self.prover.gap(at, self.coef, self.intercept))
+        gap = self.prover.gap(at, self.coef, self.intercept)
+        if self._descent.about() <= self._target:
+            # As good as it gets, and the proof is not better than the last: that is rounding.
+            self.is_stalled = self.is_stalled or gap > 0.5 * self._proven
+            self._proven = min(gap, self._proven)
+        return Progress(objective, gap)

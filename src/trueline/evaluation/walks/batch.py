@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 Precondition = Callable[[Array, NDArray[np.intp]], Array]
 
 _OUTER, _INNER, _HALVINGS = 60, 60, 30
-_SUFFICIENT = 1e-4
+_SUFFICIENT, _LEFT = 1e-4, 0.1
 
 
 class Rows:
@@ -139,7 +139,8 @@ def solve_batch(
         g = rows.total(part.S[:, :, None] * U) + part.quad[:, :, None] * v
         if not rows.fit_intercept:
             g[-1] = 0.0
-        apply = _preconditioner(part, state, precondition, live)
+        inverse = _inverse_diagonal(part, state) if precondition is None else None
+        apply = _preconditioner(inverse, precondition, live)
         promise = 0.5 * part.dot(g, apply(g)).sum(axis=1)
         # Relative to the objective itself, which may be tiny where classes can be separated.
         scale = part.objective(v, z).sum(axis=1)
@@ -150,11 +151,17 @@ def solve_batch(
             keep = np.flatnonzero(going)
             live, part = live[keep], part.take(keep)
             v, z, g, state = v[:, keep], z[:, keep], g[:, keep], state[:, keep]
-            apply = _preconditioner(part, state, precondition, live)
+            inverse = None if inverse is None else inverse[:, keep]
+            apply = _preconditioner(inverse, precondition, live)
             promise, scale = promise[keep], scale[keep]
-        # Close to the minimum more of the equations is solved: Newton's steps get quick there.
-        share = np.clip(promise / scale, 1e-8, 1e-2)
-        D, Q = _newton_direction(part, state, g, apply, share)
+        # Close to the minimum more of the equations is solved: Newton's steps get quick there. What
+        # is left of the promise need not be smaller than a tenth of what ends the descent.
+        share = promise / scale
+        share = np.clip(np.maximum(share, _LEFT * tol / share), 1e-8, 1e-2)
+        if inverse is not None and rows.is_sparse and not part.curve.is_coupled:
+            D, Q = _sparse_direction(part, state, g, inverse, share)
+        else:
+            D, Q = _newton_direction(part, state, g, apply, share)
         v, z, moved = _step(part, v, z, g, D, Q)
         V[:, live], Z[:, live] = v, z
         live = live[moved]
@@ -164,14 +171,18 @@ def solve_batch(
 
 
 def _preconditioner(
-    part: Batch, state: Array, given: Precondition | None, live: NDArray[np.intp]
+    inverse: Array | None, given: Precondition | None, live: NDArray[np.intp]
 ) -> Callable[[Array], Array]:
     if given is not None:
         return lambda R: given(R, live)
+    return lambda R: R * inverse
+
+
+def _inverse_diagonal(part: Batch, state: Array) -> Array:
+    """One over the diagonals of the Hessians, where these are not zero."""
     bends = state * (1 - state) if part.curve.is_coupled else state
     diagonal = part.rows.diagonal(part.S[:, :, None] * bends) + part.quad[:, :, None]
-    diagonal = np.where(diagonal > 0, diagonal, 1.0)
-    return lambda R: R / diagonal
+    return 1.0 / np.where(diagonal > 0, diagonal, 1.0)
 
 
 def _newton_direction(
@@ -200,6 +211,26 @@ def _newton_direction(
         with np.errstate(divide="ignore", invalid="ignore"):
             P = M + np.where(before > 0, size / before, 0.0) * P
     return D, Q
+
+
+def _sparse_direction(
+    part: Batch, state: Array, g: Array, inverse: Array, share: Array
+) -> tuple[Array, Array]:
+    """The same on sparse rows, problem by problem: each reads the rows that bend, and no others."""
+    from trueline.evaluation.walks.kernels import newton_direction
+
+    rows = part.rows
+    X: Any = rows.X
+    D = np.zeros_like(g)
+    for j in range(g.shape[1]):
+        quad = np.ascontiguousarray(part.quad[:, j])
+        for c in range(g.shape[2]):
+            of_rows = X.data, X.indices, X.indptr, part.S[:, j] * state[:, j, c]
+            of_columns = quad, inverse[:, j, c].copy(), g[:, j, c].copy()
+            out = np.zeros(len(quad))
+            newton_direction(*of_rows, *of_columns, rows.fit_intercept, share[j], _INNER, out)
+            D[:, j, c] = out
+    return D, rows.scores(D)
 
 
 def _step(

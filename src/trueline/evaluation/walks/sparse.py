@@ -2,24 +2,36 @@
 
 The strengths decrease, so that few columns are in play at first, and each working set starts with
 the columns of the solution before. A fit of a fold is there to be scored: its gap is a millionth of
-the objective of the zero model, far below what moves a score of test rows.
+the objective of the zero model, far below what moves a score of test rows. Where the model itself
+would take working sets of columns, one descent goes along all strengths, without their proofs.
 """
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from trueline.estimators.logistic import penalty_of
+from trueline.estimators.scaling import exponents_of
 from trueline.evaluation.task import FoldRows
 from trueline.evaluation.walks.base import Fits, Walk
+from trueline.problem import Problem
+from trueline.solvers.columns.descent import ColumnDescent
+from trueline.solvers.iterative import best_constant, target_gap
+from trueline.solvers.working_set_newton import WorkingSetNewton, per_column
 
 __all__ = ["SparseLogisticWalk"]
 
+Array = NDArray[np.float64]
+
 # Its square is the gap asked for, relative to the objective of the zero model.
 _TOL = 1e-3
+_ROUNDS = 30
 
 
 class SparseLogisticWalk(Walk):
@@ -35,6 +47,12 @@ class SparseLogisticWalk(Walk):
         own.classes_, own.n_features_in_ = classes, X.shape[1]
         own.tol, own.warm_start = max(float(own.tol), _TOL), False
         costs = np.array([float(C) for C in self.values("C")])
+        own.C = float(costs.min())
+        problem, own._present = own._posed(X, classes, codes[fold.split.train], weights)
+        is_chosen = own._plan_for(problem).chosen == WorkingSetNewton.name
+        if is_chosen and exponents_of(problem) is None:
+            W, b = self._descend(problem, costs, own.tol**2)
+            return self.as_linear(fold, W, b)
         k = 1 if len(classes) == 2 else len(classes)
         W, b = np.empty((X.shape[1], len(costs), k)), np.empty((len(costs), k))
         for i in np.argsort(costs, kind="stable"):
@@ -46,3 +64,28 @@ class SparseLogisticWalk(Walk):
             own.warm_start = True
             W[:, i], b[i] = own.coef_.T, own.intercept_
         return self.as_linear(fold, W, b)
+
+    def _descend(self, problem: Problem, costs: Array, tol: float) -> tuple[Array, Array]:
+        """Coefficients (d, settings, k) and intercepts (settings, k), by one descent."""
+        d, k = problem.n_features, problem.n_targets
+        s = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+        V = np.zeros((d + 1, k))
+        if problem.fit_intercept:
+            V[-1] = best_constant(problem)
+        target = target_gap(problem, tol)
+        W, b = np.empty((d, len(costs), k)), np.empty((len(costs), k))
+        descent: Any = None
+        for i in np.argsort(costs, kind="stable"):
+            penalty = penalty_of(self.model, float(costs[i]))
+            strengths = per_column(penalty.linear, d), per_column(penalty.curvature, d)
+            if descent is None:
+                data = problem.design, problem.loss, problem.target, s
+                descent = ColumnDescent(*data, *strengths, V, problem.fit_intercept)
+            else:
+                descent.use(*strengths)
+            for _ in range(_ROUNDS):
+                if descent.about() <= target:
+                    break
+                descent.round()
+            W[:, i], b[i] = descent.coefficients()
+        return W, b

@@ -8,6 +8,8 @@ looked at again. Steps that promise too much are cut as in
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -16,6 +18,8 @@ from trueline.design import DenseDesign, Design, SparseDesign
 from trueline.design.sparse import LARGE
 from trueline.design.sparse_products import threaded_product
 from trueline.losses import Loss
+from trueline.solvers.columns.coupled import CoupledModel, suits_hessian
+from trueline.solvers.curved.descent import Factor
 from trueline.solvers.curved.levels import best_levels
 from trueline.solvers.curved.search import minimise_along
 
@@ -24,9 +28,12 @@ __all__ = ["ColumnDescent"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_SWEEPS, _MOST_SWEEPS, _WORK = 4, 200, 2_000_000
+_SWEEPS, _MOST_SWEEPS, _WORK = 4, 30, 2_000_000
 # Steps of conjugate gradients, the share of the residual (squared) they may leave, longest step.
 _POLISH_STEPS, _POLISH_LEFT, _FARTHEST = 25, 1e-3, 4.0
+# H of m columns is formed if m^2 is at most so many times their entries, and factored up to m.
+_GRAM, _EXACT, _LEAST_PIVOT, _TRACE = 10, 250, 1e-13, 1e-12
+_GRAM_STEPS, _GRAM_LEFT = 100, 1e-4
 # A model is solved until this share of its first violation is left.
 _MODEL_LEFT, _MODEL_FINE = 0.1, 0.01
 # The working set is solved until this share of the violation is left, and its size grows so.
@@ -65,6 +72,11 @@ class ColumnDescent:
         self.fit_intercept = fit_intercept
         self.is_coupled = "coupled" in loss.capabilities
         self.columns, self.centre = _columns(design, fit_intercept)
+        n, d = design.shape
+        self.model: CoupledModel | None = None
+        if self.is_coupled and not design.is_sparse and suits_hessian(n, d, V.shape[1]):
+            self.columns = self.columns.toarray(order="F")
+            self.model = CoupledModel(self.columns, weights, fit_intercept, V.shape[1])
         self.V = V.copy()
         self.V[-1] += self.centre @ V[:-1]
         self.Z = self._scores()
@@ -114,6 +126,22 @@ class ColumnDescent:
         resting = np.maximum(np.abs(G) - strength, 0.0)
         return np.where(V != 0, np.abs(G + strength * np.sign(V)), resting)
 
+    def use(self, linear: Array, quad: Array) -> None:
+        """Go on with other strengths."""
+        self.linear, self.quad = linear, quad
+        self.look()
+
+    def about(self) -> float:
+        """The gap but for rounding and the intercept, from what is known already."""
+        V, G = self.V[:-1], self.G[:-1] - self.quad[:-1, None] * self.V[:-1]
+        linear, quad = self.linear[:-1, None], self.quad[:-1, None]
+        excess = np.maximum(np.abs(G) - linear, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            by_level = float(np.where(excess > 0, excess / linear, 0.0).max(initial=0.0))
+            by_squares = np.where(excess > 0, excess * (0.5 * excess / quad), 0.0).sum()
+        own = float((linear * np.abs(V) + 0.5 * quad * V**2 + G * V).sum())
+        return own + min(by_level * self.objective, float(by_squares))
+
     def round(self) -> None:
         """Solve a working set, and look at all columns again."""
         part = _WorkingSet(self)
@@ -135,6 +163,10 @@ class _WorkingSet:
         n = len(whole.s)
         few = whole.columns[:, chosen] if len(chosen) < whole.columns.shape[1] else whole.columns
         self.chosen = np.append(chosen, len(whole.V) - 1) if whole.fit_intercept else chosen
+        self.few, self.sweeps = few, 0
+        self.linear, self.quad = whole.linear[self.chosen], whole.quad[self.chosen]
+        if whole.model is not None:
+            return
         data, indices = few.data, few.indices
         indptr = few.indptr.astype(np.int64)
         if whole.fit_intercept:
@@ -142,9 +174,6 @@ class _WorkingSet:
             indices = np.append(indices, np.arange(n))
             indptr = np.append(indptr, indptr[-1] + n)
         self.parts = data, indices.astype(np.int32, copy=False), indptr
-        self.few = few
-        self.linear, self.quad = whole.linear[self.chosen], whole.quad[self.chosen]
-        self.sweeps = 0
 
     def _choose(self) -> NDArray[np.intp]:
         whole = self.whole
@@ -174,9 +203,14 @@ class _WorkingSet:
         left = float(whole._away(V, G, self.linear).sum())
         if left == 0.0:
             return 0.0
-        D, Q = self._model(V, G)
-        self._move(V, G, D, Q)
-        self._polish()
+        if whole.model is None:
+            D, Q = self._model(V, G)
+            self._move(V, G, D, Q)
+            self._polish()
+            return left
+        whole.model.look(whole.loss.bending(whole.target, whole.Z))
+        D = whole.model.solve(self.chosen, V, G, self.linear, self.quad)
+        whole.model.learn(self._move(V, G, D, self._products(D)))
         return left
 
     def _products(self, D: Array) -> Array:
@@ -199,36 +233,12 @@ class _WorkingSet:
         free[count:] = True
         signs = np.where(free, np.sign(V), 0.0) * self.linear[:, None]
         slope = np.where(free, self.gradient() + signs, 0.0)
-        bending = loss.bending(y, whole.Z)
         quad = np.broadcast_to(self.quad[:, None], V.shape)
-        scale = np.where(free & (self._bends > 0), self._bends, 1.0)
-
-        def image(p: Array) -> Array:
-            T = s * loss.bend(bending, self._products(p))
-            out = np.empty_like(p)
-            out[:count] = _times(self.few, T, is_transposed=True)
-            out[count:] = T.sum(axis=0)
-            return np.where(free, out + quad * p, 0.0)
-
-        D, R = np.zeros_like(V), -slope
-        p = R / scale
-        size = first = float((R * p).sum())
-        for _ in range(_POLISH_STEPS):
-            if size <= _POLISH_LEFT * first or size <= 0:
-                break
-            along = image(p)
-            bend = float((p * along).sum())
-            if not bend > 0:
-                break
-            a = size / bend
-            D, R = D + a * p, R - a * along
-            Q = R / scale
-            before, size = size, float((R * Q).sum())
-            p = Q + (size / before) * p
+        solve = self._conjugate if whole.is_coupled else self._newton_single
+        D, change = solve(free, slope)
         start = float((slope * D).sum())
         if not start < 0:
             return
-        change = self._products(D)
         # As far as the first sign that would change.
         with np.errstate(divide="ignore", invalid="ignore"):
             until = np.where(free & (V * D < 0), -V / D, np.inf)
@@ -256,6 +266,84 @@ class _WorkingSet:
         whole.V[self.chosen] = new
         whole.Z = Z
 
+    def _newton_single(self, free: NDArray[np.bool_], slope: Array) -> tuple[Array, Array]:
+        """Newton's step for the free entries, and what it does to the scores.
+
+        From a factor of H where few columns are left, by conjugate gradients on H where it is still
+        cheaper to have than to do without, else on the columns.
+        """
+        whole = self.whole
+        used = np.flatnonzero(free[:, 0])
+        h = whole.s * whole.loss.curvature(whole.target, whole.Z)[:, 0]
+        D = np.zeros_like(slope)
+        entries = int(np.diff(self.parts[2])[used].sum())
+        if len(used) ** 2 <= _GRAM * entries:
+            D[used, 0] = self._by_gram(used, h, slope[used, 0])
+            return D, self._products(D)
+        if entries >= LARGE:  # on all threads
+            return self._conjugate(free, slope)
+        from trueline.solvers.columns.kernels import conjugate_steps
+
+        few, change = np.zeros(len(used)), np.zeros(len(h))
+        rest = self.quad, self._bends[:, 0].copy(), slope[used, 0]
+        limits = _POLISH_STEPS, _POLISH_LEFT
+        conjugate_steps(*self.parts, used, h, *rest, *limits, few, change)
+        D[used, 0] = few
+        return D, change[:, None]
+
+    def _by_gram(self, used: NDArray[np.intp], h: Array, slope: Array) -> Array:
+        """-H^-1 slope of some columns."""
+        from trueline.solvers.columns.kernels import gram_steps, support_gram
+
+        m = len(used)
+        H = np.zeros((m, m))
+        support_gram(*self.parts, used, h, H)
+        diagonal = np.maximum(H.diagonal() + self.quad[used], self._bends[used, 0])
+        H[np.diag_indices(m)] = diagonal
+        if m > _EXACT:
+            D = np.zeros(m)
+            gram_steps(H, slope, _GRAM_STEPS, _GRAM_LEFT, D)
+            return D
+        trace = 0.0
+        while True:
+            factor = Factor(H)
+            if factor.least > _LEAST_PIVOT or trace > 1:
+                return -factor.solve(slope)
+            # Columns that say the same on these rows: a trace more of each tells them apart.
+            trace = max(100 * trace, _TRACE)
+            H[np.diag_indices(m)] = diagonal * (1 + trace)
+
+    def _conjugate(self, free: NDArray[np.bool_], slope: Array) -> tuple[Array, Array]:
+        """The same by conjugate gradients, of any number of scores."""
+        whole, loss = self.whole, self.whole.loss
+        count, s = self.few.shape[1], whole.s[:, None]
+        bending = loss.bending(whole.target, whole.Z)
+        scale = np.where(free & (self._bends > 0), self._bends, 1.0)
+
+        def image(p: Array) -> Array:
+            T = s * loss.bend(bending, self._products(p))
+            out = np.empty_like(p)
+            out[:count] = _times(self.few, T, is_transposed=True)
+            out[count:] = T.sum(axis=0)
+            return np.where(free, out + self.quad[:, None] * p, 0.0)
+
+        D, R = np.zeros_like(slope), -slope
+        p = R / scale
+        size = first = float((R * p).sum())
+        for _ in range(_POLISH_STEPS):
+            if size <= _POLISH_LEFT * first or size <= 0:
+                break
+            along = image(p)
+            bend = float((p * along).sum())
+            if not bend > 0:
+                break
+            a = size / bend
+            D, R = D + a * p, R - a * along
+            Q = R / scale
+            before, size = size, float((R * Q).sum())
+            p = Q + (size / before) * p
+        return D, self._products(D)
+
     def _value(self, V: Array, Z: Array) -> float:
         """The objective, but for columns that are not in play."""
         whole = self.whole
@@ -265,7 +353,7 @@ class _WorkingSet:
 
     def _model(self, V: Array, G: Array) -> tuple[Array, Array]:
         """The minimum of the model, and what it does to the scores."""
-        from trueline.solvers.columns.kernels import diagonal, sweep_coupled, sweep_single
+        from trueline.solvers.columns.kernels import diagonal, solve_single, sweep_coupled
 
         whole, loss = self.whole, self.whole.loss
         curvature = whole.s[:, None] * loss.curvature(whole.target, whole.Z)
@@ -277,33 +365,35 @@ class _WorkingSet:
         self._bends = bends
         D, Q = np.zeros_like(V), np.zeros_like(whole.Z)
         columns = np.arange(len(self.chosen))
-        count, first = len(columns), 0.0
-        h, flat = np.ascontiguousarray(curvature[:, 0]), Q[:, 0].copy()
-        P = np.ascontiguousarray(loss.bending(whole.target, whole.Z)) if whole.is_coupled else h
-        M = np.zeros(len(h))
         rest = V, D, G, bends, self.linear, self.quad
         # Where sweeps cost nothing the model is solved as well as it can be.
         work = len(self.parts[0]) * V.shape[1]
-        for number in range(int(np.clip(_WORK / max(work, 1), _SWEEPS, _MOST_SWEEPS))):
-            if whole.is_coupled:
-                count, total = sweep_coupled(*self.parts, columns, count, whole.s, P, Q, M, *rest)
-            else:
-                count, total = sweep_single(*self.parts, columns, count, h, flat, *rest)
+        most = int(np.clip(_WORK / max(work, 1), _SWEEPS, _MOST_SWEEPS))
+        if not whole.is_coupled:
+            h, flat = np.ascontiguousarray(curvature[:, 0]), Q[:, 0].copy()
+            limits = _SWEEPS, most, _MODEL_LEFT, _MODEL_FINE
+            self.sweeps += solve_single(*self.parts, columns, h, flat, *rest, *limits)
+            return D, flat[:, None]
+        P = np.ascontiguousarray(loss.bending(whole.target, whole.Z))
+        M = np.zeros(len(P))
+        count, first = len(columns), 0.0
+        for number in range(most):
+            count, total = sweep_coupled(*self.parts, columns, count, whole.s, P, Q, M, *rest)
             self.sweeps += 1
             first = total if number == 0 else first
             if number and total <= (_MODEL_LEFT if number < _SWEEPS else _MODEL_FINE) * first:
                 break
-        return D, Q if whole.is_coupled else flat[:, None]
+        return D, Q
 
-    def _move(self, V: Array, G: Array, D: Array, Q: Array) -> None:
-        """Along the step, as far as it helps."""
+    def _move(self, V: Array, G: Array, D: Array, Q: Array) -> float:
+        """Along the step, as far as it helps; how far that is."""
         whole, loss, y = self.whole, self.whole.loss, self.whole.target
         s = whole.s[:, None]
         strength = self.linear[:, None]
         chord = float((strength * (np.abs(V + D) - np.abs(V))).sum())
         promise = float((G * D).sum()) + chord
         if not promise < 0:
-            return
+            return 0.0
         weighted = s * Q
         across = float((self.quad[:, None] * D**2).sum())
         own = float((self.quad[:, None] * V * D).sum())
@@ -328,6 +418,7 @@ class _WorkingSet:
             whole.Z = whole.Z - _times(self.few, shift)
         whole.V = whole.V.copy()
         whole.V[self.chosen] = new
+        return t
 
 
 def least_penalised(V: Array, linear: Array, quad: Array) -> Array:
@@ -352,14 +443,14 @@ def least_penalised(V: Array, linear: Array, quad: Array) -> Array:
     return shifts[costs.argmin(axis=0), np.arange(len(V))][:, None]
 
 
-def _times(X: sp.csc_array, V: Array, is_transposed: bool = False) -> Array:
+def _times(X: Any, V: Array, is_transposed: bool = False) -> Array:
     """X V or X^T V; on all threads where one vector meets many entries."""
-    if V.shape[1] == 1 and X.nnz >= LARGE:
+    if sp.issparse(X) and V.shape[1] == 1 and X.nnz >= LARGE:
         return threaded_product(X, V[:, 0], is_transposed)[:, None]
     return np.asarray((X.T if is_transposed else X) @ V)
 
 
-def _columns(design: Design, fit_intercept: bool) -> tuple[sp.csc_array, Array]:
+def _columns(design: Design, fit_intercept: bool) -> tuple[Any, Array]:
     """Compressed columns, and what was subtracted from them: the means, of dense ones."""
     centre = np.zeros(design.shape[1])
     if isinstance(design, SparseDesign):

@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 
 from trueline._jit import kernel
 
-__all__ = ["diagonal", "sweep_coupled", "sweep_single"]
+__all__ = [
+    "conjugate_steps",
+    "diagonal",
+    "gram_steps",
+    "solve_gram",
+    "solve_single",
+    "support_gram",
+    "sweep_coupled",
+    "sweep_single",
+]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int32]
@@ -98,6 +107,204 @@ def sweep_single(
             for k in range(indptr[j], indptr[j + 1]):
                 Q[np.uint64(indices[k])] += change * data[k]
     return kept, total
+
+
+@kernel
+def solve_single(
+    data: Array,
+    indices: Indices,
+    indptr: Integers,
+    columns: Integers,
+    h: Array,
+    Q: Array,
+    V: Array,
+    D: Array,
+    G: Array,
+    bends: Array,
+    linear: Array,
+    quad: Array,
+    least: int,
+    most: int,
+    coarse: float,
+    fine: float,
+) -> int:
+    """Sweeps for one target until little of the first violation is left; their number.
+
+    The share that may be left is ``coarse`` during the first ``least`` sweeps, ``fine`` after them.
+    """
+    count, first = len(columns), 0.0
+    for number in range(most):
+        count, total = sweep_single(
+            data, indices, indptr, columns, count, h, Q, V, D, G, bends, linear, quad
+        )
+        if number == 0:
+            first = total
+        elif total <= (coarse if number < least else fine) * first:
+            return number + 1
+    return most
+
+
+@kernel(reassociate=True)
+def _shift(step: float, row: Array, slopes: Array) -> None:
+    for j in range(len(row)):
+        slopes[j] += step * row[j]
+
+
+@kernel
+def solve_gram(
+    H: Array, V: Array, G: Array, linear: Array, most: int, left: float, D: Array
+) -> int:
+    """Coordinate descent on the model with its Hessian at hand; how many sweeps it took.
+
+    G becomes G + H D. Sweeps end when so much of the first violation is left.
+    """
+    first = 0.0
+    for number in range(most):
+        total = 0.0
+        for j in range(len(V)):
+            at = V[j] + D[j]
+            total += _violation(at, G[j], linear[j])
+            change = _moved(at, G[j], H[j, j], linear[j]) - at
+            if change != 0.0:
+                D[j] += change
+                _shift(change, H[j], G)
+        if number == 0:
+            first = total
+        elif total <= left * first:
+            return number + 1
+    return most
+
+
+@kernel
+def support_gram(
+    data: Array, indices: Indices, indptr: Integers, columns: Integers, h: Array, H: Array
+) -> None:
+    """H = sum_i h_i x_i x_i^T of some columns.
+
+    By rows, for which the entries are put in their order first: rows of text hold few of the
+    columns that are left, and cost the square of their number.
+    """
+    m, n = len(columns), len(h)
+    start = np.zeros(n + 1, np.int64)
+    for k in range(m):
+        for place in range(indptr[columns[k]], indptr[columns[k] + 1]):
+            start[np.uint64(indices[place]) + np.uint64(1)] += 1
+    for i in range(n):
+        start[i + 1] += start[i]
+    where, what = np.empty(start[n], np.int64), np.empty(start[n])
+    for k in range(m):
+        for place in range(indptr[columns[k]], indptr[columns[k] + 1]):
+            i = np.uint64(indices[place])
+            where[start[i]], what[start[i]] = k, data[place]
+            start[i] += 1
+    first = 0
+    for i in range(n):
+        for a in range(first, start[i]):
+            row, weighed = where[a], h[i] * what[a]
+            for b in range(first, a + 1):
+                H[row, where[b]] += weighed * what[b]
+        first = start[i]
+    for a in range(m):
+        for b in range(a):
+            H[b, a] = H[a, b]
+
+
+@kernel(reassociate=True)
+def gram_steps(H: Array, slope: Array, most: int, left: float, D: Array) -> int:
+    """As :func:`conjugate_steps`, with H at hand."""
+    m = len(slope)
+    R, p, image, scale = -slope, np.empty(m), np.empty(m), np.empty(m)
+    size = 0.0
+    for k in range(m):
+        scale[k] = 1.0 / H[k, k]
+        p[k] = R[k] * scale[k]
+        size += R[k] * p[k]
+    first = size
+    for number in range(most):
+        if size <= left * first or size <= 0.0:
+            return number
+        bend = 0.0
+        for k in range(m):
+            total = 0.0
+            for j in range(m):
+                total += H[k, j] * p[j]
+            image[k] = total
+            bend += p[k] * total
+        if not bend > 0.0:
+            return number
+        step, before = size / bend, size
+        size = 0.0
+        for k in range(m):
+            D[k] += step * p[k]
+            R[k] -= step * image[k]
+            size += R[k] * R[k] * scale[k]
+        for k in range(m):
+            p[k] = R[k] * scale[k] + (size / before) * p[k]
+    return most
+
+
+@kernel
+def conjugate_steps(
+    data: Array,
+    indices: Indices,
+    indptr: Integers,
+    columns: Integers,
+    h: Array,
+    quad: Array,
+    bends: Array,
+    slope: Array,
+    most: int,
+    left: float,
+    D: Array,
+    change: Array,
+) -> int:
+    """Conjugate gradients for H D = -slope on some columns, one target; how many steps.
+
+    ``slope`` and ``D`` are of these columns, ``bends`` the diagonal of H (of all columns, as
+    ``quad``), ``change`` becomes X D. They end when the residual, squared and in the norm of the
+    diagonal, is ``left`` of what it was.
+    """
+    m, n = len(columns), len(h)
+    R, p, scale = np.empty(m), np.empty(m), np.empty(m)
+    image, along = np.empty(m), np.empty(n)
+    size = 0.0
+    for k in range(m):
+        bend = bends[columns[k]]
+        scale[k] = 1.0 / bend if bend > 0.0 else 1.0
+        R[k] = -slope[k]
+        p[k] = R[k] * scale[k]
+        size += R[k] * p[k]
+    first = size
+    for number in range(most):
+        if size <= left * first or size <= 0.0:
+            return number
+        along[:] = 0.0
+        for k in range(m):
+            j, step = columns[k], p[k]
+            for place in range(indptr[j], indptr[j + 1]):
+                along[np.uint64(indices[place])] += step * data[place]
+        bend = 0.0
+        for k in range(m):
+            j = columns[k]
+            total = 0.0
+            for place in range(indptr[j], indptr[j + 1]):
+                i = np.uint64(indices[place])
+                total += data[place] * (h[i] * along[i])
+            image[k] = total + quad[j] * p[k]
+            bend += p[k] * image[k]
+        if not bend > 0.0:
+            return number
+        step, before = size / bend, size
+        size = 0.0
+        for k in range(m):
+            D[k] += step * p[k]
+            R[k] -= step * image[k]
+            size += R[k] * R[k] * scale[k]
+        for k in range(m):
+            p[k] = R[k] * scale[k] + (size / before) * p[k]
+        for i in range(n):
+            change[i] += step * along[i]
+    return most
 
 
 @kernel
