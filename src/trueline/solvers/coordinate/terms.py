@@ -69,6 +69,11 @@ class Terms:
 
     def at(self, columns: Integers) -> tuple[Array, Array, Array, Array]:
         """l, a and the bounds of some columns."""
+        if self.level is not None:  # the same everywhere
+            bend = float(self._bend[0]) * self._factors[1]
+            parts = (self.level, bend, -np.inf, np.inf)
+            linear, bends, lower, upper = np.repeat(parts, len(columns)).reshape(4, -1)
+            return linear, bends, lower, upper
         return (
             self._linear[columns] * self._factors[0],
             self._bend[columns] * self._factors[1],
