@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -49,7 +49,7 @@ class Terms:
         """Both parts of the penalty multiplied by a number each."""
         level = None if self.level is None else self.level * linear
         factors = (self._factors[0] * linear, self._factors[1] * bend)
-        return replace(self, level=level, _factors=factors)
+        return Terms(self._linear, self._bend, self.lower, self.upper, level, factors)
 
     @cached_property
     def linear(self) -> Array:
