@@ -121,7 +121,7 @@ def logistic(own: tuple[Any, ClassData], tol: float) -> Answer:
     return Answer(state.betas[-1].toarray().ravel())
 
 
-_LADDER = half_decades(5, 15)
+_LADDER = half_decades(2, 15)
 _STARTS = {"path_wide_1e-2": 3e-12, "path_wide_1e-3": 1e-12, "path_text": 1e-9, "path_tall": 3e-7}
 
 CONTESTANTS = (

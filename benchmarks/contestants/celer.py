@@ -60,7 +60,7 @@ def folds(data: Data, tol: float) -> Answer:
     return Answer(coef[:, -1], float(intercepts[-1]), data.alphas[best])
 
 
-_LADDER = half_decades(2, 11)
+_LADDER = half_decades(0, 11)
 _STARTS = {"path_wide": 3e-6, "path_tall": 1e-4, "path_text": 1e-4}
 
 CONTESTANTS = (

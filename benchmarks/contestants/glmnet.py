@@ -41,7 +41,7 @@ def folds(data: Data, tol: float) -> Answer:
     )
 
 
-_LADDER = half_decades(5, 15)
+_LADDER = half_decades(2, 15)
 _STARTS = {"path_wide_1e-2": 1e-11, "path_wide_1e-3": 1e-12, "path_text": 1e-8, "path_tall": 1e-8}
 
 CONTESTANTS = (

@@ -75,7 +75,7 @@ def hinge(data: ClassData, tol: float) -> Answer:
     return Answer(model.fit(data.X, data.y).coef_.ravel())
 
 
-_LADDER = half_decades(2, 11)
+_LADDER = half_decades(0, 11)
 
 CONTESTANTS = (
     Contestant(

@@ -173,7 +173,7 @@ def bayesian_ridge(data: BayesData, tol: float) -> Theta:
     return Theta(np.log([model.alpha_, model.lambda_]))
 
 
-_LADDER = half_decades(2, 10)
+_LADDER = half_decades(0, 10)
 _GRADIENTS = (1e3, 3e2, 1e2, 30.0, 10.0, 3.0, 1.0, 0.3, *half_decades(1, 6))
 _PASSES = half_decades(0, 9)
 

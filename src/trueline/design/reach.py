@@ -29,6 +29,21 @@ _ROUNDING = 1e-12
 
 
 @kernel
+def _travel(r: Array, last: Array, ways: Array) -> tuple[float, float]:
+    """Go from ``last`` to r: both ways grow, and r is written down. Returns two norms of r."""
+    step = most_step = length = largest = 0.0
+    for i in range(len(r)):
+        change, value = abs(r[i] - last[i]), abs(r[i])
+        step += change * change
+        length += value * value
+        most_step, largest = max(most_step, change), max(largest, value)
+        last[i] = r[i]
+    ways[0] += np.sqrt(step)
+    ways[1] += most_step
+    return np.sqrt(length), largest
+
+
+@kernel
 def _within_reach(
     norms: Array,
     sums: Array,
@@ -41,7 +56,10 @@ def _within_reach(
     level: float,
     out: Integers,
 ) -> int:
-    """Write down the columns whose correlation may be as large as the level; how many."""
+    """Write down the columns whose correlation may be as large as the level; how many.
+
+    They are going to be read.
+    """
     count = 0
     for j in range(len(norms)):
         norm, total = norms[j], sums[j]
@@ -49,6 +67,8 @@ def _within_reach(
         bound = abs(known[j]) + moved + rounding * norm
         out[count] = j  # written always, kept if it may matter: no branch to foresee
         count += int(not min(norm * length, total * largest, bound) < level)
+    for k in range(count):
+        read_at[0, out[k]], read_at[1, out[k]] = ways[0], ways[1]
     return count
 
 
@@ -82,7 +102,7 @@ class Reach:
         self.known = np.zeros(d)
         self._read_at = np.zeros((2, d))
         self._ways = np.zeros(2)
-        self._last: Array | float = 0.0
+        self._last = np.empty(0)
         self._longest = 0.0
 
     def may_matter(self, r: Array, level: float) -> Integers:
@@ -90,10 +110,9 @@ class Reach:
 
         All others are smaller for certain.
         """
-        step = r - self._last
-        self._ways += np.sqrt(step @ step), np.abs(step).max(initial=0.0)
-        self._last = r
-        length, largest = float(np.sqrt(r @ r)), float(np.abs(r).max(initial=0.0))
+        if not len(self._last):
+            self._last = np.zeros(len(r))
+        length, largest = _travel(r, self._last, self._ways)
         self._longest = max(self._longest, length)
         out = np.empty(len(self._norms), dtype=np.intp)
         count = _within_reach(
@@ -108,9 +127,7 @@ class Reach:
             level * (1 - _ROOM),
             out,
         )
-        columns = out[:count]
-        self._read_at[:, columns] = self._ways[:, None]
-        return columns
+        return out[:count]
 
     def leave_out(self, columns: Integers) -> None:
         """Somebody else keeps the correlations of these columns from now on."""

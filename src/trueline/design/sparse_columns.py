@@ -144,9 +144,14 @@ def _squares(data: Array, indptr: Indices, chosen: Integers, out: Array) -> None
         out[k] = total
 
 
-def cuts(indptr: NDArray[np.integer], parts: int) -> list[tuple[int, int]]:
-    """Ranges of lines with about as many entries each; ``indptr`` counts the entries."""
-    if indptr[-1] - indptr[0] < _SMALL_WORK:
+def cuts(
+    indptr: NDArray[np.integer], parts: int, small: int = _SMALL_WORK
+) -> list[tuple[int, int]]:
+    """Ranges of lines with about as many entries each; ``indptr`` counts the entries.
+
+    Fewer entries than ``small`` are not cut.
+    """
+    if indptr[-1] - indptr[0] < small:
         return [(0, len(indptr) - 1)]
     marks = np.linspace(indptr[0], indptr[-1], parts + 1)[1:-1]
     inner = np.searchsorted(indptr, marks)
@@ -188,7 +193,12 @@ class SparseStore:
         out = np.zeros((len(R), self.shape[1]))
         for r, total, correlation in zip(R, totals, out, strict=True):
             chosen = reach.may_matter(r, level)
-            ends = np.linspace(0, len(chosen), 1 + self._parts(len(chosen))).astype(int).tolist()
+            parts = self._parts(len(chosen))
+            if parts == 1:
+                ends = (0, len(chosen))
+                _correlate(*self.entries, chosen, r, mean, total, reach.known, correlation, *ends)
+                continue
+            ends = np.linspace(0, len(chosen), 1 + parts).astype(int).tolist()
             run_strands(
                 lambda strand, r=r, total=total, out=correlation, chosen=chosen: _correlate(  # type: ignore[misc]
                     *self.entries, chosen, r, mean, total, reach.known, out, *strand

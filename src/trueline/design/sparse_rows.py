@@ -25,6 +25,8 @@ Starts = NDArray[np.int64]
 
 # The cuts depend on the data alone, so that sums do not change with the number of threads.
 _STRANDS = 4
+# Rows of so few entries are read in less time than two threads need to find each other.
+_SMALL_WORK = 400_000
 
 
 @kernel
@@ -133,13 +135,16 @@ class ChosenRows:
             _merge(*old, *fresh, self.size, data, places)
         self.size += len(new)
         self._entries = data, places, indptr
-        self._cuts = cuts(indptr, _STRANDS)
+        self._cuts = cuts(indptr, _STRANDS, _SMALL_WORK)
 
     def _added(self, work: Callable[[Array, tuple[int, int]], None]) -> Array:
         """The sum over the strands of what each adds to a vector of its own."""
         out = np.zeros((len(self._cuts), self.size))
+        if len(out) == 1:
+            work(out[0], self._cuts[0])
+            return out[0]
         run_strands(lambda i: work(out[i], self._cuts[i]), range(len(self._cuts)))
-        return out[0] if len(out) == 1 else out.sum(axis=0)
+        return np.asarray(out.sum(axis=0))
 
     def scores(self, x: Array) -> Array:
         """V x."""

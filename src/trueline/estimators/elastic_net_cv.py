@@ -33,7 +33,14 @@ from trueline.estimators.paths import enet_path, strengths
 from trueline.estimators.report import Explanation
 from trueline.moments import Moments
 from trueline.planner import Plan
-from trueline.selection.penalty_path import Grid, Splits, alpha_max, fold_errors, source_of
+from trueline.selection.penalty_path import (
+    Grid,
+    Splits,
+    alpha_max,
+    fold_errors,
+    source_of,
+)
+from trueline.solvers.base import Options
 from trueline.solvers.coordinate.solver import GramDescent, penalty_terms
 
 __all__ = ["ElasticNetCV"]
@@ -222,11 +229,19 @@ class ElasticNetCV(ElasticNet):
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         splits = Splits(problem, self._splits(X, y, given, params))
         grids = self._grids(problem, splits.total)
-        errors = fold_errors(problem, splits, grids)
-        self._choose(errors, grids)
+        found = fold_errors(problem, splits, grids)
+        mixture, strength = self._choose(found.errors, grids)
         problem = self._problem(X, problem.target, problem.weights)
-        self._solve_and_store(problem, X, y, given, splits.total)
+        # The solution of the first fold at what was chosen: the final fit is not far from it.
+        self._start = found.first[mixture][:, [strength]].toarray() if found.first else None
+        try:
+            self._solve_and_store(problem, X, y, given, splits.total)
+        finally:
+            del self._start
         return self
+
+    def _options(self) -> Options:
+        return replace(super()._options(), start=getattr(self, "_start", None))
 
     def _single_target(self, X: Any, y: Any) -> NDArray[Any]:
         """y as a vector; several targets belong to the multi-task estimators."""
@@ -270,8 +285,11 @@ class ElasticNetCV(ElasticNet):
             grids.append(Grid(strengths(self.alphas, top, self.eps), unit, self.tol / 100))
         return grids
 
-    def _choose(self, errors: Array, grids: list[Grid]) -> None:
-        """The best strength and mixture; ``errors`` has the shape (mixtures, folds, strengths)."""
+    def _choose(self, errors: Array, grids: list[Grid]) -> tuple[int, int]:
+        """Take the best mixture and strength, and return their numbers.
+
+        ``errors`` has the shape (mixtures, folds, strengths).
+        """
         mean = errors.mean(axis=1)
         best = int(np.argmin(mean.min(axis=1)))
         alphas, here = grids[best].alphas, mean[best]
@@ -286,6 +304,7 @@ class ElasticNetCV(ElasticNet):
         all_alphas = np.array([grid.alphas for grid in grids])
         one_row = len(grids) == 1 or not isinstance(self.alphas, Integral)
         self.alphas_ = all_alphas[0] if one_row else all_alphas
+        return best, least if self.rule == "min" else within
 
     def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.

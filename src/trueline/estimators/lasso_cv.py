@@ -124,6 +124,7 @@ class LassoCV(ElasticNetCV):
         self.bounds = bounds
         self.rule = rule
 
-    def _choose(self, errors: Array, grids: list[Grid]) -> None:
-        super()._choose(errors, grids)
+    def _choose(self, errors: Array, grids: list[Grid]) -> tuple[int, int]:
+        chosen = super()._choose(errors, grids)
         del self.l1_ratio_
+        return chosen

@@ -295,6 +295,7 @@ class MultiTaskLassoCV(MultiTaskElasticNetCV):
         self.random_state = random_state
         self.selection = selection
 
-    def _choose(self, errors: Any, grids: Any) -> None:
-        super()._choose(errors, grids)
+    def _choose(self, errors: Any, grids: Any) -> tuple[int, int]:
+        chosen = super()._choose(errors, grids)
         del self.l1_ratio_
+        return chosen

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +31,7 @@ from trueline.solvers.coordinate.terms import Terms
 from trueline.threads import run_strands, single_threaded_blas
 
 __all__ = [
+    "FoldErrors",
     "Grid",
     "Splits",
     "alpha_max",
@@ -135,19 +136,33 @@ class Splits:
             self.folds, self.total = make_folds(problem, rows)
 
 
-def fold_errors(problem: Problem, splits: Splits, grids: Sequence[Grid]) -> Array:
-    """Mean squared errors on the test rows, of shape (grids, folds, strengths).
+class FoldErrors(NamedTuple):
+    """What the folds say about some grids.
 
-    The mean is weighted if the rows are.
+    Attributes
+    ----------
+    errors : array of shape (grids, folds, strengths)
+        Mean squared errors on the test rows; the mean is weighted if the rows are.
+    first : list of sparse arrays of shape (d, strengths)
+        For each grid the solutions of the first fold, which are near those of all rows; empty if
+        the folds were solved from moments.
     """
-    total = splits.total
+
+    errors: Array
+    first: list[sp.csc_array]
+
+
+def fold_errors(problem: Problem, splits: Splits, grids: Sequence[Grid]) -> FoldErrors:
+    """Solve for all strengths on the training rows of every fold."""
+    total, shape = splits.total, (len(grids), len(splits.rows), -1)
     if total is not None:
         work = [(fold, grid) for grid in grids for fold in splits.folds]
         errors = run_strands(lambda pair: _from_moments(problem, total, *pair), work)
-        return np.reshape(errors, (len(grids), len(splits.rows), -1))
+        return FoldErrors(np.reshape(errors, shape), [])
     tasks = [(train, test, grid) for grid in grids for train, test in splits.rows]
-    errors = run_strands(lambda task: _from_rows(problem, *task), tasks)
-    return np.reshape(errors, (len(grids), len(splits.rows), -1))
+    results = run_strands(lambda task: _from_rows(problem, *task), tasks)
+    first = [W for _, W in results[:: len(splits.rows)]]
+    return FoldErrors(np.reshape([errors for errors, _ in results], shape), first)
 
 
 def coefficient_matrix(points: Sequence[PathPoint], n_features: int) -> sp.csc_array:
@@ -183,8 +198,8 @@ def _from_moments(problem: Problem, total: Moments, fold: Fold, grid: Grid) -> A
     return square / held.weight + off**2
 
 
-def _from_rows(problem: Problem, train: Any, test: Any, grid: Grid) -> Array:
-    """Test errors of one fold, with the rows of the test part left out by weights of zero."""
+def _from_rows(problem: Problem, train: Any, test: Any, grid: Grid) -> tuple[Array, sp.csc_array]:
+    """Test errors of one fold, and the solutions; test rows are left out by weights of zero."""
     n = problem.n_samples
     counts = np.bincount(np.arange(n)[train], minlength=n).astype(float)
     weights = counts if problem.weights is None else counts * problem.weights
@@ -198,4 +213,4 @@ def _from_rows(problem: Problem, train: Any, test: Any, grid: Grid) -> Array:
     scores = submatrix(problem.design, index, used) @ by_rows[used].toarray()
     errors = (y[index, None] - scores - b) ** 2
     s = None if problem.weights is None else problem.weights[index]
-    return np.asarray(np.average(errors, axis=0, weights=s))
+    return np.asarray(np.average(errors, axis=0, weights=s)), W

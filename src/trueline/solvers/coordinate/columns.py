@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline._jit import kernel
-from trueline.solvers.coordinate.kernels import dual_scale, fenchel_gap, force
+from trueline.solvers.coordinate.gradients import Gradients
+from trueline.solvers.coordinate.kernels import dual_scale, fenchel_gap, force, room
 from trueline.solvers.coordinate.residual import Image, residual_of
 from trueline.solvers.coordinate.source import RowsSource
 from trueline.solvers.coordinate.terms import Terms
@@ -35,9 +36,8 @@ _W, _Q, _LINEAR, _BEND, _LOWER, _UPPER = range(6)
 _MAX_ROUNDS = 100
 # A resting coordinate is visited first when its correlation comes this close to its threshold.
 _NEAR = 0.9
-# The first rounds of conjugate gradients end at this share of what they began with, all others at
-# this share of the gap that is asked for.
-_FIRST, _CG_SHARE = 0.1, 0.5
+# The first rounds of conjugate gradients end at this share of what they began with.
+_FIRST = 0.1
 # They stop after so many steps; twice as many after a round that gained little.
 _CG_STEPS, _CG_MOST = 40, 640
 # Visits to coordinates that are still pulled, in each round but the first.
@@ -70,6 +70,33 @@ def _pulled(state: Array, slack: float, out: Integers) -> int:
             out[count] = j
             count += 1
     return count
+
+
+@kernel
+def _extrapolate(state: Array, before: Array, way: float, back: Array) -> bool:
+    """Go on from the coefficients ``before`` to the present ones, by ``way`` as much again.
+
+    Coefficients that would change sign or pass a bound stop there: ``back`` says how much shorter
+    their way is. Returns whether there are such.
+    """
+    is_shorter = False
+    for j in range(state.shape[1]):
+        at = state[0, j]
+        step = (at - before[j] if j < len(before) else at) * way
+        below, above = room(at, state[4, j], state[5, j])
+        ahead = 0.0 if at == 0.0 else min(max(at + step, below), above)
+        back[j] = ahead - (at + step)
+        is_shorter |= back[j] != 0.0
+        state[0, j] = ahead
+    return is_shorter
+
+
+@kernel
+def _scale_and_gap(state: Array) -> tuple[float, float]:
+    """The scale t of the dual point, and the gap but for the part of the residual."""
+    w, q, linear, bend, lower, upper = state[0], state[1], state[2], state[3], state[4], state[5]
+    t = dual_scale(q, linear, bend, lower, upper)
+    return t, fenchel_gap(t, q, w, linear, bend, lower, upper)
 
 
 class RestrictedColumns:
@@ -133,28 +160,18 @@ class RestrictedColumns:
         Between changes of the support the path is a straight line. Coefficients that would change
         sign stop at zero.
         """
-        at = self._state[_W]
-        step = at.copy()
-        step[: len(w)] -= w
-        step *= way
-        _, below, above = self._room(np.arange(self.size))
-        ahead = np.clip(at + step, below, above)
-        ahead[at == 0] = 0.0
         self._residual.subtract(Image((r - self._residual.value()) * way, 0.0))
-        back = ahead - (at + step)
-        if back.any():
+        back = np.empty(self.size)
+        if _extrapolate(self._state, w, way, back):
             self._residual.subtract(self._residual.image(back))
-        self._state[_W] = ahead
 
     def gap(self) -> float:
         """The duality gap of the restricted problem at the present point."""
-        w, q, *terms = self._state
-        t = dual_scale(q, *terms)
-        square = 0.0
+        t, gap = _scale_and_gap(self._state)
         if t < 1:
             r = self._residual.value()
-            square = float(r @ r)
-        return 0.5 * (1 - t) ** 2 * square + fenchel_gap(t, q, w, *terms)
+            gap += 0.5 * (1 - t) ** 2 * float(r @ r)
+        return gap
 
     def solve(self, target: float, is_last: bool = False) -> None:
         """Minimise over all columns that were let in, to a gap of at most ``target``."""
@@ -185,84 +202,24 @@ class RestrictedColumns:
         size = float(linear @ np.abs(w))
         return 0.5 * target / size if size > 0 else 0.0
 
-    def _room(self, places: Integers) -> tuple[Array, Array, Array]:
-        """Some coefficients, and how far they may go until they change sign or pass a bound."""
-        w, lower, upper = self._state[[_W, _LOWER, _UPPER]][:, places]
-        below = np.where(w > 0, np.maximum(lower, 0), lower)
-        return w, below, np.where(w < 0, np.minimum(upper, 0), upper)
-
     def _step(self, target: float, limit: int, share: float) -> None:
         """Conjugate gradients on the free coordinates, stopped where a coefficient would rest."""
-        w, _, linear, bend, lower, upper = self._state
-        free = np.flatnonzero((w != 0) & (w > lower) & (w < upper) & (self._squares + bend > 0))
-        self.active = len(free)
-        if not len(free):
+        state, residual = self._state, self._residual
+        gradients = Gradients(state, self._squares)
+        self.active = gradients.free
+        if not gradients.run(residual, target, limit, share):
             return
-        at, below, above = self._room(free)
-        bend = bend[free]
-        pull = self._state[_Q, free] - linear[free] * np.sign(at) - bend * at
-        step, image = self._gradients(free, pull, target, limit, share)
-        if not step.any():
-            return
-        ahead = np.clip(at + step, below, above)
-        if (ahead != at + step).any():
-            move = ahead - at
-            image = self._residual.image(self._spread(free, move))
-            curve = self._residual.square(image) + float(bend @ move**2)
-            if 0.5 * curve >= float(pull @ move):  # no further than to the first that rests
-                edge = np.where(step > 0, above, below)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    t = float(np.where(step != 0, (edge - at) / step, np.inf).min())
-                ahead = np.clip(at + t * step, below, above)
-                image = self._residual.image(self._spread(free, ahead - at))
-        w[free] = ahead
-        self._residual.subtract(image)
-        self._state[_Q] = self._residual.correlate()
-
-    def _spread(self, places: Integers, values: Array) -> Array:
-        """A vector with one number per column that is in."""
-        full = np.zeros(self.size)
-        full[places] = values
-        return full
-
-    def _gradients(
-        self, free: Integers, pull: Array, target: float, limit: int, share: float
-    ) -> tuple[Array, Image]:
-        """Preconditioned conjugate gradients for H x = pull; x and V x.
-
-        H = V^T V + diag(a), preconditioned by its diagonal (G. H. Golub, C. F. Van Loan, "Matrix
-        Computations", 4th ed., algorithm 11.5.1).
-        """
-        residual = self._residual
-        w, _, linear, bend, _, _ = self._state[:, free]
-        diagonal = self._squares[free] + bend
-        size = float(linear @ np.abs(w))
-        scaled = (bend == 0) & (linear > 0)
-
-        def left(r: Array) -> float:
-            """About what the gap would be if r is what remains of the pull."""
-            worst = float((np.abs(r[scaled]) / linear[scaled]).max(initial=0.0))
-            return worst * size + float(np.abs(r) @ np.abs(w))
-
-        x, r = np.zeros_like(pull), pull.copy()
-        p, lift = np.zeros(0), 0.0
-        z = r / diagonal
-        direction, rz = z.copy(), float(r @ z)
-        enough = max(share * left(r), _CG_SHARE * target)
-        for _ in range(limit):
-            if left(r) <= enough:
-                break
-            along, product = residual.there_and_back(self._spread(free, direction))
-            product = product[free] + bend * direction
-            curve = float(direction @ product)
-            if not curve > 0:
-                break
-            t = rz / curve
-            x += t * direction
-            p = p + t * along.p if len(p) else t * along.p
-            lift += t * along.lift
-            r -= t * product
-            z = r / diagonal
-            last, rz = rz, float(r @ z)
-            direction = z + (rz / last) * direction
-        return x, Image(p, lift)
+        image, is_whole = gradients.image, True
+        first, gain, curve = gradients.go(1.0)
+        if first < 1:
+            is_whole = False
+            image = residual.image(gradients.move)
+            if 0.5 * (residual.square(image) + curve) >= gain:
+                gradients.go(first)  # no further than to the first that rests
+                image = residual.image(gradients.move)
+        state[_W] = gradients.ahead
+        residual.subtract(image)
+        if is_whole:
+            state[_Q] -= gradients.images
+        else:
+            state[_Q] = residual.correlate()

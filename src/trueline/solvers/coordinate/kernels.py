@@ -33,6 +33,7 @@ __all__ = [
     "force",
     "largest",
     "partition",
+    "room",
 ]
 
 Array = NDArray[np.float64]
@@ -62,6 +63,14 @@ def column_minimiser(
     else:
         best = at
     return min(max(best, lower), upper)
+
+
+@kernel
+def room(w: float, lower: float, upper: float) -> tuple[float, float]:
+    """How far a coefficient may go until it changes sign or passes a bound."""
+    below = max(lower, 0.0) if w > 0.0 else lower
+    above = min(upper, 0.0) if w < 0.0 else upper
+    return below, above
 
 
 @kernel
@@ -254,6 +263,8 @@ def find_near(
     """
     count = 0
     for j in range(len(q)):
+        if q[j] == 0.0:
+            continue
         ahead = (q[j] - before[j]) * way if before[j] != 0.0 else 0.0
         if abs(q[j] + ahead) >= level and entry[j] < 0:
             found[count] = j

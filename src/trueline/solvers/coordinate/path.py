@@ -115,7 +115,9 @@ class PathWalk:
         self.source, self.points = source.fresh(), list[PathPoint]()
         self._terms, self._positions, self._tolerances = terms, positions, tolerances
         self._restricted: RestrictedGram | RestrictedColumns = RestrictedGram(source.scale)
+        # For each column when it was let in; and the columns in this order
         self._entry = np.full(source.n_features, -1)
+        self._inside = np.empty(0, dtype=np.intp)
         self._readings = 0
         self._ahead, self._sweeps, self._outside = 1, 0, source.n_features
         self._before: Array | None = None  # correlations at the last but one confirmed point
@@ -182,7 +184,7 @@ class PathWalk:
 
     def _take_proposals(self, first: int) -> list[PathPoint]:
         """Confirm some of the solutions that were proposed; from the first bad one they go."""
-        W = self._proposals[first : first + _PROPOSALS, np.argsort(self._entry)]
+        W = self._proposals[first : first + _PROPOSALS, self._inside]
         at = self.source.at(W)
         for i, row in enumerate(W):
             self._stand(at, i)
@@ -244,6 +246,7 @@ class PathWalk:
             self._leave_gram()
         restricted = self._restricted
         self._entry[new] = np.arange(restricted.size, restricted.size + len(new))
+        self._inside = np.append(self._inside, new)
         w, q = np.zeros(len(new)), self.correlation[new]
         if isinstance(restricted, RestrictedColumns):
             assert isinstance(self.source, RowsSource)
@@ -340,18 +343,23 @@ class PathWalk:
 
     def _point(self, row: Array, q: Array, square: float, terms: Terms) -> PathPoint:
         """The point with the coefficients ``row``, in the order of entry, and its gap."""
-        inside = self._restricted.columns
-        w = row[self._entry[inside]]
-        columns = np.sort(inside[w != 0])
-        values = row[self._entry[columns]]
-        if terms.level is None:
-            t = dual_scale(q, terms.linear, terms.bend, terms.lower, terms.upper)
+        inside, entries = self._inside, np.flatnonzero(row)
+        order = np.argsort(inside[entries])
+        columns, values = inside[entries][order], row[entries][order]
+        if terms.level is not None and not terms.has_bend:
+            # The dual point reaches the level at most: only what is not zero has a term.
+            t, sizes = terms.level / max(terms.level, self._largest), np.abs(values)
+            each = np.maximum(terms.level * sizes - t * q[columns] * values, 0.0)
+            rest, penalty = each.sum(), terms.level * sizes.sum()
         else:
-            t = 1.0 if terms.has_bend else terms.level / max(terms.level, self._largest)
-        # Columns outside rest at zero and are not pulled: their terms vanish.
-        gap = 0.5 * (1 - t) ** 2 * square + fenchel_gap(t, q[inside], w, *terms.at(inside))
-        linear, bend, *_ = terms.at(columns)
-        penalty = linear @ np.abs(values) + 0.5 * bend @ values**2
+            t = 1.0
+            if terms.level is None:
+                t = dual_scale(q, terms.linear, terms.bend, terms.lower, terms.upper)
+            # Columns outside rest at zero and are not pulled: their terms vanish.
+            rest = fenchel_gap(t, q[inside], row, *terms.at(inside))
+            linear, bend, *_ = terms.at(columns)
+            penalty = linear @ np.abs(values) + 0.5 * bend @ values**2
+        gap = 0.5 * (1 - t) ** 2 * square + rest
         sweeps, self._sweeps = self._restricted.sweeps - self._sweeps, self._restricted.sweeps
         return PathPoint(columns, values, 0.5 * square + float(penalty), float(gap), square, sweeps)
 

@@ -139,6 +139,7 @@ class _SparseResidual(Residual):
     def __init__(self, columns: SparseColumns) -> None:
         self._columns, self._shift = columns, 0.0
         self._has_mean = bool(columns.mean.any())
+        self._means = np.empty(0)  # of the gathered columns
 
     def reset(self, r: Array) -> None:
         self._p, self._shift = r.copy(), 0.0
@@ -164,12 +165,17 @@ class _SparseResidual(Residual):
     def _centred(self, sums: Array, lift: float) -> Array:
         columns = self._columns
         if self._has_mean:
-            sums -= (columns.total * lift) * columns.mean[columns.chosen]
+            sums -= (columns.total * lift) * self._chosen_means()
         return sums
 
-    def _lift(self, x: Array) -> float:
+    def _chosen_means(self) -> Array:
         columns = self._columns
-        return float(columns.mean[columns.chosen] @ x) if self._has_mean else 0.0
+        if len(self._means) != columns.gathered:
+            self._means = columns.mean[columns.chosen]
+        return self._means
+
+    def _lift(self, x: Array) -> float:
+        return float(self._chosen_means() @ x) if self._has_mean else 0.0
 
     def correlate(self) -> Array:
         return self._centred(self._columns.by_rows.sums(self._p), -self._shift)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -49,7 +49,7 @@ class Terms:
         """Both parts of the penalty multiplied by a number each."""
         level = None if self.level is None else self.level * linear
         factors = (self._factors[0] * linear, self._factors[1] * bend)
-        return replace(self, level=level, _factors=factors)
+        return Terms(self._linear, self._bend, self.lower, self.upper, level, factors)
 
     @cached_property
     def linear(self) -> Array:
@@ -69,6 +69,11 @@ class Terms:
 
     def at(self, columns: Integers) -> tuple[Array, Array, Array, Array]:
         """l, a and the bounds of some columns."""
+        if self.level is not None:  # the same everywhere
+            bend = float(self._bend[0]) * self._factors[1]
+            parts = (self.level, bend, -np.inf, np.inf)
+            linear, bends, lower, upper = np.repeat(parts, len(columns)).reshape(4, -1)
+            return linear, bends, lower, upper
         return (
             self._linear[columns] * self._factors[0],
             self._bend[columns] * self._factors[1],
