@@ -28,6 +28,7 @@ Indices = NDArray[np.int64]
 
 # Determinants of rows of integers up to this are told from zero by rounded ones.
 _LARGEST_DETERMINANT = 2.0**45
+_MOST_BITS = 30
 _DEPENDENT = 1e-10
 _MOST_COLUMNS = 3000
 
@@ -212,10 +213,10 @@ def _separation(A: Array) -> float:
     """
     m = A.shape[1]
     logarithm = 0.0
+    if (np.ldexp(A, _MOST_BITS) % 1.0).any():
+        return 0.0
     for column in A.T:
-        power = next((q for q in range(31) if not (np.ldexp(column, q) % 1.0).any()), None)
-        if power is None:
-            return 0.0
+        power = next(q for q in range(_MOST_BITS + 1) if not (np.ldexp(column, q) % 1.0).any())
         logarithm += power + 1 + 0.5 * np.log2(m)
     return float(2.0**-logarithm) if 2.0**logarithm <= _LARGEST_DETERMINANT else 0.0
 
