@@ -41,7 +41,7 @@ from trueline.solvers.quadratic import evidence_from_moments, evidence_from_rows
 from trueline.trace import Trace
 from trueline.wording import counted
 
-__all__ = ["LinearEstimator", "LinearRegressorBase", "build_problem"]
+__all__ = ["LinearEstimator", "LinearRegressorBase", "build_problem", "is_plain"]
 
 Array = NDArray[np.float64]
 
@@ -371,7 +371,7 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
             "y_numeric": True,
             "ensure_all_finite": False,
         }
-        if _is_plain(X, y):
+        if is_plain(X, y):
             if reset:
                 self.n_features_in_ = X.shape[1]
                 self.__dict__.pop("feature_names_in_", None)
@@ -468,7 +468,7 @@ def _defaults(cls: type) -> tuple[tuple[str, Any], ...]:
     return tuple((parameter.name, parameter.default) for parameter in parameters)
 
 
-def _is_plain(X: Any, y: Any) -> bool:
+def is_plain(X: Any, y: Any) -> bool:
     """Whether X and y are what every check would leave as they are: float64 arrays that match.
 
     Half of the time of a small fit would go into finding that out through the general checks.

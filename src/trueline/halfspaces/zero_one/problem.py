@@ -118,6 +118,11 @@ def state(X: Array, y: Array, weights: Array | None, fit_intercept: bool) -> Tas
 def _merged(Z: Array, y: Array, s: Array) -> tuple[Array, Array, Indices, float]:
     """Signed rows with their net weights, the row that stands for each, and the constant."""
     Z = Z + 0.0  # no negative zeros
+    if (np.diff(np.sort(Z[:, 0])) > 0).all():
+        # One column tells all rows apart: nothing to merge.
+        some = Z.any(axis=1)
+        A = np.ascontiguousarray((Z * y[:, None])[some]) + 0.0
+        return A, s[some], np.flatnonzero(some).astype(np.int64), float(s[~some].sum())
     places, first, group = np.unique(Z, axis=0, return_index=True, return_inverse=True)
     group = group.ravel()
     above = np.bincount(group, weights=s * (y > 0), minlength=len(places))
