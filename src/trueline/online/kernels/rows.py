@@ -143,10 +143,13 @@ def ask_for_dense(X: Any, i: int) -> None:
 def ask_for_sparse(data: Any, indices: Any, start: int, stop: int) -> None:
     """Have the beginning of a row brought from memory; its rest the processor finds by itself."""
     end = min(stop, start + 128)
-    for k in range(start, end, 16):
-        prefetch_far(indices, k)
     for k in range(start, end, 8):
         prefetch_far(data, k)
+    for k in range(start, end, 16):
+        prefetch_far(indices, k)
+    # Rows begin anywhere in a line of the cache, and may reach into one more.
+    prefetch_far(data, end - 1)
+    prefetch_far(indices, end - 1)
 
 
 @kernel

@@ -72,6 +72,8 @@ def sparse_pass(
     level, n = b[0], order.shape[0]
     for t in range(n):
         if t + _AHEAD < n:
+            # Where a row lies is asked for before the row: prefetching waits for it.
+            prefetch(indptr, order[min(t + 2 * _AHEAD, n - 1)])
             ahead = order[t + _AHEAD]
             prefetch(codes, ahead)
             ask_for_sparse(data, indices, indptr[ahead], indptr[ahead + 1])
