@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from trueline.certificates.base import Certificate, Reading
@@ -41,7 +42,13 @@ from trueline.solvers.quadratic import evidence_from_moments, evidence_from_rows
 from trueline.trace import Trace
 from trueline.wording import counted
 
-__all__ = ["LinearEstimator", "LinearRegressorBase", "build_problem"]
+__all__ = [
+    "LinearEstimator",
+    "LinearRegressorBase",
+    "build_problem",
+    "is_plain",
+    "validate_changed",
+]
 
 Array = NDArray[np.float64]
 
@@ -184,10 +191,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             self._store(problem, plan, solution, X.dtype, y.ndim)
 
     def _check_parameters(self) -> None:
-        """Raise for parameters that are out of range; defaults need no look."""
-        own = vars(self)
-        if any(own[name] is not default for name, default in _defaults(self.__class__)):  # type: ignore[arg-type]
-            self._validate_params()
+        """Raise for parameters that are out of range."""
+        validate_changed(self)
 
     def _store(
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
@@ -371,7 +376,7 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
             "y_numeric": True,
             "ensure_all_finite": False,
         }
-        if _is_plain(X, y):
+        if is_plain(X, y):
             if reset:
                 self.n_features_in_ = X.shape[1]
                 self.__dict__.pop("feature_names_in_", None)
@@ -461,6 +466,18 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         return tags
 
 
+def validate_changed(model: Any) -> None:
+    """Raise for parameters that are out of range; those at their defaults need no look."""
+    own = vars(model)
+    changed = {
+        name: own[name] for name, default in _defaults(type(model)) if own[name] is not default
+    }
+    if changed:
+        validate_parameter_constraints(
+            model._parameter_constraints, changed, caller_name=type(model).__name__
+        )
+
+
 @cache
 def _defaults(cls: type) -> tuple[tuple[str, Any], ...]:
     """Names and defaults of the parameters of an estimator."""
@@ -468,7 +485,7 @@ def _defaults(cls: type) -> tuple[tuple[str, Any], ...]:
     return tuple((parameter.name, parameter.default) for parameter in parameters)
 
 
-def _is_plain(X: Any, y: Any) -> bool:
+def is_plain(X: Any, y: Any) -> bool:
     """Whether X and y are what every check would leave as they are: float64 arrays that match.
 
     Half of the time of a small fit would go into finding that out through the general checks.

@@ -43,7 +43,9 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
     >>> classes.tolist(), codes.tolist()
     (['ham', 'spam'], [1, 0, 1])
     """
-    y = column_or_1d(y, warn=True)
+    # Labels that need no conversion are the rule; asking what else they might be takes longer.
+    if not (type(y) is np.ndarray and y.ndim == 1):
+        y = column_or_1d(y, warn=True)
     if (found := _two_numbers(y)) is not None:
         return found
     check_classification_targets(y)

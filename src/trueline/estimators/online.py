@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from trueline.estimators.base import _defaults
+from trueline.estimators.base import validate_changed
 from trueline.estimators.labels import encode_declared, encode_labels
 from trueline.estimators.online_proof import OnlineProof
 from trueline.estimators.online_rows import SingleRows
@@ -76,9 +76,7 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Raise for parameters that are out of range, or that do not go together."""
-        own = vars(self)
-        if any(own[name] is not default for name, default in _defaults(self.__class__)):  # type: ignore[arg-type]
-            self._validate_params()
+        validate_changed(self)
 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
         """Rows in C order or CSR, float64 or float32; numbers are looked at by the passes."""

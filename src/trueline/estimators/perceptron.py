@@ -290,8 +290,9 @@ class Perceptron(OnlineClassifier):
         fitted: dict[str, Any] = {"n_iter_": iterations, "records_": records, "_tally": tally}
         if not all(problem["finished"] for problem in problems):
             self._warn(records)
-        last = np.stack([problem["last"] for problem in problems])
         if not started and self.penalty is None:
+            last = [problem["last"] for problem in problems]
+            last = last[0][None] if len(last) == 1 else np.stack(last)
             largest = np.array([problem["largest"] for problem in problems])
             self._run = self._run_of(rows, counts.T, last, largest, False)
         if self.variant == "voted":

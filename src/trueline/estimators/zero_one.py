@@ -16,7 +16,7 @@ from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trueline.estimators.base import LinearEstimator
+from trueline.estimators.base import LinearEstimator, is_plain
 from trueline.estimators.callbacks import fit_with_callbacks, watch
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of, weighted_classes
 from trueline.estimators.report import Explanation
@@ -166,10 +166,14 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         -------
         self : object
         """
-        self._validate_params()
+        self._check_parameters()
         make_ready()
         began = time.perf_counter()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        if is_plain(X, y) and y.ndim == 1 and np.isfinite(X).all():
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         classes, signs, weights = self._signs_and_weights(X, y, sample_weight)
         present = np.arange(len(signs)) if weights is None else np.flatnonzero(weights)
         rows, signs = _dense(X)[present], signs[present]

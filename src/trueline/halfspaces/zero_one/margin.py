@@ -4,7 +4,7 @@ r"""Of all hyperplanes with the same errors, the one that is returned.
 
 in columns of about unit size, with g_i the weight of a row relative to the largest one: rounding
 and small changes of the data then change as little as possible, least of all rows that weigh much.
-Few rows matter; they are found by solving again with those that are violated.
+A linear program, solved by :mod:`.box_margin`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.halfspaces.zero_one.box_margin import largest_least_score
 from trueline.halfspaces.zero_one.local_search import improve
 from trueline.halfspaces.zero_one.packing import evaluate
 from trueline.halfspaces.zero_one.problem import Task
@@ -20,7 +21,6 @@ __all__ = ["widest"]
 
 Array = NDArray[np.float64]
 
-_ROUNDS = 12
 _LEAST = 1e-6
 # Hyperplanes with as few errors that are compared, if sorting their angles takes no time.
 _OTHERS = 4
@@ -46,45 +46,16 @@ def widest(task: Task, v: Array) -> Array:
         if not right.any():
             continue
         wanted = np.maximum(task.s[right] / task.s[right].max(), _LEAST)
-        nearest = np.argsort(z[right] / wanted)
-        found = _largest_margin(task.A[right], wanted, nearest, _box(task))
-        if found is None or evaluate(task.A, found[0], task.s, z) > value:
-            continue
-        if found[1] > margin:
-            best, margin = found
+        wide = other.copy()
+        least = largest_least_score(task.A[right], wanted, _box(task), wide)
+        if least > margin and evaluate(task.A, wide, task.s, z) <= value:
+            best, margin = wide, least
     return best
 
 
-def _box(task: Task) -> tuple[Array, Array]:
-    """Bounds of v and t; an intercept beyond all scores has the sign of all rows."""
-    m = len(task.columns)
-    largest = np.append(np.ones(m), np.inf)
-    if task.fit_intercept and m and task.columns[-1] == task.n_features:
-        largest[m - 1] = 2.0 * m
-    return np.append(-largest[:m], 0.0), largest
-
-
-def _largest_margin(
-    rows: Array, wanted: Array, nearest: NDArray[np.intp], box: tuple[Array, Array]
-) -> tuple[Array, float] | None:
-    """v and t; None if double precision finds no positive t."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    m = rows.shape[1]
-    chosen = nearest[: 20 * m]
-    cost = np.append(np.zeros(m), -1.0)
-    limits = Bounds(*box)
-    for _ in range(_ROUNDS):
-        table = np.column_stack([-rows[chosen], wanted[chosen]])
-        # Without integers, the linear program; with less ado than linprog makes.
-        found = milp(cost, bounds=limits, constraints=LinearConstraint(table, ub=0.0))
-        if found.x is None or not found.x[m] > 0:
-            return None
-        v, scores = found.x[:m], rows @ found.x[:m]
-        beyond = np.flatnonzero(scores < found.x[m] * wanted * (1 - 1e-9))
-        beyond = np.setdiff1d(beyond, chosen)
-        if len(beyond) == 0:
-            return np.ascontiguousarray(v), float(found.x[m])
-        worst = beyond[np.argsort(scores[beyond] / wanted[beyond])][: 20 * m]
-        chosen = np.append(chosen, worst)
-    return np.ascontiguousarray(v), float(found.x[m])
+def _box(task: Task) -> Array:
+    """Bounds of v; an intercept beyond all scores has the sign of all rows."""
+    largest = np.ones(len(task.columns))
+    if task.fit_intercept and len(largest) and task.columns[-1] == task.n_features:
+        largest[-1] = 2.0 * len(largest)
+    return largest

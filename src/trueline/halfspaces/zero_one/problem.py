@@ -28,6 +28,7 @@ Indices = NDArray[np.int64]
 
 # Determinants of rows of integers up to this are told from zero by rounded ones.
 _LARGEST_DETERMINANT = 2.0**45
+_MOST_BITS = 30
 _DEPENDENT = 1e-10
 _MOST_COLUMNS = 3000
 
@@ -117,6 +118,11 @@ def state(X: Array, y: Array, weights: Array | None, fit_intercept: bool) -> Tas
 def _merged(Z: Array, y: Array, s: Array) -> tuple[Array, Array, Indices, float]:
     """Signed rows with their net weights, the row that stands for each, and the constant."""
     Z = Z + 0.0  # no negative zeros
+    if (np.diff(np.sort(Z[:, 0])) > 0).all():
+        # One column tells all rows apart: nothing to merge.
+        some = Z.any(axis=1)
+        A = np.ascontiguousarray((Z * y[:, None])[some]) + 0.0
+        return A, s[some], np.flatnonzero(some).astype(np.int64), float(s[~some].sum())
     places, first, group = np.unique(Z, axis=0, return_index=True, return_inverse=True)
     group = group.ravel()
     above = np.bincount(group, weights=s * (y > 0), minlength=len(places))
@@ -212,10 +218,10 @@ def _separation(A: Array) -> float:
     """
     m = A.shape[1]
     logarithm = 0.0
+    if (np.ldexp(A, _MOST_BITS) % 1.0).any():
+        return 0.0
     for column in A.T:
-        power = next((q for q in range(31) if not (np.ldexp(column, q) % 1.0).any()), None)
-        if power is None:
-            return 0.0
+        power = next(q for q in range(_MOST_BITS + 1) if not (np.ldexp(column, q) % 1.0).any())
         logarithm += power + 1 + 0.5 * np.log2(m)
     return float(2.0**-logarithm) if 2.0**logarithm <= _LARGEST_DETERMINANT else 0.0
 

@@ -14,11 +14,12 @@ def make_ready() -> None:
     """Run everything once on a few rows, so that no time limit pays for compilation."""
     from trueline.halfspaces.zero_one.enumeration import enumerate_circles
     from trueline.halfspaces.zero_one.local_search import local_search
+    from trueline.halfspaces.zero_one.margin import widest
     from trueline.halfspaces.zero_one.problem import state
     from trueline.halfspaces.zero_one.search import search
 
     X = np.array([[0.0, 0.1], [0.2, 1.0], [1.0, 0.3], [1.1, 1.0], [0.5, 0.6], [0.4, 2.0]])
     task = state(X, np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0]), None, True)
     local_search(task.A, task.s)
-    search(task, np.array([1.0, 0.0, 0.0]))
+    widest(task, search(task, np.array([1.0, 0.0, 0.0])).v)
     enumerate_circles(task)

@@ -8,10 +8,13 @@ from typing import Any
 from trueline._jit import kernel
 from trueline.online.kernels.prefetch import prefetch
 from trueline.online.kernels.rows import (
+    MANY,
     add_dense,
     as_weight,
     ask_for_dense,
     dot_dense,
+    dot_of_few,
+    dot_of_many,
     finite_after_dense,
     square_dense,
 )
@@ -64,6 +67,7 @@ def dense_pass(
     """
     rate, threshold, decay = setting[0], setting[1], setting[2]
     stride = 1 if weights.shape[0] > 1 else 0
+    many = X.shape[1] >= MANY
     averaged, logged = later.shape[0] > 0, log.shape[0] > 0
     visits, total, updates, mistakes = tally[0], 0.0, 0, 0
     level, n = b[0], order.shape[0]
@@ -73,7 +77,9 @@ def dense_pass(
             prefetch(codes, ahead)
             ask_for_dense(X, ahead)
         i = order[t]
-        p = as_weight(w, dot_dense(X, i, w)) + level
+        # Chosen here rather than in a function of its own, which the compiler would call each time.
+        product = dot_of_many(X, i, w) if many else dot_of_few(X, i, w)
+        p = as_weight(w, product) + level
         if not math.isfinite(p):
             return i
         visits += 1.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from trueline._jit import kernel
 
 __all__ = ["split_in_two"]
@@ -22,13 +24,14 @@ def split_in_two(y: Any, codes: Any) -> int:
     n, first = y.shape[0], y[0]
     found = 0
     while found < n and y[found] == first:
-        codes[found] = 0
         found += 1
     if found == n:
+        codes[:] = 0
         return 0
-    other, strange = y[found], 0
-    for i in range(found, n):
-        # No branches: labels come in no order, and every second guess would be wrong.
-        codes[i] = y[i] != first
-        strange |= (y[i] != first) & (y[i] != other)
+    other, strange = y[found], np.int8(0)
+    # No branches, and from the very first label on: the compiler then takes several at once.
+    for i in range(n):
+        differs = np.int8(y[i] != first)
+        codes[i] = differs
+        strange |= differs & np.int8(y[i] != other)
     return -1 if strange else found

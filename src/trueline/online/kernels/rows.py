@@ -12,6 +12,7 @@ from trueline._jit import kernel
 from trueline.online.kernels.prefetch import prefetch_far
 
 __all__ = [
+    "MANY",
     "add_dense",
     "add_sparse",
     "as_weight",
@@ -19,6 +20,8 @@ __all__ = [
     "ask_for_sparse",
     "count_rows",
     "dot_dense",
+    "dot_of_few",
+    "dot_of_many",
     "dot_sparse",
     "finite_after_dense",
     "finite_after_sparse",
@@ -30,14 +33,18 @@ __all__ = [
 # Below this many numbers in a row they are added in the order written, as a reader would do it by
 # hand (exact ties between classes then are ties here too); above, in several partial sums, which
 # is several times as fast.
-_MANY = 16
+MANY = 16
 
 
 @kernel
 def dot_dense(X: Any, i: int, w: Any) -> Any:
     """x_i . w"""
-    if X.shape[1] >= _MANY:
-        return _dot_of_many(X, i, w)
+    return dot_of_many(X, i, w) if X.shape[1] >= MANY else dot_of_few(X, i, w)
+
+
+@kernel
+def dot_of_few(X: Any, i: int, w: Any) -> Any:
+    """x_i . w, added in the order written."""
     total = 0.0
     for j in range(X.shape[1]):
         total += w[j] * X[i, j]
@@ -45,7 +52,8 @@ def dot_dense(X: Any, i: int, w: Any) -> Any:
 
 
 @kernel(reassociate=True)
-def _dot_of_many(X: Any, i: int, w: Any) -> Any:
+def dot_of_many(X: Any, i: int, w: Any) -> Any:
+    """x_i . w, in several partial sums."""
     total = 0.0
     for j in range(X.shape[1]):
         total += w[j] * X[i, j]
@@ -55,18 +63,20 @@ def _dot_of_many(X: Any, i: int, w: Any) -> Any:
 @kernel
 def dot_sparse(data: Any, indices: Any, start: int, stop: int, w: Any) -> Any:
     """x . w of the row whose numbers lie from start to stop; unsigned indices are fastest."""
-    total, rest = 0.0, start
-    if stop - start >= _MANY:
-        rest = stop - (stop - start) % 4
+    # In a row of its own, positions are known not to count from the end: a third of the work.
+    x, columns = data[start:stop], indices[start:stop]
+    count, rest, total = x.shape[0], 0, 0.0
+    if count >= MANY:
+        rest = count - count % 4
         a = b = c = e = 0.0
-        for k in range(start, rest, 4):
-            a += w[indices[k]] * data[k]
-            b += w[indices[k + 1]] * data[k + 1]
-            c += w[indices[k + 2]] * data[k + 2]
-            e += w[indices[k + 3]] * data[k + 3]
+        for k in range(0, rest, 4):
+            a += w[columns[k]] * x[k]
+            b += w[columns[k + 1]] * x[k + 1]
+            c += w[columns[k + 2]] * x[k + 2]
+            e += w[columns[k + 3]] * x[k + 3]
         total = (a + b) + (c + e)
-    for k in range(rest, stop):
-        total += w[indices[k]] * data[k]
+    for k in range(rest, count):
+        total += w[columns[k]] * x[k]
     return total
 
 
@@ -98,8 +108,9 @@ def add_dense(X: Any, i: int, c: Any, w: Any) -> None:
 @kernel
 def add_sparse(data: Any, indices: Any, start: int, stop: int, c: Any, w: Any) -> None:
     """w <- w + c x"""
-    for k in range(start, stop):
-        w[indices[k]] += float(data[k]) * c
+    x, columns = data[start:stop], indices[start:stop]
+    for k in range(x.shape[0]):
+        w[columns[k]] += float(x[k]) * c
 
 
 @kernel
@@ -132,10 +143,13 @@ def ask_for_dense(X: Any, i: int) -> None:
 def ask_for_sparse(data: Any, indices: Any, start: int, stop: int) -> None:
     """Have the beginning of a row brought from memory; its rest the processor finds by itself."""
     end = min(stop, start + 128)
-    for k in range(start, end, 16):
-        prefetch_far(indices, k)
     for k in range(start, end, 8):
         prefetch_far(data, k)
+    for k in range(start, end, 16):
+        prefetch_far(indices, k)
+    # Rows begin anywhere in a line of the cache, and may reach into one more.
+    prefetch_far(data, end - 1)
+    prefetch_far(indices, end - 1)
 
 
 @kernel

@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from trueline._jit import kernel
+from trueline.online.kernels.prefetch import prefetch
 
 __all__ = ["shuffle"]
+
+_AT_ONCE = 64
 
 
 @kernel
@@ -25,15 +28,22 @@ def shuffle(order: Any, seed: int) -> None:
     state = np.uint64(seed)
     if state == 0:
         state = one
-    left = np.uint64(order.shape[0])
-    i = np.uint64(0)
-    while left > one:
-        state ^= (state << thirteen) & mask
-        state ^= state >> seventeen
-        state ^= (state << five) & mask
-        j = i + (state & half) % (left & mask)
-        kept = order[i]
-        order[i] = order[j]
-        order[j] = kept
-        i += one
-        left -= one
+    n, i = np.uint64(order.shape[0]), np.uint64(0)
+    places = np.empty(_AT_ONCE, dtype=np.uint64)
+    while i + one < n:
+        count = min(np.uint64(_AT_ONCE), n - one - i)
+        # Where each goes depends on no other: all are asked for before any is needed.
+        for q in range(count):
+            state ^= (state << thirteen) & mask
+            state ^= state >> seventeen
+            state ^= (state << five) & mask
+            at = i + np.uint64(q)
+            place = at + (state & half) % ((n - at) & mask)
+            places[q] = place
+            prefetch(order, place)
+        for q in range(count):
+            at, place = i + np.uint64(q), places[q]
+            kept = order[at]
+            order[at] = order[place]
+            order[place] = kept
+        i += count

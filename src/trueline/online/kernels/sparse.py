@@ -72,14 +72,11 @@ def sparse_pass(
     level, n = b[0], order.shape[0]
     for t in range(n):
         if t + _AHEAD < n:
+            # Where a row lies is asked for before the row: prefetching waits for it.
+            prefetch(indptr, order[min(t + 2 * _AHEAD, n - 1)])
             ahead = order[t + _AHEAD]
             prefetch(codes, ahead)
             ask_for_sparse(data, indices, indptr[ahead], indptr[ahead + 1])
-            # Every update is a surprise to the processor, which then has none of the weights of the
-            # next row at hand.
-            ahead = order[t + 1]
-            for k in range(indptr[ahead], indptr[ahead + 1]):
-                prefetch(w, indices[k])
         i = order[t]
         start, stop = indptr[i], indptr[i + 1]
         p = as_weight(w, dot_sparse(data, indices, start, stop, w)) + level
