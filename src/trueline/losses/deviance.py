@@ -30,6 +30,7 @@ B. Jorgensen, "The Theory of Dispersion Models" (1997), chapter 4.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -43,6 +44,7 @@ __all__ = ["Gamma", "LogDeviance", "Poisson", "Tweedie", "phi"]
 
 # Where the power series of phi is taken, and to which order: its rest is below rounding there.
 _NEAR, _ORDER = 0.5, 16
+_SERIES = [1.0 / math.factorial(k) for k in range(2, _ORDER + 1)]
 _SLACK = 1 + 1e-12
 _STEPS = 60
 
@@ -50,15 +52,16 @@ _STEPS = 60
 def phi(t: Array) -> Array:
     """exp(t) - 1 - t, to a few units in the last place."""
     t = np.asarray(t)
+    # In place and for all: gathering those near zero would cost more than it saves.
+    near = np.clip(t, -_NEAR, _NEAR)
+    series = np.full_like(near, _SERIES[-1])
+    for factor in _SERIES[-2::-1]:
+        series *= near
+        series += factor
+    series *= near
+    series *= near
     with np.errstate(over="ignore"):
-        out = np.asarray(np.expm1(t) - t)
-    near = np.abs(t) <= _NEAR
-    small = t[near]
-    series = np.ones_like(small)
-    for k in range(_ORDER, 2, -1):
-        series = 1 + small * series / k
-    out[near] = 0.5 * small * small * series
-    return out
+        return np.where(near == t, series, np.expm1(t) - t)
 
 
 def _or_infinite(values: Array) -> Array:
@@ -112,14 +115,27 @@ class LogDeviance(Loss):
                 "Some value(s) of y are out of the valid range of the loss."
             )
 
-    def _terms(self, y: Array, z: Array) -> tuple[Array, Array]:
-        """exp(a z) and y exp(-c z); zero times infinity is zero."""
+    def _rising(self, z: Array) -> Array:
+        """exp(a z)."""
+        a = self._a
+        with np.errstate(over="ignore"):
+            return np.exp(z if a == 1 else a * z) if a > 0 else np.ones_like(z)
+
+    def _falling(self, y: Array, z: Array) -> Array:
+        """y exp(-c z); zero times infinity is zero."""
+        c = self._c
+        if c == 0:
+            return y + np.zeros_like(z)
         with np.errstate(over="ignore", invalid="ignore"):
-            rising = np.exp(self._a * z) if self._a > 0 else np.ones_like(z)
-            if self._c == 0:
-                return rising, y + np.zeros_like(z)
-            falling = np.where(y > 0, y * np.exp(-self._c * z), np.zeros_like(y))
-        return rising, falling
+            falling = y * np.exp(-z if c == 1 else -c * z)
+        return falling if (y > 0).all() else np.where(y > 0, falling, np.zeros_like(y))
+
+    def _bend(self, rising: Array, falling: Array) -> Array:
+        """a exp(a z) + c y exp(-c z), from the two terms."""
+        a, c = self._a, self._c
+        if c == 0:
+            return rising
+        return falling if a == 0 else a * rising + c * falling
 
     def value(self, y: Array, z: Array) -> Array:
         a, c = self._a, self._c
@@ -136,24 +152,20 @@ class LogDeviance(Loss):
             return np.where(present, own**a * total, at_zero)
 
     def gradient(self, y: Array, z: Array) -> Array:
-        rising, falling = self._terms(y, z)
-        return rising - falling
+        return self._rising(z) - self._falling(y, z)
 
     def curvature(self, y: Array, z: Array) -> Array:
-        rising, falling = self._terms(y, z)
-        with np.errstate(invalid="ignore"):
-            up = self._a * rising if self._a > 0 else np.zeros_like(rising)
-            return up + (self._c * falling if self._c > 0 else np.zeros_like(falling))
+        return self.derivatives(y, z)[1]
+
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
+        rising, falling = self._rising(z), self._falling(y, z)
+        return rising - falling, self._bend(rising, falling)
 
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
-        rising, _ = self._terms(y, z - reach)
-        _, falling = self._terms(y, z + reach)
-        return (self._a * rising + self._c * falling) / _SLACK
+        return self._bend(self._rising(z - reach), self._falling(y, z + reach)) / _SLACK
 
     def most_curvature(self, y: Array, z: Array, reach: Array) -> Array:
-        rising, _ = self._terms(y, z + reach)
-        _, falling = self._terms(y, z - reach)
-        return (self._a * rising + self._c * falling) * _SLACK
+        return self._bend(self._rising(z + reach), self._falling(y, z - reach)) * _SLACK
 
     def constant(self, y: Array, weights: Array) -> Array:
         # Half a unit where there is nothing: a place to start from.

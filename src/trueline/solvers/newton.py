@@ -27,7 +27,7 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds, normal_factor_seconds
 from trueline.solvers.curved.approach import approach
-from trueline.solvers.curved.descent import Descent, Factor, starting_point
+from trueline.solvers.curved.descent import Descent, Factor, Start, starting_point
 from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.iterative import best_constant
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
@@ -92,13 +92,14 @@ class Newton(Solver):
             y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss.of_target(t)
             quad = rows.strength(bends[:, t], 2)
             if options.start is None:
-                v = starting_point(rows, loss, y, quad, float(constants[t]))
+                start = starting_point(rows, loss, y, quad, float(constants[t]))
             else:
                 level = constants if options.start_intercept is None else options.start_intercept
-                v = rows.standard(options.start[:, t], float(level[t]))
-            descent = Descent(rows, loss, y, quad, v)
+                start = Start(rows.standard(options.start[:, t], float(level[t])))
+            descent = Descent(rows, loss, y, quad, start)
             approach(descent, loss)
             descent.negligible = 0.1 * target if has_tangent else 0.0
+            descent.enough = max(_NEGLIGIBLE * target, descent.negligible)
             iteration = _Iteration(descent, prover, t, target, monitor.is_watching)
             limit = options.max_iter or _MAX_ITER
             status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
@@ -203,16 +204,29 @@ class _Prover:
                 return tangent
         scale = self.rows.scale * np.sqrt(self.rows.total_weight) * (1 + 1e-6)
         if (self.bends[self.alone] > 0).all():
-            pairs = [self._curvature(t, descent) for t, descent in zip(targets, descents)]
-            nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
-            bends = np.stack([d.gram.h for d in descents], axis=1) / self.rows.weights[:, None]
-            proof = certify_curvature(
-                problem, W, b, self.rows.mean, basis, nu, scale, bends, rounding
-            )
+            # Hessians of points that are not close enough are formed afresh.
+            proof = self._by_curvature(problem, targets, descents, W, b, scale, rounding)
+            if proof is None and any([descent.refresh() for descent in descents]):
+                proof = self._by_curvature(problem, targets, descents, W, b, scale, rounding)
             if proof is not None:
                 return proof
         u = np.stack([descent.u for descent in descents], axis=1)
         return at_most_objective(problem, certify_dual(problem, W, b, u, self.rows.mean, scale))
+
+    def _by_curvature(
+        self,
+        problem: Problem,
+        targets: list[int],
+        descents: list[Descent],
+        W: Array,
+        b: Array,
+        scale: Array,
+        rounding: Rounding,
+    ) -> Certificate | None:
+        pairs = [self._curvature(t, descent) for t, descent in zip(targets, descents)]
+        nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
+        bends = np.stack([d.gram.h for d in descents], axis=1) / self.rows.weights[:, None]
+        return certify_curvature(problem, W, b, self.rows.mean, basis, nu, scale, bends, rounding)
 
     def _curvature(self, target: int, descent: Descent) -> tuple[float, Array]:
         """A bound on the smallest eigenvalue of M H M, and M, which brings the diagonal to one."""
@@ -270,11 +284,12 @@ class _Iteration(Iteration):
 
     def progress(self) -> Progress:
         descent = self._descent
-        objective = descent.objective
-        small = descent.decrease <= max(_NEGLIGIBLE * self._gap, descent.negligible)
+        small = descent.decrease <= descent.enough
         if not (self._is_watched or small or self._idle > 2) or not self._has_moved:
-            return Progress(objective, math.inf)
-        gap = self._prover.certify([self._target], [descent]).gap
+            # Where nobody looks, the promise tells as well whether everything is finite.
+            return Progress(descent.objective if self._is_watched else descent.decrease, math.inf)
+        proof = self._prover.certify([self._target], [descent])
+        objective, gap = proof.objective, proof.gap
         # The step is exact: what a proof does not show now, the next one will not either.
         self.is_stalled = self.is_stalled or (small and gap > 0.5 * self._proven)
         self._proven = min(gap, self._proven)
