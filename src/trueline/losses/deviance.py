@@ -36,11 +36,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 from trueline.losses.base import Array, Loss
 
-__all__ = ["Gamma", "LogDeviance", "Poisson", "Tweedie", "phi"]
+__all__ = ["Gamma", "LogDeviance", "Poisson", "Tweedie", "phi", "refused"]
 
 # Where the power series of phi is taken, and to which order: its rest is below rounding there.
 _NEAR, _ORDER = 0.5, 16
@@ -67,6 +68,21 @@ def phi(t: Array) -> Array:
 def _or_infinite(values: Array) -> Array:
     """Sums whose terms left the range of doubles: conjugates grow faster than lines."""
     return np.where(np.isfinite(values), values, np.inf)
+
+
+def refused(wrong: NDArray[np.bool_], y: Array, wanted: str) -> str:
+    """What is wrong with targets, and what to do about it."""
+    rows = np.flatnonzero(np.asarray(wrong).reshape(len(y), -1).any(axis=1))
+    where = ", ".join(str(row) for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+    advice = "for targets of any sign take least squares, for example Ridge"
+    if float(np.min(y)) >= 0:
+        advice = "for targets that may be zero take PoissonRegressor, or TweedieRegressor with a "
+        advice += "power between 1 and 2"
+    return (
+        f"the least of y is {np.min(y):g}. Some value(s) of y are out of the valid range of the "
+        f"loss: row(s) {where}. Correct those rows or leave them out, so that y is {wanted}; "
+        f"{advice}."
+    )
 
 
 class LogDeviance(Loss):
@@ -106,13 +122,12 @@ class LogDeviance(Loss):
         if self._a > 0:
             if not (y >= 0).all():
                 raise ValueError(
-                    f"The {self.name} loss is about targets that are not negative; the least of y "
-                    f"is {np.min(y):g}. Some value(s) of y are out of the valid range of the loss."
+                    f"The {self.name} loss is about targets that are not negative; "
+                    + refused(y < 0, y, "zero or more")
                 )
         elif not (y > 0).all():
             raise ValueError(
-                f"The {self.name} loss is about positive targets; the least of y is {np.min(y):g}. "
-                "Some value(s) of y are out of the valid range of the loss."
+                f"The {self.name} loss is about positive targets; " + refused(y <= 0, y, "positive")
             )
 
     def _rising(self, z: Array) -> Array:

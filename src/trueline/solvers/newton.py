@@ -3,7 +3,8 @@ r"""Newton's method for losses with curvature and a quadratic penalty or none.
 The mathematics of a step is in :mod:`trueline.solvers.curved.descent`. Here the targets are taken
 one after the other, and the answer is proven: by the curvature around it where that suffices
 (:mod:`trueline.certificates.curvature`), of losses of margins by their tangent
-(:mod:`trueline.certificates.tangent`), else by the dual point u_i = l'(z_i).
+(:mod:`trueline.certificates.tangent`), else by the dual point u_i = l'(z_i). Problems with more
+columns than rows are narrowed first (:mod:`trueline.solvers.row_space`).
 """
 
 from __future__ import annotations
@@ -29,8 +30,15 @@ from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds, normal
 from trueline.solvers.curved.approach import approach
 from trueline.solvers.curved.descent import Descent, Factor, Start, starting_point
 from trueline.solvers.curved.rows import StandardRows
+from trueline.solvers.curved.rowwise import rowwise
 from trueline.solvers.iterative import best_constant
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.solvers.row_space import (
+    is_wide,
+    narrowed,
+    narrowing_seconds,
+    solve_in_row_space,
+)
 from trueline.wording import counted
 
 __all__ = ["Newton"]
@@ -61,6 +69,8 @@ class Newton(Solver):
     proof = "curvature, tangent or duality"
 
     def refuses(self, facts: Facts) -> str | None:
+        if is_wide(facts):
+            return None
         if facts.d > _MOST_COLUMNS:
             return f"forms Gram matrices, too large for {facts.d} columns"
         if facts.is_sparse and facts.d > _MOST_SPARSE_COLUMNS:
@@ -68,6 +78,14 @@ class Newton(Solver):
         return None
 
     def cost(self, facts: Facts) -> Cost:
+        if is_wide(facts):
+            inner, size = self.cost(narrowed(facts)), float(facts.n) * facts.d
+            return Cost(
+                inner.flops + 4.0 * facts.n * size,
+                inner.passes + 4.0,
+                inner.memory + 24.0 * size,
+                inner.seconds + narrowing_seconds(facts),
+            )
         n, d = facts.n, facts.d
         once = 2.0 * gram_seconds(facts)
         each = 2.0 * iteration_seconds(facts) + 5e-8 * n + 2 * normal_factor_seconds(d, 1)
@@ -77,6 +95,8 @@ class Newton(Solver):
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         require_ordinary(problem)
+        if is_wide(Facts.of(problem)):
+            return solve_in_row_space(self, problem, options, monitor)
         rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
         bends = np.broadcast_to(problem.penalty.curvature, (problem.n_features, problem.n_targets))
         rows = rows.independent(bool((bends > 0).all()))
@@ -145,7 +165,10 @@ def constant_model(problem: Problem) -> tuple[Array, float]:
             some = replace(problem, design=design, target=target, weights=weights)
     constants = best_constant(some)
     y = problem.target
-    values = problem.loss.value(y, np.broadcast_to(constants, y.shape))
+    if problem.n_targets == 1:
+        values = rowwise(problem.loss.value, y[:, 0], np.full(n, constants[0]))[:, None]
+    else:
+        values = problem.loss.value(y, np.broadcast_to(constants, y.shape))
     return constants, float(problem.weigh(values).sum())
 
 
