@@ -148,9 +148,11 @@ class LogDeviance(Loss):
     def _bend(self, rising: Array, falling: Array) -> Array:
         """a exp(a z) + c y exp(-c z), from the two terms."""
         a, c = self._a, self._c
-        if c == 0:
-            return rising
-        return falling if a == 0 else a * rising + c * falling
+        if a > 0 and c > 0:
+            return a * rising + c * falling
+        one = rising if c == 0 else falling
+        shape = np.broadcast_shapes(rising.shape, falling.shape)
+        return one if one.shape == shape else np.broadcast_to(one, shape).copy()
 
     def value(self, y: Array, z: Array) -> Array:
         a, c = self._a, self._c
