@@ -260,10 +260,11 @@ def test_expressions_of_thousands_of_genes(loss, classes, scaling):
         warnings.simplefilter("error")
         model = LinearSVC(**options).fit(X, y)
     assert model.verify(X, y)
-    assert model.certificate_.gap <= 1e-6 * model.certificate_.objective
+    asked = 1e-6 * len(y) * classes  # of what all coefficients at zero cost
+    assert model.certificate_.gap <= asked
     if scaling is not None:
         reference = objective(liblinear(X, y, **options), X, y)
-        assert_allclose(objective(model, X, y), reference, rtol=1e-5)
+        assert abs(objective(model, X, y) - reference) <= asked
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -18,6 +18,7 @@ from trueline.solvers.costs import CALL, GRAM_RATE
 from trueline.solvers.loop import Monitor
 from trueline.solvers.piecewise.source import Source
 from trueline.solvers.piecewise.targets import Answer, solve_targets, worked_rows
+from trueline.solvers.row_space import is_wide, solve_in_row_space
 from trueline.wording import counted
 
 __all__ = ["InteriorPoint"]
@@ -57,6 +58,9 @@ class InteriorPoint(Solver):
         return Cost(flops, passes, 8.0 * rows * (p + 12), seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        is_round = not np.any(problem.penalty.linear)
+        if is_round and is_wide(Facts.of(problem)):
+            return solve_in_row_space(self, problem, options, monitor)
         answers = solve_targets(Source.of(problem))
         return _solution(problem, answers, monitor, self.name)
 

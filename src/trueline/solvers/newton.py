@@ -227,10 +227,11 @@ class _Prover:
                 return tangent
         scale = self.rows.scale * np.sqrt(self.rows.total_weight) * (1 + 1e-6)
         if (self.bends[self.alone] > 0).all():
-            # Hessians of points that are not close enough are formed afresh.
             proof = self._by_curvature(problem, targets, descents, W, b, scale, rounding)
-            if proof is None and any([descent.refresh() for descent in descents]):
-                proof = self._by_curvature(problem, targets, descents, W, b, scale, rounding)
+            if proof is None:  # Hessians of points that are not close enough are formed afresh
+                renewed = [descent.refresh() for descent in descents]
+                if any(renewed):
+                    proof = self._by_curvature(problem, targets, descents, W, b, scale, rounding)
             if proof is not None:
                 return proof
         u = np.stack([descent.u for descent in descents], axis=1)

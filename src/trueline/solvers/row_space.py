@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from trueline.certificates.choose import certify
+from trueline.certificates.duality import certify_duality
 from trueline.design import DenseDesign
 from trueline.penalties import L2
 from trueline.problem import Problem
@@ -79,11 +80,15 @@ def solve_in_row_space(
         replace(monitor, callbacks=[_told(callback, back) for callback in monitor.callbacks]),
     )
     W, b = back(found.coef, found.intercept)
+    # Multipliers belong to rows, which are the same ones.
+    small = found.certificate
+    dual = None if small is None else small.witness.get("dual")
+    proof = certify(problem, W, b) if dual is None else certify_duality(problem, W, b, dual)
     return replace(
         found,
         coef=W,
         intercept=b,
-        proof=certify(problem, W, b),
+        proof=proof,
         notes=[*found.notes, f"in the span of the rows: {n} coefficients in place of {d}"],
     )
 
