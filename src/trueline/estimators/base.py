@@ -51,6 +51,7 @@ _SUMS_TELL = {
     "active_set",
     "gram_descent",
     "coordinate_descent",
+    "interior_point",
     "newton",
     "proximal_newton",
 }
