@@ -287,6 +287,39 @@ def test_targets_that_the_model_does_not_allow(model, y, said):
 
 
 @pytest.mark.parametrize(
+    ("model", "y", "advice"),
+    [
+        (PoissonRegressor(), [1.0, -1.0, 2.0], r"row\(s\) 1\. .*leave them out.*Ridge"),
+        (TweedieRegressor(power=1.5), [-2.0, 1.0, -1.0], r"row\(s\) 0, 2\. .*zero or more.*Ridge"),
+        (GammaRegressor(), [1.0, 2.0, 0.0], r"row\(s\) 2\. .*PoissonRegressor.*TweedieRegressor"),
+        (GammaRegressor(), [1.0, -2.0, 0.0], r"row\(s\) 1, 2\. .*positive.*Ridge"),
+        (TweedieRegressor(power=3), [0.0, 2.0, 1.0], r"row\(s\) 0\. .*TweedieRegressor"),
+    ],
+    ids=str,
+)
+def test_an_error_of_targets_says_where_and_what_to_do(model, y, advice):
+    with pytest.raises(ValueError, match=advice):
+        model.fit(np.array([[0.0], [1.0], [2.0]]), np.array(y))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["poisson", "gamma", "tweedie 1.5"])
+def test_many_rows_are_fitted_as_exactly_as_few(name, weighted):
+    # So many that the first Hessian is that of a sample, and later ones are kept for a step.
+    X, y, s = data(name, n=120_000, d=6)
+    s = s if weighted else None
+    ours = fitted(type(CONVEX[name])(**CONVEX[name].get_params()).set_params(alpha=1e-3), X, y, s)
+    assert ours.verify(X, y, s)
+    assert ours.certificate_.gap <= 1e-10 * ours.certificate_.objective
+    options = {"alpha": 1e-3, "solver": "newton-cholesky", "tol": 1e-11}
+    if name.startswith("tweedie"):
+        options["power"] = 1.5
+    reference = getattr(theirs, type(ours).__name__)(**options).fit(X, y, s)
+    np.testing.assert_allclose(ours.coef_, reference.coef_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(ours.intercept_, reference.intercept_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ({"exposure": [1.0, 0.0, 1.0]}, "must be positive"),

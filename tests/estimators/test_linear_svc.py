@@ -246,6 +246,27 @@ def test_columns_on_wild_scales():
     assert model.verify(X * scale, y)
 
 
+@pytest.mark.parametrize("scaling", [None, 1.0])
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_expressions_of_thousands_of_genes(loss, classes, scaling):
+    # Few rows, many skewed columns: every row can be fitted, and the way passes all kinks.
+    random = np.random.default_rng(0)
+    y = np.arange(60) % classes
+    shift = 0.3 * random.normal(size=(classes, 2100))
+    X = np.exp(0.8 * random.normal(size=(60, 2100)) + shift[y])
+    options = {"loss": loss} if scaling is None else {"loss": loss, "intercept_scaling": scaling}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = LinearSVC(**options).fit(X, y)
+    assert model.verify(X, y)
+    asked = 1e-6 * len(y) * classes  # of what all coefficients at zero cost
+    assert model.certificate_.gap <= asked
+    if scaling is not None:
+        reference = objective(liblinear(X, y, **options), X, y)
+        assert abs(objective(model, X, y) - reference) <= asked
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_one_in_a_thousand(loss):
     random = np.random.default_rng(0)

@@ -103,6 +103,26 @@ def test_proximal_newton_agrees_with_proximal_gradient(loss, penalty):
     assert size_of(solution) <= 1e-7
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("targets", [1, 3])
+@pytest.mark.parametrize("loss", [Huber(0.1), SquaredEpsilonInsensitive(0.5), Squared()], ids=repr)
+def test_more_columns_than_rows_are_fitted_in_the_span_of_the_rows(loss, targets, fit_intercept):
+    X, _ = table(n=15, d=40)
+    Y = np.stack([table(n=15, d=40, seed=seed)[1] for seed in range(targets)], axis=1)
+    weights = np.random.default_rng(1).uniform(0.5, 2, 15)
+    problem = Problem(as_design(X), Y, loss, L2(3.0), fit_intercept, weights)
+    seen = []
+    monitor = Monitor(callbacks=[lambda event: seen.append(event.coef.shape)])
+    found = SOLVERS["newton"].solve(problem, Options(tol=1e-10), monitor)
+    assert "span of the rows" in found.notes[-1]
+    assert set(seen) == {(40, 1)}
+    assert found.certificate.gap <= 1e-9 * found.certificate.objective
+    assert verify(found.certificate, X, Y, weights)
+    # The columns without the rows' span bring nothing: the gradient vanishes in all of them.
+    u = weights[:, None] * loss.gradient(Y, X @ found.coef + found.intercept)
+    assert_allclose(X.T @ u, -3.0 * found.coef, atol=1e-6 * np.abs(X.T @ Y).max())
+
+
 def test_zeros_are_exact():
     X, y = table(d=20, seed=2)
     coef = fitted(X, y, Huber(), L1(200.0), "proximal_newton").coef

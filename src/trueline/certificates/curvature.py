@@ -82,7 +82,6 @@ def certify_curvature(
     s = np.ones(problem.n_samples) if problem.weights is None else problem.weights
     nu = coercivity.copy()
     reach = np.zeros_like(nu)
-    scores = problem.scores(W, b)
     # Error of one score: the sum over its row is at most the norm over all of them.
     heavy = 1.0 / np.sqrt(s.min())
     error = 2 * rounding.scores(W, b) * heavy
@@ -93,7 +92,7 @@ def certify_curvature(
         # |a_ij| sqrt(s_i) is at most the norm of the whole column.
         row = float(wide @ basis[:, t]) * heavy
         room = reach[t] * row * (1 + 1e-9) + error[t]
-        y, z = problem.target[:, t], scores[:, t]
+        y, z = problem.target[:, t], at.scores[:, t]
         loss = problem.loss.of_target(t)
         # Losses without kinks bend a little less everywhere, others not at all but on their edges.
         keep = 1.0 if loss.kinks else _KEPT

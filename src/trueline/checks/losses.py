@@ -141,6 +141,16 @@ def curvature_is_the_slope_of_the_gradient(loss: Loss, points: LossPoints) -> No
     _slope_matches(loss.gradient, loss.curvature, loss, points)
 
 
+@LOSS_LAWS.law("curvature")
+def derivatives_are_gradient_and_curvature(loss: Loss, points: LossPoints) -> None:
+    """Formed together they are what they are alone, to rounding."""
+    y, z = points.y, points.z
+    for got, alone in zip(
+        loss.derivatives(y, z), (loss.gradient(y, z), loss.curvature(y, z)), strict=True
+    ):
+        assert_close(got, alone, 4 * EPS * np.abs(alone), y=y, z=z)
+
+
 @LOSS_LAWS.law()
 def value_is_convex(loss: Loss, points: LossPoints) -> None:
     """l((a + b) / 2) <= (l(a) + l(b)) / 2."""

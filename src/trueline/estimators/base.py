@@ -58,6 +58,7 @@ _SUMS_TELL = {
     "active_set",
     "gram_descent",
     "coordinate_descent",
+    "interior_point",
     "newton",
     "proximal_newton",
 }

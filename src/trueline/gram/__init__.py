@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from trueline.gram.blocks import sums_by_blocks
 from trueline.gram.rows import Sums, row_strands
 
-__all__ = ["Sums", "second_sums", "weighted_gram"]
+__all__ = ["Sums", "second_sums", "weighted_gram", "weighted_sums"]
 
 Array = NDArray[np.float64]
 
@@ -90,6 +90,21 @@ def weighted_gram(X: NDArray[np.floating], s: Array, *, compiled: bool = False) 
     """
     least = _ANY_WORK if compiled else _LARGE_REPEATED_WORK
     return _sums(X, np.empty((len(X), 0)), s, None, least, totals=False).gram
+
+
+def weighted_sums(X: NDArray[np.floating], s: Array) -> tuple[Array, Array]:
+    """sum_i s_i x_i x_i^T and sum_i s_i x_i, in one pass over X; s is not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.gram import weighted_sums
+    >>> gram, total = weighted_sums(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 2.0]))
+    >>> total
+    array([ 7., 10.])
+    """
+    sums = _sums(X, np.empty((len(X), 0)), s, None, _LARGE_REPEATED_WORK)
+    return sums.gram, sums.total
 
 
 def _sums(

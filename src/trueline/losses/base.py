@@ -152,6 +152,10 @@ class Loss(ABC):
     def curvature(self, y: Array, z: Array) -> Array:
         """l''(z), elementwise; at a kink, one of the two limits."""
 
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
+        """l'(z) and l''(z), elementwise; losses whose terms serve both form them once."""
+        return self.gradient(y, z), self.curvature(y, z)
+
     def eased(self, size: float) -> Loss:
         """A loss that bends wherever abs(z - y) <= size, and this one for small sizes."""
         return self

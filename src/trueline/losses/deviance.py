@@ -30,19 +30,22 @@ B. Jorgensen, "The Theory of Dispersion Models" (1997), chapter 4.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 from trueline.losses.base import Array, Loss
 
-__all__ = ["Gamma", "LogDeviance", "Poisson", "Tweedie", "phi"]
+__all__ = ["Gamma", "LogDeviance", "Poisson", "Tweedie", "phi", "refused"]
 
 # Where the power series of phi is taken, and to which order: its rest is below rounding there.
 _NEAR, _ORDER = 0.5, 16
+_SERIES = [1.0 / math.factorial(k) for k in range(2, _ORDER + 1)]
 _SLACK = 1 + 1e-12
 _STEPS = 60
 
@@ -50,20 +53,36 @@ _STEPS = 60
 def phi(t: Array) -> Array:
     """exp(t) - 1 - t, to a few units in the last place."""
     t = np.asarray(t)
+    # In place and for all: gathering those near zero would cost more than it saves.
+    near = np.clip(t, -_NEAR, _NEAR)
+    series = np.full_like(near, _SERIES[-1])
+    for factor in _SERIES[-2::-1]:
+        series *= near
+        series += factor
+    series *= near
+    series *= near
     with np.errstate(over="ignore"):
-        out = np.asarray(np.expm1(t) - t)
-    near = np.abs(t) <= _NEAR
-    small = t[near]
-    series = np.ones_like(small)
-    for k in range(_ORDER, 2, -1):
-        series = 1 + small * series / k
-    out[near] = 0.5 * small * small * series
-    return out
+        return np.where(near == t, series, np.expm1(t) - t)
 
 
 def _or_infinite(values: Array) -> Array:
     """Sums whose terms left the range of doubles: conjugates grow faster than lines."""
     return np.where(np.isfinite(values), values, np.inf)
+
+
+def refused(wrong: NDArray[np.bool_], y: Array, wanted: str) -> str:
+    """What is wrong with targets, and what to do about it."""
+    rows = np.flatnonzero(np.asarray(wrong).reshape(len(y), -1).any(axis=1))
+    where = ", ".join(str(row) for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+    advice = "for targets of any sign take least squares, for example Ridge"
+    if float(np.min(y)) >= 0:
+        advice = "for targets that may be zero take PoissonRegressor, or TweedieRegressor with a "
+        advice += "power between 1 and 2"
+    return (
+        f"the least of y is {np.min(y):g}. Some value(s) of y are out of the valid range of the "
+        f"loss: row(s) {where}. Correct those rows or leave them out, so that y is {wanted}; "
+        f"{advice}."
+    )
 
 
 class LogDeviance(Loss):
@@ -103,23 +122,37 @@ class LogDeviance(Loss):
         if self._a > 0:
             if not (y >= 0).all():
                 raise ValueError(
-                    f"The {self.name} loss is about targets that are not negative; the least of y "
-                    f"is {np.min(y):g}. Some value(s) of y are out of the valid range of the loss."
+                    f"The {self.name} loss is about targets that are not negative; "
+                    + refused(y < 0, y, "zero or more")
                 )
         elif not (y > 0).all():
             raise ValueError(
-                f"The {self.name} loss is about positive targets; the least of y is {np.min(y):g}. "
-                "Some value(s) of y are out of the valid range of the loss."
+                f"The {self.name} loss is about positive targets; " + refused(y <= 0, y, "positive")
             )
 
-    def _terms(self, y: Array, z: Array) -> tuple[Array, Array]:
-        """exp(a z) and y exp(-c z); zero times infinity is zero."""
+    def _rising(self, z: Array) -> Array:
+        """exp(a z)."""
+        a = self._a
+        with np.errstate(over="ignore"):
+            return np.exp(z if a == 1 else a * z) if a > 0 else np.ones_like(z)
+
+    def _falling(self, y: Array, z: Array) -> Array:
+        """y exp(-c z); zero times infinity is zero."""
+        c = self._c
+        if c == 0:
+            return y + np.zeros_like(z)
         with np.errstate(over="ignore", invalid="ignore"):
-            rising = np.exp(self._a * z) if self._a > 0 else np.ones_like(z)
-            if self._c == 0:
-                return rising, y + np.zeros_like(z)
-            falling = np.where(y > 0, y * np.exp(-self._c * z), np.zeros_like(y))
-        return rising, falling
+            falling = y * np.exp(-z if c == 1 else -c * z)
+        return falling if (y > 0).all() else np.where(y > 0, falling, np.zeros_like(y))
+
+    def _bend(self, rising: Array, falling: Array) -> Array:
+        """a exp(a z) + c y exp(-c z), from the two terms."""
+        a, c = self._a, self._c
+        if a > 0 and c > 0:
+            return a * rising + c * falling
+        one = rising if c == 0 else falling
+        shape = np.broadcast_shapes(rising.shape, falling.shape)
+        return one if one.shape == shape else np.broadcast_to(one, shape).copy()
 
     def value(self, y: Array, z: Array) -> Array:
         a, c = self._a, self._c
@@ -136,24 +169,20 @@ class LogDeviance(Loss):
             return np.where(present, own**a * total, at_zero)
 
     def gradient(self, y: Array, z: Array) -> Array:
-        rising, falling = self._terms(y, z)
-        return rising - falling
+        return self._rising(z) - self._falling(y, z)
 
     def curvature(self, y: Array, z: Array) -> Array:
-        rising, falling = self._terms(y, z)
-        with np.errstate(invalid="ignore"):
-            up = self._a * rising if self._a > 0 else np.zeros_like(rising)
-            return up + (self._c * falling if self._c > 0 else np.zeros_like(falling))
+        return self.derivatives(y, z)[1]
+
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
+        rising, falling = self._rising(z), self._falling(y, z)
+        return rising - falling, self._bend(rising, falling)
 
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
-        rising, _ = self._terms(y, z - reach)
-        _, falling = self._terms(y, z + reach)
-        return (self._a * rising + self._c * falling) / _SLACK
+        return self._bend(self._rising(z - reach), self._falling(y, z + reach)) / _SLACK
 
     def most_curvature(self, y: Array, z: Array, reach: Array) -> Array:
-        rising, _ = self._terms(y, z + reach)
-        _, falling = self._terms(y, z - reach)
-        return (self._a * rising + self._c * falling) * _SLACK
+        return self._bend(self._rising(z + reach), self._falling(y, z - reach)) * _SLACK
 
     def constant(self, y: Array, weights: Array) -> Array:
         # Half a unit where there is nothing: a place to start from.

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from trueline.losses.base import Array, Loss
-from trueline.losses.deviance import phi
+from trueline.losses.deviance import phi, refused
 
 __all__ = ["LocalDeviance"]
 
@@ -69,10 +69,12 @@ class LocalDeviance(Loss):
         """Powers from 2 on are about positive targets, from 1 on about those not negative."""
         least = float(np.min(y, initial=np.inf))
         if (self.power >= 2 and least <= 0) or (self.power >= 1 and least < 0):
-            kind = "positive" if self.power >= 2 else "nonnegative"
+            is_positive = self.power >= 2
+            kind = "positive" if is_positive else "nonnegative"
+            wrong = y <= 0 if is_positive else y < 0
             raise ValueError(
-                f"Power {self.power:g} is about {kind} targets; the least of y is {least:g}. Some "
-                "value(s) of y are out of the valid range of the loss."
+                f"Power {self.power:g} is about {kind} targets; "
+                + refused(wrong, y, "positive" if is_positive else "zero or more")
             )
 
     def mean(self, z: Array) -> Array:

@@ -72,6 +72,11 @@ class Logistic(Loss):
         small = np.exp(-np.abs(y * z))
         return small / (1.0 + small) ** 2
 
+    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array]:
+        small = np.exp(-np.abs(z))
+        share = 1.0 / (1.0 + small)
+        return -y * (np.where(y * z >= 0, small, 1.0) * share), small * share * share
+
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
         # The curvature falls with the distance of the score from zero.
         small = np.exp(-(np.abs(y * z) + reach))

@@ -30,6 +30,7 @@ class Facts:
     strengths: int
     unpenalised: bool
     itemsize: int
+    has_kinks: bool = False
 
     @classmethod
     def of(cls, problem: Problem) -> Facts:
@@ -50,6 +51,7 @@ class Facts:
             strengths=strengths,
             unpenalised=bool(unpenalised),
             itemsize=problem.design.dtype.itemsize,
+            has_kinks=bool(problem.loss.kinks),
         )
 
     @property

@@ -16,8 +16,10 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, GRAM_RATE
 from trueline.solvers.loop import Monitor
+from trueline.solvers.newton import require_ordinary
 from trueline.solvers.piecewise.source import Source
 from trueline.solvers.piecewise.targets import Answer, solve_targets, worked_rows
+from trueline.solvers.row_space import is_wide, solve_in_row_space
 from trueline.wording import counted
 
 __all__ = ["InteriorPoint"]
@@ -57,6 +59,10 @@ class InteriorPoint(Solver):
         return Cost(flops, passes, 8.0 * rows * (p + 12), seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        require_ordinary(problem)
+        is_round = not np.any(problem.penalty.linear)
+        if is_round and is_wide(Facts.of(problem)):
+            return solve_in_row_space(self, problem, options, monitor)
         answers = solve_targets(Source.of(problem))
         return _solution(problem, answers, monitor, self.name)
 

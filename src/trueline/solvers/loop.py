@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from trueline.solution import Status
 from trueline.trace import Trace
 
-__all__ = ["Event", "Iteration", "Monitor", "Progress", "run"]
+__all__ = ["Callback", "Event", "Iteration", "Monitor", "Progress", "run"]
 
 Array = NDArray[np.float64]
 

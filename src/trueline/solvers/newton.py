@@ -3,7 +3,8 @@ r"""Newton's method for losses with curvature and a quadratic penalty or none.
 The mathematics of a step is in :mod:`trueline.solvers.curved.descent`. Here the targets are taken
 one after the other, and the answer is proven: by the curvature around it where that suffices
 (:mod:`trueline.certificates.curvature`), of losses of margins by their tangent
-(:mod:`trueline.certificates.tangent`), else by the dual point u_i = l'(z_i).
+(:mod:`trueline.certificates.tangent`), else by the dual point u_i = l'(z_i). Problems with more
+columns than rows are narrowed first (:mod:`trueline.solvers.row_space`).
 """
 
 from __future__ import annotations
@@ -27,10 +28,17 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds, normal_factor_seconds
 from trueline.solvers.curved.approach import approach
-from trueline.solvers.curved.descent import Descent, Factor, starting_point
+from trueline.solvers.curved.descent import Descent, Factor, Start, starting_point
 from trueline.solvers.curved.rows import StandardRows
+from trueline.solvers.curved.rowwise import rowwise
 from trueline.solvers.iterative import best_constant
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.solvers.row_space import (
+    is_wide,
+    narrowed,
+    narrowing_seconds,
+    solve_in_row_space,
+)
 from trueline.wording import counted
 
 __all__ = ["Newton"]
@@ -61,6 +69,8 @@ class Newton(Solver):
     proof = "curvature, tangent or duality"
 
     def refuses(self, facts: Facts) -> str | None:
+        if is_wide(facts):
+            return None
         if facts.d > _MOST_COLUMNS:
             return f"forms Gram matrices, too large for {facts.d} columns"
         if facts.is_sparse and facts.d > _MOST_SPARSE_COLUMNS:
@@ -68,6 +78,14 @@ class Newton(Solver):
         return None
 
     def cost(self, facts: Facts) -> Cost:
+        if is_wide(facts):
+            inner, size = self.cost(narrowed(facts)), float(facts.n) * facts.d
+            return Cost(
+                inner.flops + 4.0 * facts.n * size,
+                inner.passes + 4.0,
+                inner.memory + 24.0 * size,
+                inner.seconds + narrowing_seconds(facts),
+            )
         n, d = facts.n, facts.d
         once = 2.0 * gram_seconds(facts)
         each = 2.0 * iteration_seconds(facts) + 5e-8 * n + 2 * normal_factor_seconds(d, 1)
@@ -77,6 +95,8 @@ class Newton(Solver):
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         require_ordinary(problem)
+        if is_wide(Facts.of(problem)):
+            return solve_in_row_space(self, problem, options, monitor)
         rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
         bends = np.broadcast_to(problem.penalty.curvature, (problem.n_features, problem.n_targets))
         rows = rows.independent(bool((bends > 0).all()))
@@ -92,13 +112,14 @@ class Newton(Solver):
             y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss.of_target(t)
             quad = rows.strength(bends[:, t], 2)
             if options.start is None:
-                v = starting_point(rows, loss, y, quad, float(constants[t]))
+                start = starting_point(rows, loss, y, quad, float(constants[t]))
             else:
                 level = constants if options.start_intercept is None else options.start_intercept
-                v = rows.standard(options.start[:, t], float(level[t]))
-            descent = Descent(rows, loss, y, quad, v)
+                start = Start(rows.standard(options.start[:, t], float(level[t])))
+            descent = Descent(rows, loss, y, quad, start)
             approach(descent, loss)
             descent.negligible = 0.1 * target if has_tangent else 0.0
+            descent.enough = max(_NEGLIGIBLE * target, descent.negligible)
             iteration = _Iteration(descent, prover, t, target, monitor.is_watching)
             limit = options.max_iter or _MAX_ITER
             status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
@@ -144,7 +165,10 @@ def constant_model(problem: Problem) -> tuple[Array, float]:
             some = replace(problem, design=design, target=target, weights=weights)
     constants = best_constant(some)
     y = problem.target
-    values = problem.loss.value(y, np.broadcast_to(constants, y.shape))
+    if problem.n_targets == 1:
+        values = rowwise(problem.loss.value, y[:, 0], np.full(n, constants[0]))[:, None]
+    else:
+        values = problem.loss.value(y, np.broadcast_to(constants, y.shape))
     return constants, float(problem.weigh(values).sum())
 
 
@@ -203,16 +227,30 @@ class _Prover:
                 return tangent
         scale = self.rows.scale * np.sqrt(self.rows.total_weight) * (1 + 1e-6)
         if (self.bends[self.alone] > 0).all():
-            pairs = [self._curvature(t, descent) for t, descent in zip(targets, descents)]
-            nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
-            bends = np.stack([d.gram.h for d in descents], axis=1) / self.rows.weights[:, None]
-            proof = certify_curvature(
-                problem, W, b, self.rows.mean, basis, nu, scale, bends, rounding
-            )
+            proof = self._by_curvature(problem, targets, descents, W, b, scale, rounding)
+            if proof is None:  # Hessians of points that are not close enough are formed afresh
+                renewed = [descent.refresh() for descent in descents]
+                if any(renewed):
+                    proof = self._by_curvature(problem, targets, descents, W, b, scale, rounding)
             if proof is not None:
                 return proof
         u = np.stack([descent.u for descent in descents], axis=1)
         return at_most_objective(problem, certify_dual(problem, W, b, u, self.rows.mean, scale))
+
+    def _by_curvature(
+        self,
+        problem: Problem,
+        targets: list[int],
+        descents: list[Descent],
+        W: Array,
+        b: Array,
+        scale: Array,
+        rounding: Rounding,
+    ) -> Certificate | None:
+        pairs = [self._curvature(t, descent) for t, descent in zip(targets, descents)]
+        nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
+        bends = np.stack([d.gram.h for d in descents], axis=1) / self.rows.weights[:, None]
+        return certify_curvature(problem, W, b, self.rows.mean, basis, nu, scale, bends, rounding)
 
     def _curvature(self, target: int, descent: Descent) -> tuple[float, Array]:
         """A bound on the smallest eigenvalue of M H M, and M, which brings the diagonal to one."""
@@ -270,11 +308,12 @@ class _Iteration(Iteration):
 
     def progress(self) -> Progress:
         descent = self._descent
-        objective = descent.objective
-        small = descent.decrease <= max(_NEGLIGIBLE * self._gap, descent.negligible)
+        small = descent.decrease <= descent.enough
         if not (self._is_watched or small or self._idle > 2) or not self._has_moved:
-            return Progress(objective, math.inf)
-        gap = self._prover.certify([self._target], [descent]).gap
+            # Where nobody looks, the promise tells as well whether everything is finite.
+            return Progress(descent.objective if self._is_watched else descent.decrease, math.inf)
+        proof = self._prover.certify([self._target], [descent])
+        objective, gap = proof.objective, proof.gap
         # The step is exact: what a proof does not show now, the next one will not either.
         self.is_stalled = self.is_stalled or (small and gap > 0.5 * self._proven)
         self._proven = min(gap, self._proven)

@@ -45,6 +45,8 @@ def approach(descent: Steps, loss: Loss) -> None:
     Huber's loss lie on a path made of straight pieces.
     """
     p = descent.rows.count
+    if not loss.kinks:  # such a loss bends everywhere
+        return
     if np.count_nonzero(loss.curvature(descent.y, descent.z)) > _BENDING_EACH * p:
         return
     size = float(np.median(np.abs(descent.z - descent.y)))

@@ -17,9 +17,17 @@ above P and every step helps (where the loss has no largest curvature, that at t
 mu rises when steps had to be cut, and falls after whole ones.
 
 The first point of long data comes from a sample of the rows: it leaves few rows on a wrong piece.
+
+Where curvature changes slowly, as that of the logistic loss and of the deviances does, the Hessian
+of a point close by is almost as good, and each step is a fixed share r of the one before: the
+Hessian is kept as long as a further step of it is going to be enough. The first step on all rows
+uses the Hessian of the sample. (L. V. Kantorovich's modified Newton method; J. M. Ortega, W. C.
+Rheinboldt, "Iterative Solution of Nonlinear Equations in Several Variables", 1970, section 12.6.)
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +37,7 @@ from trueline.losses import Loss
 from trueline.solvers.curved.approach import approach, run_steps
 from trueline.solvers.curved.gram import FollowingGram
 from trueline.solvers.curved.rows import StandardRows
-from trueline.solvers.curved.rowwise import rowwise
+from trueline.solvers.curved.rowwise import derivatives, derivatives_along, rowwise
 from trueline.solvers.curved.search import minimise_along
 
 __all__ = ["Descent", "Factor", "sample_tells", "starting_point"]
@@ -43,6 +51,9 @@ _CUT, _WHOLE = 0.3, 0.9
 # Samples are this share of the rows; they must still be many for each coefficient.
 _SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
 _SAMPLE_DECREASE = 1e-6
+# Rows of a sample for each coefficient from which its Hessian is like that of all rows, to a few
+# per cent; and the share of the decrease that may be left by a step of a Hessian that is kept.
+_ROWS_ALIKE, _LEFT = 200, 1e-2
 _INVERSE_STEPS = 6
 
 
@@ -92,6 +103,13 @@ class Factor:
         return 0.0
 
 
+class Start(NamedTuple):
+    """A point, and where it comes from a sample that tells, the factor of the sample's Hessian."""
+
+    v: Array
+    factor: Factor | None = None
+
+
 class Descent:
     """The state of Newton's method.
 
@@ -105,36 +123,63 @@ class Descent:
         What the model promises of a further step, 1/2 g^T H^-1 g; the gap, near the minimum.
     negligible : float
         A decrease that is not worth a Hessian: 0 to begin with.
+    enough : float
+        A decrease at which nothing is left to do: 0 to begin with.
     """
 
-    def __init__(self, rows: StandardRows, loss: Loss, y: Array, quad: Array, v: Array) -> None:
+    def __init__(
+        self, rows: StandardRows, loss: Loss, y: Array, quad: Array, start: Array | Start
+    ) -> None:
         self.rows, self.loss, self.y, self.quad = rows, loss, y, quad
-        self.mu, self.negligible = 0.0, 0.0
-        self.v, self.z = v, rows.scores(v)
-        self.gram = FollowingGram(rows, _largest_curvature(loss, y, self.z))
-        self._look()
+        self.mu, self.negligible, self.enough = 0.0, 0.0, 0.0
+        start = start if isinstance(start, Start) else Start(start)
+        self.v, self.z = start.v, rows.scores(start.v)
+        u, bends = derivatives(loss, y, self.z)
+        bound = loss.curvature_bound
+        if not np.isfinite(bound):  # the largest curvature at the start, where there is no bound
+            bound = float(bends.max(initial=0.0)) or 1.0
+        self.gram = FollowingGram(rows, bound)
+        self._factor, self._is_own, self._is_known = start.factor, False, False
+        self.decrease = np.inf
+        self._look(u, bends)
 
     @property
     def objective(self) -> float:
         losses = self.rows.weights @ rowwise(self.loss.value, self.y, self.z)
         return float(losses + 0.5 * self.quad @ self.v**2)
 
-    def _look(self) -> None:
-        """Derivatives at the present point, and the next step."""
-        rows, loss = self.rows, self.loss
-        self.u = rowwise(loss.gradient, self.y, self.z)
-        self.gradient = rows.total(rows.weights * self.u) + self.quad * self.v
-        self._bends = rows.weights * rowwise(loss.curvature, self.y, self.z)
+    def _look(self, u: Array, bends: Array) -> None:
+        """What the derivatives at the present point say, and the next step."""
+        rows = self.rows
+        self.u = u
+        self.gradient = rows.total(rows.weights * u) + self.quad * self.v
+        self._bends = rows.weights * bends
         # No step promises more than the penalty and the curvature in the intercept allow: where
         # that is little, nobody is going to ask for the Hessian.
         held = self.quad.copy()
         held[len(rows.kept) :] = self._bends.sum()
         with np.errstate(divide="ignore", invalid="ignore"):
             most = np.where(self.gradient != 0, self.gradient**2 / held, 0.0).sum()
-        self.decrease = 0.5 * float(most)
+        before, self.decrease = self.decrease if self._is_known else np.inf, 0.5 * float(most)
         self._is_known = False
-        if not self.decrease <= self.negligible:
+        if not (self.decrease <= self.negligible or self._keep_model(before)):
             self._model()
+
+    def _keep_model(self, before: float) -> bool:
+        """Whether one more step by the Hessian that is there is going to be enough."""
+        factor = self._factor
+        if factor is None or self.mu or "self_concordant" not in self.loss.capabilities:
+            return False
+        direction = -factor.solve(self.gradient)
+        decrease = max(-0.5 * float(self.gradient @ direction), 0.0)
+        # Of a sample's Hessian the first step is taken in any case, of others what they proved.
+        left = decrease / before
+        if self._is_own and not (left <= _LEFT and left * decrease <= self.enough):
+            return False
+        if not self._is_own and np.isfinite(before):
+            return False
+        self._direction, self.decrease, self._is_known = direction, decrease, True
+        return True
 
     def _model(self) -> None:
         """The Hessian, and the step that it suggests."""
@@ -147,38 +192,47 @@ class Descent:
                 break
             self.mu = min(max(100 * self.mu, _FIRST_MU), 1.0)
         self._is_exact = self.mu == 0.0
-        self._factor = factor
+        self._factor, self._is_own = factor, True
         self._direction = -factor.solve(self.gradient) if factor.least > 0 else -self.gradient
         self.decrease = max(-0.5 * float(self.gradient @ self._direction), 0.0)
         self._is_known = True
 
-    def _known(self) -> None:
-        if not self._is_known:
+    def refresh(self) -> bool:
+        """Form the Hessian of this very point; False if it is there already."""
+        if self._is_known and self._is_own and np.array_equal(self.gram.h, self._bends):
+            return False
+        self._model()
+        return True
+
+    def _own_model(self) -> None:
+        if not (self._is_known and self._is_own):
             self._model()
 
     @property
     def hessian(self) -> Array:
-        self._known()
+        """That of this point, or of one close by."""
+        self._own_model()
         return self._hessian
 
     @property
     def factor(self) -> Factor:
-        self._known()
+        self._own_model()
+        assert self._factor is not None
         return self._factor
 
     @property
     def direction(self) -> Array:
-        self._known()
+        if not self._is_known:
+            self._model()
         return self._direction
 
     @property
     def is_exact(self) -> bool:
         """Whether H was taken as it is."""
-        return self._is_exact if self._is_known else self.mu == 0.0
+        return self._is_exact if self._is_known and self._is_own else self.mu == 0.0
 
     def step(self) -> float:
         """Move; the length of the step, 0 if rounding allows for none."""
-        s, y, loss = self.rows.weights, self.y, self.loss
         change = self.rows.scores(self.direction)
         first = float(self.gradient @ self.direction)
         if not first < 0 or not np.isfinite(first):
@@ -186,13 +240,15 @@ class Descent:
         own = float(self.quad @ (self.v * self.direction))
         across = float(self.quad @ self.direction**2)
 
+        seen: dict[float, tuple[Array, Array]] = {}
+
         def slope(t: float) -> tuple[float, float]:
-            z = self.z + t * change
-            weighted = s * change
-            return (
-                float(weighted @ rowwise(loss.gradient, y, z)) + own + t * across,
-                float((weighted * change) @ rowwise(loss.curvature, y, z)) + across,
+            u, bends, rise, bend = derivatives_along(
+                self.loss, self.y, self.z, change, t, self.rows.weights
             )
+            seen.clear()
+            seen[t] = u, bends
+            return rise + own + t * across, bend + across
 
         t = minimise_along(slope, first)
         self.v = self.v + t * self.direction
@@ -203,34 +259,29 @@ class Descent:
         elif t >= _WHOLE:
             # A step that should have been longer says that mu is far too large.
             self.mu = 0.1 * self.mu / np.sqrt(t) if self.mu > _LEAST_MU else 0.0
-        self._look()
+        self._look(*(seen[t] if t in seen else derivatives(self.loss, self.y, self.z)))
         return t
 
     def use(self, loss: Loss) -> None:
         """Go on with another loss."""
         self.loss = loss
-        self._look()
+        self._look(*derivatives(loss, self.y, self.z))
 
 
-def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Array:
+def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Start:
     """The answer on a sample of the rows, the least-squares fit or a constant: what is best."""
     n, p = len(y), rows.count
     count = max(n // _SHARE, _ROWS_EACH * p)
     if n < _LONG or 2 * count > n or not sample_tells(loss, y, count / n, p):
-        return _crude_start(rows, loss, y, quad, constant)
+        return Start(_crude_start(rows, loss, y, quad, constant))
     some = np.sort(np.random.default_rng(0).choice(n, count, replace=False, shuffle=False))
     part = rows.sample(some)
     crude = _crude_start(part, loss, y[some], quad, constant)
     descent = Descent(part, loss, y[some], quad, crude)
     approach(descent, loss)
     run_steps(descent, _SAMPLE_DECREASE)
-    return descent.v
-
-
-def _largest_curvature(loss: Loss, y: Array, z: Array) -> float:
-    """The loss's bound or, where there is none, the largest curvature at the start."""
-    bound = loss.curvature_bound
-    return bound if np.isfinite(bound) else float(loss.curvature(y, z).max(initial=0.0)) or 1.0
+    is_alike = count >= _ROWS_ALIKE * p and descent.is_exact
+    return Start(descent.v, descent.factor if is_alike else None)
 
 
 def sample_tells(loss: Loss, y: Array, share: float, p: int) -> bool:

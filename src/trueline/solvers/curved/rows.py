@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack, qr
 
 from trueline.design import DenseDesign, Design
-from trueline.gram import weighted_gram
+from trueline.gram import weighted_sums
 from trueline.moments import Moments
 
 __all__ = ["StandardRows"]
@@ -157,7 +157,7 @@ class StandardRows:
         """sum_i h_i a_i a_i^T, of all rows or of some of them; h is not negative."""
         design = self.design if rows is None else self.design.take(rows)
         if isinstance(design, DenseDesign):
-            gram, sums = weighted_gram(design.X, h), design.rmatvec(h)
+            gram, sums = weighted_sums(design.X, h)
         else:
             found = design.second_moments(np.empty((len(h), 0)), h, None)
             gram, sums = found.gram, found.total
@@ -227,7 +227,8 @@ def _centred_products(design: Design, weights: Array | None, s: Array) -> tuple[
     n, d = design.shape
     if isinstance(design, DenseDesign) and n * d * d >= _MUCH_WORK:
         # As fast as the Gram matrices to come; where means are near zero, centring costs nothing.
-        gram, mean = weighted_gram(design.X, s), design.rmatvec(s) / s.sum()
+        gram, sums = weighted_sums(design.X, s)
+        mean = sums / s.sum()
         level = s.sum() * mean**2
         if np.isfinite(gram).all() and (level <= _NEAR**2 * (gram.diagonal() - level)).all():
             return mean, gram - np.outer(mean, s.sum() * mean)

@@ -73,11 +73,15 @@ class Program:
     def scores(self, v: Array) -> Array:
         """a_e.v for all kinks."""
         z = self.A @ v
+        if len(z) == len(self.t):  # one kink for each row and none of coefficients
+            return z
         parts = [z] * (self._rows // len(z)) if len(z) else []
         return np.concatenate([*parts, v[self.lasso]])
 
     def pull(self, weights: Array) -> Array:
         """sum_e weights_e a_e."""
+        if len(self.A) == len(self.t):
+            return self.A.T @ weights
         out = self.A.T @ self._by_row(weights)
         out[self.lasso] += weights[self._rows :]
         return out

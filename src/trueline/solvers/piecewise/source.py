@@ -83,6 +83,7 @@ class Source:
         else:
             sums = None
             squares = design.column_squares(weights, shift)
+        _require_ordinary(squares / problem.total_weight + mean**2)
         scale = np.sqrt(squares / problem.total_weight)
         kept = np.flatnonzero(scale > 64 * _EPS * np.abs(mean))
         if sums is not None:
@@ -268,6 +269,13 @@ class Source:
         out = np.zeros(self.size)
         out[: len(self.kept)] = whole[self.kept] / self.scale[self.kept] ** power
         return out
+
+
+def _require_ordinary(squares: Array) -> None:
+    """Raise ``FloatingPointError`` if mean squares are not finite, or some may have vanished."""
+    present = squares[squares != 0]
+    if not ((present > 1e-230) & (present < 1e200)).all():
+        raise FloatingPointError("the squares of the data are not finite, or vanish")
 
 
 def _columns(Y: Array) -> list[Array]:

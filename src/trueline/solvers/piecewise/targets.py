@@ -309,20 +309,39 @@ def _solve_from(
         smoothed = Smoothed(band.program, smoothed.v, smoothed.gamma)
     else:
         return None
+    if near <= few and band.program.is_linear and (not len(changed) or band.join(changed)):
+        # This band is as small as the last one would be: few exchanges settle the rest.
+        steps += smoothed.steps
+        smoothed = Smoothed(band.program, smoothed.v, smoothed.gamma)
+        answer = yield from _vertex_of(band, smoothed, steps)
+        if answer is not None:
+            return answer
+        z = yield Scores(smoothed.v)
     for count in (few, near):
         steps += smoothed.steps
         band = band.around(z, count)
         smoothed = Smoothed(band.program, smoothed.v, min(smoothed.gamma, band.width))
-        found = _vertex(smoothed)
-        if found is not None:
-            found, z = yield from _settled(band, found)
-        if found is not None:
-            found.steps += steps
-            answer = _answer(source, band.program, found, band.rows, band.slopes)
-            answer.scores = z
+        answer = yield from _vertex_of(band, smoothed, steps)
+        if answer is not None:
             return answer
         z = yield Scores(smoothed.v)
     return None
+
+
+def _vertex_of(
+    band: Band, smoothed: Smoothed, steps: int
+) -> Generator[Request, Array, Answer | None]:
+    """The answer by the exact minimum of a band; None if there is none to be had."""
+    found = _vertex(smoothed)
+    if found is None:
+        return None
+    found, z = yield from _settled(band, found)
+    if found is None:
+        return None
+    found.steps += steps
+    answer = _answer(band.source, band.program, found, band.rows, band.slopes)
+    answer.scores = z
+    return answer
 
 
 def _sharpen(smoothed: Smoothed, most: int) -> bool:
