@@ -25,7 +25,7 @@ from trueline.certificates.support_vectors import SupportVectorCertificate
 from trueline.estimators.support_vectors.pending import PendingProof
 from trueline.kernels import KernelFunction, KernelSource, kernel_scores
 from trueline.kernels.features import largest_exponent
-from trueline.kernels.source import make_source
+from trueline.kernels.source import make_source, require_symmetric
 from trueline.processes.memory import check_memory
 from trueline.solvers.smo.engine import solve_dual
 from trueline.solvers.smo.program import DualProgram, DualSolution
@@ -212,6 +212,7 @@ class SupportVectorMachine(BaseEstimator):
                     f"training rows with themselves; it must return one of shape ({n}, {n})."
                 )
         if function.name == "precomputed":
+            require_symmetric(X)
             return make_source(X, function, np.float64).subset(rows)
         X = X if np.array_equal(rows, np.arange(X.shape[0])) else X[rows]
         return make_source(X, function, self._precision(X, function, box))
