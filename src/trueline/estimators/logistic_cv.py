@@ -25,6 +25,7 @@ from sklearn.utils.metadata_routing import (
 )
 
 from trueline.estimators.callbacks import Seen, watch
+from trueline.estimators.folds import some_folds
 from trueline.estimators.logistic import LogisticRegression
 from trueline.estimators.logistic_path import Grid, scored_path
 from trueline.estimators.report import Explanation
@@ -256,7 +257,8 @@ class LogisticRegressionCV(LogisticRegression):
             X = X.astype(np.float64, copy=False)
             weights = self._weights(sample_weight, X)
             routed = self._routed(sample_weight, params)
-            folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+            splitter = check_cv(self.cv, y, classifier=True)
+            folds = some_folds(splitter.split(X, y, **routed.splitter.split))
             model = self._single(self._declared_weights(y, sample_weight))
             scorer = self._fold_scorer()
             paths = Parallel(n_jobs=self.n_jobs, prefer="threads")(

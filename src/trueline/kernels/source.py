@@ -202,8 +202,8 @@ def require_symmetric(K: NDArray[Any]) -> None:
         rows = slice(start, start + _BLOCK)
         difference = np.abs(K[rows, start:] - K[start:, rows].T)
         if difference.max() > _ASYMMETRY * size:
-            i, j = np.unravel_index(int(difference.argmax()), difference.shape)
-            i, j = int(i) + start, int(j) + start
+            row, column = divmod(int(difference.argmax()), difference.shape[1])
+            i, j = start + row, start + column
             raise ValueError(
                 f"The kernel matrix is not symmetric: k(x_{i}, x_{j}) is {K[i, j]:.6g} and "
                 f"k(x_{j}, x_{i}) is {K[j, i]:.6g}. A kernel gives both ways the same; "
