@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -144,8 +145,10 @@ def test_feature_maps_come_back(feature_map, tmp_path):
 
 
 def test_maps_of_tables_say_what_cannot_be_saved(tmp_path):
-    with pytest.raises(ModelFileError, match=r"TableFeatures\.dtype is a builtins\.type"):
-        save(TableFeatures(), tmp_path / "m.trueline")
+    texts = [f"an opinion of {number} words that nobody has written before" for number in range(9)]
+    features = TableFeatures(columns={"opinion": "text"}).fit(pd.DataFrame({"opinion": texts}))
+    with pytest.raises(ModelFileError, match=r"TableFeatures\._encoders\[0\] is a .*Texts, which"):
+        save(features, tmp_path / "m.trueline")
 
 
 def test_a_selector_comes_back(tmp_path):

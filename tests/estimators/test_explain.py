@@ -8,14 +8,23 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import LeaveOneGroupOut
 
 from trueline import (
+    SVC,
+    SVR,
+    CalibratedClassifier,
     ElasticNetCV,
+    GaussianProcessRegressor,
+    KernelPerceptron,
+    KernelRidge,
     LassoCV,
     LinearRegression,
     LinearRegressor,
+    LinearSVC,
     MultiTaskLassoCV,
+    NuSVR,
     PolynomialRegression,
     Ridge,
     RidgeCV,
+    SparseGaussianProcessRegressor,
 )
 from trueline.errors import PairingError
 from trueline.solvers.registry import SOLVERS
@@ -336,3 +345,36 @@ def test_batches_are_explained(rows):
     text = str(model.explain())
     assert "50 rows x 3 columns" in text
     assert "from the moments of all batches" in text
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SVC(),
+        SVR(kernel="linear"),
+        NuSVR(),
+        SVC(solver="textbook_smo"),
+        SVC(cache_size=1e-3),
+        KernelRidge(),
+        KernelPerceptron(),
+        GaussianProcessRegressor(),
+        GaussianProcessRegressor(optimizer=None),
+        SparseGaussianProcessRegressor(),
+    ],
+    ids=lambda model: str(model),
+)
+def test_kernel_machines_say_what_they_would_do(model):
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    text = str(model.explain(X, y))
+    assert "data       40 rows x 3 columns, dense" in text
+    assert "solver     " in text or "visits     " in text
+    assert not hasattr(model, "n_features_in_")
+    with pytest.raises(ValueError, match="needs the target y"):
+        model.explain(X)
+
+
+def test_a_calibrated_classifier_plans_the_classifier_inside():
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    text = str(CalibratedClassifier(LinearSVC()).explain(X, (X[:, 0] > 0).astype(int)))
+    assert text.startswith("minimise   sum_i [max(0, 1 - y_i z_i)^2]")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from trueline import GroupLasso, Lasso, LinearRegressor
+from trueline import GroupLasso, Lasso, LinearRegressor, MultiTaskLasso
 from trueline.penalties import Group
 
 SHAPES = {"tall": (120, 12), "wide": (30, 60)}
@@ -220,3 +220,19 @@ def test_weights_that_make_no_sense_are_refused(weights):
 @parametrize_with_checks([GroupLasso(), GroupLasso(l2=0.1, fit_intercept=False)])
 def test_contract(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+def test_a_target_of_zeros_is_proven(targets):
+    X, y = np.random.default_rng(0).standard_normal((60, 4)), np.zeros((60, targets))
+    for model in (GroupLasso(), MultiTaskLasso()):
+        model.fit(X, y)
+        assert not model.coef_.any()
+        assert model.verify(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:.*stopped short")
+def test_what_is_proven_of_a_strength_of_nearly_nothing_holds():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((60, 4)), rng.standard_normal((60, 2))
+    assert MultiTaskLasso(alpha=1e-300).fit(X, Y).verify(X, Y)

@@ -14,7 +14,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rational import Quadratic
 from sklearn.base import clone
 
-from trueline import LinearRegression, LinearRegressor, PolynomialRegression, Ridge, RidgeCV
+from trueline import (
+    ElasticNetCV,
+    Lasso,
+    LassoCV,
+    LinearRegression,
+    LinearRegressor,
+    MultiTaskLassoCV,
+    PolynomialRegression,
+    Ridge,
+    RidgeCV,
+    regularization_path,
+)
 
 MODELS = {
     "least squares": LinearRegression(),
@@ -458,3 +469,29 @@ def test_rows_can_be_added_to_a_fit_that_kept_its_moments():
         model.partial_fit(np.ones((4, 3)), np.ones(4))
     with pytest.raises(ValueError, match="y has 2 targets; the batches before had 1"):
         model.partial_fit(X, np.column_stack([y, y]))
+
+
+@pytest.mark.parametrize(
+    "search",
+    [RidgeCV(cv=[]), LassoCV(cv=[]), ElasticNetCV(cv=[]), MultiTaskLassoCV(cv=[])],
+    ids=lambda search: type(search).__name__,
+)
+def test_no_folds_at_all(search):
+    X, y = line()
+    y = np.column_stack([y, y]) if "Multi" in type(search).__name__ else y
+    refuses(search, X, y, says="cv gives no folds: let it be a number of folds")
+
+
+def test_no_mixtures_at_all():
+    refuses(ElasticNetCV(l1_ratio=[]), *line(), says="l1_ratio is empty: give at least one mixture")
+
+
+def test_weights_of_columns_that_are_none():
+    X, y = line()
+    refuses(Lasso(feature_weights=[1.0, -2.0]), X, y, says="got -2 for column 1")
+    refuses(Lasso(feature_weights=[1.0]), X, y, says=r"got shape \(1,\)")
+
+
+def test_a_path_that_ends_nowhere():
+    with pytest.raises(ValueError, match="eps must be positive"):
+        regularization_path(*line(), eps=0)

@@ -132,3 +132,30 @@ def test_a_saved_model_is_the_same(tmp_path):
     again = load(tmp_path / "model.trueline")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.verify(X, y)
+
+
+@pytest.mark.parametrize("seed", [21, 29, 39, 61, 66])
+def test_rows_that_can_all_be_fitted_exactly_are_proven_too(seed):
+    """Least squares, where the search begins, leave no residual of which to take a measure."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((10, 30)), rng.standard_normal(10)
+    model = LinearSVR().fit(X, y)
+    assert model.certificate_.relative_gap <= 1e-8
+    assert model.verify(X, y)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_intercept_has_the_shape_of_scikit_learn(fit_intercept):
+    X, y = np.arange(12.0).reshape(6, 2), np.array([1.0, 0.0, 2.0, 1.0, 3.0, 5.0])
+    ours = LinearSVR(fit_intercept=fit_intercept).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = Liblinear(fit_intercept=fit_intercept).fit(X, y)
+    assert np.shape(ours.intercept_) == np.shape(theirs.intercept_)
+
+
+@pytest.mark.parametrize("factor", [1e200, 1e-200])
+def test_columns_beyond_all_measure_are_refused_with_the_way_out(factor):
+    X, y = np.arange(12.0).reshape(6, 2) * factor, np.arange(6.0)
+    with pytest.raises(ValueError, match=r"intercept that is penalised. Divide them by a power"):
+        LinearSVR().fit(X, y)

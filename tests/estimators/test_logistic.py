@@ -10,6 +10,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as Peer
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -413,3 +415,38 @@ def test_any_small_problem_is_solved_and_proven(seed, n, d, k, C, l1_ratio, fit_
         model = LogisticRegression(C=C, l1_ratio=l1_ratio, fit_intercept=fit_intercept).fit(X, y)
     assert model.verify(X, y)
     assert model.certificate_.relative_gap < 1e-3
+
+
+@pytest.mark.parametrize("place", [0, 7, 41_000])
+def test_one_row_of_a_class_among_very_many(place):
+    """A sample of the rows that shows one class only says nothing about the intercept."""
+    n = 50_000
+    X = np.random.default_rng(2).standard_normal((n, 2))
+    y = (np.arange(n) == place).astype(int)
+    model = LogisticRegression().fit(X, y)
+    assert np.isfinite(model.intercept_).all()
+    assert model.certificate_.relative_gap <= 1e-6
+    assert model.verify(X, y)
+    # The probabilities add up to the count, as the derivative by the intercept says.
+    assert_allclose(model.predict_proba(X)[:, 1].sum(), 1.0, rtol=1e-3)
+
+
+def test_a_search_keeps_the_names_of_the_columns():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    search = LogisticRegressionCV(
+        Cs=3, l1_ratios=(0.0,), scoring="accuracy", use_legacy_attributes=False
+    )
+    model = search.fit(X, y)
+    assert list(model.feature_names_in_) == list(X.columns)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(X.rename(columns={X.columns[0]: "other"}))
+
+
+def test_a_search_is_explained_before_it_is_run():
+    X, y = load_iris(return_X_y=True)
+    search = LogisticRegressionCV(
+        Cs=[0.1, 1.0], l1_ratios=(0.0, 0.5), scoring="accuracy", use_legacy_attributes=False
+    )
+    text = str(search.explain(X, y))
+    assert "alpha = 1 / C, the best of 2 from 0.1 to 1,  l1_ratio the best of 0, 0.5" in text
+    assert not hasattr(search, "C")

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from machines import labelled, smooth
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 from trueline import SVC, SVR, NuSVC, OneClassSVM
 
@@ -149,3 +150,44 @@ def test_numbers_that_are_none_are_an_error(bad):
         SVC().fit(X, y)
     with pytest.raises(ValueError, match="NaN or infinity"):
         SVC().fit(np.ones((20, 2)), y, np.full(20, bad))
+
+
+@pytest.mark.parametrize("machine", [SVC(), SVR(), NuSVC(nu=0.3), OneClassSVM()], ids=str)
+def test_hardly_any_memory_takes_longer_and_gives_the_same_answer(machine):
+    X, y = labelled(60)
+    plenty = clone(machine).fit(X, y).certificate_
+    scarce = clone(machine).set_params(cache_size=1e-9).fit(X, y)
+    assert scarce.fit_status_ == 0
+    assert scarce.verify(X, y)
+    excess = scarce.certificate_.objective - plenty.objective
+    assert -plenty.gap <= excess <= scarce.certificate_.gap <= 1e-2
+
+
+@pytest.mark.parametrize("machine", [SVC, SVR])
+def test_two_values_for_one_pair_of_rows_are_said(machine):
+    X, y = labelled(20)
+    K = X @ X.T
+    K[3, 7] += 1.0
+    says = r"not symmetric: k\(x_3, x_7\) is .* \(K \+ K.T\) / 2"
+    with pytest.raises(ValueError, match=says):
+        machine(kernel="precomputed").fit(K, y)
+    with pytest.raises(ValueError, match=says):
+        machine(kernel=lambda a, b: K).fit(X, y)
+
+
+def test_a_kernel_function_that_gives_nan_is_said():
+    X, y = labelled(20)
+    with pytest.raises(ValueError, match="kernel matrix contains NaN or infinity"):
+        SVC(kernel=lambda a, b: np.full((len(a), len(b)), np.nan)).fit(X, y)
+
+
+def test_steps_in_portions_are_the_same_steps(monkeypatch):
+    from trueline.solvers.smo import engine
+
+    X, y = labelled(200)
+    at_once = SVC().fit(X, y)
+    monkeypatch.setattr(engine, "_PORTION", 0)
+    monkeypatch.setattr(engine, "_LEAST_PORTION", 7)
+    portions = SVC().fit(X, y)
+    assert np.array_equal(portions.n_iter_, at_once.n_iter_)
+    assert_allclose(portions.dual_coef_, at_once.dual_coef_, rtol=1e-9, atol=1e-12)

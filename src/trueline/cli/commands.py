@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import sys
 import time
 import warnings
@@ -70,6 +71,7 @@ def prepare(request: Request) -> Prepared:
         drop=request.drop or (),
         categories=request.categories or (),
         task=asked.task if asked else guess.kind,
+        standardize=asked is not None and asked.is_kernel,
     )
     notes = list(encoded.notes)
     if asked is None:
@@ -162,17 +164,20 @@ def _show_model(out: Console, ready: Prepared, model: Any, seconds: float) -> No
         "model": f"{ready.family.name}: {ready.reason}",
     }
     alpha = getattr(model, "alpha_", getattr(model, "alpha", None))
-    if alpha is not None and getattr(model, "penalty", "") is not None:
+    if alpha is not None and getattr(model, "penalty", "") is not None and np.ndim(alpha) == 0:
         facts["alpha"] = f"{np.max(alpha):.4g}"
-    solver = getattr(model, "solver_", "passes over the rows")
+    otherwise = "maximum likelihood" if ready.family.is_kernel else "passes over the rows"
+    solver = getattr(model, "solver_", otherwise)
     facts["solver"] = f"{solver}, {show.quantity(seconds, 's')}"
     facts["fitted"] = f"{X.shape[0]:,} rows, {X.shape[1]} columns"
-    used = int(np.count_nonzero(model.coef_))
+    used = X.shape[1] if ready.family.is_kernel else int(np.count_nonzero(model.coef_))
     if used < X.shape[1]:
         facts["used"] = f"{used} of {X.shape[1]} columns"
     is_class = ready.encoded.encoding.task == "classification"
     facts["accuracy" if is_class else "R2"] = f"{score:.4f} on these rows"
     show.show_facts(out, facts)
+    if ready.family.is_kernel:
+        return
     show.heading(out, "Coefficients")
     show_model_coefficients(out, model, ready.encoded.names)
 
@@ -199,6 +204,9 @@ def show_certificate(out: Console, certificate: Any) -> None:
     """What is proven, in words and numbers."""
     statement = certificate.statement
     show.note(out, f"{statement[0].upper()}{statement[1:]}.", "")
+    if math.isinf(certificate.gap):  # what is proven is local
+        show.show_facts(out, {"claim": str(certificate), "kind": certificate.kind})
+        return
     show.show_facts(
         out,
         {
@@ -233,10 +241,11 @@ def _explain_model(out: Console, file: ModelFile, path: str) -> None:
     if extra.get("source"):
         show.note(out, f"fitted to {extra['rows']:,} rows of {extra['source']}", "")
     show_explanation(out, model.explain())
-    if np.ndim(model.coef_) == 1 or hasattr(model, "classes_"):
+    coef = getattr(model, "coef_", None)  # kernel machines have none
+    if coef is not None and (np.ndim(coef) == 1 or hasattr(model, "classes_")):
         show.heading(out, "Coefficients")
         names = getattr(model, "feature_names_in_", None)
-        count = np.shape(model.coef_)[-1]
+        count = np.shape(coef)[-1]
         labels = [f"x{j}" for j in range(count)] if names is None else list(names)
         show_model_coefficients(out, model, labels)
     show_proof(out, model)
@@ -244,13 +253,13 @@ def _explain_model(out: Console, file: ModelFile, path: str) -> None:
 
 def show_explanation(out: Console, explanation: Any) -> None:
     """What is minimised and by which solver; after a fit, also what happened."""
-    from trueline.estimators.online_proof import Story
+    from trueline.estimators.report import Explanation
     from trueline.selection.stepwise import StepwiseExplanation
 
     if isinstance(explanation, StepwiseExplanation):
         show_search(out, explanation)
         return
-    if isinstance(explanation, Story):
+    if not isinstance(explanation, Explanation):
         show.note(out, str(explanation), "")
         return
     plan, happened = explanation.plan, explanation.facts
@@ -298,7 +307,7 @@ def _read_model(path: Path, data: Path) -> ModelFile:
 
 def _read_fitted(path: Path) -> ModelFile:
     file = read(path)
-    if not hasattr(file.model, "coef_"):
+    if not any(hasattr(file.model, name) for name in ("coef_", "dual_coef_", "L_")):
         raise TableError(f"{path} holds a model that was never fitted.")
     return file
 

@@ -34,6 +34,9 @@ class Family:
         Parameters that differ from the estimator's own defaults.
     takes_factors : bool
         Whether the columns of a category enter and leave together, as the estimator's ``groups``.
+    is_kernel : bool
+        Whether rows are compared by a kernel: columns are standardised then, and have no
+        coefficients.
     suits : callable
         ``suits(rows, columns)`` is the reason why ``--model auto`` takes this family for data of
         such a size, or None. The first family of the task with a reason is taken.
@@ -46,6 +49,7 @@ class Family:
     options: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     takes_factors: bool = False
+    is_kernel: bool = False
     suits: Callable[[int, int], str | None] = lambda rows, columns: None
 
     def make(self, sources: Sequence[str] = (), **given: Any) -> Any:
@@ -65,7 +69,17 @@ class Family:
         factors = {}
         if self.takes_factors and len(set(sources)) < len(sources):
             factors = {"groups": list(sources)}
-        return getattr(trueline, self.estimator)(**{**self.defaults, **factors, **given})
+        defaults = dict(self.defaults)
+        if self.estimator == "GaussianProcessRegressor":
+            defaults["kernel"] = _smooth_with_noise()
+        return getattr(trueline, self.estimator)(**{**defaults, **factors, **given})
+
+
+def _smooth_with_noise() -> Any:
+    """A kernel for columns and a target of standard deviation one; imported when it is used."""
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    return ConstantKernel(1.0, (1e-3, 1e4)) * RBF(2.0, (1e-2, 1e3)) + WhiteKernel(0.1, (1e-8, 10))
 
 
 def flag(option: str) -> str:
@@ -234,12 +248,36 @@ FAMILIES: dict[str, Family] = {
             defaults={"C": 100.0, "intercept_scaling": 1000.0},
         ),
         Family(
+            "svr",
+            "regression",
+            "SVR",
+            "support vector regression with a Gaussian kernel on standardised columns, C = 1000",
+            # The target is in the units of the table.
+            defaults={"C": 1000.0},
+            is_kernel=True,
+        ),
+        Family(
+            "gaussian-process",
+            "regression",
+            "GaussianProcessRegressor",
+            "a smooth function of standardised columns, with noise; for up to 10,000 rows or so",
+            defaults={"normalize_y": True},
+            is_kernel=True,
+        ),
+        Family(
             "logistic",
             "classification",
             "LogisticRegression",
             "logistic or softmax regression with a squared penalty of strength 1",
             options=("l1_ratio",),
             suits=_classes,
+        ),
+        Family(
+            "svc",
+            "classification",
+            "SVC",
+            "support vectors with a Gaussian kernel on standardised columns, C = 1",
+            is_kernel=True,
         ),
         Family(
             "perceptron",

@@ -223,13 +223,22 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.verify(X, y, sample_weight)
 
-    def explain(self) -> Any:
-        """Say what was done in the classifier's fit.
+    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
+        """Say what was done in the classifier's fit, or what would be done with (X, y).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, optional
+            With ``y``: plan the classifier's fit on these data without running it.
+        y : array-like, optional
+        sample_weight : array-like, optional
 
         Returns
         -------
         explanation : Explanation
         """
+        if X is not None:
+            return clone(self._base).explain(X, y, sample_weight)
         check_is_fitted(self)
         return self.estimator_.explain()
 

@@ -60,9 +60,13 @@ def elastic_net_penalty(
     if feature_weights is not None:
         weights = np.asarray(feature_weights, dtype=np.float64)
         if weights.shape != (n_features,) or not (np.isfinite(weights) & (weights >= 0)).all():
+            got = f"shape {weights.shape}"
+            if weights.shape == (n_features,):
+                place = int(np.argmin(np.isfinite(weights) & (weights >= 0)))
+                got = f"{weights[place]:g} for column {place}"
             raise ValueError(
                 f"feature_weights must be {n_features} finite numbers that are not negative, one "
-                f"per column of X; got shape {weights.shape}."
+                f"per column of X; got {got}."
             )
         alpha = strength * weights[:, None]
     base: Penalty

@@ -29,6 +29,7 @@ from trueline.estimators.elastic_net_search import (
     search_planned,
     without_strength,
 )
+from trueline.estimators.folds import some_folds
 from trueline.estimators.paths import enet_path, strengths
 from trueline.estimators.report import Explanation
 from trueline.moments import Moments
@@ -179,7 +180,10 @@ class ElasticNetCV(ElasticNet):
         self.rule = rule
 
     def _mixtures(self) -> list[float]:
-        return [float(ratio) for ratio in np.atleast_1d(self.l1_ratio)]
+        mixtures = [float(ratio) for ratio in np.atleast_1d(self.l1_ratio)]
+        if not mixtures:
+            raise ValueError("l1_ratio is empty: give at least one mixture to try.")
+        return mixtures
 
     def _scaled_penalty(self, total_weight: float, n_features: int) -> Any:
         alpha, ratio = getattr(self, "alpha_", 1.0), self._mixtures()[0]
@@ -263,7 +267,7 @@ class ElasticNetCV(ElasticNet):
         routed: dict[str, Any] = {}
         if _routing_enabled():
             routed = process_routing(self, "fit", sample_weight=weights, **params).splitter.split
-        return list(check_cv(self.cv).split(X, y, **routed))
+        return some_folds(check_cv(self.cv).split(X, y, **routed))
 
     def _grids(self, problem: Any, moments: Moments | None) -> list[Grid]:
         """The strengths to try, for each mixture."""

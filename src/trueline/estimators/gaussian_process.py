@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trueline.certificates.checking import Verification
 from trueline.certificates.kernel import KernelCertificate
-from trueline.estimators.process_report import ProcessExplanation
+from trueline.estimators.process_report import ProcessExplanation, planned_process
 from trueline.processes.covariance import covariance, cross_covariance
 from trueline.processes.likelihood import Likelihood, generic_likelihood
 from trueline.processes.memory import check_memory
@@ -375,8 +375,23 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Check the certificate against the data that were fitted."""
         return self.certificate_.verify(X, y)
 
-    def explain(self) -> ProcessExplanation:
-        """Say how the kernel was evaluated, how the parameters were found, and what is proven."""
+    def explain(self, X: Any = None, y: Any = None) -> ProcessExplanation | str:
+        """Say how the kernel was evaluated, how the parameters were found, and what is proven.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), optional
+            With ``y``: say what would be done with these data, without doing it.
+        y : array-like of shape (n,), optional
+
+        Returns
+        -------
+        explanation : ProcessExplanation
+            Prints as text.
+        """
+        if X is not None:
+            kernel = ConstantKernel() * RBF() if self.kernel is None else self.kernel
+            return planned_process(kernel, X, y, self.optimizer, int(self.n_restarts_optimizer))
         check_is_fitted(self, "L_")
         return ProcessExplanation(
             str(self.kernel_), len(self.X_train_), dict(self._facts), self.certificate_

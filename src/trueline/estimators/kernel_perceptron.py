@@ -14,12 +14,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_is_fitted,
+    validate_data,
+)
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.kernel_mistakes import bound_kernel_mistakes
 from trueline.certificates.mistakes import certify_mistakes
 from trueline.certificates.verify import Verification, verify
+from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of
 from trueline.estimators.online_proof import Story
 from trueline.online.kernels.dual import dual_pass
@@ -281,8 +287,29 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         target = signs_of(codes) if len(self.intercept_) == 1 else codes
         return self._products(X), target, sample_weight
 
-    def explain(self) -> Story:
-        """What was done in the last fit, in words."""
+    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Story:
+        """What was done in the last fit, in words.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, optional
+            With ``y``: say what would be done with these data, without doing it.
+        y : array-like, optional
+        sample_weight : array-like, optional
+            Has no influence on what is done.
+
+        Returns
+        -------
+        story : Story
+            Prints as text.
+        """
+        if X is not None:
+            return Story(
+                f"rule       perceptron in the space of the kernel {self.kernel!r}\n"
+                f"data       {data_text(X, y)}\n"
+                f"visits     at most {self.max_iter:,} passes over the rows, "
+                f"kernel matrix of {matrix_text(_num_samples(X))}"
+            )
         check_is_fitted(self)
         updates = sum(record.updates for record in self.records_)
         return Story(

@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_is_fitted,
+    validate_data,
+)
 
 from trueline.certificates.checking import Verification
 from trueline.certificates.kernel import KernelCertificate
+from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.processes.equations import (
     KernelRidgePath,
     Rotated,
@@ -278,8 +284,28 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Check the certificate against the data that were fitted."""
         return self.certificate_.verify(X, y, sample_weight)
 
-    def explain(self) -> str:
-        """Say how the equations were solved, and what is proven."""
+    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> str:
+        """Say how the equations were solved, and what is proven.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, optional
+            With ``y``: say what would be done with these data, without doing it.
+        y : array-like, optional
+        sample_weight : array-like, optional
+            Has no influence on what is done.
+
+        Returns
+        -------
+        text : str
+        """
+        if X is not None:
+            return (
+                "minimise   1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2\n"
+                f"data       {data_text(X, y)}\n"
+                f"kernel     {self.kernel!r}\n"
+                f"solver     one equation per row, kernel matrix of {matrix_text(_num_samples(X))}"
+            )
         certificate = self.certificate_
         return (
             "minimise   1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2\n"

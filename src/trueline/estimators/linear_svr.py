@@ -59,7 +59,7 @@ class LinearSVR(SingleTargetRegressor):
     Attributes
     ----------
     coef_ : array of shape (d,)
-    intercept_ : float
+    intercept_ : array of shape (1,), or 0.0 without an intercept
     certificate_ : Certificate
         About the coefficients with that of the constant column as the last one.
     solver_ : str
@@ -139,12 +139,12 @@ class LinearSVR(SingleTargetRegressor):
     ) -> dict[str, Any]:
         if not self.fit_intercept:
             return {"coef_": W[:, 0].copy(), "intercept_": 0.0}
-        return {"coef_": W[:-1, 0].copy(), "intercept_": W[-1, 0] * self.intercept_scaling}
+        return {"coef_": W[:-1, 0].copy(), "intercept_": W[-1] * self.intercept_scaling}
 
     def _coefficients(self) -> tuple[Array, Array]:
         w = np.asarray(self.coef_, dtype=np.float64)
         if self.fit_intercept:
-            w = np.append(w, float(self.intercept_) / self.intercept_scaling)
+            w = np.append(w, np.asarray(self.intercept_, dtype=np.float64) / self.intercept_scaling)
         return w.reshape(-1, 1), np.zeros(1)
 
     def _verified_design(self, X: Any) -> Any:

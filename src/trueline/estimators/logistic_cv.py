@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -24,13 +25,18 @@ from sklearn.utils.metadata_routing import (
 )
 
 from trueline.estimators.callbacks import Seen, watch
+from trueline.estimators.folds import some_folds
 from trueline.estimators.logistic import LogisticRegression
 from trueline.estimators.logistic_path import Grid, scored_path
+from trueline.estimators.report import Explanation
 from trueline.trace import Trace
 
 __all__ = ["LogisticRegressionCV"]
 
 Array = NDArray[np.float64]
+
+# What the objective says about parameters that are still to be chosen.
+_SEARCHED = ("alpha = ", "l1_ratio = ")
 
 
 class LogisticRegressionCV(LogisticRegression):
@@ -251,7 +257,8 @@ class LogisticRegressionCV(LogisticRegression):
             X = X.astype(np.float64, copy=False)
             weights = self._weights(sample_weight, X)
             routed = self._routed(sample_weight, params)
-            folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+            splitter = check_cv(self.cv, y, classifier=True)
+            folds = some_folds(splitter.split(X, y, **routed.splitter.split))
             model = self._single(self._declared_weights(y, sample_weight))
             scorer = self._fold_scorer()
             paths = Parallel(n_jobs=self.n_jobs, prefer="threads")(
@@ -271,6 +278,35 @@ class LogisticRegressionCV(LogisticRegression):
             del self.C, self.l1_ratio
         self._remember(grid, scores, coefs, n_iter)
         return self
+
+    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+        """Say what will be done with (X, y), or what was done in the last fit.
+
+        Before a fit the penalty is not known: the objective names those that would be searched,
+        and the plan is that of the smallest C.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, optional
+            With ``y``: plan a fit on these data without running it.
+        y : array-like, optional
+        sample_weight : array-like, optional
+
+        Returns
+        -------
+        explanation : Explanation
+            Prints as text; ``table()`` gives rows.
+        """
+        if X is None:
+            return super().explain()
+        grid = self._grid()
+        self.C, self.l1_ratio = float(grid.Cs[0]), float(grid.ratios[0])
+        try:
+            plan = super().explain(X, y, sample_weight).plan
+        finally:
+            del self.C, self.l1_ratio
+        known = [part for part in plan.objective.split(",  ") if not part.startswith(_SEARCHED)]
+        return Explanation(replace(plan, objective=",  ".join([*known, grid.text])))
 
     def _single(self, class_weight: Any) -> LogisticRegression:
         """The model of one C, as the folds fit it."""
@@ -302,7 +338,8 @@ class LogisticRegressionCV(LogisticRegression):
             c, r = np.unravel_index(int(np.argmax(total)), total.shape)
             self._chosen = float(grid.Cs[c]), float(grid.ratios[r])
             self.C, self.l1_ratio = self._chosen
-            problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+            # The names of the columns and the classes are known from the data as they were given.
+            problem, X, y = self._validated_problem(X, y, sample_weight, reset=False)
             self._solve_and_store(problem, X, y, sample_weight)
             return
         flat = np.swapaxes(scores, 1, 2).reshape(len(scores), -1)

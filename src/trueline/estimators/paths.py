@@ -56,6 +56,10 @@ def strengths(alphas: Any, top: float, eps: float) -> Array:
     if isinstance(alphas, Integral):
         if top <= _SMALLEST:
             return np.full(int(alphas), _SMALLEST)
+        if not 0 < eps < np.inf:
+            raise ValueError(
+                f"eps must be positive: the last strength relative to the first; got {eps!r}."
+            )
         return np.geomspace(top, top * eps, int(alphas))
     values = np.sort(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
     if not len(values):

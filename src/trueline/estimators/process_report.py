@@ -6,10 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.utils.validation import _num_samples
+
 from trueline.certificates.kernel import KernelCertificate
+from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.wording import counted
 
-__all__ = ["ProcessExplanation"]
+__all__ = ["ProcessExplanation", "planned_process"]
+
+
+def planned_process(kernel: Any, X: Any, y: Any, optimizer: Any, restarts: int) -> str:
+    """What a fit would do with data, in words."""
+    how = f"{counted(kernel.n_dims, 'parameter')} by maximum likelihood, "
+    how += f"{1 + restarts} searches" if restarts else "one search"
+    if optimizer is None or kernel.n_dims == 0:
+        how = "parameters as they are"
+    return (
+        f"kernel     {kernel}\n"
+        f"data       {data_text(X, y)}\n"
+        f"solver     {how}; several matrices of {matrix_text(_num_samples(X))} each"
+    )
 
 
 @dataclass(frozen=True)

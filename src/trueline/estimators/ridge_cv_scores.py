@@ -12,6 +12,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite
 
+from trueline.estimators.folds import some_folds
 from trueline.estimators.scaling import exponents_of
 from trueline.moments import Moments
 from trueline.problem import Problem
@@ -129,7 +130,7 @@ class StrengthSearch:
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
         scored = self._scored_target(y)
-        splits = list(self._splitter(scored).split(X, scored, **split_params))
+        splits = some_folds(self._splitter(scored).split(X, scored, **split_params))
         with np.errstate(over="ignore", invalid="ignore"):  # looked at next
             folds, moments = make_folds(problem, splits)
         if not _is_safe(moments):

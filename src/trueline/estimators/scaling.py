@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.certificates.choose import Prover
-from trueline.design import SparseDesign, as_design
+from trueline.design import AugmentedDesign, SparseDesign, as_design
 from trueline.penalties import L2, NonNegative, Penalty
 from trueline.problem import Problem
 from trueline.solution import Solution
@@ -93,6 +93,12 @@ def _is_extreme(largest: Array) -> bool:
 
 def rescaled(problem: Problem, e: Array, f: Array) -> Problem:
     """The problem in scaled units; X is copied."""
+    if isinstance(problem.design, AugmentedDesign):
+        raise ValueError(
+            f"Columns or targets beyond {_LARGE:.0e} or below {_SMALL:.0e} in magnitude cannot be "
+            "fitted with an intercept that is penalised. Divide them by a power of ten first, or "
+            "leave the intercept out."
+        )
     X = problem.design.X.astype(np.float64)  # type: ignore[attr-defined]
     if sp.issparse(X):
         X = X.tocsr(copy=True)

@@ -13,10 +13,11 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, WhiteKernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from trueline.certificates.checking import Verification
 from trueline.certificates.kernel import KernelCertificate
+from trueline.estimators.kernel_plan import data_text
 from trueline.processes.covariance import cross_covariance, diagonal
 from trueline.processes.inducing import InducingBound, choose_points
 from trueline.processes.likelihood import Likelihood
@@ -243,8 +244,26 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
         """Compute both bounds again from the data that were fitted."""
         return self.certificate_.verify(np.asarray(X, dtype=np.float64), y)
 
-    def explain(self) -> str:
-        """Say how many points there are, and what they are proven to lose at most."""
+    def explain(self, X: Any = None, y: Any = None) -> str:
+        """Say how many points there are, and what they are proven to lose at most.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), optional
+            With ``y``: say what would be done with these data, without doing it.
+        y : array-like of shape (n,), optional
+
+        Returns
+        -------
+        text : str
+        """
+        if X is not None:
+            most = min(self.n_inducing, _num_samples(X))
+            return (
+                f"kernel     {'the default' if self.kernel is None else self.kernel}\n"
+                f"data       {data_text(X, y)}\n"
+                f"solver     up to {most:,} inducing points, chosen from the rows"
+            )
         certificate = self.certificate_
         return (
             f"kernel     {self.kernel_}\n"

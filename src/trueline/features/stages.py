@@ -15,6 +15,7 @@ the targets of the fold to be predicted.)
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,21 @@ __all__ = ["Learner", "Stage"]
 Outside = frozenset[int]
 
 
+@dataclass
 class Stage:
-    """One classifier of the chain, learned from some rows."""
+    """One classifier of the chain, learned from some rows, after its own transformer if it has one."""
 
-    def __init__(self, name: str, position: int, model: Any) -> None:
-        self.name, self.position = name, position
+    name: str
+    position: int
+    transformer: Any
+    classifier: Any
+
+    @classmethod
+    def of(cls, name: str, position: int, model: Any) -> Stage:
+        """A stage that is to be learned, from a classifier or a pipeline that ends in one."""
         pipeline = isinstance(model, Pipeline)
-        self.transformer = clone(model[:-1]) if pipeline and len(model) > 1 else None
-        self.classifier = clone(model[-1] if pipeline else model)
+        transformer = clone(model[:-1]) if pipeline and len(model) > 1 else None
+        return cls(name, position, transformer, clone(model[-1] if pipeline else model))
 
     def fit(self, chain: Any, X: Any, y: NDArray[Any], outputs: NDArray[np.float64]) -> Stage:
         if self.transformer is not None:
@@ -125,7 +133,7 @@ class Learner:
             name, model = self.models[k]
             X, y = _safe_indexing(self.X, rows), self.y[rows]
             outputs = self.described(k, outside)[rows]
-            self.learned[k, outside] = Stage(name, k, model).fit(self.chain, X, y, outputs)
+            self.learned[k, outside] = Stage.of(name, k, model).fit(self.chain, X, y, outputs)
             self.n_fits += 1
         return self.learned[k, outside]
 

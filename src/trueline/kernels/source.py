@@ -15,10 +15,21 @@ from trueline.kernels.function import KernelFunction
 from trueline.kernels.gather import gather
 from trueline.threads import run_strands
 
-__all__ = ["DenseSource", "KernelSource", "MatrixSource", "SparseSource", "make_source"]
+__all__ = [
+    "DenseSource",
+    "KernelSource",
+    "MatrixSource",
+    "SparseSource",
+    "make_source",
+    "require_symmetric",
+]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+# Rows that are looked at together, and how far two values for one pair may be apart.
+_BLOCK = 256
+_ASYMMETRY = 1e-5
 
 # A tile of products stays in the second-level cache until the exponential has passed over it.
 _TILE_COLUMNS = 2048
@@ -176,6 +187,28 @@ class MatrixSource:
 
     def subset(self, index: Index) -> MatrixSource:
         return MatrixSource(self.K, self.index[index])
+
+
+def require_symmetric(K: NDArray[Any]) -> None:
+    """Raise where a kernel matrix cannot be one: holes in it, or two values for one pair of rows.
+
+    Differences that single precision makes are let through. Steps with two multipliers need not
+    come to an end with a matrix that is not symmetric.
+    """
+    size = max(abs(float(K.max())), abs(float(K.min())))
+    if not np.isfinite(size):
+        raise ValueError("The kernel matrix contains NaN or infinity.")
+    for start in range(0, len(K), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        difference = np.abs(K[rows, start:] - K[start:, rows].T)
+        if difference.max() > _ASYMMETRY * size:
+            row, column = divmod(int(difference.argmax()), difference.shape[1])
+            i, j = start + row, start + column
+            raise ValueError(
+                f"The kernel matrix is not symmetric: k(x_{i}, x_{j}) is {K[i, j]:.6g} and "
+                f"k(x_{j}, x_{i}) is {K[j, i]:.6g}. A kernel gives both ways the same; "
+                "(K + K.T) / 2 is the nearest matrix that does."
+            )
 
 
 def make_source(X: Any, kernel: KernelFunction, dtype: Any) -> KernelSource:

@@ -83,6 +83,8 @@ class Encoder:
             return float(value) if finite else {"$": "float", "value": repr(float(value))}
         if isinstance(value, np.ndarray):
             return self._array(value, where)
+        if isinstance(value, type) and value in _SCALARS.values():
+            return {"$": "type", "dtype": np.dtype(value).name}
         if type(value) in (list, tuple):  # not their subclasses, which would come back changed
             items = [self.encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
             return items if isinstance(value, list) else {"$": "tuple", "items": items}
@@ -187,6 +189,7 @@ class Decoder:
             "tuple": lambda node: tuple(self.decode(item) for item in node["items"]),
             "dict": lambda node: {self.decode(k): self.decode(v) for k, v in node["items"]},
             "scalar": lambda node: _SCALARS[node["dtype"]](self.decode(node["value"])),
+            "type": lambda node: _SCALARS[node["dtype"]],
             "array": self._array,
             "objects": self._objects,
             "member": lambda node: self._find(node, Enum)[node["name"]],

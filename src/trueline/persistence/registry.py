@@ -92,6 +92,10 @@ def _own_classes() -> dict[str, type]:
     from trueline.certificates.separation import Combination, SeparationCertificate
     from trueline.certificates.support_vectors import SupportVectorCertificate
     from trueline.estimators.multiclass.parts import ConstantPredictor
+    from trueline.features.stages import Stage
+    from trueline.features.tables.categories import Categories
+    from trueline.features.tables.dates import Dates
+    from trueline.features.tables.encoders import Booleans, Numbers
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
     from trueline.kernels import KernelFunction
@@ -138,6 +142,7 @@ def _own_classes() -> dict[str, type]:
         Facts,
     )
     learned: tuple[type, ...] = (Record, Progress, ConstantPredictor)
+    tables: tuple[type, ...] = (Stage, Categories, Dates, Booleans, Numbers)
     halfspaces: tuple[type, ...] = (
         Separability,
         SeparationCertificate,
@@ -154,5 +159,5 @@ def _own_classes() -> dict[str, type]:
         *KERNELS,
     )
     classes: tuple[type, ...] = (*losses, *PENALTIES.values(), *fits, *learned, *halfspaces)
-    classes = (*classes, *beliefs, SupportVectorCertificate, KernelFunction, *models)
+    classes = (*classes, *tables, *beliefs, SupportVectorCertificate, KernelFunction, *models)
     return {label(cls): cls for cls in classes}

@@ -164,6 +164,9 @@ def constant_model(problem: Problem) -> tuple[Array, float]:
             design, target = problem.design.take(rows[:1]), problem.target[rows]
             some = replace(problem, design=design, target=target, weights=weights)
     constants = best_constant(some)
+    if some is not problem and not np.isfinite(constants).all():
+        # A class, or all counts but zero, that none of these rows shows: no constant from them.
+        constants = best_constant(problem)
     y = problem.target
     if problem.n_targets == 1:
         values = rowwise(problem.loss.value, y[:, 0], np.full(n, constants[0]))[:, None]

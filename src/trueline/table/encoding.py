@@ -15,7 +15,7 @@ Everything else (constants, identifiers, free text, dates, empty columns) is lef
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,9 @@ class Encoding:
     target : str
     task : {"regression", "classification"}
     sources : tuple of Source
+    centres, spreads : tuple of float
+        What is subtracted from the columns of the design, and what they are divided by; empty if
+        they stay in the units of the table.
 
     Examples
     --------
@@ -99,6 +102,8 @@ class Encoding:
     target: str
     task: str
     sources: tuple[Source, ...]
+    centres: tuple[float, ...] = ()
+    spreads: tuple[float, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -113,7 +118,17 @@ class Encoding:
             stop = start + len(source.names)
             X[:, start:stop] = source.columns(table.column(source.name))
             start = stop
+        if self.spreads:
+            X = (X - np.array(self.centres)) / np.array(self.spreads)
         return X, np.logical_not(np.isnan(X).any(axis=1))
+
+    def standardised(self, X: Array) -> Encoding:
+        """The same with columns of mean zero and standard deviation one, as they are in X."""
+        spreads = X.std(axis=0)
+        spreads[spreads == 0] = 1.0
+        return replace(
+            self, centres=tuple(X.mean(axis=0).tolist()), spreads=tuple(spreads.tolist())
+        )
 
     def target_values(self, table: Table) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """The target of all rows, and which rows have one."""
@@ -149,7 +164,8 @@ class Encoding:
         sources = tuple(
             Source(item["name"], item["kind"], tuple(item["levels"])) for item in data["sources"]
         )
-        return cls(data["target"], data["task"], sources)
+        centres, spreads = data.get("centres", ()), data.get("spreads", ())
+        return cls(data["target"], data["task"], sources, tuple(centres), tuple(spreads))
 
 
 @dataclass(frozen=True)
@@ -185,6 +201,7 @@ def encode(
     drop: Sequence[str] = (),
     categories: Sequence[str] = (),
     task: str | None = None,
+    standardize: bool = False,
 ) -> Encoded:
     """Turn a table into a design and a target.
 
@@ -201,6 +218,8 @@ def encode(
         Columns of numbers that are codes, to be treated as categories.
     task : {"regression", "classification"}, optional
         By default guessed from the target.
+    standardize : bool, default=False
+        Whether columns are brought to mean zero and standard deviation one.
 
     Returns
     -------
@@ -234,6 +253,9 @@ def encode(
         notes.append(_missing_note(table, encoding, kept))
     if not len(y):
         raise TableError(f"No row of {table.path} is complete: {notes[-1]}. Drop those columns.")
+    if standardize:
+        encoding = encoding.standardised(X)
+        X, y, kept = encoding.apply(table)
     return Encoded(X, y, encoding.names, notes, kept, encoding)
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -22,12 +22,13 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from trueline.certificates.checking import Verification
 from trueline.certificates.support_vectors import SupportVectorCertificate
+from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.support_vectors.pending import PendingProof
 from trueline.kernels import KernelFunction, KernelSource, kernel_scores
 from trueline.kernels.features import largest_exponent
-from trueline.kernels.source import make_source
+from trueline.kernels.source import make_source, require_symmetric
 from trueline.processes.memory import check_memory
-from trueline.solvers.smo.engine import solve_dual
+from trueline.solvers.smo.engine import WHOLE, solve_dual
 from trueline.solvers.smo.program import DualProgram, DualSolution
 from trueline.solvers.smo.textbook import solve_textbook
 
@@ -212,6 +213,7 @@ class SupportVectorMachine(BaseEstimator):
                     f"training rows with themselves; it must return one of shape ({n}, {n})."
                 )
         if function.name == "precomputed":
+            require_symmetric(X)
             return make_source(X, function, np.float64).subset(rows)
         X = X if np.array_equal(rows, np.arange(X.shape[0])) else X[rows]
         return make_source(X, function, self._precision(X, function, box))
@@ -397,22 +399,64 @@ class SupportVectorMachine(BaseEstimator):
         """
         return self.certificate_.verify(X, y, sample_weight)
 
-    def explain(self) -> str:
-        """Say what was minimised, what happened, and what is proven."""
+    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> str:
+        """Say what was minimised, what happened, and what is proven.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, optional
+            With ``y``: say what would be done with these data, without doing it.
+        y : array-like, optional
+        sample_weight : array-like, optional
+            Has no influence on what is done.
+
+        Returns
+        -------
+        text : str
+        """
+        if X is not None:
+            return clone(self)._planned(X, y)
         check_is_fitted(self)
         certificate = self.certificate_
         n = self.shape_fit_[0]
         steps = int(np.sum(self.n_iter_))
-        uses_gamma = self.kernel in ("poly", "rbf", "sigmoid")
         lines = [
             f"minimise   {self._objective_text}",
-            f"kernel     {self.kernel!r}" + (f", gamma {self._gamma:.6g}" if uses_gamma else ""),
+            f"kernel     {self._kernel_text()}",
             f"happened   {self.solver_}: {steps:,} steps with two multipliers, "
             f"{self._seconds:.3g} s",
             *(f"           {note}" for note in self._notes),
             f"found      {len(self.support_):,} support vectors of {n:,} rows",
             f"proof      {certificate}",
             f"           {certificate.statement}",
+        ]
+        return "\n".join(lines)
+
+    def _kernel_text(self) -> str:
+        uses_gamma = self.kernel in ("poly", "rbf", "sigmoid")
+        return f"{self.kernel!r}" + (f", gamma {self._gamma:.6g}" if uses_gamma else "")
+
+    def _planned(self, X: Any, y: Any) -> str:
+        """What a fit would do; on a copy, which checks of data may change."""
+        data = data_text(X, y)
+        self._validate_params()
+        X, y = self._checked_data(X, y)
+        self._gamma = self._gamma_of(X)
+        n = _num_samples(X)
+        if self.solver == "textbook_smo":
+            how = f"textbook_smo: two multipliers at a time, kernel matrix of {matrix_text(n)}"
+        elif n <= WHOLE and 16.0 * n * n <= self.cache_size * 1e6:
+            how = f"working_set: all multipliers together, kernel matrix of {matrix_text(n)}"
+        else:
+            how = (
+                "working_set: many multipliers together, kernel rows computed where they are "
+                f"needed and kept within cache_size, {self.cache_size:g} MB"
+            )
+        lines = [
+            f"minimise   {self._objective_text}",
+            f"data       {data}",
+            f"kernel     {self._kernel_text()}",
+            f"solver     {how}",
         ]
         return "\n".join(lines)
 

@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 _SHARE = 0.9995
 # Distance from the walls at the start, relative to a typical offset.
 _MARGIN = 0.1
+_LEAST_MARGIN = 1e-3
 
 
 @dataclass
@@ -62,6 +63,11 @@ class InteriorPoint:
         self.program = program
         offset = program.offsets(v)
         margin = max(_MARGIN * float(np.abs(offset).mean()) if len(offset) else 0.0, 1e-150)
+        if not program.is_linear and len(offset):
+            # Least squares with more columns than rows fit exactly: as a start, at the very
+            # boundary, with a penalty that pulls from there.
+            spread = float(np.abs(program.t - program.t.mean()).mean())
+            margin = max(margin, _LEAST_MARGIN * spread)
         inside = (0 < program.share) & (program.share < 1)
         self.at = Interior(
             v=v.copy(),

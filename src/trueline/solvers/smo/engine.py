@@ -38,6 +38,11 @@ _MANY_ROWS = 16_000
 WHOLE = 2500
 # A working set is solved until its violation is this part of what it was.
 _INNER = 0.1
+# Compiled steps hear no interrupt: they come in portions that read about this many values each.
+_PORTION = 200_000_000
+_LEAST_PORTION = 1000
+# A pair of each of two groups.
+_LEAST_SET = 4
 _UNLIMITED = 2**62
 
 
@@ -75,10 +80,10 @@ def _shares(program: DualProgram, source: KernelSource, cache_bytes: float) -> t
     """
     n, size = source.n, np.dtype(source.dtype).itemsize
     q = min(WORKING_SET if n < _MANY_ROWS else LARGE_WORKING_SET, program.size)
-    while q > 2 and 3 * size * q * q > cache_bytes:
-        q //= 2
+    while q > _LEAST_SET and 3 * size * q * q > cache_bytes:
+        q = max(q // 2, _LEAST_SET)
     left = cache_bytes - size * (q * q + min(BLOCK_ROWS, q) * n)
-    return max(2, q), int(max(0.0, left) // (size * n))
+    return q, int(max(0.0, left) // (size * n))
 
 
 def _solve_whole(
@@ -96,7 +101,7 @@ def _solve_whole(
     # Many steps over all multipliers cost more than more steps over few: long ends go to sets.
     is_large = program.size > 2 * SMALL_WORKING_SET
     first = min(limit, 2 * program.size) if is_large else limit
-    steps, worst = solve_pairs(Q, diagonal, room, beta, *box, tol, first)
+    steps, worst = _pairs(Q, diagonal, room, beta, box, tol, first)
     if is_large and worst > tol and steps < limit:
         begun = replace(program, start=beta)
         found = _Rounds(begun, MatrixSource(K), tol, limit - steps, SMALL_WORKING_SET).solve()
@@ -109,6 +114,27 @@ def _solve_whole(
     # Judged by the scores of the steps; the last digits of the recomputed ones may differ.
     solved = steps < limit or violation <= tol
     return DualSolution(beta, scores, level, violation, int(steps), solved)
+
+
+def _pairs(
+    Q: NDArray[Any],
+    diagonal: Array,
+    room: Array,
+    beta: Array,
+    box: tuple[Array, Array, float, int],
+    tol: float,
+    limit: int,
+) -> tuple[int, float]:
+    """Steps with two multipliers, as :func:`solve_pairs`, between which an interrupt is heard."""
+    portion = max(_LEAST_PORTION, _PORTION // max(1, len(room)))
+    steps, worst = 0, math.inf
+    while steps < limit:
+        most = min(portion, limit - steps)
+        taken, worst = solve_pairs(Q, diagonal, room, beta, *box, tol, most)
+        steps += int(taken)
+        if taken < most or not worst > tol:
+            break
+    return steps, worst
 
 
 def _weighted_rows(K: NDArray[Any], weight: Array) -> Array:
@@ -166,9 +192,11 @@ class _Rounds:
             taken = self._solve_set(chosen, room[chosen], worst, self.limit - steps)
             steps += taken
             rounds += 1
-            if taken == 0 and len(chosen) == len(self.previous):
+            if taken == 0 and not len(self.previous):
                 break
-            self.previous = chosen
+            # A set that allows no step leaves nothing worth keeping: the next one is all new, and
+            # has the most violating pair.
+            self.previous = chosen if taken else chosen[:0]
         level, violation = levels(program, self.beta, self.scores)
         notes = [
             f"{rounds:,} working sets of {self.q:,} multipliers, "
@@ -243,7 +271,7 @@ class _Rounds:
         if not math.isfinite(goal):
             goal = self.tol
         box = (program.low[chosen], program.high[chosen], program.epsilon, split)
-        taken, _ = solve_pairs(Q, self.diagonal[rows], room, beta, *box, goal, limit)
+        taken, _ = _pairs(Q, self.diagonal[rows], room, beta, box, goal, limit)
         self.beta[chosen] = beta
         weight = added_up(rows, beta - before, self.source.n)
         touched = np.flatnonzero(weight)
