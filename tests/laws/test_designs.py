@@ -140,6 +140,17 @@ def test_large_sparse_products_do_not_depend_on_threads():
         DESIGN_LAWS.check_one(law, design, DesignPoints.of(design))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("large", [0, 1_000])
+def test_the_extent_is_that_of_the_entries_that_are_not_zero(dtype, large, monkeypatch):
+    monkeypatch.setattr("trueline.design.sparse.LARGE", large)
+    X = sp.csr_array(np.array([[0.0, -8.0, 0.0], [0.5, 0.0, 2.0]], dtype=dtype))
+    assert as_design(X).extent() == (8.0, 0.5)
+    X.data[0] = 0.0
+    assert as_design(X).extent() == (2.0, 0.5)
+    assert as_design(sp.csr_array((2, 3), dtype=dtype)).extent() == (0.0, np.inf)
+
+
 @pytest.mark.parametrize("X", [np.empty((0, 3)), sp.csr_array((0, 3)), np.empty((4, 0))])
 def test_designs_without_rows_or_columns_have_empty_products(X):
     n, d = X.shape

@@ -10,11 +10,18 @@ from hypothesis import strategies as st
 
 from trueline import LinearSVR
 from trueline.design import AugmentedDesign, as_design
-from trueline.losses import EpsilonInsensitive, Huber, SquaredEpsilonInsensitive
+from trueline.losses import (
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
 from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.solvers.base import Options
 from trueline.solvers.dual.face import face_of, kinds, minimise_on
+from trueline.solvers.dual.kernels import own_gap, visiting_order
 from trueline.solvers.dual.rows import Rows
 from trueline.solvers.dual.solver import DualCoordinateDescent
 from trueline.solvers.loop import Monitor
@@ -90,6 +97,47 @@ def test_tight_gaps_take_few_sweeps(loss, is_sparse):
     found = DualCoordinateDescent().solve(problem, Options(tol=1e-11), Monitor())
     assert found.proof.gap <= 1e-10 * problem.objective(0 * found.coef, np.zeros(1))
     assert found.n_iter < 60
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 1000])
+@pytest.mark.parametrize("constant", [0.0, 1.0])
+def test_every_row_is_visited_once(count, constant):
+    state = np.array([7], dtype=np.uint64)
+    order = visiting_order(count, constant, state)
+    assert np.array_equal(np.sort(order), np.arange(count))
+    if count == 1000:
+        assert not np.array_equal(order, visiting_order(count, constant, state))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [EpsilonInsensitive(0.1), SquaredEpsilonInsensitive(0.1), Huber(0.5), Hinge(), SquaredHinge()],
+)
+def test_what_rows_add_to_the_gap_is_that_of_loss_and_conjugate(loss):
+    draw = np.random.default_rng(3)
+    y = np.where(draw.random(50) < 0.5, -1.0, 1.0) if "margins" in loss.capabilities else None
+    y = draw.normal(size=50) if y is None else y
+    e, h, low, high = loss.dual_boxes(y)
+    z, beta = 2 * draw.normal(size=50), np.clip(draw.normal(size=50), -high, -low)
+    terms = np.stack([y, e, h, -high, -low, h + 1.0], axis=1)
+    own = [own_gap(z[i], beta[i], terms, i) for i in range(50)]
+    u = -beta[:, None]
+    gaps = loss.value(y[:, None], z[:, None]) + loss.conjugate(y[:, None], u) - u * z[:, None]
+    assert np.allclose(own, gaps[:, 0], atol=1e-12)
+    assert min(own) >= -1e-12
+
+
+@pytest.mark.parametrize("loss", [SquaredEpsilonInsensitive(0.1), SquaredHinge()])
+def test_a_constant_in_all_rows_does_not_hold_up_the_sweeps(loss):
+    draw = np.random.default_rng(4)
+    X = sp.random_array((6000, 4000), density=0.01, rng=draw, format="csr")
+    X = sp.diags_array(1 / np.sqrt(np.maximum(X.multiply(X).sum(axis=1), 1e-9))) @ X
+    y = X @ draw.normal(size=4000) + 0.3 * draw.normal(size=6000)
+    y = np.sign(y) if "margins" in loss.capabilities else y
+    problem = Problem(AugmentedDesign(as_design(X), 1.0), y[:, None], loss, L2(1.0), False)
+    found = DualCoordinateDescent().solve(problem, Options(tol=1e-6), Monitor())
+    assert found.proof.gap <= 1e-6 * problem.objective(0 * found.coef, np.zeros(1))
+    assert found.n_iter <= 40  # neighbours that always meet in the same order take 80
 
 
 def test_sparse_and_dense_rows_agree_with_an_exact_solver():

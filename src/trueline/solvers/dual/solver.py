@@ -47,8 +47,9 @@ _CLEAR = 0.2
 _SLOW = 20
 # In designs of so few entries they are used as soon as they can be, and a few steps more are made.
 _SMALL, _MORE = 50_000, 20
-# All rows are visited in the first sweeps, and in one of so many later on.
-_FIRST, _ROUND = 3, 4
+# All rows are visited in the first sweeps, and in one of so many later on: twice as many each time
+# that the rows which are left out hardly changed.
+_FIRST, _ROUND, _LONGEST_ROUND, _HARDLY = 3, 4, 16, 0.01
 # Rows that rest by more than this share of the worst violation are left out until then.
 _REST = 0.1
 # The gap is evaluated after so many sweeps at the latest.
@@ -144,7 +145,7 @@ class _Iteration(Iteration):
         self.problem, self.is_watched = problem, is_watched
         self.target, self.gap = target_gap(problem, options.tol), np.inf
         self.aim = self.target
-        self.sweeps, self.evaluated, self.full = 0, 0, 0
+        self.sweeps, self.evaluated, self.full, self.round = 0, 0, 0, _ROUND
         self.seen, self.rate = np.inf, 1.0
         self.last = Progress(0.0, np.inf)
         n, y = problem.n_samples, problem.target[:, 0]
@@ -195,7 +196,8 @@ class _Iteration(Iteration):
             at = self.terms, self.beta, self.w, self._scores()
             minimise_on(self.rows, face, *at, enough)
             self._look_at_all()
-        elif self.sweeps <= _FIRST or self.sweeps - self.full >= _ROUND:
+        before = self.active
+        if self.sweeps <= _FIRST or self.sweeps - self.full >= self.round:
             self._look_at_all()
         self.scores = None
         is_full = self.active == len(self.beta)
@@ -204,6 +206,8 @@ class _Iteration(Iteration):
         )
         self.threshold = _REST * worst if worst > 0 else np.inf
         if is_full:
+            is_steady = abs(self.active - before) <= _HARDLY * before
+            self.round = min(2 * self.round, _LONGEST_ROUND) if is_steady else _ROUND
             self._look_ahead(self.strength * seen)
         if self.is_slow:
             self._compare_kinds()
