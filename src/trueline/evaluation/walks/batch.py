@@ -175,6 +175,7 @@ def _preconditioner(
 ) -> Callable[[Array], Array]:
     if given is not None:
         return lambda R: given(R, live)
+    assert inverse is not None
     return lambda R: R * inverse
 
 

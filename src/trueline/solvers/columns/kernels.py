@@ -194,15 +194,15 @@ def support_gram(
     where, what = np.empty(start[n], np.int64), np.empty(start[n])
     for k in range(m):
         for place in range(indptr[columns[k]], indptr[columns[k] + 1]):
-            i = np.uint64(indices[place])
-            where[start[i]], what[start[i]] = k, data[place]
-            start[i] += 1
+            row = np.uint64(indices[place])
+            where[start[row]], what[start[row]] = k, data[place]
+            start[row] += 1
     first = 0
     for i in range(n):
         for a in range(first, start[i]):
-            row, weighed = where[a], h[i] * what[a]
+            weighed = h[i] * what[a]
             for b in range(first, a + 1):
-                H[row, where[b]] += weighed * what[b]
+                H[where[a], where[b]] += weighed * what[b]
         first = start[i]
     for a in range(m):
         for b in range(a):
@@ -302,8 +302,8 @@ def conjugate_steps(
             size += R[k] * R[k] * scale[k]
         for k in range(m):
             p[k] = R[k] * scale[k] + (size / before) * p[k]
-        for i in range(n):
-            change[i] += step * along[i]
+        for row in range(n):
+            change[row] += step * along[row]
     return most
 
 
