@@ -122,8 +122,10 @@ class DenseDesign(Design):
         total = np.zeros(self.shape[1])
         for rows, block in self.blocks(self._block_rows()):
             centred = block if shift is None else block - shift
-            factor = np.ones(len(block)) if weights is None else weights[rows]
-            total += np.einsum("i,ij,ij->j", factor, centred, centred)
+            if weights is None:
+                total += np.einsum("ij,ij->j", centred, centred)
+            else:
+                total += np.einsum("i,ij,ij->j", weights[rows], centred, centred)
         return total
 
     def row_squares(self, shift: Array | None) -> Array:

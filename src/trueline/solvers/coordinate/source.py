@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -133,8 +134,16 @@ class RowsSource(Source):
         return self._columns
 
     def at(self, W: Array, level: float = 0.0) -> At:
-        R = self._y - self._columns.combine(W) if W.shape[1] else np.tile(self._y, (len(W), 1))
+        if not W.shape[1]:
+            # Asked for by who looks for the largest strength, and again by who starts from there.
+            return self._at_zero
+        R = self._y - self._columns.combine(W)
         return self._at(R, self._columns.correlations(R, level))
+
+    @cached_property
+    def _at_zero(self) -> At:
+        R = self._y[None]
+        return self._at(R, self._columns.correlations(R))
 
     def at_residual(self, r: Array, within: Array, level: float) -> At | None:
         """The same of a point whose residual is known, and its correlations with the columns in.
