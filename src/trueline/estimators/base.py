@@ -469,10 +469,8 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
 
 def validate_changed(model: Any) -> None:
     """Raise for parameters that are out of range; those at their defaults need no look."""
-    own = vars(model)
-    changed = {
-        name: own[name] for name, default in _defaults(type(model)) if own[name] is not default
-    }
+    own, defaults = vars(model), _defaults(type(model))  # type: ignore[arg-type]
+    changed = {name: own[name] for name, default in defaults if own[name] is not default}
     if changed:
         validate_parameter_constraints(
             model._parameter_constraints, changed, caller_name=type(model).__name__

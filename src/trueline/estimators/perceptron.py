@@ -291,8 +291,8 @@ class Perceptron(OnlineClassifier):
         if not all(problem["finished"] for problem in problems):
             self._warn(records)
         if not started and self.penalty is None:
-            last = [problem["last"] for problem in problems]
-            last = last[0][None] if len(last) == 1 else np.stack(last)
+            lasts = [problem["last"] for problem in problems]
+            last = lasts[0][None] if len(lasts) == 1 else np.stack(lasts)
             largest = np.array([problem["largest"] for problem in problems])
             self._run = self._run_of(rows, counts.T, last, largest, False)
         if self.variant == "voted":

@@ -55,11 +55,11 @@ def largest_least_score(A: Array, g: Array, h: Array, v: Array) -> float:
     inverse, price = np.zeros((m + 1, m + 1)), np.empty(m + 1)
     _begin(A, g, first, basis, x, inverse)
     entering = np.empty(m + 1)
-    objective, idle = np.inf, 0
+    objective, idle = float(np.inf), 0
     for _ in range(_MOST_PIVOTS * (m + 10)):
         _multipliers(basis, h, inverse, price)
         if price[m] < objective * (1 - 1e-12):
-            objective, idle = price[m], 0
+            objective, idle = float(price[m]), 0
         else:
             idle += 1
         # Where steps of no length go round in circles, the first column is taken (R. G. Bland,
