@@ -371,8 +371,8 @@ class _WorkingSet:
         most = int(np.clip(_WORK / max(work, 1), _SWEEPS, _MOST_SWEEPS))
         if not whole.is_coupled:
             h, flat = np.ascontiguousarray(curvature[:, 0]), Q[:, 0].copy()
-            limits = _SWEEPS, most, _MODEL_LEFT, _MODEL_FINE
-            self.sweeps += solve_single(*self.parts, columns, h, flat, *rest, *limits)
+            least, left = _SWEEPS, (_MODEL_LEFT, _MODEL_FINE)
+            self.sweeps += solve_single(*self.parts, columns, h, flat, *rest, least, most, *left)
             return D, flat[:, None]
         P = np.ascontiguousarray(loss.bending(whole.target, whole.Z))
         M = np.zeros(len(P))
