@@ -225,8 +225,9 @@ class ElasticNetCV(ElasticNet):
         given = None if isinstance(sample_weight, Number) else sample_weight
         problem, X, y = self._validated_problem(X, y, given, reset=True)
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-        splits = Splits(problem, self._splits(X, y, given, params))
+        folds = self._splits(X, y, given, params)
         with said_of(X):
+            splits = Splits(problem, folds)
             grids = self._grids(problem, splits.total)
             errors = fold_errors(problem, splits, grids)
         self._choose(errors, grids)

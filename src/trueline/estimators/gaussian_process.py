@@ -193,6 +193,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 ensure_2d=vectors,
                 dtype="numeric" if vectors else None,
             )
+            if y.dtype.kind in "OUS":  # numbers written as text are numbers
+                y = y.astype(np.float64)
         seen = y.shape[1] if y.ndim > 1 else 1
         if self.n_targets is not None and seen != self.n_targets:
             raise ValueError(
@@ -201,8 +203,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         if vectors:
             check_scale(X, "X")
-        with numeric_target(self, y):
-            check_scale(y, "y")
+        check_scale(y, "y")
         self._noise = self._checked_noise(len(y))
         y = self._normalised(y)
         self.X_train_ = np.copy(X) if self.copy_X_train else X
