@@ -495,3 +495,10 @@ def test_weights_of_columns_that_are_none():
 def test_a_path_that_ends_nowhere():
     with pytest.raises(ValueError, match="eps must be positive"):
         regularization_path(*line(), eps=0)
+
+
+@pytest.mark.parametrize("search", [LassoCV(), ElasticNetCV(), MultiTaskLassoCV()], ids=str)
+def test_searches_among_numbers_beyond_all_measure(search):
+    X, y = line(30)
+    y = np.column_stack([y, y]) if "Multi" in type(search).__name__ else y
+    refuses(search, X * 1e200, y, says="leave the range of double precision.*power of ten")

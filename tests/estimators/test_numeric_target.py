@@ -7,8 +7,11 @@ import pandas as pd
 import pytest
 
 from trueline import (
+    SVR,
     BestSubset,
+    GaussianProcessRegressor,
     HuberRegressor,
+    LassoCV,
     LinearRegression,
     LinearSVR,
     QuantileRegressor,
@@ -28,6 +31,9 @@ WORDS = ["1.5", "2", "high", "low"]
         HuberRegressor(),
         LinearSVR(),
         BestSubset(),
+        LassoCV(),
+        SVR(),
+        GaussianProcessRegressor(),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )

@@ -1,5 +1,6 @@
 """Gaussian processes: scikit-learn's answers, textbook formulas, proofs, and clear refusals."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -411,3 +412,16 @@ def test_an_unfinished_search_says_how_steep_it_is(monkeypatch):
     # A walk that ends early is finished by the other method.
     model = GaussianProcessRegressor(1.0 * RBF() + WhiteKernel()).fit(X, y)
     assert model.certificate_.slope < 0.1
+
+
+def test_equal_rows_that_contradict_each_other_are_named():
+    X, y = rows(20)
+    X[7], y[7] = X[3], y[3] + 2.0
+    with pytest.warns(ConvergenceWarning, match="Rows 3 and 7 of X are equal.* differ by 2,.*Add"):
+        GaussianProcessRegressor(RBF(1.0, "fixed"), normalize_y=True).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        GaussianProcessRegressor(RBF(1.0, "fixed") + WhiteKernel(0.1, "fixed")).fit(X, y)
+        GaussianProcessRegressor(RBF(1.0, "fixed"), alpha=0.1).fit(X, y)
+        y[7] = y[3]
+        GaussianProcessRegressor(RBF(1.0, "fixed")).fit(X, y)

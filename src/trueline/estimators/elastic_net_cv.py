@@ -30,7 +30,8 @@ from trueline.estimators.elastic_net_search import (
     without_strength,
 )
 from trueline.estimators.folds import some_folds
-from trueline.estimators.paths import enet_path, strengths
+from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.paths import enet_path, said_of, strengths
 from trueline.estimators.report import Explanation
 from trueline.moments import Moments
 from trueline.planner import Plan
@@ -231,9 +232,11 @@ class ElasticNetCV(ElasticNet):
         given = None if isinstance(sample_weight, Number) else sample_weight
         problem, X, y = self._validated_problem(X, y, given, reset=True)
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-        splits = Splits(problem, self._splits(X, y, given, params))
-        grids = self._grids(problem, splits.total)
-        found = fold_errors(problem, splits, grids)
+        folds = self._splits(X, y, given, params)
+        with said_of(X):
+            splits = Splits(problem, folds)
+            grids = self._grids(problem, splits.total)
+            found = fold_errors(problem, splits, grids)
         mixture, strength = self._choose(found.errors, grids)
         problem = self._problem(X, problem.target, problem.weights)
         # The solution of the first fold at what was chosen: the final fit is not far from it.
@@ -249,15 +252,16 @@ class ElasticNetCV(ElasticNet):
 
     def _single_target(self, X: Any, y: Any) -> NDArray[Any]:
         """y as a vector; several targets belong to the multi-task estimators."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            validate_separately=(
-                {"accept_sparse": ["csr", "csc"], "ensure_all_finite": False, "dtype": None},
-                {"ensure_2d": False, "dtype": [np.float64, np.float32]},
-            ),
-        )
+        with numeric_target(self, y):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                validate_separately=(
+                    {"accept_sparse": ["csr", "csc"], "ensure_all_finite": False, "dtype": None},
+                    {"ensure_2d": False, "dtype": [np.float64, np.float32]},
+                ),
+            )
         check_consistent_length(X, y)
         if y.ndim > 1 and y.shape[1] > 1:
             raise ValueError(f"For multi-task outputs, use MultiTask{type(self).__name__}")

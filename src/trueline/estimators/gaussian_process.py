@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, lapack, solve_triangular
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -18,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trueline.certificates.checking import Verification
 from trueline.certificates.kernel import KernelCertificate
+from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.process_report import ProcessExplanation, planned_process
 from trueline.processes.covariance import covariance, cross_covariance
 from trueline.processes.likelihood import Likelihood, generic_likelihood
@@ -34,6 +37,8 @@ Array = NDArray[np.float64]
 # Fewer rows are evaluated by the kernel itself: compiled loops would take longer to load.
 _BY_FORMULA = 100
 _BLOCK_ROWS = 2000
+# Squared differences of targets of equal rows, relative to the noise, that no noise explains.
+_BEYOND_NOISE = 1e6
 _INSTEAD = (
     "Fit fewer rows, or take SparseGaussianProcessRegressor, whose inducing points need memory for "
     "a few columns only."
@@ -178,15 +183,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         start = time.perf_counter()
         self.kernel_ = ConstantKernel() * RBF() if self.kernel is None else clone(self.kernel)
         vectors = self.kernel_.requires_vector_input
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            multi_output=True,
-            y_numeric=True,
-            ensure_2d=vectors,
-            dtype="numeric" if vectors else None,
-        )
+        with numeric_target(self, y):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                multi_output=True,
+                y_numeric=True,
+                ensure_2d=vectors,
+                dtype="numeric" if vectors else None,
+            )
+            if y.dtype.kind in "OUS":  # numbers written as text are numbers
+                y = y.astype(np.float64)
         seen = y.shape[1] if y.ndim > 1 else 1
         if self.n_targets is not None and seen != self.n_targets:
             raise ValueError(
@@ -209,6 +217,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.n_iter_ = found.evaluations
         self.log_marginal_likelihood_value_ = found.value
         self._factorise()
+        self._warn_of_contradictions()
         self._facts = {
             "seconds": time.perf_counter() - start,
             "evaluations": found.evaluations,
@@ -349,6 +358,31 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             f" {len(X) - different} of {len(X)} rows of X repeat others, which without noise is "
             "one equation too many each: add a WhiteKernel, or average their targets."
         )
+
+    def _warn_of_contradictions(self) -> None:
+        """Equal rows with different targets, and no noise that could explain them."""
+        X, Y = self.X_train_, self._targets()
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiu":
+            return
+        order = np.lexsort([*Y.T[:1], *X.T])
+        first, second = order[:-1], order[1:]
+        apart = np.abs(Y[second] - Y[first]).max(axis=1) * (X[first] == X[second]).all(axis=1)
+        if not apart.any():
+            return
+        worst = int(apart.argmax())
+        i, j = sorted((int(first[worst]), int(second[worst])))
+        own, shared = self.kernel_.diag(X[[i]])[0], self.kernel_(X[[i]], X[[j]])[0, 0]
+        noise = float(own - shared + max(self._noise[i], self._noise[j]))
+        difference = float(apart[worst])
+        if difference**2 > _BEYOND_NOISE * max(noise, 0.0):
+            unit = float(np.max(self._y_train_std))
+            warnings.warn(
+                f"Rows {i} and {j} of X are equal, and their targets differ by "
+                f"{difference * unit:.3g}, which noise of variance {noise * unit**2:.3g} does not "
+                "explain: the fit means little. Add a WhiteKernel() to the kernel, or raise alpha.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     # --- what is known afterwards ---------------------------------------------------------------
 

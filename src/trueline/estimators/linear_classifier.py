@@ -109,7 +109,8 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         if len(present) < 2:
             raise ValueError(
                 f"{type(self).__name__} with an intercept needs samples with weight of at least "
-                f"two classes, but only {classes[present[0]]!r} has any. Give other rows weight."
+                f"two classes, but only {classes.tolist()[present[0]]!r} has any. Give other rows "
+                "weight."
             )
         return present
 

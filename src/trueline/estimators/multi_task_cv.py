@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Number, Real
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,7 @@ from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net_cv import ElasticNetCV
 from trueline.estimators.elastic_net_search import WAYS
 from trueline.estimators.multi_task import CoupledTargets, MultiTaskElasticNet
-from trueline.estimators.paths import lasso_path, strengths
+from trueline.estimators.paths import lasso_path, said_of, strengths
 from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.selection.multi_task import Mixture, alpha_max, fold_errors, walk_of
@@ -159,7 +160,8 @@ class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
         problem, X, y = self._validated_problem(X, y, given, reset=True)
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         splits = self._splits(X, y, given, params)
-        mixtures = self._mixture_grids(problem)
+        with said_of(X):
+            mixtures = self._mixture_grids(problem)
         self._choose(fold_errors(problem, splits, mixtures), mixtures)  # type: ignore[arg-type]
         problem = self._problem(X, problem.target, problem.weights)
         self._solve_and_store(problem, X, y, given)
@@ -187,6 +189,8 @@ class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
                 )
             with single_threaded_blas():
                 top = alpha_max(walk_of(problem), 1.0, problem.total_weight)
+            if not math.isfinite(top):
+                raise FloatingPointError("the products of the data are not finite")
         else:
             for i, alpha in enumerate(self.alphas):
                 check_scalar(alpha, f"alphas[{i}]", Real, min_val=0.0, include_boundaries="left")

@@ -32,7 +32,14 @@ from trueline.selection.penalty_path import (
 )
 from trueline.solvers.coordinate.solver import penalty_terms
 
-__all__ = ["RegularizationPath", "enet_path", "lasso_path", "regularization_path", "strengths"]
+__all__ = [
+    "RegularizationPath",
+    "enet_path",
+    "lasso_path",
+    "regularization_path",
+    "said_of",
+    "strengths",
+]
 
 Array = NDArray[np.float64]
 
@@ -40,15 +47,18 @@ _SMALLEST = float(np.finfo(np.float64).resolution)
 
 
 @contextmanager
-def _said_of(X: Any) -> Iterator[None]:
+def said_of(X: Any) -> Iterator[None]:
     """Numbers that are not finite show in the first sums: only then is X looked through."""
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             yield
-    except FloatingPointError:
+    except FloatingPointError as error:
         with np.errstate(invalid="ignore"):
             assert_all_finite(X, input_name="X")
-        raise
+        raise ValueError(
+            f"The squares of these numbers leave the range of double precision ({error}). Divide "
+            "the columns or the target by a power of ten first."
+        ) from error
 
 
 def strengths(alphas: Any, top: float, eps: float) -> Array:
@@ -291,7 +301,7 @@ def regularization_path(
     unit, total = penalty_terms(penalty, X.shape[1], 1), problem.total_weight
     found: list[Any] = []
     try:
-        with _said_of(X):
+        with said_of(X):
             source = source_of(problem)
             grid = Grid(strengths(alphas, alpha_max(source, unit, total), eps), unit, tol)
             solve_grid(source, grid, total, on_point=lambda i, point: found.append(point))  # type: ignore[arg-type, return-value]
@@ -543,7 +553,7 @@ def enet_path(
     problem = Problem(as_design(X), Y, Squared(), penalty, False, weights)
     unit, total = penalty_terms(penalty, d, 1), problem.total_weight
     start = None if coef_init is None else np.asarray(coef_init, dtype=np.float64)
-    with _said_of(X):
+    with said_of(X):
         source = source_of(problem)
         top = alpha_max(source, unit, total) if isinstance(alphas, Integral) else 0.0
         grid = Grid(strengths(alphas, top, eps), unit, tol / 100)

@@ -134,7 +134,10 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         X = self._checked_rows(X, y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(f"There is only one class in y, {self.classes_[0]}; 1 class is none.")
+            raise ValueError(
+                "ChainedClassifiers needs samples of at least two classes, but y holds one class "
+                f"only: {self.classes_.tolist()[0]!r}."
+            )
         learner = Learner(self, stages, X, y, self._folds(X, y, groups))
         last = len(stages) - 1
         everything: frozenset[int] = frozenset()

@@ -34,7 +34,7 @@ Outside = frozenset[int]
 
 @dataclass
 class Stage:
-    """One classifier of the chain, learned from some rows, after its own transformer if it has one."""
+    """One classifier of the chain, learned from some rows, and its own transformer, if any."""
 
     name: str
     position: int

@@ -23,6 +23,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from trueline.certificates.checking import Verification
 from trueline.certificates.support_vectors import SupportVectorCertificate
 from trueline.estimators.kernel_plan import data_text, matrix_text
+from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.support_vectors.pending import PendingProof
 from trueline.kernels import KernelFunction, KernelSource, kernel_scores
 from trueline.kernels.features import largest_exponent
@@ -151,7 +152,8 @@ class SupportVectorMachine(BaseEstimator):
         )
 
     def _checked_target(self, y: Any) -> NDArray[Any]:
-        return column_or_1d(y, warn=True).astype(np.float64, copy=False)
+        with numeric_target(self, y):
+            return column_or_1d(y, warn=True).astype(np.float64, copy=False)
 
     def _proof_target(self, y: Any) -> Any:
         """The target that the certificate is about."""

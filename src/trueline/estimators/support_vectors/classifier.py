@@ -166,10 +166,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         if len(left) < 2:
             raise ValueError(
                 "Invalid input - all samples with positive weights belong to the same class: "
-                f"{self.classes_[left[0]]!r}."
+                f"{self.classes_.tolist()[left[0]]!r}."
             )
         if len(left) < len(self.classes_):
-            lost = [self.classes_[c] for c in range(len(self.classes_)) if c not in left]
+            lost = [name for c, name in enumerate(self.classes_.tolist()) if c not in left]
             raise ValueError(
                 f"All samples of the classes {lost} have zero or negative weight. Leave these "
                 "rows out, or give them weight."
