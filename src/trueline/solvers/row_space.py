@@ -34,6 +34,8 @@ Array = NDArray[np.float64]
 
 # Rows for which matrices as square as they are many are no burden.
 _MOST_ROWS = 2000
+# Pivots below this may be rounding, and are after rows were exchanged.
+_DOUBTFUL, _DEPENDENT = 1e-9, 1e-13
 
 
 def is_wide(facts: Facts) -> bool:
@@ -56,10 +58,10 @@ def solve_in_row_space(
     solver: Solver, problem: Problem, options: Options, monitor: Monitor
 ) -> Solution:
     """Let a solver find v, and prove w."""
-    n, d, k = problem.n_samples, problem.n_features, problem.n_targets
+    d, k = problem.n_features, problem.n_targets
     X = np.asarray(problem.design.toarray(), dtype=np.float64)
     mean = problem.design.column_means(problem.weights) if problem.fit_intercept else np.zeros(d)
-    Q, R = qr((X - mean).T, mode="economic", check_finite=False)
+    Q, R = _factored((X - mean).T)
     bends = np.broadcast_to(problem.penalty.curvature, (d, k))[0]
 
     def back(v: Array, level: Array) -> tuple[Array, Array]:
@@ -74,7 +76,7 @@ def solve_in_row_space(
         replace(
             problem,
             design=DenseDesign(np.ascontiguousarray(R.T)),
-            penalty=L2(float(bends[0])) if k == 1 else L2(np.tile(bends, (n, 1))),
+            penalty=L2(float(bends[0])) if k == 1 else L2(np.tile(bends, (len(R), 1))),
         ),
         options,
         replace(monitor, callbacks=[_told(callback, back) for callback in monitor.callbacks]),
@@ -89,8 +91,22 @@ def solve_in_row_space(
         coef=W,
         intercept=b,
         proof=proof,
-        notes=[*found.notes, f"in the span of the rows: {n} coefficients in place of {d}"],
+        notes=[*found.notes, f"in the span of the rows: {len(R)} coefficients in place of {d}"],
     )
+
+
+def _factored(A: Array) -> tuple[Array, Array]:
+    """A = Q R with orthonormal columns of Q, no more of them than A has independent ones."""
+    Q, R = qr(A, mode="economic", check_finite=False)
+    size = np.abs(R.diagonal())
+    if size.min(initial=np.inf) > _DOUBTFUL * size.max(initial=0.0) or not np.isfinite(R).all():
+        return Q, R
+    Q, R, order = qr(A, mode="economic", pivoting=True, check_finite=False)
+    size = np.abs(R.diagonal())
+    rank = max(1, int(np.count_nonzero(size > _DEPENDENT * size.max(initial=0.0))))
+    back = np.empty_like(R[:rank])
+    back[:, order] = R[:rank]
+    return np.ascontiguousarray(Q[:, :rank]), back
 
 
 def _told(callback: Callback, back: Callable[[Array, Array], tuple[Array, Array]]) -> Callback:

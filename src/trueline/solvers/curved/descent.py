@@ -18,7 +18,7 @@ mu rises when steps had to be cut, and falls after whole ones.
 
 The first point of long data comes from a sample of the rows: it leaves few rows on a wrong piece.
 
-Where curvature changes slowly, as that of the logistic loss and of the deviances does, the Hessian
+Where curvature changes slowly and many digits are asked for, as for deviances, the Hessian
 of a point close by is almost as good, and each step is a fixed share r of the one before: the
 Hessian is kept as long as a further step of it is going to be enough. The first step on all rows
 uses the Hessian of the sample. (L. V. Kantorovich's modified Newton method; J. M. Ortega, W. C.
@@ -168,7 +168,7 @@ class Descent:
     def _keep_model(self, before: float) -> bool:
         """Whether one more step by the Hessian that is there is going to be enough."""
         factor = self._factor
-        if factor is None or self.mu or "self_concordant" not in self.loss.capabilities:
+        if factor is None or self.mu or "log_link" not in self.loss.capabilities:
             return False
         direction = -factor.solve(self.gradient)
         decrease = max(-0.5 * float(self.gradient @ direction), 0.0)
