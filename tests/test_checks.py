@@ -100,6 +100,11 @@ BROKEN_LOSSES = [
         Squared,
         {"curvature": lambda s, y, z: 2 * np.ones_like(z - y)},
     ),
+    (
+        "derivatives are gradient and curvature",
+        Squared,
+        {"derivatives": lambda s, y, z: (z - y, 1.001 * np.ones_like(z - y))},
+    ),
     ("value is convex", Huber, {"value": lambda s, y, z: np.sqrt(np.abs(z - y))}),
     ("value is convex", Squared, {"value": lambda s, y, z: -0.5 * (z - y) ** 2}),
     (
