@@ -33,6 +33,8 @@ _SWEEPS, _MOST_SWEEPS, _WORK = 4, 30, 2_000_000
 _POLISH_STEPS, _POLISH_LEFT, _FARTHEST = 25, 1e-3, 4.0
 # H of m columns is formed if m^2 is at most so many times their entries, and factored up to m.
 _GRAM, _EXACT, _LEAST_PIVOT, _TRACE = 10, 250, 1e-13, 1e-12
+# Wider ones leave the cache; rows with more entries than this cost more than the steps it saves.
+_WIDEST, _FULLEST = 1000, 8
 _GRAM_STEPS, _GRAM_LEFT = 100, 1e-4
 # A model is solved until this share of its first violation is left.
 _MODEL_LEFT, _MODEL_FINE = 0.1, 0.01
@@ -277,7 +279,8 @@ class _WorkingSet:
         h = whole.s * whole.loss.curvature(whole.target, whole.Z)[:, 0]
         D = np.zeros_like(slope)
         entries = int(np.diff(self.parts[2])[used].sum())
-        if len(used) ** 2 <= _GRAM * entries:
+        small = len(used) <= _WIDEST and entries <= _FULLEST * len(h)
+        if small and len(used) ** 2 <= _GRAM * entries:
             D[used, 0] = self._by_gram(used, h, slope[used, 0])
             return D, self._products(D)
         if entries >= LARGE:  # on all threads
