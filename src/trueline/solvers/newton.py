@@ -47,8 +47,9 @@ Array = NDArray[np.float64]
 
 _MOST_COLUMNS, _MOST_SPARSE_COLUMNS = 4000, 2000
 _STEPS = 6.0
-# One step more costs little and leaves rounding alone: this much is asked for in any case.
-_FINE, _FINE_TANGENT = 1e-10, 1e-9
+# One step more costs little and leaves rounding alone: this much is asked for in any case, unless
+# somebody says that few digits are enough and the tangent can tell how many there are.
+_FINE, _FINE_TANGENT, _COARSE = 1e-10, 1e-9, 1e-6
 _MAX_ITER = 200
 # A proof costs more than a step, and steps are exact at the end: prove when nothing is left to do.
 _NEGLIGIBLE = 1e-7
@@ -105,7 +106,8 @@ class Newton(Solver):
         # Where the tangent proves the gap, it is proven as soon as the gradient is small.
         has_tangent = is_tangent(problem)
         fine = _FINE_TANGENT if has_tangent else _FINE
-        target = min(asked, fine * unit) / problem.n_targets
+        is_coarse = has_tangent and options.tol >= _COARSE
+        target = (asked if is_coarse else min(asked, fine * unit)) / problem.n_targets
         prover = _Prover(problem, rows, bends, target)
         descents, worst, iterations = [], Status.CONVERGED, 0
         for t in range(problem.n_targets):
