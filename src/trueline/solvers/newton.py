@@ -106,7 +106,8 @@ class Newton(Solver):
         # Where the tangent proves the gap, it is proven as soon as the gradient is small.
         has_tangent = is_tangent(problem)
         fine = _FINE_TANGENT if has_tangent else _FINE
-        is_coarse = has_tangent and options.tol >= _COARSE
+        # Of losses with kinks the last step is exact: nobody gains by leaving it out.
+        is_coarse = has_tangent and options.tol >= _COARSE and not problem.loss.kinks
         target = (asked if is_coarse else min(asked, fine * unit)) / problem.n_targets
         prover = _Prover(problem, rows, bends, target)
         descents, worst, iterations = [], Status.CONVERGED, 0
