@@ -43,7 +43,8 @@ def _factors(n: int, d: int) -> Callable[[float], Rows]:
     """More columns than rows, twenty causes behind all of them, and noise as large as the signal.
 
     Independent columns would not do: the more there are, the more alike prior and noise become in
-    y, and the evidence has no highest point.
+    y, and the evidence has no highest point. Weights near one are near where the libraries start;
+    from afar they end at another maximum, where the columns explain the noise as well.
     """
 
     def make(scale: float) -> Rows:
@@ -53,7 +54,7 @@ def _factors(n: int, d: int) -> Callable[[float], Rows]:
         causes = generator.normal(size=(rows, 20))
         X = causes @ generator.normal(size=(20, columns)) + generator.normal(size=(rows, columns))
         signal = causes @ generator.normal(size=20)
-        return X, signal + signal.std() * generator.normal(size=rows)
+        return X, 100.0 * (signal + signal.std() * generator.normal(size=rows))
 
     return make
 
