@@ -1,4 +1,4 @@
-r"""Proof by curvature around the answer, for losses that bend and quadratic penalties or none.
+r"""Proof by curvature around the answer, for losses that bend and elastic penalties or none.
 
 Scores are written about a centre m of the columns, z_i = a_i.v with a_i = (x_i - m, 1) and v = (w,
 b + m.w). With a diagonal matrix M, steps are measured by ||e|| = |M^-1 e|. Suppose that around v
@@ -13,6 +13,9 @@ and by convexity it is so beyond. Thus
 Rows have the least curvature c_i that the loss takes at scores within rho sum_j |a_ij| M_j of z_i,
 and nu is a lower bound on the smallest eigenvalue of M (sum_i s_i c_i a_i a_i^T + A) M, A the
 penalty's curvature. Of Huber's loss all rows count that are on the parabola and stay there.
+
+Of a penalty by absolute values, a_j |w_j|, g has a_j sign(w_j). Where w_j = 0 every slope up to a_j
+is that of a tangent, and g has what is more.
 """
 
 from __future__ import annotations
@@ -55,7 +58,7 @@ def certify_curvature(
     Parameters
     ----------
     problem : Problem
-        Whose penalty is quadratic, or none.
+        Whose penalty is elastic (quadratic, of absolute values, both), or none.
     W, b : arrays of shape (d, k) and (k,)
     centre : array of shape (d,)
         Zero without an intercept.
@@ -172,9 +175,11 @@ def _steepness(
     problem: Problem, at: Evaluation, W: Array, about: tuple[Array, Array], basis: Array
 ) -> Array:
     """|M g| per target, at its worst."""
-    bend = problem.penalty.curvature * W
+    bend, linear = problem.penalty.curvature * W, np.broadcast_to(problem.penalty.linear, W.shape)
     # Once for these sums, once for those of whoever checks them, and once for what they differ by.
-    size = np.abs(about[0] + bend) + 3 * about[1] + 16 * _EPS * np.abs(bend)
+    size = np.abs(about[0] + bend + linear * np.sign(W)) + 3 * about[1]
+    size = size + 16 * _EPS * (np.abs(bend) + linear)
+    size = np.maximum(size - np.where(W == 0, linear, 0.0), 0.0)
     square = ((basis[: len(W)] * size) ** 2).sum(axis=0)
     if problem.fit_intercept:
         square = square + (basis[-1] * (np.abs(at.slope) + 3 * at.slope_rounding)) ** 2

@@ -6,6 +6,9 @@ With a_i = (x_i - m, 1) for the centre m of the witness and M its diagonal, clai
     M (sum_i s_i c_i a_i a_i^T + A) M >= nu,
     c_i the least curvature of the loss at scores within rho sum_j |a_ij| M_j of z_i.
 
+g is the slope with the price per unit of a penalty by absolute values, of coefficients at zero
+what exceeds this price.
+
 Then no coefficients have a lower objective, up to the gap: within the distance rho by this
 curvature, beyond it by convexity.
 """
@@ -44,7 +47,7 @@ def check_curvature(certificate: Certificate, rows: Any) -> list[Check]:
     sound = fitting and all(np.isfinite(part).all() for part in (centre, basis, nu, reach))
     sound = sound and bool((basis > 0).all() and (nu > 0).all() and (reach >= 0).all())
     sound = sound and (bool(offset) or not centre.any())
-    suited = "quadratic" in certificate.penalty.capabilities
+    suited = bool({"quadratic", "elastic"} & certificate.penalty.capabilities)
     suited = suited and "nonnegative" not in certificate.penalty.capabilities
     checks = [
         Check(
@@ -53,7 +56,7 @@ def check_curvature(certificate: Certificate, rows: Any) -> list[Check]:
             "yes" if sound else "no",
             sound,
         ),
-        Check("quadratic penalty, or none", "yes", "yes" if suited else "no", suited),
+        Check("elastic penalty, or none", "yes", "yes" if suited else "no", suited),
     ]
     if not (sound and suited):
         return checks
@@ -85,8 +88,9 @@ def _score_error(rows: Any, block: Array, W: Array, b: Array, target_size: Array
 def steepness(certificate: Certificate, rows: Any, centre: Array, basis: Array) -> Array:
     """|M g| per target, on the safe side of rounding."""
     loss, W, b = certificate.loss, certificate.coef, certificate.intercept
-    g = certificate.penalty.curvature * W
-    size = 4 * _EPS * np.abs(g)
+    linear = np.broadcast_to(certificate.penalty.linear, W.shape)
+    g = certificate.penalty.curvature * W + linear * np.sign(W)
+    size = 4 * _EPS * (np.abs(certificate.penalty.curvature * W) + linear)
     slope, slope_size = np.zeros_like(b), np.zeros_like(b)
     terms = min(rows.n, _ROWS) + rows.n / _ROWS + 4
     for where, block in rows:
@@ -98,7 +102,8 @@ def steepness(certificate: Certificate, rows: Any, centre: Array, basis: Array) 
         size = size + np.abs(centred).T @ error
         slope += u.sum(axis=0)
         slope_size += error.sum(axis=0)
-    along = basis[: len(W)] * (np.abs(g) + size)
+    # At zero a price per unit keeps coefficients from moving, up to a slope of that price.
+    along = basis[: len(W)] * np.maximum(np.abs(g) + size - np.where(W == 0, linear, 0.0), 0.0)
     square = (along**2).sum(axis=0)
     if certificate.fit_intercept:
         square = square + (basis[-1] * (np.abs(slope) + slope_size)) ** 2

@@ -157,7 +157,7 @@ class ElasticNet(_ElasticNetFormulas):
     ----------
     alpha : float or array, default=1.0
         Strength.
-    l1_ratio : float, default=0.5
+    l1_ratio : float or array, default=0.5
         The share r of the absolute values, between 0 and 1.
 
     Examples
@@ -169,12 +169,12 @@ class ElasticNet(_ElasticNetFormulas):
     """
 
     alpha: float | Array = 1.0
-    l1_ratio: float = 0.5
+    l1_ratio: float | Array = 0.5
     name: ClassVar[str] = "elastic_net"
 
     def __post_init__(self) -> None:
         check_strength(self.alpha)
-        if not 0.0 <= self.l1_ratio <= 1.0:
+        if not np.all((0.0 <= np.asarray(self.l1_ratio)) & (np.asarray(self.l1_ratio) <= 1.0)):
             raise ValueError(f"l1_ratio must lie between 0 and 1, got {self.l1_ratio!r}.")
 
     @property

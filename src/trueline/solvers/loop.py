@@ -10,7 +10,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from trueline.solution import Status
 from trueline.trace import Trace
 
-__all__ = ["Callback", "Event", "Iteration", "Monitor", "Progress", "run"]
+__all__ = ["Callback", "Event", "Iteration", "Monitor", "Progress", "run", "seen_through"]
 
 Array = NDArray[np.float64]
 
@@ -68,6 +68,19 @@ class Monitor:
     def is_watching(self) -> bool:
         """Whether somebody wants to see every iteration."""
         return self.trace.enabled or bool(self.callbacks)
+
+
+def seen_through(monitor: Monitor, back: Callable[[Array, Array], tuple[Array, Array]]) -> Monitor:
+    """A monitor whose callbacks see the coefficients that a change of coordinates leads back to."""
+
+    def told(callback: Callback) -> Callback:
+        def tell(event: Event) -> object:
+            W, b = back(event.coef, event.intercept)
+            return callback(event._replace(coef=W, intercept=b))
+
+        return tell
+
+    return replace(monitor, callbacks=[told(callback) for callback in monitor.callbacks])
 
 
 class Iteration(ABC):

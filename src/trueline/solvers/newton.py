@@ -28,7 +28,12 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds, normal_factor_seconds
 from trueline.solvers.curved.approach import approach
-from trueline.solvers.curved.descent import Descent, Factor, Start, starting_point
+from trueline.solvers.curved.descent import (
+    Descent,
+    Start,
+    curvature_basis,
+    starting_point,
+)
 from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.curved.rowwise import rowwise
 from trueline.solvers.iterative import best_constant
@@ -253,22 +258,13 @@ class _Prover:
         scale: Array,
         rounding: Rounding,
     ) -> Certificate | None:
-        pairs = [self._curvature(t, descent) for t, descent in zip(targets, descents)]
+        pairs = [
+            curvature_basis(self.rows, descent.exact_factor, self.bends[:, t])
+            for t, descent in zip(targets, descents)
+        ]
         nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
         bends = np.stack([d.gram.h for d in descents], axis=1) / self.rows.weights[:, None]
         return certify_curvature(problem, W, b, self.rows.mean, basis, nu, scale, bends, rounding)
-
-    def _curvature(self, target: int, descent: Descent) -> tuple[float, Array]:
-        """A bound on the smallest eigenvalue of M H M, and M, which brings the diagonal to one."""
-        rows, factor = self.rows, descent.factor
-        factor = factor if descent.is_exact else Factor(descent.hessian)
-        count = len(rows.kept)
-        M = np.empty(len(rows.mean) + rows.fit_intercept)
-        M[rows.kept] = 1.0 / (rows.scale[rows.kept] * factor.root[:count])
-        M[len(rows.mean) :] = 1.0 / factor.root[count:]
-        # A column without spread is held by the penalty alone.
-        M[self.alone] = 1.0 / np.sqrt(self.bends[self.alone, target])
-        return (factor.least_eigenvalue() if factor.least > 0 else 0.0), M
 
 
 def _part(problem: Problem, targets: list[int]) -> Problem:

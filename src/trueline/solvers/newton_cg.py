@@ -17,6 +17,7 @@ from trueline.certificates.evaluation import Evaluation
 from trueline.certificates.tangent import at_most_objective
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
+from trueline.solvers.balanced import is_unbalanced, solve_balanced
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, iteration_seconds
 from trueline.solvers.dual.entropy import EntropyDescent, is_worth_it
@@ -66,6 +67,8 @@ class NewtonCG(Solver):
         return Cost(flops, 2 * _PRODUCTS, memory, seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        if problem.n_targets > 1 and is_unbalanced(problem):
+            return solve_balanced(self, problem, options, monitor)
         d, k = problem.n_features, problem.n_targets
         weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
         bends = np.zeros((d + 1, k))

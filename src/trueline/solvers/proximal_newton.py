@@ -23,6 +23,7 @@ from trueline.solvers.coordinate.terms import Terms
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.curved.approach import approach
 from trueline.solvers.curved.multipliers import settled_multipliers
+from trueline.solvers.curved.proof import better_by_curvature
 from trueline.solvers.curved.proximal import ProximalDescent, proximal_start, standard_terms
 from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
@@ -56,7 +57,7 @@ class ProximalNewton(Solver):
     needs_penalty = frozenset({"coordinates"})
     accepts_penalty = frozenset({"nonnegative"})
     is_direct = False
-    proof = "duality"
+    proof = "duality or curvature"
 
     def refuses(self, facts: Facts) -> str | None:
         if facts.d > _MOST_COLUMNS:
@@ -154,7 +155,8 @@ def _certify(
         objective_rounding=bare.objective_rounding + slack,
         gap=(bare.gap + price + 2 * slack) * (1 + 1e-12),
     )
-    return min((found, about, bare), key=lambda certificate: certificate.gap)
+    best = min((found, about, bare), key=lambda certificate: certificate.gap)
+    return better_by_curvature(problem, best, rows)
 
 
 class _Iteration(Iteration):

@@ -12,7 +12,6 @@ on Tchebycheffian spline functions", J. Math. Anal. Appl. 33 (1971) 82-95.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +25,7 @@ from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Facts, Options, Solver
-from trueline.solvers.loop import Callback, Event, Monitor
+from trueline.solvers.loop import Monitor, seen_through
 
 __all__ = ["is_wide", "narrowed", "narrowing_seconds", "solve_in_row_space"]
 
@@ -79,7 +78,7 @@ def solve_in_row_space(
             penalty=L2(float(bends[0])) if k == 1 else L2(np.tile(bends, (len(R), 1))),
         ),
         options,
-        replace(monitor, callbacks=[_told(callback, back) for callback in monitor.callbacks]),
+        seen_through(monitor, back),
     )
     W, b = back(found.coef, found.intercept)
     # Multipliers belong to rows, which are the same ones.
@@ -107,13 +106,3 @@ def _factored(A: Array) -> tuple[Array, Array]:
     back = np.empty_like(R[:rank])
     back[:, order] = R[:rank]
     return np.ascontiguousarray(Q[:, :rank]), back
-
-
-def _told(callback: Callback, back: Callable[[Array, Array], tuple[Array, Array]]) -> Callback:
-    """A callback that sees the coefficients of all columns."""
-
-    def tell(event: Event) -> object:
-        W, b = back(event.coef, event.intercept)
-        return callback(event._replace(coef=W, intercept=b))
-
-    return tell

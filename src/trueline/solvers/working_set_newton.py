@@ -16,9 +16,11 @@ from trueline.certificates.choose import Prover
 from trueline.certificates.evaluation import Evaluation
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
+from trueline.solvers.balanced import is_unbalanced, solve_balanced
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.columns.descent import ColumnDescent
 from trueline.solvers.costs import CALL, iteration_seconds
+from trueline.solvers.curved.proof import better_by_curvature
 from trueline.solvers.iterative import best_constant, target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.one_by_one import is_separable, solve_one_by_one
@@ -45,7 +47,7 @@ class WorkingSetNewton(Solver):
     needs_loss = frozenset({"smooth", "margins"})
     needs_penalty = frozenset({"coordinates", "elastic"})
     is_direct = False
-    proof = "tangent"
+    proof = "tangent or curvature"
 
     def refuses(self, facts: Facts) -> str | None:
         if facts.k > 1 and facts.strengths > 1:
@@ -61,6 +63,8 @@ class WorkingSetNewton(Solver):
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         if is_separable(problem):
             return solve_one_by_one(self, problem, options, monitor)
+        if problem.n_targets > 1 and is_unbalanced(problem):
+            return solve_balanced(self, problem, options, monitor)
         d, k = problem.n_features, problem.n_targets
         weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
         V = np.zeros((d + 1, k))
@@ -86,6 +90,9 @@ class WorkingSetNewton(Solver):
         limit = options.max_iter or _MAX_ITER
         status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
         certificate = iteration.certify()
+        if certificate.gap > target:
+            certificate = better_by_curvature(problem, certificate)
+            status = Status.CONVERGED if certificate.gap <= target else status
         notes = []
         close = certificate.gap <= target + _UNSEEN * certificate.objective
         if status is Status.STALLED and descent.about() <= target and close:

@@ -40,7 +40,7 @@ from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.curved.rowwise import derivatives, derivatives_along, rowwise
 from trueline.solvers.curved.search import minimise_along
 
-__all__ = ["Descent", "Factor", "sample_tells", "starting_point"]
+__all__ = ["Descent", "Factor", "curvature_basis", "sample_tells", "starting_point"]
 
 Array = NDArray[np.float64]
 
@@ -101,6 +101,26 @@ class Factor:
                 return tau
             tau *= 0.25
         return 0.0
+
+
+def curvature_basis(rows: StandardRows, factor: Factor, bends: Array) -> tuple[float, Array]:
+    """A bound on the smallest eigenvalue of M H M, and M, which brings the diagonal to one.
+
+    Parameters
+    ----------
+    rows : StandardRows
+    factor : Factor
+        Of the Hessian in their coordinates.
+    bends : array of shape (d,)
+        The penalty's curvature, which alone holds columns without spread.
+    """
+    count, d = len(rows.kept), len(rows.mean)
+    M = np.empty(d + rows.fit_intercept)
+    M[rows.kept] = 1.0 / (rows.scale[rows.kept] * factor.root[:count])
+    M[d:] = 1.0 / factor.root[count:]
+    alone = np.setdiff1d(np.arange(d), rows.kept)
+    M[alone] = 1.0 / np.sqrt(bends[alone])
+    return (factor.least_eigenvalue() if factor.least > 0 else 0.0), M
 
 
 class Start(NamedTuple):
@@ -225,6 +245,12 @@ class Descent:
         if not self._is_known:
             self._model()
         return self._direction
+
+    @property
+    def exact_factor(self) -> Factor:
+        """That of the Hessian as it is."""
+        factor = self.factor  # finding it tells whether anything was added
+        return factor if self.is_exact else Factor(self.hessian)
 
     @property
     def is_exact(self) -> bool:
