@@ -9,6 +9,7 @@ from trueline.solvers.active_set import ActiveSet
 from trueline.solvers.base import Solver
 from trueline.solvers.block_descent import BlockDescent
 from trueline.solvers.cholesky import Cholesky
+from trueline.solvers.class_interior_point import ClassInteriorPoint
 from trueline.solvers.conjugate_gradient import ConjugateGradient
 from trueline.solvers.coordinate.solver import CoordinateDescent, GramDescent
 from trueline.solvers.dual.classes import DualClassDescent
@@ -53,6 +54,7 @@ SOLVERS: dict[str, Solver] = {
         DualCoordinateDescent(),
         BalancedDualDescent(),
         DualClassDescent(),
+        ClassInteriorPoint(),
         Exchange(),
         MaximumProgram(),
         SmoothedMaximum(),

@@ -25,7 +25,8 @@ __all__ = ["DualClassDescent"]
 
 Array = NDArray[np.float64]
 
-_SWEEPS = 300.0
+# Rows of many columns have little to do with each other; those of few need many rounds.
+_SWEEPS, _NARROW_SWEEPS = 300.0, 3000.0
 _CHECK_EVERY = 5
 
 
@@ -46,8 +47,9 @@ class DualClassDescent(Solver):
 
     def cost(self, facts: Facts) -> Cost:
         each = 2e-5 + facts.k * (2e-9 * facts.nonzeros + 4e-8 * facts.n)
-        flops = 4 * _SWEEPS * facts.nonzeros * facts.k
-        return Cost(flops, _SWEEPS, 8.0 * facts.n * (2 * facts.k + 4), CALL + _SWEEPS * each)
+        sweeps = _NARROW_SWEEPS if facts.d < facts.n and not facts.is_sparse else _SWEEPS
+        flops = 4 * sweeps * facts.nonzeros * facts.k
+        return Cost(flops, sweeps, 8.0 * facts.n * (2 * facts.k + 4), CALL + sweeps * each)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         iteration = _Iteration(problem, options)
