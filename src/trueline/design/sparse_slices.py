@@ -25,7 +25,6 @@ Integers = NDArray[np.int64]
 _STRANDS = 2
 # So many passes over all rows cost as much as a transposition.
 _PASSES = 8
-_LINE = 16  # numbers, the shorter ones
 
 
 @kernel
@@ -49,18 +48,17 @@ def _collect(
 ) -> None:
     """The entries of rows first..last-1 to their columns, each to where the column goes on.
 
-    ``place`` is the position of a column among those that are asked for, ``ahead`` where these go
-    on. All others share the last position and are written over one another behind the end: which
-    column comes next no processor can guess, and a wrong guess costs more than a write.
+    ``place`` is the position of a column among those that are asked for, -1 for the others;
+    ``ahead`` is where these go on.
     """
-    rest = np.uint64(len(ahead) - 1)
     for i in range(first, last):
         for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            column = np.uint64(place[np.uint64(indices[e])])
-            to = np.uint64(ahead[column])
-            values[to] = data[e]
-            rows[to] = i
-            ahead[column] = to + np.uint64(column != rest)
+            column = place[np.uint64(indices[e])]
+            if column >= 0:
+                to = np.uint64(ahead[np.uint64(column)])
+                values[to] = data[e]
+                rows[to] = i
+                ahead[np.uint64(column)] += 1
 
 
 class ColumnsOfRows:
@@ -103,19 +101,15 @@ class ColumnsOfRows:
     def _collected(self, chosen: NDArray[np.intp]) -> sp.csc_array:
         X, counts = self.rows, [own[chosen] for own in self._counts]
         indptr = np.concatenate([[0], np.cumsum(np.sum(counts, axis=0))])
-        place = np.full(self.shape[1], len(chosen), dtype=np.int32)
+        place = np.full(self.shape[1], -1, dtype=np.int32)
         place[chosen] = np.arange(len(chosen), dtype=np.int32)
-        # Threads must not write to one line of a cache behind the end.
-        total, strands = int(indptr[-1]), len(self._strands)
-        values = np.empty(total + _LINE * strands)
-        rows = np.empty(total + _LINE * strands, dtype=np.int32)
+        values, rows = np.empty(indptr[-1]), np.empty(indptr[-1], dtype=np.int32)
         before = np.cumsum([np.zeros_like(counts[0]), *counts[:-1]], axis=0)
 
         def work(number: int) -> None:
-            ahead = np.append(indptr[:-1] + before[number], total + _LINE * number)
+            ahead = indptr[:-1] + before[number]
             strand = self._strands[number]
             _collect(X.data, X.indices, X.indptr, place, ahead, values, rows, *strand)
 
-        run_strands(work, range(strands))
-        entries = values[:total], rows[:total], indptr
-        return sp.csc_array(entries, shape=(self.shape[0], len(chosen)))
+        run_strands(work, range(len(self._strands)))
+        return sp.csc_array((values, rows, indptr), shape=(self.shape[0], len(chosen)))
