@@ -52,7 +52,7 @@ Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Intercepts this many times larger than the fitted one are still covered.
-_RADIUS = 1000.0
+RADIUS = 1000.0
 # Squares below the range of doubles vanish without a trace: claims stay above them.
 _UNDERFLOW = 1e-290
 # Rows that are added one after the other, and that are read at once.
@@ -73,7 +73,7 @@ def intercept_radius(problem: Problem, b: Array) -> Array:
     y, weights = problem.loss.target_size(problem.target), problem.weights
     if weights is not None:
         y = y[weights > 0]  # what does not count bounds nothing
-    return _RADIUS * (np.abs(b) + y.max(axis=0, initial=1.0))
+    return RADIUS * (np.abs(b) + y.max(axis=0, initial=1.0))
 
 
 def dual_point(
@@ -133,7 +133,7 @@ def coefficient_radius(problem: Problem, rounding: Rounding, W: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         # How far one column alone would move to take up the whole target.
         alone = np.where(norms > 0, rounding.target_size / norms, 0.0)
-    return np.where(unpenalised(problem), _RADIUS * (np.abs(W) + alone), np.inf)
+    return np.where(unpenalised(problem), RADIUS * (np.abs(W) + alone), np.inf)
 
 
 def _penalty_conjugate(problem: Problem, point: DualPoint, reach: Array) -> Array:
@@ -294,25 +294,32 @@ def certify_dual(
         shift = centre if problem.fit_intercept else None
         scale = np.sqrt(problem.design.column_squares(problem.weights, shift)) * (1 + 1e-6)
     objective, own_rounding = evaluate_objective(problem, rounding, W, b, scores)
-    u = problem.loss.project_dual(problem.target, u)
-    weighted = problem.weigh(u)
+    inside = np.empty(u.shape)
+    weighted = inside if problem.weights is None else np.empty(u.shape)
+
+    def terms_of(rows: slice) -> list[Array]:
+        inside[rows] = problem.loss.project_dual(problem.target[rows], u[rows])
+        if weighted is not inside:
+            weighted[rows] = problem.weigh(inside[rows], rows)
+        return [weighted[rows] * inside[rows]]
+
+    (squares,) = sum_by_blocks(len(u), terms_of)
     V = -pull_rows(problem, centre, weighted)
-    (squares,) = sum_by_blocks(len(u), lambda rows: [weighted[rows] * u[rows]])
     size = np.sqrt(squares) * (1 + 1e-6)
     # Once for these sums, once for those of whoever checks them.
     terms = STRETCH + np.log2(rounding.rows / STRETCH + 2) + 16
     error = 3 * terms * _EPS * scale[:, None] * size
-    point = DualPoint(u, V - error, V + error)
+    point = DualPoint(inside, V - error, V + error)
     level = b + centre @ W
     radius = intercept_radius(problem, level)
     free = is_free(problem, error)
     with np.errstate(divide="ignore", invalid="ignore"):
         alone = np.where(scale[:, None] > 0, rounding.target_size / scale[:, None], 0.0)
-    reach = np.where(free, _RADIUS * (np.abs(W) + alone), np.inf)
+    reach = np.where(free, RADIUS * (np.abs(W) + alone), np.inf)
     shrink = _least_scale(problem.penalty, point.low, point.high, free)
     if (shrink < 1).any():
         shrink = np.where(shrink < 1, shrink * (1 - 16 * _EPS), 1.0)
-        point = DualPoint(u * shrink, point.low * shrink, point.high * shrink)
+        point = DualPoint(inside * shrink, point.low * shrink, point.high * shrink)
     lower = dual_value(problem, rounding, point, radius, reach)
     gap = objective + 2 * own_rounding - lower + _UNDERFLOW
     witness = {"dual": point.u, "radius": radius}

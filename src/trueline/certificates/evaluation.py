@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from trueline.design import Accuracy
 from trueline.losses import Loss
 from trueline.problem import Problem
+from trueline.threads import run_strands
 
 __all__ = ["Evaluation", "Rounding", "evaluate", "evaluate_objective", "sum_by_blocks", "sum_rows"]
 
@@ -42,6 +43,8 @@ _UNDERFLOW = 1e-290
 _CHECKER_ROWS = 2048
 # Rows of which losses and multipliers are formed at a time.
 _BLOCK_ROWS = 8192
+# Strands of blocks for the threads, and how many blocks are not worth any.
+_STRANDS, _FEW_BLOCKS = 8, 4
 
 
 def sum_rows(values: Array) -> Array:
@@ -62,11 +65,18 @@ def sum_by_blocks(n: int, terms: Callable[[slice], Sequence[Array]]) -> list[Arr
     terms : callable
         From rows to arrays of shape (m, k).
     """
+
+    def strand(starts: range) -> list[list[Array]]:
+        return [
+            [sum_rows(term) for term in terms(slice(start, min(start + _BLOCK_ROWS, n)))]
+            for start in starts
+        ]
+
     blocks = range(0, n, _BLOCK_ROWS)
-    parts = [
-        [sum_rows(term) for term in terms(slice(start, min(start + _BLOCK_ROWS, n)))]
-        for start in blocks
-    ]
+    each = max(1, -(-len(blocks) // _STRANDS))
+    strands = [blocks[first : first + each] for first in range(0, len(blocks), each)]
+    found = run_strands(strand, strands) if len(blocks) > _FEW_BLOCKS else map(strand, strands)
+    parts = [part for own in found for part in own]
     return [sum_rows(np.stack(own)) for own in zip(*parts, strict=True)]
 
 
@@ -165,10 +175,21 @@ class Evaluation(NamedTuple):
 def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evaluation:
     """Two products: scores, and the correlation of the columns with the derivatives."""
     z = problem.scores(W, b)
-    losses = problem.weigh(problem.loss.value(problem.target, z))
-    u, weighted, size = _derivatives(problem, z)
+    u = np.empty(z.shape)
+    weighted = u if problem.weights is None else np.empty(z.shape)
+
+    def terms(rows: slice) -> Sequence[Array]:
+        y, own = problem.target[rows], z[rows]
+        losses = problem.weigh(problem.loss.value(y, own), rows)
+        u[rows] = problem.loss.gradient(y, own)
+        if weighted is not u:
+            weighted[rows] = problem.weigh(u[rows], rows)
+        return losses, np.abs(losses), weighted[rows] * u[rows], weighted[rows]
+
+    total, magnitude, squares, slope = sum_by_blocks(problem.n_samples, terms)
+    # The norm is used in bounds only; one part in a million covers its own rounding.
+    size = np.sqrt(squares) * (1 + 1e-6)
     passed_on, row_error = _passed_on(problem, rounding, z, size, rounding.scores(W, b))
-    total, magnitude = sum_rows(losses), sum_rows(np.abs(losses))
     objective, objective_rounding = _sum_up(problem, rounding, total, magnitude, W, passed_on)
     return Evaluation(
         objective=objective,
@@ -178,7 +199,7 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
         row_error=row_error,
         correlation=problem.design.rmatvec(weighted),
         correlation_rounding=rounding.products(size, row_error),
-        slope=sum_rows(weighted),
+        slope=slope,
         slope_rounding=np.sqrt(rounding.weight) * (row_error + rounding.sums * size),
         scores=z,
     )

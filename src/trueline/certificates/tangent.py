@@ -39,6 +39,9 @@ def is_tangent(problem: Problem) -> bool:
 
 def _shares(problem: Problem) -> Array:
     """The total weights of the classes."""
+    if "coupled" not in problem.loss.capabilities and problem.weights is None:  # no copies
+        below, above = (np.count_nonzero(side) for side in (problem.target < 0, problem.target > 0))
+        return np.array([float(below), float(above)])
     members = class_indicators(problem.loss, problem.target)
     return members.sum(axis=0) if problem.weights is None else problem.weights @ members
 

@@ -6,6 +6,8 @@ alone, so that sums do not change with the number of threads.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -85,14 +87,21 @@ def sum_squares(data: Array, indptr: Starts, out: Array, first: int, last: int) 
 
 
 @kernel
-def extent(data: NDArray[np.floating]) -> tuple[float, float]:
-    """The largest magnitude, and the least that is not zero; 0 and inf if there is none."""
+def _extent(data: NDArray[np.floating], first: int, last: int) -> tuple[float, float]:
+    """The largest magnitude, and the least that is not zero, of some entries."""
     largest, least = 0.0, np.inf
-    for e in range(len(data)):
+    for e in range(first, last):
         size = abs(data[e])
         largest = max(largest, size)
         least = min(least, size if size > 0.0 else np.inf)
     return largest, least
+
+
+def extent(data: NDArray[np.floating]) -> tuple[float, float]:
+    """The largest magnitude, and the least that is not zero; 0 and inf if there is none."""
+    ends = np.linspace(0, len(data), _STRANDS + 1).astype(int).tolist()
+    found = run_strands(lambda strand: _extent(data, *strand), list(pairwise(ends)))
+    return max(size for size, _ in found), min(size for _, size in found)
 
 
 def threaded_product(

@@ -103,7 +103,7 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         With an intercept, one that has no weight at all would be pushed to probability zero, its
         intercept to minus infinity: the others are fitted without it.
         """
-        present = np.unique(codes)
+        present = np.flatnonzero(np.bincount(codes, minlength=len(classes)))
         if not self.fit_intercept or len(present) == len(classes):
             return np.arange(len(classes))
         if len(present) < 2:

@@ -311,6 +311,9 @@ class _Iteration(Iteration):
     def progress(self) -> Progress:
         descent = self._descent
         small = descent.decrease <= descent.enough
+        if small and descent.decrease > _NEGLIGIBLE * self._gap and descent.most > self._gap:
+            # The tangent will not show it; a step costs less than the proofs that might.
+            small = False
         if not (self._is_watched or small or self._idle > 2) or not self._has_moved:
             # Where nobody looks, the promise tells as well whether everything is finite.
             return Progress(descent.objective if self._is_watched else descent.decrease, math.inf)

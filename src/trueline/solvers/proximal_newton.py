@@ -37,11 +37,15 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _MOST_COLUMNS, _MOST_WIDE_COLUMNS = 2000, 500
 _STEPS = 6.0
-_FINE = 1e-10
+# So much is asked for in any case, unless somebody says that few digits are enough.
+_FINE, _COARSE = 1e-10, 1e-6
 _MAX_ITER = 200
 _UNSEEN = 1e-10
 # A proof costs as much as a step, and steps are exact at the end.
 _NEGLIGIBLE = 1e-4
+# Shares of a gap that few digits leave to the decrease and to the multipliers; and of a decrease
+# at which a proof failed.
+_SETTLED, _AGAIN = 0.2, 0.1
 # Columns whose means are this many spreads from zero cost digits unless they are centred.
 _FAR = 10.0
 # Gaps that need no second proof, relative to the objective.
@@ -79,8 +83,13 @@ class ProximalNewton(Solver):
         rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
         constants, unit = constant_model(problem)
         asked = options.tol * unit
-        target = min(asked, _FINE * unit) / problem.n_targets
         d, k = problem.n_features, problem.n_targets
+        # Of losses with kinks the last step is exact: nobody gains by leaving it out.
+        is_coarse = options.tol >= _COARSE and k == 1 and not problem.loss.kinks
+        is_coarse = is_coarse and "elastic" in problem.penalty.capabilities
+        fine = min(asked, _FINE * unit) / k
+        target = asked if is_coarse else fine
+        prover = _Prover(problem, rows, target, is_coarse)
         W, b, U = np.zeros((d, k)), np.zeros(k), np.zeros(problem.target.shape)
         worst, iterations, sweeps, formed = Status.CONVERGED, 0, 0, 0
         descents: list[ProximalDescent] = []
@@ -95,7 +104,7 @@ class ProximalNewton(Solver):
                 v = rows.standard(options.start[:, t], float(level[t]))
             descent = ProximalDescent(rows, loss, y, standard, v)
             approach(descent, loss)
-            iteration = _Iteration(problem, rows, descent, terms, target, monitor.is_watching)
+            iteration = _Iteration(prover, descent, terms, fine, monitor.is_watching)
             limit = options.max_iter or _MAX_ITER
             status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
             worst = worst if status.is_final else status
@@ -103,7 +112,7 @@ class ProximalNewton(Solver):
             sweeps, formed = sweeps + descent.sweeps, formed + descent.gram.formed
             W[:, t], b[t], U[:, t] = iteration.coef[:, 0], iteration.intercept[0], descent.u
             descents.append(descent)
-        certificate = _certify(problem, rows, W, b, descents)
+        certificate = prover.certify(W, b, descents)
         # Far from zero, targets leave rounding in the sum of the dual point, at the price of the
         # largest intercept that is covered.
         pull = float(problem.weigh(np.abs(U)).sum()) * float(
@@ -127,36 +136,79 @@ class ProximalNewton(Solver):
         )
 
 
-def _certify(
-    problem: Problem, rows: StandardRows, W: Array, b: Array, descents: list[ProximalDescent]
-) -> Certificate:
-    """By the derivatives as dual point; about the columns' means where these are far from zero."""
-    found = certify(problem, W, b)
-    # Whoever checks adds the losses in another order.
-    room = found.objective_rounding
-    gap = (found.gap + room) * (1 + 1e-9)
-    found = replace(found, objective_rounding=2 * room, gap=gap)
-    far = (np.abs(rows.mean[rows.kept]) > _FAR * rows.scale[rows.kept]).any()
-    good = not far and found.gap <= _GOOD * abs(found.objective)
-    if good or "elastic" not in problem.penalty.capabilities:
-        return found
-    scale = rows.scale * math.sqrt(rows.total_weight) * (1 + 1e-6)
-    U = np.stack([settled_multipliers(descent) for descent in descents], axis=1)
-    about = certify_dual(problem, W, b, U, rows.mean, scale)
-    # No penalty is negative: a bound without it is one with it. It serves where a penalty is so
-    # small that rounding alone would leave the domain of its conjugate.
-    bare = certify_dual(replace(problem, penalty=NoPenalty()), W, b, U, rows.mean, scale)
-    price = problem.penalty.value(W)
-    slack = (len(W) + 16) * _EPS * (price + abs(bare.objective))
-    bare = replace(
-        bare,
-        penalty=problem.penalty,
-        objective=bare.objective + price,
-        objective_rounding=bare.objective_rounding + slack,
-        gap=(bare.gap + price + 2 * slack) * (1 + 1e-12),
-    )
-    best = min((found, about, bare), key=lambda certificate: certificate.gap)
-    return better_by_curvature(problem, best, rows)
+class _Prover:
+    """Certificates of the points where descents are; the last one is kept.
+
+    Parameters
+    ----------
+    problem : Problem
+    rows : StandardRows
+    enough : float
+        A gap that needs no better proof.
+    is_coarse : bool
+        Whether few digits are asked for: multipliers that are settled prove them far from the
+        minimum, where the derivatives as they are prove nothing.
+    """
+
+    def __init__(
+        self, problem: Problem, rows: StandardRows, enough: float, is_coarse: bool
+    ) -> None:
+        self.problem, self.rows, self.enough, self.is_coarse = problem, rows, enough, is_coarse
+        self._scale = rows.scale * math.sqrt(rows.total_weight) * (1 + 1e-6)
+        self._points: list[Array] = []
+        self._certificate: Certificate
+
+    def certify(self, W: Array, b: Array, descents: list[ProximalDescent]) -> Certificate:
+        points = [descent.v for descent in descents]
+        if len(points) != len(self._points) or any(
+            new is not old for new, old in zip(points, self._points)
+        ):
+            self._points, self._certificate = points, self._proof(W, b, descents)
+        return self._certificate
+
+    def _proof(self, W: Array, b: Array, descents: list[ProximalDescent]) -> Certificate:
+        """By the derivatives as dual point; about the columns' means where that is better."""
+        problem, rows = self.problem, self.rows
+        if self.is_coarse:
+            share = _SETTLED * self.enough / max(descents[0].objective, 1e-300)
+            U = settled_multipliers(descents[0], share)[:, None]
+            found = certify_dual(problem, W, b, U, rows.mean, self._scale)
+            if found.gap <= self.enough:
+                return found
+        found = certify(problem, W, b)
+        # Whoever checks adds the losses in another order.
+        room = found.objective_rounding
+        gap = (found.gap + room) * (1 + 1e-9)
+        found = replace(found, objective_rounding=2 * room, gap=gap)
+        far = (np.abs(rows.mean[rows.kept]) > _FAR * rows.scale[rows.kept]).any()
+        good = not far and found.gap <= _GOOD * abs(found.objective)
+        if good or "elastic" not in problem.penalty.capabilities:
+            return found
+        return self._about_means(W, b, descents, found)
+
+    def _about_means(
+        self, W: Array, b: Array, descents: list[ProximalDescent], found: Certificate
+    ) -> Certificate:
+        """The better one of a certificate and those by multipliers that are settled."""
+        problem, mean = self.problem, self.rows.mean
+        U = np.stack([settled_multipliers(descent) for descent in descents], axis=1)
+        about = certify_dual(problem, W, b, U, mean, self._scale)
+        if about.gap <= min(self.enough, found.gap):
+            return about
+        # No penalty is negative: a bound without it is one with it. It serves where a penalty is
+        # so small that rounding alone would leave the domain of its conjugate.
+        bare = certify_dual(replace(problem, penalty=NoPenalty()), W, b, U, mean, self._scale)
+        price = problem.penalty.value(W)
+        slack = (len(W) + 16) * _EPS * (price + abs(bare.objective))
+        bare = replace(
+            bare,
+            penalty=problem.penalty,
+            objective=bare.objective + price,
+            objective_rounding=bare.objective_rounding + slack,
+            gap=(bare.gap + price + 2 * slack) * (1 + 1e-12),
+        )
+        best = min((found, about, bare), key=lambda certificate: certificate.gap)
+        return best if best.gap <= self.enough else better_by_curvature(problem, best, self.rows)
 
 
 class _Iteration(Iteration):
@@ -164,17 +216,18 @@ class _Iteration(Iteration):
 
     def __init__(
         self,
-        problem: Problem,
-        rows: StandardRows,
+        prover: _Prover,
         descent: ProximalDescent,
         terms: Terms,
-        target: float,
+        fine: float,
         is_watched: bool,
     ) -> None:
-        self._problem, self._rows, self._descent, self._target = problem, rows, descent, target
-        self._terms = terms
-        self._proves = problem.n_targets == 1
-        self._is_watched = is_watched
+        self._prover, self._rows, self._descent = prover, prover.rows, descent
+        self._terms, self._target, self._is_watched = terms, prover.enough, is_watched
+        self._proves = prover.problem.n_targets == 1
+        # Decreases that are worth a proof, and those at which there is nothing left to do.
+        self._negligible = _NEGLIGIBLE * fine
+        self._promising = _SETTLED * self._target if prover.is_coarse else self._negligible
         self._least, self._idle, self._proven = math.inf, 0, math.inf
         self._has_moved = False
         self._expose()
@@ -201,17 +254,19 @@ class _Iteration(Iteration):
 
     def progress(self) -> Progress:
         descent = self._descent
-        small = descent.decrease <= _NEGLIGIBLE * self._target
+        small = descent.decrease <= self._negligible
         if not self._has_moved:  # a start of our own making is no answer yet
             return Progress(descent.objective, math.inf)
         if not self._proves:
             self.is_stalled = self.is_stalled or small
             return Progress(descent.objective, math.inf)
-        if not (self._is_watched or small or self._idle):
+        due = small or self._idle or descent.decrease <= self._promising
+        if not (self._is_watched or due):
             return Progress(descent.objective, math.inf)
-        gap = _certify(self._problem, self._rows, self.coef, self.intercept, [descent]).gap
+        gap = self._prover.certify(self.coef, self.intercept, [descent]).gap
         self.is_stalled = self.is_stalled or (small and gap > 0.5 * self._proven)
         self._proven = min(gap, self._proven)
+        if due:  # a proof that failed is tried again when much less is left
+            self._promising = min(self._promising, _AGAIN * descent.decrease)
         # Whoever watches sees more proofs, and the same steps.
-        due = small or self._idle
         return Progress(descent.objective, gap if due else max(gap, 1.001 * self._target))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
-from trueline.certificates.evaluation import Evaluation
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.balanced import is_unbalanced, solve_balanced
@@ -132,7 +131,7 @@ class _Iteration(Iteration):
         self._problem, self._descent, self._target = problem, descent, target
         self._is_watched = is_watched
         self._prover: Prover | None = None
-        self._evaluated: tuple[Array, Evaluation] | None = None
+        self._known: tuple[Array, Certificate] | None = None
         self._best, self._idle = math.inf, 0
         self._proven = math.inf
         self._first, self._lowest = descent.violation, math.inf
@@ -160,20 +159,21 @@ class _Iteration(Iteration):
 
     def certify(self) -> Certificate:
         """The certificate of the present point."""
-        known = self._evaluated
-        at = known[1] if known is not None and known[0] is self.coef else None
-        return self.prover.certify(self.coef, self.intercept, at)
+        if self._known is None or self._known[0] is not self.coef:
+            self._known = self.coef, self.prover.certify(self.coef, self.intercept)
+        return self._known[1]
 
     def progress(self) -> Progress:
         objective = self._descent.objective
         if not (self._is_watched or self.is_stalled or self._descent.about() <= self._target):
             return Progress(objective, math.inf)
-        if not self._is_watched:
+        has_level = self._problem.fit_intercept
+        if not self._is_watched and has_level:
             self._descent.balance()
             self._expose()
-        at = self.prover.evaluate(self.coef, self.intercept)
-        self._evaluated = self.coef, at
-        gap = self.prover.gap(at, self.coef, self.intercept)
+        gap = self.certify().gap
+        if not (self._is_watched or has_level) and gap > self._target:
+            self._descent.balance()  # scores afresh: rounding may be what keeps the gap open
         if self._descent.about() <= self._target:
             # As good as it gets, and the proof is not better than the last: that is rounding.
             self.is_stalled = self.is_stalled or gap > 0.5 * self._proven

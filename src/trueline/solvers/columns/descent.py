@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from trueline.design import DenseDesign, Design, SparseDesign
 from trueline.design.sparse import LARGE
+from trueline.design.sparse_columns import cuts
 from trueline.design.sparse_products import threaded_product
+from trueline.design.sparse_slices import ColumnsOfRows
 from trueline.losses import Loss
 from trueline.solvers.columns.coupled import CoupledModel, suits_hessian
 from trueline.solvers.curved.descent import Factor
 from trueline.solvers.curved.levels import best_levels
 from trueline.solvers.curved.search import minimise_along
+from trueline.threads import run_strands
 
 __all__ = ["ColumnDescent"]
 
@@ -41,6 +44,9 @@ _MODEL_LEFT, _MODEL_FINE = 0.1, 0.01
 # The working set is solved until this share of the violation is left, and its size grows so.
 _SET_LEFT, _GROWTH, _FIRST = 0.1, 2, 1000
 _SET_STEPS = 8
+_STRANDS = 8
+# Roots of curvatures by which nothing is divided.
+_FLAT = 1e-100
 _SUFFICIENT = 0.01
 _BISECTIONS = 60
 
@@ -148,9 +154,8 @@ class ColumnDescent:
         """Solve a working set, and look at all columns again."""
         part = _WorkingSet(self)
         for _ in range(_SET_STEPS):
-            left = part.step()
             self.steps += 1
-            if left <= _SET_LEFT * self.violation:
+            if part.step() <= _SET_LEFT * self.violation:
                 break
         self.sweeps += part.sweeps
         self.look()
@@ -163,10 +168,11 @@ class _WorkingSet:
         self.whole = whole
         chosen = self._choose()
         n = len(whole.s)
-        few = whole.columns[:, chosen] if len(chosen) < whole.columns.shape[1] else whole.columns
+        few = _some(whole.columns, chosen)
         self.chosen = np.append(chosen, len(whole.V) - 1) if whole.fit_intercept else chosen
         self.few, self.sweeps = few, 0
         self.linear, self.quad = whole.linear[self.chosen], whole.quad[self.chosen]
+        self._G = whole.G[self.chosen]
         if whole.model is not None:
             return
         data, indices = few.data, few.indices
@@ -199,9 +205,9 @@ class _WorkingSet:
         return G + self.quad[:, None] * whole.V[self.chosen]
 
     def step(self) -> float:
-        """One proximal Newton step; the violation before it."""
+        """One proximal Newton step; the violation after it, of coupled scores before it."""
         whole = self.whole
-        V, G = np.ascontiguousarray(whole.V[self.chosen]), self.gradient()
+        V, G = np.ascontiguousarray(whole.V[self.chosen]), self._G
         left = float(whole._away(V, G, self.linear).sum())
         if left == 0.0:
             return 0.0
@@ -209,11 +215,14 @@ class _WorkingSet:
             D, Q = self._model(V, G)
             self._move(V, G, D, Q)
             self._polish()
+        else:
+            whole.model.look(whole.loss.bending(whole.target, whole.Z))
+            D = whole.model.solve(self.chosen, V, G, self.linear, self.quad)
+            whole.model.learn(self._move(V, G, D, self._products(D)))
+        self._G = self.gradient()
+        if whole.is_coupled:
             return left
-        whole.model.look(whole.loss.bending(whole.target, whole.Z))
-        D = whole.model.solve(self.chosen, V, G, self.linear, self.quad)
-        whole.model.learn(self._move(V, G, D, self._products(D)))
-        return left
+        return float(whole._away(whole.V[self.chosen], self._G, self.linear).sum())
 
     def _products(self, D: Array) -> Array:
         """What a step does to the scores."""
@@ -323,29 +332,30 @@ class _WorkingSet:
         bending = loss.bending(whole.target, whole.Z)
         scale = np.where(free & (self._bends > 0), self._bends, 1.0)
 
-        def image(p: Array) -> Array:
-            T = s * loss.bend(bending, self._products(p))
+        def image(p: Array, scores: Array) -> Array:
+            T = s * loss.bend(bending, scores)
             out = np.empty_like(p)
             out[:count] = _times(self.few, T, is_transposed=True)
             out[count:] = T.sum(axis=0)
             return np.where(free, out + self.quad[:, None] * p, 0.0)
 
         D, R = np.zeros_like(slope), -slope
-        p = R / scale
+        p, change = R / scale, np.zeros_like(whole.Z)
         size = first = float((R * p).sum())
         for _ in range(_POLISH_STEPS):
             if size <= _POLISH_LEFT * first or size <= 0:
                 break
-            along = image(p)
+            scores = self._products(p)
+            along = image(p, scores)
             bend = float((p * along).sum())
             if not bend > 0:
                 break
             a = size / bend
-            D, R = D + a * p, R - a * along
+            D, R, change = D + a * p, R - a * along, change + a * scores
             Q = R / scale
             before, size = size, float((R * Q).sum())
             p = Q + (size / before) * p
-        return D, self._products(D)
+        return D, change
 
     def _value(self, V: Array, Z: Array) -> float:
         """The objective, but for columns that are not in play."""
@@ -356,27 +366,21 @@ class _WorkingSet:
 
     def _model(self, V: Array, G: Array) -> tuple[Array, Array]:
         """The minimum of the model, and what it does to the scores."""
-        from trueline.solvers.columns.kernels import diagonal, solve_single, sweep_coupled
+        from trueline.solvers.columns.kernels import diagonal, sweep_coupled
 
         whole, loss = self.whole, self.whole.loss
         curvature = whole.s[:, None] * loss.curvature(whole.target, whole.Z)
-        bends = np.empty_like(V)
-        diagonal(*self.parts, curvature, bends)
-        bends += self.quad[:, None]
-        # A column on which no row bends any more: of no use, and never divided by.
-        bends[bends <= 0] = _EPS * max(float(bends.max(initial=0.0)), 1e-300)
-        self._bends = bends
-        D, Q = np.zeros_like(V), np.zeros_like(whole.Z)
-        columns = np.arange(len(self.chosen))
-        rest = V, D, G, bends, self.linear, self.quad
         # Where sweeps cost nothing the model is solved as well as it can be.
         work = len(self.parts[0]) * V.shape[1]
         most = int(np.clip(_WORK / max(work, 1), _SWEEPS, _MOST_SWEEPS))
         if not whole.is_coupled:
-            h, flat = np.ascontiguousarray(curvature[:, 0]), Q[:, 0].copy()
-            least, left = _SWEEPS, (_MODEL_LEFT, _MODEL_FINE)
-            self.sweeps += solve_single(*self.parts, columns, h, flat, *rest, least, most, *left)
-            return D, flat[:, None]
+            return self._model_single(V[:, 0], G[:, 0], curvature[:, 0], most)
+        bends = np.empty_like(V)
+        diagonal(*self.parts, curvature, bends)
+        self._bends = self._divisible(bends)
+        D, Q = np.zeros_like(V), np.zeros_like(whole.Z)
+        columns = np.arange(len(self.chosen))
+        rest = V, D, G, bends, self.linear, self.quad
         P = np.ascontiguousarray(loss.bending(whole.target, whole.Z))
         M = np.zeros(len(P))
         count, first = len(columns), 0.0
@@ -387,6 +391,34 @@ class _WorkingSet:
             if number and total <= (_MODEL_LEFT if number < _SWEEPS else _MODEL_FINE) * first:
                 break
         return D, Q
+
+    def _divisible(self, bends: Array) -> Array:
+        """The curvatures with those of the squares; never zero."""
+        bends += self.quad[:, None]
+        # A column on which no row bends any more: of no use, and never divided by.
+        bends[bends <= 0] = _EPS * max(float(bends.max(initial=0.0)), 1e-300)
+        return bends
+
+    def _model_single(self, V: Array, G: Array, h: Array, most: int) -> tuple[Array, Array]:
+        """The same for one target."""
+        from trueline.solvers.columns.kernels import scale_columns, solve_single
+
+        data, indices, indptr = self.parts
+        scaled, bends, root = np.empty(len(data)), np.empty(len(V)), np.sqrt(h)
+        run_strands(
+            lambda strand: scale_columns(data, indices, indptr, root, scaled, bends, *strand),
+            cuts(indptr, _STRANDS),
+        )
+        self._bends = self._divisible(bends[:, None])
+        D, Q = np.zeros(len(V)), np.zeros(len(h))
+        columns = np.arange(len(V))
+        rest = self._bends[:, 0].copy(), self.linear, self.quad
+        limits = _SWEEPS, most, _MODEL_LEFT, _MODEL_FINE
+        own = np.ascontiguousarray(V), D, np.ascontiguousarray(G)
+        self.sweeps += solve_single(scaled, indices, indptr, columns, Q, *own, *rest, *limits)
+        if root.min(initial=np.inf) > _FLAT:
+            return D[:, None], (Q / root)[:, None]
+        return D[:, None], self._products(D[:, None])
 
     def _move(self, V: Array, G: Array, D: Array, Q: Array) -> float:
         """Along the step, as far as it helps; how far that is."""
@@ -448,16 +480,27 @@ def least_penalised(V: Array, linear: Array, quad: Array) -> Array:
 
 def _times(X: Any, V: Array, is_transposed: bool = False) -> Array:
     """X V or X^T V; on all threads where one vector meets many entries."""
+    X = X.rows if isinstance(X, ColumnsOfRows) else X
     if sp.issparse(X) and V.shape[1] == 1 and X.nnz >= LARGE:
         return threaded_product(X, V[:, 0], is_transposed)[:, None]
     return np.asarray((X.T if is_transposed else X) @ V)
+
+
+def _some(columns: Any, chosen: NDArray[np.intp]) -> Any:
+    """Some columns, or all of them."""
+    if isinstance(columns, ColumnsOfRows):
+        return columns.take(chosen)
+    return columns[:, chosen] if len(chosen) < columns.shape[1] else columns
 
 
 def _columns(design: Design, fit_intercept: bool) -> tuple[Any, Array]:
     """Compressed columns, and what was subtracted from them: the means, of dense ones."""
     centre = np.zeros(design.shape[1])
     if isinstance(design, SparseDesign):
-        return design.by_columns, centre
+        is_transposed = design.X.format == "csc" or "by_columns" in vars(design)
+        if is_transposed or design.nonzeros < LARGE:
+            return design.by_columns, centre
+        return ColumnsOfRows(design.by_rows), centre
     X = np.asarray(design.X if isinstance(design, DenseDesign) else design.toarray())
     X = X.astype(np.float64, copy=False)
     if fit_intercept:

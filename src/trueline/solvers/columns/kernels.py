@@ -17,16 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline._jit import kernel
+from trueline.design.sparse_columns import column_dot
 
 __all__ = [
     "conjugate_steps",
     "diagonal",
     "gram_steps",
+    "scale_columns",
     "solve_gram",
     "solve_single",
     "support_gram",
     "sweep_coupled",
-    "sweep_single",
 ]
 
 Array = NDArray[np.float64]
@@ -69,13 +70,33 @@ def diagonal(data: Array, indices: Indices, indptr: Integers, h: Array, out: Arr
 
 
 @kernel
-def sweep_single(
+def scale_columns(
+    data: Array,
+    indices: Indices,
+    indptr: Integers,
+    root: Array,
+    scaled: Array,
+    out: Array,
+    first: int,
+    last: int,
+) -> None:
+    """root_i x_ij and its sum of squares, for columns first..last-1."""
+    for j in range(first, last):
+        total = 0.0
+        for place in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            value = data[place] * root[np.uint64(indices[place])]
+            scaled[place] = value
+            total += value * value
+        out[j] = total
+
+
+@kernel
+def _sweep_single(
     data: Array,
     indices: Indices,
     indptr: Integers,
     columns: Integers,
     count: int,
-    h: Array,
     Q: Array,
     V: Array,
     D: Array,
@@ -91,20 +112,17 @@ def sweep_single(
     total, kept = 0.0, 0
     for place in range(count):
         j = columns[place]
-        slope = G[j, 0] + quad[j] * D[j, 0]
-        for k in range(indptr[j], indptr[j + 1]):
-            i = np.uint64(indices[k])
-            slope += data[k] * (h[i] * Q[i])
-        at = V[j, 0] + D[j, 0]
+        slope = G[j] + quad[j] * D[j] + column_dot(data, indices, indptr[j], indptr[j + 1], Q)
+        at = V[j] + D[j]
         total += _violation(at, slope, linear[j])
-        best = _moved(at, slope, bends[j, 0], linear[j])
+        best = _moved(at, slope, bends[j], linear[j])
         change = best - at
         if change != 0.0 or best != 0.0:
             columns[kept], columns[place] = j, columns[kept]
             kept += 1
         if change != 0.0:
-            D[j, 0] += change
-            for k in range(indptr[j], indptr[j + 1]):
+            D[j] += change
+            for k in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
                 Q[np.uint64(indices[k])] += change * data[k]
     return kept, total
 
@@ -115,7 +133,6 @@ def solve_single(
     indices: Indices,
     indptr: Integers,
     columns: Integers,
-    h: Array,
     Q: Array,
     V: Array,
     D: Array,
@@ -130,12 +147,14 @@ def solve_single(
 ) -> int:
     """Sweeps for one target until little of the first violation is left; their number.
 
-    The share that may be left is ``coarse`` during the first ``least`` sweeps, ``fine`` after them.
+    The rows are those of :func:`scale_columns`, by the roots of their curvatures: one vector of
+    Q = X D is read then, not two. The share that may be left is ``coarse`` during the first
+    ``least`` sweeps, ``fine`` after them.
     """
     count, first = len(columns), 0.0
     for number in range(most):
-        count, total = sweep_single(
-            data, indices, indptr, columns, count, h, Q, V, D, G, bends, linear, quad
+        count, total = _sweep_single(
+            data, indices, indptr, columns, count, Q, V, D, G, bends, linear, quad
         )
         if number == 0:
             first = total

@@ -141,6 +141,8 @@ class Descent:
         The loss's derivatives there.
     decrease : float
         What the model promises of a further step, 1/2 g^T H^-1 g; the gap, near the minimum.
+    most : float
+        What the penalty alone allows any step to promise, about as much as the tangent proves.
     negligible : float
         A decrease that is not worth a Hessian: 0 to begin with.
     enough : float
@@ -180,7 +182,8 @@ class Descent:
         held[len(rows.kept) :] = self._bends.sum()
         with np.errstate(divide="ignore", invalid="ignore"):
             most = np.where(self.gradient != 0, self.gradient**2 / held, 0.0).sum()
-        before, self.decrease = self.decrease if self._is_known else np.inf, 0.5 * float(most)
+        self.most = 0.5 * float(most)
+        before, self.decrease = self.decrease if self._is_known else np.inf, self.most
         self._is_known = False
         if not (self.decrease <= self.negligible or self._keep_model(before)):
             self._model()

@@ -15,8 +15,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.duality import STRETCH
+from trueline.certificates.duality import RADIUS, STRETCH
 from trueline.solvers.curved.proximal import ProximalDescent
+from trueline.solvers.curved.rowwise import rowwise
 
 __all__ = ["settled_multipliers"]
 
@@ -26,26 +27,35 @@ _ROUNDS = 3
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def settled_multipliers(descent: ProximalDescent) -> Array:
-    """The derivatives of the losses, moved to where the penalty's slopes are."""
-    rows, loss, y = descent.rows, descent.loss, descent.y
-    h = loss.curvature(y, descent.z)
-    H = rows.gram_of(rows.weights * h)
+def settled_multipliers(descent: ProximalDescent, enough: float = 0.0) -> Array:
+    """The derivatives of the losses, moved to where the penalty's slopes are.
+
+    Parameters
+    ----------
+    descent : ProximalDescent
+    enough : float
+        What may be missing, relative to the slopes: a proof shrinks the multipliers by that much.
+    """
+    rows, loss, y, h = descent.rows, descent.loss, descent.y, descent.bends
+    H = descent.gram.matrix
     best, u = descent.u, descent.u
     # Four times the terms of the sums of a proof, which adds stretches of rows pairwise.
     terms = 4 * (STRETCH + np.log2(len(y) + 2) + 16)
     size = float(np.sqrt(rows.total_weight * ((rows.weights * u) @ u)))
     linear = np.maximum(descent.terms.linear - terms * _EPS * size, 0.0)
-    missing = _missing(descent, best, linear)
+    missing = _missing(descent, descent.gradient, linear)
     least = float(np.abs(missing).max(initial=0.0))
+    # A slope in the intercept costs as much as the intercepts are large that a proof covers.
+    level = enough * descent.objective / (RADIUS * (1.0 + abs(descent.v[-1]))) if len(u) else 0.0
+    allowed = np.append(enough * linear, np.full(len(missing) - len(linear), level))
     for _ in range(_ROUNDS):
         held = missing != 0
-        if not held.any():
+        if (np.abs(missing) <= allowed).all():
             break
         x = np.zeros(len(missing))
         x[held] = np.linalg.lstsq(H[np.ix_(held, held)], missing[held], rcond=1e-13)[0]
-        u = loss.project_dual(y, u + h * rows.scores(x))
-        missing = _missing(descent, u, linear)
+        u = rowwise(loss.project_dual, y, u + h * rows.scores(x))
+        missing = _missing(descent, rows.total(rows.weights * u), linear)
         worst = float(np.abs(missing).max())
         if not worst < least:
             break
@@ -53,10 +63,9 @@ def settled_multipliers(descent: ProximalDescent) -> Array:
     return best
 
 
-def _missing(descent: ProximalDescent, u: Array, linear: Array) -> Array:
+def _missing(descent: ProximalDescent, slope: Array, linear: Array) -> Array:
     """What A^T S u lacks, coordinate by coordinate."""
     terms, v = descent.terms, descent.v
-    slope = descent.rows.total(descent.rows.weights * u)
     d = len(terms.linear)
     w, g = v[:d], slope[:d]
     at_zero = np.clip(g, -linear, linear)

@@ -24,6 +24,7 @@ from trueline.solvers.curved.approach import approach, run_steps
 from trueline.solvers.curved.descent import sample_tells
 from trueline.solvers.curved.gram import FollowingGram
 from trueline.solvers.curved.rows import StandardRows
+from trueline.solvers.curved.rowwise import derivatives, derivatives_along, rowwise
 from trueline.solvers.curved.search import minimise_along
 
 __all__ = ["ProximalDescent", "proximal_start", "standard_terms"]
@@ -50,8 +51,8 @@ class ProximalDescent:
 
     Attributes
     ----------
-    v, z, u : arrays of shape (p,), (n,) and (n,)
-        The point, its scores, and the loss's derivatives.
+    v, z, u, bends : arrays of shape (p,), (n,), (n,) and (n,)
+        The point, its scores, and the loss's derivatives, first and second.
     decrease : float
         What the model promises of a further step.
     """
@@ -69,15 +70,19 @@ class ProximalDescent:
         w = v[: len(self.terms.linear)]
         return float(self.terms.linear @ np.abs(w) + 0.5 * self.terms.bend @ w**2)
 
-    def _look(self) -> None:
+    def _losses(self, z: Array) -> float:
+        return float((self.rows.weights * rowwise(self.loss.value, self.y, z)).sum())
+
+    def _look(self, losses: float | None = None) -> None:
+        """What the present point says, and the next step; ``losses`` is their sum, if known."""
         rows, loss = self.rows, self.loss
-        self.u = loss.gradient(self.y, self.z)
+        self.u, self.bends = derivatives(loss, self.y, self.z)
         weighted = rows.weights * self.u
         self.gradient = rows.total(weighted)
-        H = self.gram.follow(rows.weights * loss.curvature(self.y, self.z))
+        H = self.gram.follow(rows.weights * self.bends)
         H = H + self.mu * self.gram.whole
-        values = rows.weights * loss.value(self.y, self.z)
-        self.objective = float(values.sum()) + self.penalty(self.v)
+        losses = self._losses(self.z) if losses is None else losses
+        self.objective = losses + self.penalty(self.v)
         self.direction = self._model_step(H, float(weighted @ self.u))
         ahead = self.penalty(self.v + self.direction) - self.penalty(self.v)
         self.promise = float(self.gradient @ self.direction) + ahead
@@ -113,33 +118,30 @@ class ProximalDescent:
 
     def step(self) -> float:
         """Move; the length of the step, 0 if rounding allows for none."""
-        s, y, loss = self.rows.weights, self.y, self.loss
         if not self.promise < 0 or not np.isfinite(self.promise):
             return 0.0
         change = self.rows.scores(self.direction)
         ahead = self.v + self.direction
         chord = self.penalty(ahead) - self.penalty(self.v)
-        weighted = s * change
 
         def slope(t: float) -> tuple[float, float]:
-            z = self.z + t * change
-            return (
-                float(weighted @ loss.gradient(y, z)) + chord,
-                float((weighted * change) @ loss.curvature(y, z)),
-            )
+            weights = self.rows.weights
+            _, _, rise, bend = derivatives_along(self.loss, self.y, self.z, change, t, weights)
+            return rise + chord, bend
 
-        t, before = 1.0, self.objective
-        value = float((s * loss.value(y, self.z + change)).sum()) + self.penalty(ahead)
-        if value > before + _SUFFICIENT * self.promise:
+        t, z = 1.0, self.z + change
+        losses: float | None = self._losses(z)
+        if losses + self.penalty(ahead) > self.objective + _SUFFICIENT * self.promise:
             t = minimise_along(slope, self.promise, 1.0)
+            z, losses = self.z + t * change, losses if t == 1.0 else None
         # What the model set to zero, or on a bound, is there exactly after a whole step.
         self.v = ahead if t == 1.0 else self.v + t * self.direction
-        self.z = self.z + t * change
+        self.z = z
         if t < _CUT:
             self.mu = min(self.mu * min(3.0 / np.sqrt(t), 1e3), _MOST_MU)
         elif t >= _WHOLE:
             self.mu = max(0.1 * self.mu, _LEAST_MU)
-        self._look()
+        self._look(losses)
         return t
 
 
