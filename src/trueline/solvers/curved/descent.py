@@ -79,7 +79,9 @@ class Factor:
         if not len(right):
             return right
         if right.ndim > 1:
-            return lapack.dpotrs(self._L, right / self.root[:, None], lower=1)[0] / self.root[:, None]
+            return (
+                lapack.dpotrs(self._L, right / self.root[:, None], lower=1)[0] / self.root[:, None]
+            )
         # For one vector LAPACK copies blocks of the factor; this reads it as it is.
         half = blas.dtrsv(self._L, right / self.root, lower=1)
         return blas.dtrsv(self._L, half, lower=1, trans=1) / self.root

@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from trueline.design import DenseDesign, Design
 from trueline.gram.rows import SMALL_WORK, fold, row_strands, rows_per_block
 from trueline.losses import Loss
+from trueline.solvers.truncated.kernels import softmax_product
 from trueline.threads import run_strands
 
 __all__ = ["Rows"]
@@ -30,7 +31,7 @@ Array = NDArray[np.float64]
 _LARGE = 10_000_000
 # Up to so many multiplications OpenBLAS multiplies matrices as they are, without packing them
 # first, which pays for a few targets; blocks should not be much smaller than that.
-_UNPACKED, _LEAST_ROWS = 1_000_000, 48
+_UNPACKED, _LEAST_ROWS = 900_000, 48
 # What the loss of a score costs, in multiplications.
 _WORK_EACH = 20
 
@@ -54,7 +55,6 @@ class Rows:
     def __init__(self, design: Design, weights: Array, fit_intercept: bool) -> None:
         self.design, self.weights, self.fit_intercept = design, weights, fit_intercept
         self.is_large = isinstance(design, DenseDesign) and design.X.size >= _LARGE
-        self._is_weighted = not bool((weights == 1.0).all())
         self._copy: NDArray[np.floating] | None = None
 
     def scores(self, V: Array) -> Array:
@@ -93,22 +93,23 @@ class Rows:
 
     def hessian(self, loss: Loss, bending: Array) -> Callable[[Array], Array]:
         """The Hessian of the losses at a point: it is applied to coefficients."""
-        k = bending.shape[1]
-        if self._blocks_of(k) is None:
-            s = self.weights[:, None]
-            return lambda V: self.total(s * loss.bend(bending, self.scores(V)))
-        X = self._single(self._blocks_of(k))
-        s = self.weights[:, None].astype(X.dtype)
-        bending = np.asfortranarray(bending, dtype=X.dtype)
+        k, blocks = bending.shape[1], self._blocks_of(bending.shape[1])
+        if blocks is None:
+            return lambda V: self.total(self.weights[:, None] * loss.bend(bending, self.scores(V)))
+        X, rows = self._single(blocks), self._block_rows(k)
+        s, at = self.weights.astype(X.dtype), np.asfortranarray(bending, dtype=X.dtype)
+        is_compiled = self.is_large and loss.name == "softmax" and X.flags.c_contiguous
 
         def product(V: Array) -> Array:
             along, level = np.ascontiguousarray(V[:-1].T, dtype=X.dtype), V[-1].astype(X.dtype)
 
-            def bent(where: slice, block: NDArray[Any]) -> Array:
-                T = loss.bend(bending[where], (along @ block.T).T + level)
-                return s[where] * T if self._is_weighted else T
+            def kernel(strand: tuple[int, int]) -> Array:
+                return softmax_product(X, at.T, s, along, level, *strand, rows)
 
-            return self._added(X, k, self._block_rows(k), bent)
+            def bent(where: slice, block: NDArray[Any]) -> Array:
+                return s[where, None] * loss.bend(at[where], (along @ block.T).T + level)
+
+            return self._folded(k, kernel) if is_compiled else self._added(X, k, rows, bent)
 
         return product
 
@@ -132,7 +133,7 @@ class Rows:
 
     def _block_rows(self, k: int) -> int:
         n, d = self.design.shape
-        rows, unpacked = rows_per_block(n, d), _UNPACKED // (d * k)
+        rows, unpacked = rows_per_block(n, d), _UNPACKED // (d * k) // 16 * 16
         return min(rows, unpacked) if unpacked >= _LEAST_ROWS else rows
 
     def _strands(self, k: int) -> list[tuple[int, int]]:
@@ -161,6 +162,10 @@ class Rows:
                 out[:, -1] += T.sum(axis=0)
             return out
 
+        return self._folded(k, work)
+
+    def _folded(self, k: int, work: Callable[[tuple[int, int]], Array]) -> Array:
+        """The sum over the strands of what has the shape (k, d + 1), turned."""
         out = np.ascontiguousarray(fold(run_strands(work, self._strands(k))).T)
         if not self.fit_intercept:
             out[-1] = 0.0
