@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from trueline.losses import Loss
 from trueline.solvers.curved.approach import approach, run_steps
@@ -78,9 +78,13 @@ class Factor:
         """The matrix's inverse times a vector, or times the columns of a matrix."""
         if not len(right):
             return right
-        root = self.root if right.ndim == 1 else self.root[:, None]
-        solved, _ = lapack.dpotrs(self._L, right / root, lower=1)
-        return solved / root
+        if right.ndim > 1:
+            return (
+                lapack.dpotrs(self._L, right / self.root[:, None], lower=1)[0] / self.root[:, None]
+            )
+        # For one vector LAPACK copies blocks of the factor; this reads it as it is.
+        half = blas.dtrsv(self._L, right / self.root, lower=1)
+        return blas.dtrsv(self._L, half, lower=1, trans=1) / self.root
 
     def log_determinant(self) -> float:
         """The logarithm of the matrix's determinant."""

@@ -48,29 +48,35 @@ class TruncatedDescent:
     def __init__(
         self, rows: Rows, loss: Loss, target: Array, bends: Array, V: Array, is_alike: bool
     ) -> None:
-        self.rows, self.loss, self.target, self.bends = rows, loss, target, bends
+        self.rows, self.loss, self.bends = rows, loss, bends
+        self.target = np.asfortranarray(target)
         self.is_alike = is_alike
         self.V = V - V.mean(axis=1, keepdims=True) if is_alike else V
-        at_zero = np.broadcast_to(self.V[-1], target.shape).copy()
+        at_zero = np.asfortranarray(np.broadcast_to(self.V[-1], target.shape))
         self.Z = rows.scores(self.V) if self.V[:-1].any() else at_zero
         self.products, self.decrease = 0, np.inf
-        self._sample = sampled_rows(rows.design, rows.fit_intercept, V.shape[1])
+        self._sample = sampled_rows(rows, V.shape[1])
         self._preconditioner: Preconditioner | None = None
         self._look()
         self._first = float(np.linalg.norm(self.G)) or 1.0
 
     def _look(self) -> None:
         """Value and gradient at the present point."""
-        s = self.rows.weights[:, None]
-        values = self.loss.value(self.target, self.Z)
-        self.objective = float((s * values).sum() + 0.5 * (self.bends * self.V**2).sum())
-        self.u = self.loss.gradient(self.target, self.Z)
-        self.G = self.rows.total(s * self.u) + self.bends * self.V
+        s, y, Z = self.rows.weights[:, None], self.target, self.Z
+        U = np.empty_like(Z)
+
+        def work(where: slice) -> Array:
+            U[where] = s[where] * self.loss.gradient(y[where], Z[where])
+            return np.sum(s[where] * self.loss.value(y[where], Z[where]), keepdims=True)
+
+        losses = float(self.rows.over_rows(Z.shape[1], work)[0, 0])
+        self.objective = losses + 0.5 * float((self.bends * self.V**2).sum())
+        self.G = self.rows.total(U) + self.bends * self.V
 
     def _renew(self) -> None:
         h = self.rows.weights[:, None] * self.loss.curvature(self.target, self.Z)
         self._preconditioner = Preconditioner(
-            self._sample, self.rows.design, h, self.bends, self.is_alike
+            self._sample, self.rows, h, self.bends, self.is_alike, not self.V[:-1].any()
         )
 
     def step(self) -> float:
@@ -82,16 +88,19 @@ class TruncatedDescent:
             return 0.0
         change = self.rows.scores(D)
         s, loss, y = self.rows.weights[:, None], self.loss, self.target
-        weighted = s * change
         own, across = float((self.bends * self.V * D).sum()), float((self.bends * D**2).sum())
 
         def slope(t: float) -> tuple[float, float]:
-            Z = self.Z + t * change
-            bent = loss.bend(loss.bending(y, Z), change)
-            return (
-                float((weighted * loss.gradient(y, Z)).sum()) + own + t * across,
-                float((weighted * bent).sum()) + across,
-            )
+            def work(where: slice) -> Array:
+                along = change[where]
+                Z, weighted = self.Z[where] + t * along, s[where] * along
+                bent = loss.bend(loss.bending(y[where], Z), along)
+                return np.array(
+                    [(weighted * loss.gradient(y[where], Z)).sum(), (weighted * bent).sum()]
+                )
+
+            first, second = self.rows.over_rows(change.shape[1], work)
+            return float(first) + own + t * across, float(second) + across
 
         t = minimise_along(slope, first)
         self.V = self.V + t * D
@@ -114,7 +123,7 @@ class TruncatedDescent:
 
     def _direction(self) -> Array:
         """Conjugate gradients for H D = -G."""
-        bending = self.loss.bending(self.target, self.Z)
+        product = self.rows.hessian(self.loss, self.loss.bending(self.target, self.Z))
         if self._preconditioner is None:
             self._renew()
         assert self._preconditioner is not None
@@ -125,7 +134,7 @@ class TruncatedDescent:
         p, size = Q, float((R * Q).sum())
         start, count = size, 0
         while count < _MOST_INNER and size > enough * start and size > 0:
-            image = self.rows.bent(self.loss, bending, p) + self.bends * p
+            image = product(p) + self.bends * p
             along = float((p * image).sum())
             if not along > 0:
                 break
