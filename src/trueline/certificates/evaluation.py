@@ -29,9 +29,18 @@ from numpy.typing import NDArray
 
 from trueline.design import Accuracy
 from trueline.losses import Loss
+from trueline.penalties import Penalty
 from trueline.problem import Problem
 
-__all__ = ["Evaluation", "Rounding", "evaluate", "evaluate_objective", "sum_by_blocks", "sum_rows"]
+__all__ = [
+    "Evaluation",
+    "Rounding",
+    "evaluate",
+    "evaluate_objective",
+    "evaluation_of_sums",
+    "sum_by_blocks",
+    "sum_rows",
+]
 
 Array = NDArray[np.float64]
 
@@ -181,6 +190,46 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
         slope=sum_rows(weighted),
         slope_rounding=np.sqrt(rounding.weight) * (row_error + rounding.sums * size),
         scores=z,
+    )
+
+
+def evaluation_of_sums(
+    rounding: Rounding,
+    chain: float,
+    loss: Loss,
+    penalty: Penalty,
+    W: Array,
+    b: Array,
+    losses: float,
+    squares: float,
+    slope: float,
+    correlation: Array,
+) -> Evaluation:
+    """The evaluation of one target from sums over the rows; these themselves are left out.
+
+    ``losses``, ``squares``, ``slope`` and ``correlation`` are sum_i s_i l_i (l_i not negative),
+    sum_i s_i u_i^2, sum_i s_i u_i and X^T S u; ``chain`` is how many additions followed each other.
+    """
+    size = np.array([np.sqrt(squares) * (1 + 1e-6)])
+    bend = loss.curvature_bound
+    score_error = rounding.scores(W, b)
+    passed_on, row_error = _through_the_loss(loss, bend, rounding.weight, size, score_error)
+    total = np.array([losses])
+    value = penalty.value_per_target(W)
+    # The loss itself rounds by a few units, as every term of a sum does.
+    own = (chain + 40) * _EPS
+    error = passed_on + own * total + (len(W) + 8) * _EPS * np.abs(value) + _UNDERFLOW
+    return Evaluation(
+        objective=total + value,
+        objective_rounding=error,
+        u=np.empty((0, 1)),
+        size=size,
+        row_error=row_error,
+        correlation=correlation,
+        correlation_rounding=rounding.products(size, row_error),
+        slope=np.array([slope]),
+        slope_rounding=np.sqrt(rounding.weight) * (row_error + own * size),
+        scores=np.empty((0, 1)),
     )
 
 
