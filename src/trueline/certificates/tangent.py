@@ -172,15 +172,16 @@ class RowSums(NamedTuple):
     ----------
     losses, squares, slope, curvature : float
         sum_i s_i l_i, sum_i s_i u_i^2, sum_i s_i u_i and sum_i s_i l_i''.
-    correlation : array of shape (d,)
-        X^T S u.
+    correlation, size, origin : arrays of shape (d,)
+        sum_i s_i u_i (x_i - o) for an origin o of the rows, and at least
+        sqrt(sum_i s_i (x_ij - o_j)^2).
     centre, spread : arrays of shape (d,)
-        Any numbers m (zero without an intercept), not many spreads away from zero, and at least
-        sqrt(sum_i s_i (x_ij - m_j)^2).
+        Any numbers m less the origin (zero without an intercept), and at least
+        sqrt(sum_i s_i (x_ij - o_j - m_j)^2).
     farthest : float
-        At least max_i |x_i - m|.
+        At least max_i |x_i - o - m|.
     shares, means : arrays of shape (2,) and (2, d)
-        The weights of the classes, and at least the sizes of their means about m.
+        The weights of the classes, and at least the sizes of their means about o + m.
     """
 
     losses: float
@@ -188,6 +189,8 @@ class RowSums(NamedTuple):
     slope: float
     curvature: float
     correlation: Array
+    size: Array
+    origin: Array
     centre: Array
     spread: Array
     farthest: float
@@ -211,17 +214,15 @@ def certify_sums(
     ----------
     sums : RowSums
     rounding : Rounding
-        Of products that round as the sums did.
+        Of scores that round as those in the sums did.
     chain : float
         Most additions one after the other in sums over rows.
     loss, penalty, fit_intercept, W, b
         What was minimised, and where.
     """
     rounding = rounding.confirmable()
-    at = evaluation_of_sums(
-        rounding, chain, loss, penalty, W, b, sums.losses, sums.squares, sums.slope,
-        sums.correlation[:, None],
-    )
+    at = evaluation_of_sums(rounding, chain, loss, penalty, W, b, sums)
+    about = sums.origin + sums.centre
     g, error = shifted_sums(at, sums.centre)
     terms = rounding.accuracy.column_terms + 12
     ones = np.sqrt(rounding.weight) * terms * _EPS * at.size
@@ -233,7 +234,7 @@ def certify_sums(
         loss,
         penalty,
         W,
-        b + sums.centre @ W if fit_intercept else None,
+        b + about @ W if fit_intercept else None,
         float(at.objective[0] + 3 * at.objective_rounding[0]),
         (g, 3 * error),
         (at.slope, 3 * at.slope_rounding + ones),
@@ -250,5 +251,5 @@ def certify_sums(
         fit_intercept=fit_intercept,
         coef=W,
         intercept=b,
-        witness={"about": sums.centre},
+        witness={"about": about},
     )

@@ -19,7 +19,7 @@ class ClassRows(NamedTuple):
     Attributes
     ----------
     columns : array of shape (p, n)
-        The columns of X, and a constant one if there is an intercept.
+        The columns of X less their middle, and a constant one if there is an intercept.
     weights : array of shape (n,)
     order : array of shape (n,)
         Where the sorted rows were.
@@ -30,7 +30,7 @@ class ClassRows(NamedTuple):
     totals, grams : arrays of shape (classes, p) and (classes, p, p)
         sum_i s_i a_i and sum_i s_i a_i a_i^T.
     middle : array of shape (d,)
-        The mean of all rows.
+        The mean of all rows; zero without an intercept.
     farthest : array of shape (classes,)
         The largest distance of a row from there.
 
@@ -41,7 +41,7 @@ class ClassRows(NamedTuple):
     >>> X, codes = np.array([[1.0], [2.0], [3.0]]), np.array([1, 0, 1])
     >>> rows = ClassRows.of(X, codes, 2, None, fit_intercept=True)
     >>> rows.columns.tolist(), rows.totals.tolist()
-    ([[2.0, 1.0, 3.0], [1.0, 1.0, 1.0]], [[2.0, 1.0], [4.0, 2.0]])
+    ([[0.0, -1.0, 1.0], [1.0, 1.0, 1.0]], [[0.0, 1.0], [0.0, 2.0]])
     """
 
     columns: Array
@@ -64,11 +64,13 @@ class ClassRows(NamedTuple):
         columns = np.empty((p, n))
         columns[:d] = X[order].T
         columns[d:] = 1.0
+        middle = columns[:d].mean(axis=1) if fit_intercept else np.zeros(d)
+        if fit_intercept:
+            columns[:d] -= middle[:, None]
         s = np.ones(n) if weights is None else np.ascontiguousarray(weights[order])
         bounds = np.zeros(count + 1, dtype=np.int64)
         np.cumsum(np.bincount(codes, minlength=count), out=bounds[1:])
-        middle = columns[:d].mean(axis=1)
-        squares = ((columns[:d] - middle[:, None]) ** 2).sum(axis=0)
+        squares = np.einsum("ji,ji->i", columns[:d], columns[:d])
         shares, farthest = np.zeros(count), np.zeros(count)
         totals, grams = np.zeros((count, p)), np.zeros((count, p, p))
         for c, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:])):

@@ -36,6 +36,9 @@ FACTS = 6
 _LEFT, _LOOKS = 0.25, 12
 # The smallest pivot of a Hessian whose diagonal is one.
 _LEAST_PIVOT = 1e-13
+# Steps at the end, for who wants all digits: at most so many, and while so much is left to gain of
+# the gap that was enough.
+_EXTRA, _NOTHING = 3, 1e-8
 # Steps in a row that do not halve what is left: rounding.
 _IDLE = 6
 
@@ -186,8 +189,8 @@ def _look(
 
 
 @kernel
-def _solve(H: Array, right: Array, root: Array, out: Array) -> bool:
-    """H^-1 right from the lower triangle of H, which is overwritten by its factor."""
+def _factor(H: Array, root: Array) -> bool:
+    """Overwrite the lower triangle of H by its Cholesky factor, the diagonal brought to one."""
     p = len(H)
     for j in range(p):
         if not H[j, j] > 0.0:
@@ -195,10 +198,7 @@ def _solve(H: Array, right: Array, root: Array, out: Array) -> bool:
         root[j] = math.sqrt(H[j, j])
     for j in range(p):
         for k in range(j + 1):
-            H[j, k] /= root[j] * root[k]
-    for j in range(p):
-        for k in range(j + 1):
-            own = H[j, k]
+            own = H[j, k] / (root[j] * root[k])
             for m in range(k):
                 own -= H[j, m] * H[k, m]
             if k < j:
@@ -207,26 +207,36 @@ def _solve(H: Array, right: Array, root: Array, out: Array) -> bool:
                 H[j, j] = math.sqrt(own)
             else:
                 return False
+    return True
+
+
+@kernel
+def _solve(L: Array, root: Array, right: Array, out: Array) -> None:
+    """H^-1 right, from the factor."""
+    p = len(L)
     for j in range(p):
         own = right[j] / root[j]
         for m in range(j):
-            own -= H[j, m] * out[m]
-        out[j] = own / H[j, j]
+            own -= L[j, m] * out[m]
+        out[j] = own / L[j, j]
     for j in range(p - 1, -1, -1):
         own = out[j]
         for m in range(j + 1, p):
-            own -= H[m, j] * out[m]
-        out[j] = own / H[j, j]
+            own -= L[m, j] * out[m]
+        out[j] = own / L[j, j]
     for j in range(p):
         out[j] /= root[j]
-    return True
 
 
 @kernel
 def _remaining(
     kind: int, g: Array, quad: Array, centre: Array, wide: float, reach: float, bend: float
 ) -> float:
-    """About the gap that will be proven at a point (:mod:`trueline.certificates.tangent_check`)."""
+    """About the gap that will be proven at a point (:mod:`trueline.certificates.tangent_check`).
+
+    ``reach`` is the largest distance of a row from the centre for the logistic loss, and how far
+    the level may be from the best one for the other.
+    """
     d = len(centre)
     square, strength = 0.0, quad[0]
     level = g[d] if len(g) > d else 0.0
@@ -240,7 +250,10 @@ def _remaining(
         if not bend > 0.0:
             return np.inf
         length = math.sqrt(square) + math.sqrt(wide / bend) * abs(level)
-        return 0.5 * length * length / strength + level * level / bend
+        gap = 0.5 * length * length / strength + level * level / bend
+        far = (reach + math.sqrt(wide / bend)) / math.sqrt(strength) + math.sqrt(2.0 / bend)
+        # Curvature nearby proves this where scores change by less than log 2.
+        return gap if 2.0 * math.sqrt(2.0 * gap) * far <= 0.69 else np.inf
     return 0.5 * square / strength + reach * abs(level)
 
 
@@ -295,6 +308,7 @@ def solve_parts(
     reaches: Array,
     goals: Array,
     limit: int,
+    is_fine: bool,
     V: Array,
     sums: Array,
     facts: Array,
@@ -321,9 +335,11 @@ def solve_parts(
     starts : array of shape (problems,)
         The level to begin with.
     centres, wides, reaches, goals : arrays of shape (problems, d) and (problems,)
-        Of the proof: m, D, how far the level may be, and the gap that is enough.
+        Of the proof: m, D, the last but one argument of ``_remaining``, and the gap that is enough.
     limit : int
         Most steps of a problem.
+    is_fine : bool
+        Whether to go on until nothing but rounding is left.
     V, sums, facts : arrays of shape (problems, p), (problems, p) and (problems, FACTS)
         The answers, sum_i s_i u_i a_i there, and FACTS.
     scores : array of shape (problems, n), or (1, n) where they are not wanted
@@ -344,12 +360,13 @@ def solve_parts(
             v[p - 1] = starts[k]
         _begin(kind, book[k], sides[k], totals, grams, starts[k], g, H)
         fact[0] = 0.0
-        idle, least, count = 0, np.inf, 0
+        idle, least, left, count = 0, np.inf, np.inf, 0
         while count < limit:
             for j in range(p):
                 H[j, j] += quad[j]
-            if not _solve(H, g, root, step):
+            if not _factor(H, root):
                 break
+            _solve(H, root, g, step)
             count += 1
             before = 0.0
             for j in range(p):
@@ -358,7 +375,6 @@ def solve_parts(
                 break
             # v - t step, with t between the ends of a bracket of the slope's root.
             t, low, at_low, high, at_high = 1.0, 0.0, before, np.inf, np.inf
-            left = np.inf
             for _ in range(_LOOKS):
                 for j in range(p):
                     trial[j] = v[j] - t * step[j]
@@ -368,7 +384,7 @@ def solve_parts(
                     g[j] = total[j] + quad[j] * trial[j]
                     slope -= g[j] * step[j]
                 left = _remaining(kind, g, quad, centres[k], wides[k], reaches[k], fact[5])
-                if left <= goals[k] or abs(slope) <= _LEFT * abs(before) or not slope == slope:
+                if left <= goals[k] or abs(slope) <= _LEFT * abs(before) or math.isnan(slope):
                     break
                 if slope < 0.0:
                     low, at_low = t, slope
@@ -390,6 +406,21 @@ def solve_parts(
                 for start in range(runs[r, 0], runs[r, 1], CHUNK):
                     stop = min(start + CHUNK, runs[r, 1])
                     _add_hessian(columns, start, stop, bends[start:stop], scratch[2], H)
+        for _ in range(_EXTRA if fact[0] > 0.0 and is_fine else 0):
+            # The factor of the last Hessian is there: a step by it costs a look.
+            if left <= _NOTHING * goals[k]:
+                break
+            _solve(H, root, g, step)
+            for j in range(p):
+                trial[j] = v[j] - step[j]
+            _look(kind, columns, s, runs, sides[k], trial, scratch, z, bends, total, fact)
+            for j in range(p):
+                g[j] = total[j] + quad[j] * trial[j]
+            after = _remaining(kind, g, quad, centres[k], wides[k], reaches[k], fact[5])
+            if not after <= left:  # rounding alone is left
+                _look(kind, columns, s, runs, sides[k], v, scratch, z, bends, total, fact)
+                break
+            v[:], left = trial, after
         fact[1], fact[2] = count, 0.0
         if fact[0] > 0.0:
             for r in range(len(runs)):

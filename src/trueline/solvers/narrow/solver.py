@@ -12,10 +12,13 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Rounding
 from trueline.certificates.tangent import RowSums, certify_sums
 from trueline.design import Accuracy
@@ -40,10 +43,12 @@ MOST_COLUMNS = 64
 _EPS = float(np.finfo(np.float64).eps)
 # Problems are handed to the threads in so many strands.
 _STRANDS = 16
-# Columns whose means are so many spreads away from zero are centred by the general solver.
-_FAR = 10.0
-# Of the gap to prove, what is left for rounding.
+# What is left of columns whose means are so many spreads away from zero may be rounding.
+_FAR = 1e6
+# Of the gap to prove, the part that is not left for rounding.
 _SHARE = 0.1
+# Who asks for gaps below this, relative to a constant model, wants all digits.
+_FINE = 1e-8
 _MOST_STEPS = 60
 
 
@@ -55,12 +60,14 @@ class _Sides:
     ----------
     shares : array of shape (problems, 2)
         Weights.
-    centre, size, spread : arrays of shape (problems, d)
-        Means of the columns (zero without an intercept), sqrt(sum_i s_i x_ij^2), and the same
-        about the centre.
+    centre : array of shape (problems, d)
+        Means of the columns, less the middle of all rows (zero without an intercept).
+    size, spread : arrays of shape (problems, d)
+        sqrt(sum_i s_i x_ij^2) about the middle, and about the centre.
     means : array of shape (problems, 2, d)
         At least the sizes of the classes' means about the centre.
     farthest : array of shape (problems,)
+        At least the largest distance of a row from the centre.
     count : array of shape (problems,)
         Rows.
     """
@@ -80,30 +87,26 @@ class _Sides:
         shares, totals = each @ rows.shares, each @ rows.totals[:, :d]
         square = each.sum(axis=1) @ rows.grams.diagonal(axis1=1, axis2=2)[:, :d]
         count = (book != 0) @ np.diff(rows.bounds)
-        centre = np.zeros_like(square)
-        means = np.zeros_like(totals)
+        centre, means = np.zeros_like(square), np.zeros_like(totals)
         if fit_intercept:
             centre = totals.sum(axis=1) / shares.sum(axis=1)[:, None]
             # Bounds on bounds: a thousandth more, and what centring may have lost.
             apart = np.abs(totals - shares[:, :, None] * centre[:, None])
-            lost = 8 * (_terms(count) + 4)[:, None] * _EPS * np.sqrt(square)
+            lost = 8 * (count[:, None] + 16) * _EPS * np.sqrt(square)
             means = apart * 1.001 / shares[:, :, None]
             means = means + lost[:, None] / np.sqrt(shares)[:, :, None]
-        spread = np.sqrt(np.maximum(square - shares.sum(axis=1)[:, None] * centre**2, 0.0))
-        off = np.sqrt(((rows.middle - centre) ** 2).sum(axis=1))
+        about = np.maximum(square - shares.sum(axis=1)[:, None] * centre**2, 0.0)
+        spread = np.sqrt(about + 1e-9 * square)
+        off = np.sqrt((centre**2).sum(axis=1))
         farthest = np.where(book != 0, rows.farthest, 0.0).max(axis=1) + off
         safe = 1 + 1e-6
         size = np.sqrt(square)
         return cls(shares, centre, size * safe, spread * safe, means, farthest * safe, count)
 
 
-def _terms(count: NDArray[np.intp]) -> Array:
-    """Additions one after the other in the kernel's sums, and in those of the checker."""
-    return np.maximum(_chain(count), np.minimum(count, 2048) + count / 2048 + 8)
-
-
-def _chain(count: NDArray[np.intp]) -> Array:
-    return np.minimum(count, CHUNK) + count / CHUNK + 8
+def _chain(count: int) -> float:
+    """Additions one after the other in the kernel's sums over so many rows."""
+    return min(count, CHUNK) + count / CHUNK + 8
 
 
 def solve_books(
@@ -150,92 +153,118 @@ def solve_books(
     True
     """
     start = time.perf_counter()
-    d, n, kind = len(rows.middle), rows.columns.shape[1], KINDS[loss.name]
+    kind, strength = KINDS[loss.name], float(np.asarray(penalty.curvature))
     about = _Sides.of(rows, book, sides, fit_intercept)
-    strength = float(np.asarray(penalty.curvature))
     levels = _levels(kind, about.shares) if fit_intercept else np.zeros(len(book))
     each = [loss.value(np.full(len(book), y), levels) for y in (-1.0, 1.0)]
     units = (about.shares * np.stack(each, axis=1)).sum(axis=1)
-    targets = gap_to_prove(loss, options.tol, units, is_proven_by_tangent=True)
-    reach = np.sqrt(2 * units[:, None] / strength * (about.means**2).sum(axis=2)).max(axis=1)
-    V = np.zeros((len(book), len(rows.columns)))
-    sums, facts = np.zeros_like(V), np.zeros((len(book), FACTS))
-    # Support vectors are found by their scores.
-    scores = np.empty((len(book) if kind == SQUARED_HINGE else 1, n))
-    quad = np.append(np.full(d, strength), np.zeros(int(fit_intercept)))
-    limit = min(_MOST_STEPS, options.max_iter or _MOST_STEPS)
-
-    def work(strand: tuple[int, int]) -> None:
-        solve_parts(
-            *strand,
-            kind,
-            rows.columns,
-            rows.weights,
-            rows.bounds,
-            rows.totals,
-            rows.grams,
-            np.ascontiguousarray(book, dtype=np.float64),
-            np.ascontiguousarray(sides, dtype=np.float64),
-            quad,
-            levels,
-            about.centre,
-            loss.curvature_bound * (about.spread**2).sum(axis=1),
-            reach + 2 + np.sqrt(units / about.shares.min(axis=1)),
-            _SHARE * targets,
-            limit,
-            V,
-            sums,
-            facts,
-            scores,
-        )
-
-    run_strands(work, _cuts(len(book)))
-    spent = time.perf_counter() - start
-    is_far = fit_intercept & (about.size > _FAR * about.spread).any(axis=1)
-    ended = (facts[:, 0] > 0) & np.isfinite(V).all(axis=1) & ~is_far
-    found: list[Solution | None] = []
-    for k in range(len(book)):
-        if not ended[k]:
-            found.append(None)
-            continue
-        W, b = V[k, :d, None].copy(), V[k, d:].copy() if fit_intercept else np.zeros(1)
-        total = float(about.shares[k].sum())
-        column_terms, chain = float(_terms(about.count)[k]), float(_chain(about.count)[k])
-        rounding = Rounding(
-            Accuracy(d, column_terms, about.size[k]),
-            about.centre[k],
-            total,
-            np.sqrt([total]) * (1 + 1e-6),
-            int(about.count[k]),
-        )
-        of_rows = RowSums(
-            *facts[k, 2:].tolist(),
-            sums[k, :d],
-            about.centre[k],
-            about.spread[k],
-            float(about.farthest[k]),
-            about.shares[k] * (1 - (about.count[k] + 4) * _EPS),
-            about.means[k],
-        )
-        certificate = certify_sums(
-            of_rows, rounding, chain, loss, penalty, fit_intercept, W, b
-        )
-        if not certificate.gap <= targets[k]:
-            found.append(None)
-            continue
-        found.append(
-            Solution(
-                W,
-                b,
-                Status.CONVERGED,
-                "newton",
-                n_iter=int(facts[k, 1]),
-                proof=certificate,
-                seconds=spent / len(book),
-                extra={"scores": scores[k]} if len(scores) > 1 or kind == SQUARED_HINGE else {},
-            )
-        )
+    goals = np.asarray(gap_to_prove(loss, options.tol, units, is_proven_by_tangent=True))
+    reaches = about.farthest
+    if kind == SQUARED_HINGE:
+        reaches = np.sqrt(2 * units[:, None] / strength * (about.means**2).sum(axis=2)).max(axis=1)
+        reaches = reaches + 2 + np.sqrt(units / about.shares.min(axis=1))
+    answers = _Answers.of(len(book), *rows.columns.shape, kind == SQUARED_HINGE)
+    arguments = (
+        kind,
+        rows.columns,
+        rows.weights,
+        rows.bounds,
+        rows.totals,
+        rows.grams,
+        np.ascontiguousarray(book, dtype=np.float64),
+        np.ascontiguousarray(sides, dtype=np.float64),
+        np.append(np.full(len(rows.middle), strength), np.zeros(int(fit_intercept))),
+        levels,
+        about.centre,
+        loss.curvature_bound * (about.spread**2).sum(axis=1),
+        reaches,
+        _SHARE * goals,
+        min(_MOST_STEPS, options.max_iter or _MOST_STEPS),
+        bool((goals < _FINE * units).any()),
+    )
+    run_strands(lambda strand: solve_parts(*strand, *arguments, *answers), _cuts(len(book)))
+    level = np.sqrt(about.shares.sum(axis=1))[:, None] * np.abs(rows.middle)
+    is_far = ((level > _FAR * about.size) & (about.size > 0)).any(axis=1)
+    ended = (answers.facts[:, 0] > 0) & np.isfinite(answers.points).all(axis=1) & ~is_far
+    # Of losses with kinks the last step is exact, whatever rounding lets the tangent prove.
+    enough = options.tol * units if loss.kinks else goals
+    found: list[Solution | None] = [None] * len(book)
+    for k in np.flatnonzero(ended):
+        certificate = _certificate(k, rows.middle, about, answers, loss, penalty, fit_intercept)
+        if certificate.gap <= enough[k]:
+            found[k] = _solution(certificate, int(answers.facts[k, 1]))
+            if kind == SQUARED_HINGE:  # support vectors are found by them
+                found[k].extra["scores"] = answers.scores[k]
+    spent = (time.perf_counter() - start) / len(book)
+    for solution in found:
+        if solution is not None:
+            solution.seconds = spent
     return found
+
+
+class _Answers(NamedTuple):
+    """What the kernel fills: points, X^T S u there, facts, and scores if they are wanted."""
+
+    points: Array
+    sums: Array
+    facts: Array
+    scores: Array
+
+    @classmethod
+    def of(cls, count: int, p: int, n: int, keeps_scores: bool) -> _Answers:
+        scores = np.empty((count if keeps_scores else 1, n))
+        return cls(np.zeros((count, p)), np.zeros((count, p)), np.zeros((count, FACTS)), scores)
+
+
+def _certificate(
+    k: int,
+    middle: Array,
+    about: _Sides,
+    answers: _Answers,
+    loss: Loss,
+    penalty: L2,
+    fit_intercept: bool,
+) -> Certificate:
+    """What is proven of one answer."""
+    d, count = about.centre.shape[1], int(about.count[k])
+    W, b = answers.points[k, :d, None].copy(), np.zeros(1)
+    if fit_intercept:
+        b = answers.points[k, d:] - middle @ W
+    total = float(about.shares[k].sum())
+    # With m the middle, scores are sums of w_j (x_ij - m_j) and a level c that is b + m.w but for
+    # rounding: errors of d + 4 units of |x_ij| + |m_j| and of |c| <= |b| + |m|.|w|, twice.
+    most = about.size[k] + 5 * math.sqrt(total) * np.abs(middle)
+    rounding = Rounding(
+        accuracy=Accuracy(2 * d + 8, _chain(count), most),
+        mean=about.centre[k],
+        weight=total,
+        target_size=np.array([math.sqrt(total) * (1 + 1e-6)]),
+        rows=count,
+    )
+    sums = RowSums(
+        *answers.facts[k, 2:].tolist(),
+        correlation=answers.sums[k, :d],
+        size=about.size[k],
+        origin=middle,
+        centre=about.centre[k],
+        spread=about.spread[k],
+        farthest=float(about.farthest[k]),
+        shares=about.shares[k] * (1 - (count + 4) * _EPS),
+        means=about.means[k],
+    )
+    return certify_sums(sums, rounding, _chain(count), loss, penalty, fit_intercept, W, b)
+
+
+def _solution(certificate: Certificate, steps: int) -> Solution:
+    return Solution(
+        certificate.coef,
+        certificate.intercept,
+        Status.CONVERGED,
+        "newton",
+        n_iter=steps,
+        proof=certificate,
+        notes=["together with the other binary problems"],
+    )
 
 
 def _levels(kind: int, shares: Array) -> Array:
@@ -247,4 +276,4 @@ def _levels(kind: int, shares: Array) -> Array:
 
 def _cuts(count: int) -> list[tuple[int, int]]:
     ends = [math.floor(count * k / _STRANDS) for k in range(_STRANDS + 1)]
-    return [(a, b) for a, b in zip(ends, ends[1:]) if a < b]
+    return [(a, b) for a, b in pairwise(ends) if a < b]
