@@ -22,17 +22,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import Accuracy
 from trueline.losses import Loss
+from trueline.penalties import Penalty
 from trueline.problem import Problem
 from trueline.threads import run_strands
 
-__all__ = ["Evaluation", "Rounding", "evaluate", "evaluate_objective", "sum_by_blocks", "sum_rows"]
+__all__ = [
+    "Evaluation",
+    "Rounding",
+    "evaluate",
+    "evaluate_objective",
+    "evaluation_of_sums",
+    "sum_by_blocks",
+    "sum_rows",
+]
 
 Array = NDArray[np.float64]
 
@@ -202,6 +211,61 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
         slope=slope,
         slope_rounding=np.sqrt(rounding.weight) * (row_error + rounding.sums * size),
         scores=z,
+    )
+
+
+class Sums(Protocol):
+    """What :func:`evaluation_of_sums` needs to know."""
+
+    @property
+    def losses(self) -> float:
+        """sum_i s_i l_i, of losses that are not negative."""
+
+    @property
+    def squares(self) -> float:
+        """sum_i s_i u_i^2."""
+
+    @property
+    def slope(self) -> float:
+        """sum_i s_i u_i."""
+
+    @property
+    def correlation(self) -> Array:
+        """sum_i s_i u_i (x_i - o), of shape (d,), for any origin o."""
+
+    @property
+    def size(self) -> Array:
+        """At least sqrt(sum_i s_i (x_ij - o_j)^2)."""
+
+
+def evaluation_of_sums(
+    rounding: Rounding, chain: float, loss: Loss, penalty: Penalty, W: Array, b: Array, sums: Sums
+) -> Evaluation:
+    """The evaluation of one target from sums over the rows, in which rows are left out.
+
+    ``chain`` is how many additions followed each other.
+    """
+    size = np.array([np.sqrt(sums.squares) * (1 + 1e-6)])
+    score_error = rounding.scores(W, b)
+    passed_on, row_error = _through_the_loss(
+        loss, loss.curvature_bound, rounding.weight, size, score_error
+    )
+    total, value = np.array([sums.losses]), penalty.value_per_target(W)
+    # The loss itself rounds by a few units, as every term of a sum does.
+    own = (chain + 40) * _EPS
+    error = passed_on + own * total + (len(W) + 8) * _EPS * np.abs(value) + _UNDERFLOW
+    each = row_error + (rounding.accuracy.column_terms + 8) * _EPS * size
+    return Evaluation(
+        objective=total + value,
+        objective_rounding=error,
+        u=np.empty((0, 1)),
+        size=size,
+        row_error=row_error,
+        correlation=sums.correlation[:, None],
+        correlation_rounding=sums.size[:, None] * each,
+        slope=np.array([sums.slope]),
+        slope_rounding=np.sqrt(rounding.weight) * (row_error + own * size),
+        scores=np.empty((0, 1)),
     )
 
 

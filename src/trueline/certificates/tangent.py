@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import centred_sums, shifted_sums
-from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
+from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, evaluation_of_sums
 from trueline.certificates.tangent_check import (
     class_indicators,
     is_held,
     least_level_curvature,
     tangent_gap,
 )
+from trueline.losses import Loss
+from trueline.penalties import Penalty
 from trueline.problem import Problem
 
-__all__ = ["Tangent", "at_most_objective", "is_tangent"]
+__all__ = ["RowSums", "Tangent", "at_most_objective", "certify_sums", "is_tangent"]
 
 Array = NDArray[np.float64]
 
@@ -162,3 +166,93 @@ def at_most_objective(problem: Problem, certificate: Certificate) -> Certificate
     if "margins" not in problem.loss.capabilities or "elastic" not in problem.penalty.capabilities:
         return certificate
     return Tangent(problem).certify(certificate.coef, certificate.intercept)
+
+
+class RowSums(NamedTuple):
+    """What sums over the rows of a problem with one target say of a point, all the proof needs.
+
+    Attributes
+    ----------
+    losses, squares, slope, curvature : float
+        sum_i s_i l_i, sum_i s_i u_i^2, sum_i s_i u_i and sum_i s_i l_i''.
+    correlation, size, origin : arrays of shape (d,)
+        sum_i s_i u_i (x_i - o) for an origin o of the rows, and at least
+        sqrt(sum_i s_i (x_ij - o_j)^2).
+    centre, spread : arrays of shape (d,)
+        Any numbers m less the origin (zero without an intercept), and at least
+        sqrt(sum_i s_i (x_ij - o_j - m_j)^2).
+    farthest : float
+        At least max_i |x_i - o - m|.
+    shares, means : arrays of shape (2,) and (2, d)
+        The weights of the classes, and at least the sizes of their means about o + m.
+    """
+
+    losses: float
+    squares: float
+    slope: float
+    curvature: float
+    correlation: Array
+    size: Array
+    origin: Array
+    centre: Array
+    spread: Array
+    farthest: float
+    shares: Array
+    means: Array
+
+
+def certify_sums(
+    sums: RowSums,
+    rounding: Rounding,
+    chain: float,
+    loss: Loss,
+    penalty: Penalty,
+    fit_intercept: bool,
+    W: Array,
+    b: Array,
+) -> Certificate:
+    """The certificate of a point whose sums are known: no pass over the rows.
+
+    Parameters
+    ----------
+    sums : RowSums
+    rounding : Rounding
+        Of scores that round as those in the sums did.
+    chain : float
+        Most additions one after the other in sums over rows.
+    loss, penalty, fit_intercept, W, b
+        What was minimised, and where.
+    """
+    rounding = rounding.confirmable()
+    at = evaluation_of_sums(rounding, chain, loss, penalty, W, b, sums)
+    about = sums.origin + sums.centre
+    g, error = shifted_sums(at, sums.centre)
+    terms = rounding.accuracy.column_terms + 12
+    ones = np.sqrt(rounding.weight) * terms * _EPS * at.size
+    local = (0.0, 0.0, 0.0)
+    if fit_intercept and "self_concordant" in loss.capabilities and not np.any(penalty.linear):
+        size = float(sums.spread @ sums.spread) * (1 + 1e-6)
+        local = (sums.curvature * (1 - 2e-6), size, sums.farthest)
+    gap = tangent_gap(
+        loss,
+        penalty,
+        W,
+        b + about @ W if fit_intercept else None,
+        float(at.objective[0] + 3 * at.objective_rounding[0]),
+        (g, 3 * error),
+        (at.slope, 3 * at.slope_rounding + ones),
+        (sums.shares, sums.means),
+        local,
+    )
+    return Certificate(
+        kind="tangent",
+        objective=float(at.objective[0]),
+        objective_rounding=float(2 * at.objective_rounding[0]),
+        gap=gap * (1 + 1e-9) + _UNDERFLOW * rounding.rows,
+        loss=loss,
+        penalty=penalty,
+        fit_intercept=fit_intercept,
+        coef=W,
+        intercept=b,
+        witness={"about": about},
+    )

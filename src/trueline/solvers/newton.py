@@ -22,6 +22,7 @@ from trueline.certificates.evaluation import Rounding
 from trueline.certificates.tangent import Tangent, at_most_objective, is_tangent
 from trueline.design import Accuracy
 from trueline.gram.rows import SMALL_WORK, rows_per_block
+from trueline.losses import Loss
 from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
@@ -46,7 +47,7 @@ from trueline.solvers.row_space import (
 )
 from trueline.wording import counted
 
-__all__ = ["Newton"]
+__all__ = ["Newton", "gap_to_prove"]
 
 Array = NDArray[np.float64]
 
@@ -107,13 +108,9 @@ class Newton(Solver):
         bends = np.broadcast_to(problem.penalty.curvature, (problem.n_features, problem.n_targets))
         rows = rows.independent(bool((bends > 0).all()))
         constants, unit = constant_model(problem)
-        asked = options.tol * unit
-        # Where the tangent proves the gap, it is proven as soon as the gradient is small.
-        has_tangent = is_tangent(problem)
-        fine = _FINE_TANGENT if has_tangent else _FINE
-        # Of losses with kinks the last step is exact: nobody gains by leaving it out.
-        is_coarse = has_tangent and options.tol >= _COARSE and not problem.loss.kinks
-        target = (asked if is_coarse else min(asked, fine * unit)) / problem.n_targets
+        asked, has_tangent = options.tol * unit, is_tangent(problem)
+        target = float(gap_to_prove(problem.loss, options.tol, unit, has_tangent))
+        target /= problem.n_targets
         prover = _Prover(problem, rows, bends, target)
         descents, worst, iterations = [], Status.CONVERGED, 0
         for t in range(problem.n_targets):
@@ -152,6 +149,17 @@ class Newton(Solver):
                 f"{counted(updated, 'time')} from those that changed"
             ],
         )
+
+
+def gap_to_prove(
+    loss: Loss, tol: float, unit: Array | float, is_proven_by_tangent: bool
+) -> Array | float:
+    """The gap at which Newton's method stops, for a constant model that costs ``unit``."""
+    # Where the tangent proves the gap, it is proven as soon as the gradient is small.
+    fine = _FINE_TANGENT if is_proven_by_tangent else _FINE
+    # Of losses with kinks the last step is exact: nobody gains by leaving it out.
+    is_coarse = is_proven_by_tangent and tol >= _COARSE and not loss.kinks
+    return (tol if is_coarse else min(tol, fine)) * unit
 
 
 def require_ordinary(problem: Problem) -> None:

@@ -16,7 +16,9 @@ module                 holds
 ``coupling``           from the probabilities of the columns to those of the classes
 ``parts``              fitting one binary problem, and asking it for scores
 ``linear``             the scores of linear parts, all by one product
-``together``           binary problems that share their work
+``sharing``            which binary problems share their work, and how
+``together``           least squares that share a factorisation, or moments
+``margins``            linear classifiers that share one compiled run
 ``proof``              the certificates of the parts, as one
 ``base``               what the schemes have in common
 =====================  ===========================================================

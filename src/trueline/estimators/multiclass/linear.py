@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
 from trueline.estimators.base import LinearRegressorBase
+from trueline.estimators.linear_classifier import LinearClassifierBase
 from trueline.estimators.multiclass.parts import ConstantPredictor
 from trueline.estimators.ridge_classifier import SignRegressionClassifier
 
@@ -64,7 +65,11 @@ def _is_plane(part: Any) -> bool:
 
 def _linear_methods() -> list[Any]:
     """Methods that return X coef_ + intercept_ and nothing else."""
-    found = [LinearRegressorBase.predict, SignRegressionClassifier.decision_function]
+    found: list[Any] = [
+        LinearRegressorBase.predict,
+        LinearClassifierBase.decision_function,
+        SignRegressionClassifier.decision_function,
+    ]
     theirs = sys.modules.get("sklearn.linear_model._base")  # imported only by who uses it
     if theirs is not None:
         found += [theirs.LinearClassifierMixin.decision_function, theirs.LinearModel.predict]

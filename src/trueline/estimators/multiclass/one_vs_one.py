@@ -32,7 +32,7 @@ from trueline.estimators.multiclass.parts import (
     threshold_of,
     update_parts,
 )
-from trueline.estimators.multiclass.together import fit_by_class
+from trueline.estimators.multiclass.sharing import fit_together
 
 __all__ = ["OneVsOneClassifier"]
 
@@ -184,8 +184,9 @@ class OneVsOneClassifier(BinaryReduction):
         parts, self._shared = None, ""
         if len(binaries) > 1 and is_ours(self.estimator):
             codes = np.searchsorted(self.classes_, y)
-            parts = fit_by_class(self.estimator, X, codes, self._book(), binaries, params)
-            self._shared = "" if parts is None else "moments of each class, summed for each pair"
+            parts, self._shared = fit_together(
+                self.estimator, X, codes, self._book(), binaries, params
+            )
         if parts is None:
             parts = fit_parts(self.estimator, X, binaries, params, self.n_jobs)
         self.estimators_ = parts

@@ -29,7 +29,7 @@ from trueline.estimators.multiclass.parts import (
     threshold_of,
     update_parts,
 )
-from trueline.estimators.multiclass.together import fit_all_rows
+from trueline.estimators.multiclass.sharing import fit_together
 
 __all__ = ["OneVsRestClassifier"]
 
@@ -124,7 +124,7 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
             indicators = y.toarray() if sp.issparse(y) else np.asarray(y)
             columns = list(np.ascontiguousarray(indicators.T))
         else:
-            codes = encode_declared(column_or_1d(y, warn=False), self.classes_)
+            codes = self._codes(y)
             first = 1 if len(self.classes_) == 2 else 0
             columns = [(codes == k).astype(np.int64) for k in range(first, len(self.classes_))]
             if len(self.classes_) == 1:  # nothing to stand against: never positive
@@ -134,6 +134,10 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
         if len(self.classes_) == 1 and not self.multilabel_:
             sides = [None]  # that class is always right
         return [Binary(*row[:2], None, row[2]) for row in zip(names, columns, sides, strict=True)]
+
+    def _codes(self, y: Any) -> NDArray[np.intp]:
+        """The numbers of the classes of labels, which are no sets."""
+        return encode_declared(column_or_1d(y, warn=False), self.classes_)
 
     def _positive(self) -> NDArray[Any]:
         """The class of each part."""
@@ -188,8 +192,9 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
         parts, self._shared = None, ""
         several = len(binaries) > 1 and all(binary.labels.any() for binary in binaries)
         if several and not any(binary.labels.all() for binary in binaries):
-            parts = fit_all_rows(self.estimator, X, binaries, params)
-            self._shared = "" if parts is None else "one factorisation serves all binary problems"
+            codes = None if self.multilabel_ else self._codes(y)
+            book = 2 * np.eye(len(binaries)) - 1
+            parts, self._shared = fit_together(self.estimator, X, codes, book, binaries, params)
         if parts is None:
             parts = fit_parts(self.estimator, X, binaries, params, self.n_jobs, self.verbose)
         self.estimators_ = parts

@@ -25,7 +25,7 @@ from trueline.estimators.multiclass.code_books import (
 from trueline.estimators.multiclass.coupling import agreeing, couple_likelihood
 from trueline.estimators.multiclass.decoding import DECODINGS, class_scores
 from trueline.estimators.multiclass.parts import Binary, fit_parts, is_ours
-from trueline.estimators.multiclass.together import fit_all_rows, fit_by_class
+from trueline.estimators.multiclass.sharing import fit_together
 
 __all__ = ["OutputCodeClassifier"]
 
@@ -221,12 +221,8 @@ class OutputCodeClassifier(BinaryReduction):
         two_sided = (book > 0).any(axis=0) & (book < 0).any(axis=0)
         if len(binaries) == 1 or not is_ours(self.estimator) or not two_sided.all():
             return None, ""
-        if book.all():
-            parts = fit_all_rows(self.estimator, X, binaries, params)
-            return parts, "" if parts is None else "one factorisation serves all bits"
         codes = np.searchsorted(self.classes_, y)
-        parts = fit_by_class(self.estimator, X, codes, book, binaries, params)
-        return parts, "" if parts is None else "moments of each class, summed for each bit"
+        return fit_together(self.estimator, X, codes, book, binaries, params)
 
     # --- predictions ----------------------------------------------------------------------------
 
