@@ -19,6 +19,7 @@ from trueline.design import Design
 from trueline.design.columns import Columns, SparseColumns, columns_of
 from trueline.moments import Moments
 from trueline.solvers.coordinate.homotopy import propose
+from trueline.solvers.coordinate.sparse_walk import SparseWalk
 
 __all__ = ["At", "MomentsSource", "RowsSource", "Source"]
 
@@ -127,6 +128,13 @@ class RowsSource(Source):
     def take_in(self, new: Integers) -> Array:
         """Let columns in; only their squares."""
         return self._columns.take_in(new)
+
+    def sparse_walk(self) -> SparseWalk | None:
+        """A walk by sweeps alone, for sparse columns whose squares can be trusted."""
+        if not isinstance(self._columns, SparseColumns):
+            return None
+        walk = SparseWalk(self._columns, self._y, self._at_zero.correlation[0])
+        return walk if walk.largest_square < _LARGE and np.isfinite(self.scale) else None
 
     @property
     def gathered(self) -> Columns:
