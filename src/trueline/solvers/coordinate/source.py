@@ -30,6 +30,7 @@ Integers = NDArray[np.intp]
 _LARGE = 1e200
 _AT_ONCE = 8
 _SPARSE_GRAM, _DENSE_GRAM = 300, 2500
+_FEW_ENTRIES = 1_000_000
 
 
 class At(NamedTuple):
@@ -130,10 +131,15 @@ class RowsSource(Source):
         return self._columns.take_in(new)
 
     def sparse_walk(self) -> SparseWalk | None:
-        """A walk by sweeps alone, for sparse columns whose squares can be trusted."""
-        if not isinstance(self._columns, SparseColumns):
+        """A walk by sweeps alone, for sparse columns whose squares can be trusted.
+
+        None where conjugate gradients do as well: with so many entries it does not matter what is
+        done between two readings of them.
+        """
+        columns = self._columns
+        if not isinstance(columns, SparseColumns) or len(columns.store.entries.data) > _FEW_ENTRIES:
             return None
-        walk = SparseWalk(self._columns, self._y, self._at_zero.correlation[0])
+        walk = SparseWalk(columns, self._y, self._at_zero.correlation[0])
         return walk if walk.largest_square < _LARGE and np.isfinite(self.scale) else None
 
     @property

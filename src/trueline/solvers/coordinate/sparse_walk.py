@@ -1,18 +1,18 @@
-r"""The lasso and the elastic net along a path, on sparse columns, one compiled call per point.
+r"""The lasso and the elastic net along a path, on sparse columns, in compiled calls.
 
     minimise over w   1/2 ||y - V w||^2 + l ||w||_1 + a/2 ||w||^2,      v_j = sqrt(s) (x_j - m_j)
 
 Columns of text have few entries and little in common: sweeps of coordinate steps (J. Friedman, T.
 Hastie, R. Tibshirani, "Regularization paths for generalized linear models via coordinate descent",
-J. Stat. Softw. 33 (2010) 1, section 2.2: naive updates) settle within a few rounds, and what is done
-between two of them would take longer than they do. Columns are let in by the sequential strong rule
+J. Stat. Softw. 33 (2010) 1, section 2.2: naive updates) settle within a few rounds, and what is
+done between two of them would take longer than they do. Columns are let in by the sequential
+strong rule
 
     abs(v_j.r) >= 2 l - l_before
 
 (R. Tibshirani et al., "Strong rules for discarding predictors in lasso-type problems", J. R. Stat.
 Soc. B 74 (2012) 245-266); a reading of all columns then tells which were missed, and what the
 duality gap is. Where the sweeps do not settle, the walk ends: who called it knows other ways.
-Centring is implicit, as in :mod:`~trueline.solvers.coordinate.residual`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design.columns import SparseColumns
-from trueline.design.sparse_columns import Indices, column_dot
-from trueline.solvers.coordinate.kernels import column_minimiser, conjugate
 from trueline.solvers.coordinate.point import PathPoint
+from trueline.solvers.coordinate.sparse_sweeps import (
+    MOST_SWEEPS,
+    confirm,
+    correlate,
+    enter,
+    solve,
+)
 
 __all__ = ["SparseWalk"]
 
@@ -39,270 +43,11 @@ _AT_ONCE = 4
 _REACH = 0.75
 # What the strong rule can ask for after that: 2 _REACH - 1, with room for rounding.
 _FLOOR = 0.499
-# A point that needs more sweeps than this is left to others.
-_MOST_SWEEPS = 40
-# Sweeps end when no coordinate step is worth more than this share of the gap that is asked for.
-_SHARE = 0.5
-
-
-@kernel
-def _sweep(
-    data: Array,
-    indices: Indices,
-    indptr: Indices,
-    which: Integers,
-    squares: Array,
-    pulls: Array,
-    p: Array,
-    shift: float,
-    w: Array,
-    level: float,
-    bend: float,
-    only_free: bool,
-) -> tuple[float, float]:
-    """One step for each coordinate, or for each that is not zero; the new shift, the worst pull.
-
-    ``pulls`` holds S m_j and m_j.
-    """
-    worst = 0.0
-    for j in which:
-        before = w[j]
-        if only_free and before == 0.0:
-            continue
-        square = squares[j]
-        dot = column_dot(data, indices, indptr[j], indptr[j + 1], p) + shift * pulls[0, j]
-        after = column_minimiser(
-            dot + square * before, level, square + bend, -np.inf, np.inf, before
-        )
-        change = after - before
-        if change != 0.0:
-            w[j] = after
-            worst = max(worst, abs(change) * (square + bend))
-            shift += change * pulls[1, j]
-            for e in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-                p[np.uint64(indices[e])] -= change * data[e]
-    return shift, worst
-
-
-@kernel
-def _go_on(which: Integers, way: float, w: Array, last: Array) -> None:
-    """Go on from ``last`` to w, by ``way`` as much again; w is ``last`` then.
-
-    Between changes of the support the path is a straight line. Coefficients that would change sign
-    stop at zero, and those at zero stay there.
-    """
-    for j in which:
-        at = w[j]
-        ahead = at + way * (at - last[j])
-        w[j] = ahead if ahead * at > 0.0 else 0.0
-        last[j] = at
-
-
-@kernel
-def _settle(
-    data: Array,
-    indices: Indices,
-    indptr: Indices,
-    which: Integers,
-    squares: Array,
-    pulls: Array,
-    root: Array,
-    r: Array,
-    w: Array,
-    level: float,
-    bend: float,
-    target: float,
-) -> int:
-    """Sweep until the steps are worth no more than the target, or too many were made; how many."""
-    size = 0.0
-    for j in which:
-        size += level * abs(w[j])
-    shift, only_free, sweeps = 0.0, False, 0
-    while sweeps < _MOST_SWEEPS:
-        shift, worst = _sweep(
-            data, indices, indptr, which, squares, pulls, r, shift, w, level, bend, only_free
-        )
-        sweeps += 1
-        # A pull of this share of the level is worth as much as the gap that is asked for.
-        is_small = worst * size <= _SHARE * target * level
-        if is_small and not only_free:
-            break
-        only_free = not is_small
-    for i in range(len(r)):
-        r[i] += shift * root[i]
-    return sweeps
-
-
-@kernel
-def _residual(
-    data: Array,
-    indices: Indices,
-    indptr: Indices,
-    which: Integers,
-    mean: Array,
-    root: Array,
-    y: Array,
-    w: Array,
-    r: Array,
-) -> None:
-    """r = y - V w afresh, so that no rounding adds up."""
-    r[:] = y
-    lift = 0.0
-    for j in which:
-        value = w[j]
-        if value != 0.0:
-            lift += value * mean[j]
-            for e in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-                r[np.uint64(indices[e])] -= value * data[e]
-    for i in range(len(r)):
-        r[i] += lift * root[i]
-
-
-@kernel
-def _correlate(
-    data: Array,
-    indices: Indices,
-    indptr: Indices,
-    mean: Array,
-    root: Array,
-    sizes: Array,
-    floor: float,
-    R: Array,
-    Q: Array,
-    most: Array,
-) -> None:
-    """Q = V^T R for four residuals, with which one reading of a column is shared; max_j abs.
-
-    Columns whose norm or sum of absolute values says that they stay below the floor are not read:
-    zeros stand for them.
-    """
-    totals, squares, largest = np.zeros(4), np.zeros(4), 0.0
-    for i in range(len(root)):
-        for b in range(4):
-            totals[b] += root[i] * R[i, b]
-            squares[b] += R[i, b] * R[i, b]
-            largest = max(largest, abs(R[i, b]))
-    length = np.sqrt(squares.max())
-    most[:] = 0.0
-    for j in range(len(mean)):
-        if min(sizes[0, j] * length, sizes[1, j] * largest) < floor:
-            Q[j] = 0.0
-            continue
-        sum_a = sum_b = sum_c = sum_d = 0.0
-        for e in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            i, x = np.uint64(indices[e]), data[e]
-            sum_a += x * R[i, 0]
-            sum_b += x * R[i, 1]
-            sum_c += x * R[i, 2]
-            sum_d += x * R[i, 3]
-        Q[j, 0], Q[j, 1] = sum_a - mean[j] * totals[0], sum_b - mean[j] * totals[1]
-        Q[j, 2], Q[j, 3] = sum_c - mean[j] * totals[2], sum_d - mean[j] * totals[3]
-        for b in range(4):
-            most[b] = max(most[b], abs(Q[j, b]))
-
-
-@kernel
-def _enter(
-    Q: Array, at: int, level: float, is_in: NDArray[np.bool_], inside: Integers, count: int
-) -> int:
-    """Let the columns in whose correlation reaches a level; how many there are then."""
-    for j in range(len(Q)):
-        if abs(Q[j, at]) >= level and not is_in[j]:
-            is_in[j] = True
-            inside[count] = j
-            count += 1
-    return count
-
-
-@kernel
-def _gap(
-    w: Array,
-    Q: Array,
-    at: int,
-    most: float,
-    level: float,
-    bend: float,
-    which: Integers,
-    square: float,
-) -> tuple[float, float]:
-    """The duality gap and the objective of a point whose other coefficients are zero."""
-    t = 1.0 if bend > 0.0 else level / max(level, most)
-    gap, objective = 0.5 * (1.0 - t) * (1.0 - t) * square, 0.5 * square
-    for k in range(len(which)):
-        v, value = t * Q[which[k], at], level * abs(w[k]) + 0.5 * bend * w[k] * w[k]
-        dual = conjugate(v, level, bend, -np.inf, np.inf) if bend > 0.0 else 0.0
-        objective += value
-        gap += max(value + dual - v * w[k], 0.0)
-    return gap, objective
-
-
-@kernel
-def _go(
-    data: Array,
-    indices: Indices,
-    indptr: Indices,
-    squares: Array,
-    sizes: Array,
-    mean: Array,
-    pulls: Array,
-    root: Array,
-    y: Array,
-    w: Array,
-    last: Array,
-    r: Array,
-    is_in: NDArray[np.bool_],
-    inside: Integers,
-    count: int,
-    levels: Array,
-    bends: Array,
-    ways: Array,
-    target: float,
-    slack: float,
-    R: Array,
-    Q: Array,
-    W: Array,
-    facts: Array,
-) -> tuple[int, int]:
-    """Solve for the levels and confirm what can be; how many were, and how many columns are in.
-
-    The rows of ``facts`` are the gaps, the objectives, the squares of the residuals, the sweeps and
-    the largest correlations. The walk stands at the last point that was confirmed, or at the first
-    one that was not, with what it had missed let in. From one to the next it goes by ``ways``, or
-    not at all if that is negative. Row b of W holds the coefficients before the point b.
-    """
-    which = inside[:count]
-    m = len(levels)
-    for b in range(m):
-        if ways[b] >= 0.0:
-            _go_on(which, ways[b], w, last)
-        for k in range(count):
-            W[b, k] = last[inside[k]]
-        _residual(data, indices, indptr, which, mean, root, y, w, r)
-        facts[3, b] = _settle(
-            data, indices, indptr, which, squares, pulls, root, r, w, levels[b], bends[b], target
-        )
-        facts[2, b] = 0.0
-        for i in range(len(r)):
-            R[i, b] = r[i]
-            facts[2, b] += r[i] * r[i]
-    for k in range(count):
-        W[m, k] = w[inside[k]]
-    floor = _FLOOR * levels[-1]
-    _correlate(data, indices, indptr, mean, root, sizes, floor, R, Q, facts[4])
-    done, known = m, count
-    for b in range(m):
-        facts[0, b], facts[1, b] = _gap(
-            W[b + 1], Q, b, facts[4, b], levels[b], bends[b], which, facts[2, b]
-        )
-        if facts[4, b] > (1.0 + slack) * levels[b]:
-            count = _enter(Q, b, (1.0 + slack) * levels[b], is_in, inside, count)
-        if count > known or not facts[0, b] <= target:
-            done = b
-            break
-    at = min(done, m - 1)
-    for k in range(known):
-        last[inside[k]], w[inside[k]] = W[at, k], W[at + 1, k]
-    return done, count
+# Sweeps end when no coordinate step is worth more than this share of the gap that is asked for;
+# where that was not enough, a smaller one is tried.
+_SHARE, _TIGHTER, _TIGHTEST = 0.5, 0.3, 0.01
+# A level this close to the first one at which something is freed is that one.
+_TIE = 1e-10
 
 
 class SparseWalk:
@@ -332,45 +77,99 @@ class SparseWalk:
         self.largest_square = float(squares.max(initial=0.0))
         self.is_stuck = False
         pulls = np.array([columns.total * mean, mean])
-        sizes = np.array(columns.store.sizes)
-        self._entries, self._fixed = columns.store.entries, (squares, sizes, mean, pulls, root, y)
+        self._entries, self._fixed = columns.store.entries, (squares, mean, pulls, root, y)
         self._w, self._last, self._r = np.zeros(d), np.zeros(d), np.empty(n)
         self._is_in, self._inside, self._count = np.zeros(d, bool), np.empty(d, dtype=np.intp), 0
-        self._R, self._Q = np.zeros((n, _AT_ONCE)), np.zeros((d, _AT_ONCE))
-        self._Q[:, 0] = correlation
-        self._facts = np.zeros((5, _AT_ONCE))
+        self._R, self._Q = np.empty((n, _AT_ONCE)), np.zeros((d, _AT_ONCE))
+        self._Q[:, 0], self._chosen = correlation, np.arange(d)
+        self._reach = columns.store.reach()
+        self._facts, self._share = np.zeros((5, _AT_ONCE)), _SHARE
         # The levels of the last two points, and which column of Q belongs to the last one
-        self._levels, self._at = [math.inf, float(np.abs(correlation).max(initial=0.0))], 0
+        self._top = float(np.abs(correlation).max(initial=0.0))
+        self._levels, self._at = [math.inf, self._top], 0
 
     def go(self, levels: Array, bends: Array, target: float, slack: float) -> list[PathPoint]:
         """The solutions at the first of the next levels, to a gap of at most ``target``.
 
         ``slack`` is the share of a level by which a correlation may exceed it.
         """
-        before = max(self._levels[1], levels[0])
+        resting = levels[levels >= (1 - _TIE) * self._top]
+        if len(resting):
+            return [self._at_rest(level) for level in resting.tolist()]
+        before = self._levels[1]
         ahead = int(np.count_nonzero(levels[:_AT_ONCE] >= _REACH * before))
         if not ahead:
             self.is_stuck = True
             return []
         levels, bends = levels[:ahead], bends[:ahead]
         at = np.array([*self._levels, *levels])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ways = (at[1:-1] - at[2:]) / (at[:-2] - at[1:-1])
+        ways = (at[1:-1] - at[2:]) / (at[:-2] - at[1:-1])
         if self._at >= 0:
-            strong = 2.0 * levels[-1] - before
-            self._count = _enter(self._Q, self._at, strong, self._is_in, self._inside, self._count)
+            self._let_in(2.0 * levels[-1] - before)
         else:
             ways[0] = -1.0  # it stands at the first point already
-        known = self._count
-        W = np.empty((len(levels) + 1, known))
-        moving = (self._w, self._last, self._r, self._is_in, self._inside, known)
-        out = (self._R, self._Q, W, self._facts)
-        done, self._count = _go(
-            *self._entries, *self._fixed, *moving, levels, bends, ways, target, slack, *out
+        known, W = self._count, np.empty((ahead + 1, self._count))
+        self._solve(levels, bends, ways, self._share * target, W)
+        self._read(_FLOOR * levels[-1], ahead - 1)
+        done, self._count = confirm(
+            W,
+            self._Q,
+            self._chosen,
+            self._is_in,
+            self._inside,
+            known,
+            levels,
+            bends,
+            target,
+            slack,
+            self._w,
+            self._last,
+            self._facts,
         )
         self._at, self._levels = done - 1, at[done : done + 2].tolist()
-        self.is_stuck = done == 0 and self._count == known
+        if done == 0 and self._count == known:
+            # The steps were small, but not all that is left is.
+            self._share *= _TIGHTER
+            self.is_stuck = self._share < _TIGHTEST or self._facts[3, 0] >= MOST_SWEEPS
         return [self._arrived(W[i + 1], i) for i in range(done)]
+
+    def _let_in(self, level: float) -> None:
+        """The columns whose correlation with the present residual reaches a level."""
+        self._count = enter(
+            self._Q, self._at, level, self._chosen, self._is_in, self._inside, self._count
+        )
+
+    def _solve(self, levels: Array, bends: Array, ways: Array, enough: float, W: Array) -> None:
+        """The solutions on the columns that are in."""
+        solve(
+            *self._entries,
+            *self._fixed,
+            self._w,
+            self._last,
+            self._r,
+            self._inside[: self._count],
+            levels,
+            bends,
+            ways,
+            enough,
+            self._R,
+            W,
+            self._facts,
+        )
+
+    def _read(self, floor: float, last: int) -> None:
+        """The correlations of all columns that may reach the floor."""
+        _, mean, _, root, _ = self._fixed
+        self._chosen = self._reach.may_matter_to(self._R, floor)
+        self._Q[self._inside[: self._count]] = 0.0
+        known, most = self._reach.known, self._facts[4]
+        correlate(*self._entries, mean, root, self._chosen, self._R, self._Q, known, last, most)
+
+    def _at_rest(self, level: float) -> PathPoint:
+        y = self._fixed[-1]
+        square, t = float(y @ y), min(1.0, level / self._top) if self._top else 1.0
+        gap = 0.5 * (1 - t) ** 2 * square
+        return PathPoint(self._inside[:0], self._w[:0], 0.5 * square, gap, square, 0)
 
     def _arrived(self, row: Array, i: int) -> PathPoint:
         places = np.flatnonzero(row)
