@@ -110,9 +110,19 @@ class Reach:
 
         All others are smaller for certain.
         """
+        return self.may_matter_to(r[:, None], level)
+
+    def may_matter_to(self, R: Array, level: float) -> Integers:
+        """The same for several residuals, the columns of R, which are passed one after another.
+
+        Who reads a column writes down its correlation with the last of them.
+        """
         if not len(self._last):
-            self._last = np.zeros(len(r))
-        length, largest = _travel(r, self._last, self._ways)
+            self._last = np.zeros(len(R))
+        length = largest = 0.0
+        for r in R.T:
+            norms = _travel(np.ascontiguousarray(r), self._last, self._ways)
+            length, largest = max(length, norms[0]), max(largest, norms[1])
         self._longest = max(self._longest, length)
         out = np.empty(len(self._norms), dtype=np.intp)
         count = _within_reach(

@@ -176,14 +176,15 @@ class SparseStore:
         self.entries = Entries(data, X.indices, X.indptr)
 
     @cached_property
-    def _sizes(self) -> tuple[Array, Array]:
+    def sizes(self) -> tuple[Array, Array]:
+        """The Euclidean norm of each column, and the sum of its absolute values."""
         norms, sums = np.empty(self.shape[1]), np.empty(self.shape[1])
         _sizes(self.entries.data, self.entries.indptr, norms, sums)
         return norms, sums
 
     def reach(self) -> Reach:
         """To be given to :meth:`correlate` by who asks for one residual after the other."""
-        return Reach(*self._sizes)
+        return Reach(*self.sizes)
 
     def correlate(self, R: Array, mean: Array, totals: Array, level: float, reach: Reach) -> Array:
         """x_j.r - mean_j total for all columns and each row r of R, which has a total of its own.

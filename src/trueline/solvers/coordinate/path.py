@@ -20,8 +20,7 @@ With r the residual, q = X^T r, and t <= 1 such that t q is in the domain of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +34,7 @@ from trueline.solvers.coordinate.kernels import (
     find_near,
     largest,
 )
+from trueline.solvers.coordinate.point import PathPoint
 from trueline.solvers.coordinate.source import At, RowsSource, Source
 from trueline.solvers.coordinate.terms import Terms
 
@@ -55,24 +55,6 @@ _PROPOSALS, _ROUNDING = 8, 1e-14
 _AFRESH = 16
 # The restricted problem is solved to this share of the gap that is asked for.
 _SHARE = 0.7
-
-
-@dataclass(frozen=True)
-class PathPoint:
-    """One solution: its support with the coefficients there, the gap, and how it was found."""
-
-    columns: Integers
-    values: Array
-    objective: float
-    gap: float
-    residual_square: float
-    sweeps: int
-
-    def coef(self, n_features: int) -> Array:
-        """The coefficients as a dense vector."""
-        w = np.zeros(n_features)
-        w[self.columns] = self.values
-        return w
 
 
 class PathWalk:
@@ -377,10 +359,33 @@ def follow_path(
     ``on_point`` is called with the number of a point as soon as it is confirmed; True stops the
     walk, and so does an interrupt from the keyboard: what was found is returned.
     """
-    walk = PathWalk(source, terms, positions, [tol] * len(terms), start)
+    points = list[PathPoint]()
+    for found in [] if start is not None else _swept(source, terms, tol):
+        for point in found:
+            points.append(point)
+            if on_point is not None and on_point(len(points) - 1, point):
+                return points
+    done = len(points)
+    if done == len(terms):
+        return points
+    start = points[-1].coef(source.n_features) if points else start
+    walk = PathWalk(source, terms[done:], positions[done:], [tol] * (len(terms) - done), start)
     while not walk.is_done:
-        first = len(walk.points)
-        for i, point in enumerate(walk.advance()):
-            if on_point is not None and on_point(first + i, point):
-                return walk.points
-    return walk.points
+        for point in walk.advance():
+            points.append(point)
+            if on_point is not None and on_point(len(points) - 1, point):
+                return points
+    return points
+
+
+def _swept(source: Source, terms: Sequence[Terms], tol: float) -> Iterator[list[PathPoint]]:
+    """The first points, a few at a time, as far as sweeps of sparse columns lead."""
+    levels = np.array([terms_.level or 0.0 for terms_ in terms])
+    if not (isinstance(source, RowsSource) and (levels > 0).all() and (np.diff(levels) < 0).all()):
+        return
+    walk, done = source.sparse_walk(), 0
+    bends = np.array([terms_.same_bend for terms_ in terms])
+    while walk is not None and done < len(terms) and not walk.is_stuck:
+        found = walk.go(levels[done:], bends[done:], tol * source.scale, _TOLERATED * tol)
+        done += len(found)
+        yield found

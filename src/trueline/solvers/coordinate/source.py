@@ -19,6 +19,7 @@ from trueline.design import Design
 from trueline.design.columns import Columns, SparseColumns, columns_of
 from trueline.moments import Moments
 from trueline.solvers.coordinate.homotopy import propose
+from trueline.solvers.coordinate.sparse_walk import SparseWalk
 
 __all__ = ["At", "MomentsSource", "RowsSource", "Source"]
 
@@ -29,6 +30,7 @@ Integers = NDArray[np.intp]
 _LARGE = 1e200
 _AT_ONCE = 8
 _SPARSE_GRAM, _DENSE_GRAM = 300, 2500
+_FEW_ENTRIES = 1_000_000
 
 
 class At(NamedTuple):
@@ -127,6 +129,18 @@ class RowsSource(Source):
     def take_in(self, new: Integers) -> Array:
         """Let columns in; only their squares."""
         return self._columns.take_in(new)
+
+    def sparse_walk(self) -> SparseWalk | None:
+        """A walk by sweeps alone, for sparse columns whose squares can be trusted.
+
+        None where conjugate gradients do as well: with so many entries it does not matter what is
+        done between two readings of them.
+        """
+        columns = self._columns
+        if not isinstance(columns, SparseColumns) or len(columns.store.entries.data) > _FEW_ENTRIES:
+            return None
+        walk = SparseWalk(columns, self._y, self._at_zero.correlation[0])
+        return walk if walk.largest_square < _LARGE and np.isfinite(self.scale) else None
 
     @property
     def gathered(self) -> Columns:

@@ -62,6 +62,11 @@ class Terms:
         return self._bend * self._factors[1]
 
     @property
+    def same_bend(self) -> float:
+        """a, where it is the same everywhere because the level is set."""
+        return float(self._bend[0]) * self._factors[1]
+
+    @property
     def has_bend(self) -> bool:
         """Whether the penalty is curved somewhere."""
         first = self._bend[:1] if self.level is not None else self._bend
@@ -70,8 +75,7 @@ class Terms:
     def at(self, columns: Integers) -> tuple[Array, Array, Array, Array]:
         """l, a and the bounds of some columns."""
         if self.level is not None:  # the same everywhere
-            bend = float(self._bend[0]) * self._factors[1]
-            parts = (self.level, bend, -np.inf, np.inf)
+            parts = (self.level, self.same_bend, -np.inf, np.inf)
             linear, bends, lower, upper = np.repeat(parts, len(columns)).reshape(4, -1)
             return linear, bends, lower, upper
         return (
