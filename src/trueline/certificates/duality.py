@@ -32,6 +32,7 @@ from trueline.certificates.evaluation import (
     sum_rows,
 )
 from trueline.certificates.kernels import add_stretches
+from trueline.gram.rows import SMALL_WORK
 from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem
 from trueline.threads import run_strands
@@ -359,7 +360,12 @@ def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:
         own = sums[start // STRETCH : -(-rows.stop // STRETCH)]
         add(np.ascontiguousarray(block), centre, np.ascontiguousarray(weighted[rows]), STRETCH, own)
 
-    run_strands(work, range(0, n, _BLOCK_ROWS))
+    starts = range(0, n, _BLOCK_ROWS)
+    if n * k * len(centre) < SMALL_WORK:
+        for start in starts:
+            work(start)
+    else:
+        run_strands(work, starts)
     return np.ascontiguousarray(np.moveaxis(sums, 0, -1)).sum(axis=-1).T
 
 

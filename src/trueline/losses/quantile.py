@@ -71,6 +71,9 @@ class _OneKink(Loss):
         left, right = self.slopes
         return np.where((u >= left) & (u <= right), u * y, np.inf)
 
+    def conjugate_magnitude(self, y: Array, u: Array) -> Array:
+        return 3 * np.abs(u * y)  # in the domain; elsewhere the conjugate is infinite
+
     def project_dual(self, y: Array, u: Array) -> Array:
         return np.clip(u, *self.slopes)
 

@@ -115,7 +115,7 @@ class Source:
         """s of some rows."""
         if self.problem.weights is not None:
             return self.problem.weights[rows]
-        return np.broadcast_to(1.0, self.target[rows].shape)
+        return np.ones(self.target[rows].shape)
 
     def weigh(self, values: Array) -> Array:
         """One number for every row, times the rows' weights."""
