@@ -62,6 +62,8 @@ def sum_by_blocks(n: int, terms: Callable[[slice], Sequence[Array]]) -> list[Arr
     terms : callable
         From rows to arrays of shape (m, k).
     """
+    if n <= 2 * _BLOCK_ROWS:
+        return [sum_rows(term) for term in terms(slice(0, n))]
     blocks = range(0, n, _BLOCK_ROWS)
     parts = [
         [sum_rows(term) for term in terms(slice(start, min(start + _BLOCK_ROWS, n)))]

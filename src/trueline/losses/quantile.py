@@ -44,7 +44,8 @@ class _OneKink(Loss):
 
     @property
     def slope_bound(self) -> float:
-        return float(np.max([-self.slopes[0], self.slopes[1]]))
+        left, right = self.slopes
+        return float(np.maximum(-left, right).max())
 
     @property
     def dual_box(self) -> tuple[float, float, float, float]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from trueline._jit import kernel
 
-__all__ = ["exchange", "kinks_met"]
+__all__ = ["exchange", "exchange_row", "kink_to_leave", "kinks_met"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -60,7 +60,7 @@ def exchange(
     moved = np.empty(len(c))
     row = np.empty(p)
     for count in range(most):
-        leaving, upward, excess = _kink_to_leave(inverse, rest, c[kinks], slack, rounding)
+        leaving, upward, excess = kink_to_leave(inverse, rest, c[kinks], slack, rounding)
         if leaving < 0:
             return count
         own = kinks[leaving]
@@ -86,7 +86,7 @@ def exchange(
         _take_row(A, lasso, of_rows, entering, row)
         if is_above[entering]:
             rest -= c[entering] * row
-        _exchange_row(inverse, leaving, row)
+        exchange_row(inverse, leaving, row)
         kinks[leaving] = entering
         v += step * direction
         offset += step * moved
@@ -106,7 +106,7 @@ def _take_row(A: Array, lasso: Indices, of_rows: int, kink: int, row: Array) -> 
 
 
 @kernel(reassociate=True)
-def _kink_to_leave(
+def kink_to_leave(
     inverse: Array, rest: Array, c: Array, slack: float, rounding: float
 ) -> tuple[int, bool, float]:
     """The own kink of a vertex along whose edge the function falls fastest.
@@ -144,7 +144,7 @@ def _kink_to_leave(
 
 
 @kernel
-def _exchange_row(inverse: Array, leaving: int, row: Array) -> None:
+def exchange_row(inverse: Array, leaving: int, row: Array) -> None:
     """The inverse of B after its row number ``leaving`` became another one, in place."""
     p = len(row)
     along = np.zeros(p)

@@ -17,7 +17,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.solvers.piecewise.exchanges import exchange
+from trueline.solvers.piecewise.exchanges import (
+    exchange,
+    exchange_row,
+    kink_to_leave,
+    kinks_met,
+)
 from trueline.solvers.piecewise.kernels import extend_basis
 from trueline.solvers.piecewise.program import Program
 
@@ -109,20 +114,7 @@ class Vertex:
         program = self.program
         rounding = 64 * _EPS * float(np.abs(program.ell).max(initial=0.0))
         while self.exchanges <= most:
-            done = exchange(
-                program.A,
-                program.lasso,
-                program.c,
-                self.kinks,
-                self.inverse,
-                self.rest,
-                self.v,
-                self.offset,
-                self.is_above,
-                _SLACK,
-                rounding,
-                _REFACTOR,
-            )
+            done = self._exchange(rounding)
             if done < 0:
                 raise FloatingPointError("the function falls without end along an edge.")
             if done == 0:
@@ -132,3 +124,56 @@ class Vertex:
             self._factor()
             self._weigh_sides()
         return False
+
+    def _exchange(self, rounding: float) -> int:
+        """Some exchanges; how many, none if the vertex is optimal, -1 if there is no end."""
+        program = self.program
+        if not program.is_plain:
+            return self._exchange_by_rows(rounding)
+        return exchange(
+            program.A,
+            program.lasso,
+            program.c,
+            self.kinks,
+            self.inverse,
+            self.rest,
+            self.v,
+            self.offset,
+            self.is_above,
+            _SLACK,
+            rounding,
+            _REFACTOR,
+        )
+
+    def _exchange_by_rows(self, rounding: float) -> int:
+        """The same, for programs that form their rows when asked."""
+        program, c = self.program, self.program.c
+        for count in range(_REFACTOR):
+            leaving, upward, excess = kink_to_leave(
+                self.inverse, self.rest, c[self.kinks], _SLACK, rounding
+            )
+            if leaving < 0:
+                return count
+            own = self.kinks[leaving]
+            direction = self.inverse[:, leaving].copy() if upward else -self.inverse[:, leaving]
+            moved = program.scores(direction)
+            moved[self.kinks] = 0.0
+            passed, entering, step = kinks_met(self.offset, moved, self.is_above, c, excess)
+            if entering < 0:
+                return -1
+            rise = np.where(self.is_above[passed], -c[passed], c[passed])
+            self.rest += rise @ program.rows(passed)
+            self.is_above[passed] = ~self.is_above[passed]
+            self.is_above[own] = upward
+            if upward:
+                self.rest += c[own] * program.row(own)
+            row = program.row(entering)
+            if self.is_above[entering]:
+                self.rest -= c[entering] * row
+            exchange_row(self.inverse, leaving, row)
+            self.kinks[leaving] = entering
+            self.v += step * direction
+            self.offset += step * moved
+            self.offset[own] = step if upward else -step
+            self.offset[entering] = 0.0
+        return _REFACTOR
