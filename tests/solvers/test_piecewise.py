@@ -17,7 +17,7 @@ from trueline.solution import Solution
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
 from trueline.solvers.piecewise import targets
-from trueline.solvers.piecewise.kernels import kinks_met
+from trueline.solvers.piecewise.exchanges import kinks_met
 from trueline.solvers.piecewise.source import Source
 
 LOSSES = (Absolute(), Quantile(0.5), Quantile(0.9), Quantile(0.03), EpsilonInsensitive(0.4))

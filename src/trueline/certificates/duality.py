@@ -58,6 +58,8 @@ _UNDERFLOW = 1e-290
 # Rows that are added one after the other, and that are read at once.
 STRETCH, _BLOCK_ROWS = 64, 2048
 _COMPILED_WORK = 100_000
+# Numbers that are so few are read at once.
+_AT_ONCE = 500_000
 
 
 class DualPoint(NamedTuple):
@@ -112,6 +114,8 @@ def dual_point(
 
 def _least_scale(penalty: Penalty, low: Array, high: Array, free: NDArray[np.bool_]) -> Array:
     """Per target, the largest t <= 1 with t V in the domain of p* wherever V lies."""
+    if free.all():
+        return np.ones(low.shape[1])
     ends = (np.where(free, 0.0, V) for V in penalty.worst_ends(low, high))
     return np.min([penalty.dual_scale(V) for V in ends], axis=0)
 
@@ -139,10 +143,12 @@ def coefficient_radius(problem: Problem, rounding: Rounding, W: Array) -> Array:
 def _penalty_conjugate(problem: Problem, point: DualPoint, reach: Array) -> Array:
     """p* at the worse end of the interval of V, with unpenalised coefficients within reach."""
     free = np.isfinite(reach)
+    most = np.maximum(np.abs(point.low), np.abs(point.high))
+    if free.all():
+        return np.asarray((most * reach).sum(axis=0))
     ends = (np.where(free, 0.0, V) for V in problem.penalty.worst_ends(point.low, point.high))
     value = np.sum([problem.penalty.conjugate_per_target(V) for V in ends], axis=0)
     if free.any():
-        most = np.maximum(np.abs(point.low), np.abs(point.high))
         value = value + np.sum(np.where(free, most * np.where(free, reach, 0.0), 0.0), axis=0)
     return value
 
@@ -359,14 +365,18 @@ def pull_rows(problem: Problem, centre: Array, weighted: Array) -> Array:
     sums = np.zeros((-(-n // STRETCH), k, len(centre)))
     # Compiled code is loaded where it pays.
     add = add_stretches if n * k * len(centre) > _COMPILED_WORK else _add_stretches
+    size = _BLOCK_ROWS if n * len(centre) > _AT_ONCE else n
 
     def work(start: int) -> None:
-        rows = slice(start, min(start + _BLOCK_ROWS, n))
-        ((_, block),) = design.take(rows).blocks(_BLOCK_ROWS)
+        rows = slice(start, min(start + size, n))
+        ((_, block),) = design.take(rows).blocks(size)
         own = sums[start // STRETCH : -(-rows.stop // STRETCH)]
         add(np.ascontiguousarray(block), centre, np.ascontiguousarray(weighted[rows]), STRETCH, own)
 
-    run_strands(work, range(0, n, _BLOCK_ROWS))
+    if size == n:
+        work(0)  # threads would cost more
+    else:
+        run_strands(work, range(0, n, size))
     return np.ascontiguousarray(np.moveaxis(sums, 0, -1)).sum(axis=-1).T
 
 

@@ -74,6 +74,8 @@ def sum_by_blocks(n: int, terms: Callable[[slice], Sequence[Array]]) -> list[Arr
     terms : callable
         From rows to arrays of shape (m, k).
     """
+    if n <= 2 * _BLOCK_ROWS:
+        return [sum_rows(term) for term in terms(slice(0, n))]
 
     def strand(starts: range) -> list[list[Array]]:
         return [

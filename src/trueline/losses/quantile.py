@@ -44,7 +44,8 @@ class _OneKink(Loss):
 
     @property
     def slope_bound(self) -> float:
-        return float(np.max([-self.slopes[0], self.slopes[1]]))
+        left, right = self.slopes
+        return float(np.maximum(-left, right).max())
 
     @property
     def dual_box(self) -> tuple[float, float, float, float]:
@@ -70,6 +71,9 @@ class _OneKink(Loss):
     def conjugate(self, y: Array, u: Array) -> Array:
         left, right = self.slopes
         return np.where((u >= left) & (u <= right), u * y, np.inf)
+
+    def conjugate_magnitude(self, y: Array, u: Array) -> Array:
+        return 3 * np.abs(u * y)  # in the domain; elsewhere the conjugate is infinite
 
     def project_dual(self, y: Array, u: Array) -> Array:
         return np.clip(u, *self.slopes)

@@ -20,6 +20,7 @@ from trueline.solvers.newton import require_ordinary
 from trueline.solvers.piecewise.source import Source
 from trueline.solvers.piecewise.targets import Answer, solve_targets, worked_rows
 from trueline.solvers.row_space import is_wide, solve_in_row_space
+from trueline.threads import single_threaded_blas
 from trueline.wording import counted
 
 __all__ = ["InteriorPoint"]
@@ -63,8 +64,9 @@ class InteriorPoint(Solver):
         is_round = not np.any(problem.penalty.linear)
         if is_round and is_wide(Facts.of(problem)):
             return solve_in_row_space(self, problem, options, monitor)
-        answers = solve_targets(Source.of(problem))
-        return _solution(problem, answers, monitor, self.name)
+        with single_threaded_blas():  # once for all the small products
+            answers = solve_targets(Source.of(problem))
+            return _solution(problem, answers, monitor, self.name)
 
 
 def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: str) -> Solution:

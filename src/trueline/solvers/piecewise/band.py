@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.solvers.piecewise.kernels import pieces, within
+from trueline.solvers.piecewise.kernels import of_piece, pieces, slopes_of, within
 from trueline.solvers.piecewise.program import Program
 from trueline.solvers.piecewise.source import Source
 
@@ -118,7 +118,7 @@ def _slopes(source: Source, z: Array, piece: NDArray[np.int8]) -> Array:
     loss = source.loss
     if "margins" in loss.capabilities:
         return loss.gradient(source.target, z)
-    return np.take(loss.first_slope + np.cumsum([0.0, *loss.jumps]), piece)
+    return slopes_of(piece, loss.first_slope + np.cumsum([0.0, *loss.jumps]))
 
 
 def _nearest(
@@ -149,9 +149,8 @@ def _reaches(piece: NDArray[np.int8], distance: Array, there: NDArray[np.intp], 
     """For each piece the distance within which so many of its rows are, judged by some of them."""
     reaches = np.full(len(there), np.inf)
     step = max(1, len(piece) // _JUDGED)
-    some_pieces, some = piece[::step], distance[::step]
     for number in np.flatnonzero(there > most):
-        own = some[some_pieces == number]
+        own = of_piece(piece, distance, int(number), step)
         place = len(own) * most // int(there[number])
         if place < len(own):
             reaches[number] = np.partition(own, place)[place]

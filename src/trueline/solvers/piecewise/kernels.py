@@ -1,4 +1,4 @@
-"""The loops over kinks: on their ramps, independent, to leave, passed on the way."""
+"""The loops over rows and kinks: near their kinks, on their ramps, independent."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from numpy.typing import NDArray
 from trueline._jit import kernel
 
 __all__ = [
-    "exchange_row",
     "extend_basis",
-    "kink_to_leave",
-    "kinks_met",
+    "of_piece",
     "pieces",
     "ramped",
-    "slope_along",
+    "rooted_rows",
+    "slopes_of",
     "standardised",
+    "step_length",
     "within",
 ]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+# The slope along a direction counts as zero at this part of where it began.
+_FLAT = 0.1
+_TRIALS, _FARTHEST = 60, 1e6
 
 
 @kernel
@@ -55,12 +59,41 @@ def within(piece: NDArray[np.int8], distance: Array, reaches: Array) -> Indices:
     count = 0
     for i in range(len(piece)):
         count += distance[i] <= reaches[piece[i]]
-    rows, count = np.empty(count, dtype=np.intp), 0
+    rows, count = np.empty(count + 1, dtype=np.intp), 0
     for i in range(len(piece)):
-        if distance[i] <= reaches[piece[i]]:
-            rows[count] = i
-            count += 1
-    return rows
+        rows[count] = i  # no branch that nobody could foretell
+        count += distance[i] <= reaches[piece[i]]
+    return rows[:count]
+
+
+@kernel
+def of_piece(piece: NDArray[np.int8], distance: Array, number: int, step: int) -> Array:
+    """The distances of every ``step``-th row, of those that are on one piece."""
+    out, count = np.empty(len(piece) // step + 2), 0
+    for i in range(0, len(piece), step):
+        out[count] = distance[i]
+        count += piece[i] == number
+    return out[:count]
+
+
+@kernel
+def slopes_of(piece: NDArray[np.int8], slopes: Array) -> Array:
+    """The slope of every row, from those of the pieces."""
+    out = np.empty(len(piece))
+    for i in range(len(piece)):
+        out[i] = slopes[piece[i]]
+    return out
+
+
+@kernel
+def rooted_rows(A: Array, rows: Indices, weights: Array) -> Array:
+    """sqrt(weights_i) a_i for some rows: the Gram matrix of these is the weighted one."""
+    out = np.empty((len(rows), A.shape[1]))
+    for k in range(len(rows)):
+        root = np.sqrt(weights[rows[k]])
+        for j in range(A.shape[1]):
+            out[k, j] = root * A[rows[k], j]
+    return out
 
 
 @kernel
@@ -81,8 +114,58 @@ def ramped(share: Array, offset: Array, c: Array, gamma: float) -> tuple[Array, 
     return pi, rise, count
 
 
+@kernel
+def step_length(
+    share: Array,
+    offset: Array,
+    moved: Array,
+    c: Array,
+    gamma: float,
+    line: float,
+    bend: float,
+    first: float,
+) -> float:
+    """Where the function of rounded kinks stops falling along a direction, roughly.
+
+    Its slope line + t bend + sum_e pi_e moved_e only rises. Zero if it does not fall at first, or
+    without end.
+
+    Parameters
+    ----------
+    share, offset, moved, c : arrays
+        Of the kinks: as in the program, at the start, and how the offsets change with t.
+    gamma : float
+    line, bend : float
+        What everything but the kinks adds to the slope.
+    first : float
+        The slope at t = 0.
+    """
+    if not first < 0:
+        return 0.0
+    low, low_slope, high = 0.0, first, 1.0
+    high_slope = line + bend + _slope_along(share, offset, moved, c, gamma, high)
+    while high_slope < _FLAT * first:
+        if high > _FARTHEST:
+            return 0.0
+        low, low_slope, high = high, high_slope, 2 * high
+        high_slope = line + high * bend + _slope_along(share, offset, moved, c, gamma, high)
+    for _ in range(_TRIALS):
+        if high_slope <= -_FLAT * first:
+            return high
+        middle = low + (high - low) * low_slope / (low_slope - high_slope)
+        middle = min(max(middle, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+        value = line + middle * bend + _slope_along(share, offset, moved, c, gamma, middle)
+        if abs(value) <= -_FLAT * first:
+            return middle
+        if value < 0:
+            low, low_slope = middle, value
+        else:
+            high, high_slope = middle, value
+    return low if low > 0.0 else high
+
+
 @kernel(reassociate=True)
-def slope_along(
+def _slope_along(
     share: Array, offset: Array, moved: Array, c: Array, gamma: float, t: float
 ) -> float:
     """sum_e pi_e moved_e, with the multipliers of rounded kinks at offset + t moved."""
@@ -142,124 +225,3 @@ def extend_basis(rows: Array, least: float, basis: Array, count: int, chosen: In
             chosen[taken] = place
             taken += 1
     return taken
-
-
-@kernel(reassociate=True)
-def kink_to_leave(
-    inverse: Array, rest: Array, c: Array, slack: float, rounding: float
-) -> tuple[int, bool, float]:
-    """The own kink of a vertex along whose edge the function falls fastest.
-
-    Its number (-1 if none: the vertex is optimal), whether the way leads upward, and the rate at
-    which the function falls for each unit of the kink's offset.
-
-    Parameters
-    ----------
-    inverse : array of shape (p, p)
-        Of the rows of the vertex's own kinks.
-    rest : array of shape (p,)
-        The slope of everything but these.
-    c : array of shape (p,)
-        Of these kinks.
-    slack, rounding : float
-        A multiplier may leave [0, c] by slack times c, and by rounding.
-    """
-    p = len(rest)
-    own, squares = np.zeros(p), np.zeros(p)
-    for i in range(p):
-        for j in range(p):
-            own[j] -= inverse[i, j] * rest[i]
-            squares[j] += inverse[i, j] * inverse[i, j]
-    best, fastest, upward, found = -1, 0.0, False, 0.0
-    for j in range(p):
-        beyond = own[j] - c[j]
-        excess = max(-own[j], beyond)
-        if excess > slack * c[j] + rounding:
-            # In units of the edge: how fast the function falls per unit of length.
-            rate = excess / np.sqrt(squares[j])
-            if best < 0 or rate > fastest:
-                best, fastest, upward, found = j, rate, beyond == excess, excess
-    return best, upward, found
-
-
-@kernel
-def exchange_row(inverse: Array, leaving: int, row: Array) -> None:
-    """The inverse of B after its row number ``leaving`` became another one, in place."""
-    p = len(row)
-    along = np.zeros(p)
-    for i in range(p):
-        for j in range(p):
-            along[j] += row[i] * inverse[i, j]
-    turn = along[leaving]
-    along[leaving] -= 1.0
-    for i in range(p):
-        factor = inverse[i, leaving] / turn
-        for j in range(p):
-            inverse[i, j] -= factor * along[j]
-
-
-@kernel
-def kinks_met(
-    offset: Array, moved: Array, is_above: NDArray[np.bool_], c: Array, fall: float
-) -> tuple[Indices, int, float]:
-    """The kinks passed, the one where the slope turns positive (-1 if none is met), and how far.
-
-    The function falls at the rate ``fall`` at first, and by c_e abs(moved_e) less after each kink:
-    a weighted median of the distances, found by splitting those that are left about one of them,
-    as quickselect does.
-    """
-    index = np.empty(len(offset), dtype=np.intp)
-    reach = np.empty(len(offset))
-    count = 0
-    for e in range(len(offset)):
-        if (moved[e] < 0.0) if is_above[e] else (moved[e] > 0.0):
-            index[count] = e
-            reach[count] = max(-offset[e] / moved[e], 0.0)
-            count += 1
-    if count == 0:
-        return index[:0], -1, 0.0
-    low, high = 0, count
-    while True:
-        pivot = _middle(reach[low], reach[(low + high) // 2], reach[high - 1])
-        less, more, k = low, high, low  # nearer ones are moved before less, farther from more on
-        before, there = 0.0, 0.0
-        while k < more:
-            gain = c[index[k]] * abs(moved[index[k]])
-            if reach[k] < pivot:
-                before += gain
-                _swap(index, reach, less, k)
-                less += 1
-                k += 1
-            elif reach[k] > pivot:
-                more -= 1
-                _swap(index, reach, more, k)
-            else:
-                there += gain
-                k += 1
-        if before >= fall and less > low:
-            high = less
-        elif before + there >= fall or more == high == count:
-            fall -= before
-            last = less
-            while last < more - 1:
-                fall -= c[index[last]] * abs(moved[index[last]])
-                if fall <= 0.0:
-                    break
-                last += 1
-            return index[:last], index[last], pivot
-        else:
-            fall -= before + there
-            low = more
-        if low == high:  # rounding of the sums: the farthest of those before
-            return index[: low - 1], index[low - 1], reach[low - 1]
-
-
-@kernel
-def _middle(a: float, b: float, c: float) -> float:
-    return max(min(a, b), min(max(a, b), c))
-
-
-@kernel
-def _swap(index: Indices, reach: Array, i: int, k: int) -> None:
-    index[i], index[k] = index[k], index[i]
-    reach[i], reach[k] = reach[k], reach[i]

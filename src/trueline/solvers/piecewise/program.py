@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.gram import weighted_gram
+from trueline.solvers.piecewise.kernels import rooted_rows
 
 __all__ = ["Program"]
 
@@ -63,6 +64,11 @@ class Program:
         return not self.quad.any()
 
     @property
+    def is_plain(self) -> bool:
+        """Whether the rows of all kinks are those of A and of single coefficients."""
+        return True
+
+    @property
     def _rows(self) -> int:
         return len(self.t) - len(self.lasso)
 
@@ -90,12 +96,12 @@ class Program:
         """sum_e weights_e a_e a_e^T + diag(quad)."""
         by_row, A = self._by_row(weights), self.A
         there = np.flatnonzero(by_row)
-        if 2 * len(there) < len(by_row):
-            A, by_row = A[there], by_row[there]
-        if A.size * A.shape[1] < _SMALL:
-            rooted = A * np.sqrt(by_row)[:, None]
+        if len(there) * A.shape[1] ** 2 < _SMALL:
+            rooted = rooted_rows(A, there, by_row)
             out = rooted.T @ rooted
         else:
+            if 2 * len(there) < len(by_row):
+                A, by_row = A[there], by_row[there]
             out = weighted_gram(A, by_row, compiled=True)
         diagonal = self.quad.copy()
         diagonal[self.lasso] += weights[self._rows :]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.solvers.piecewise.interior import factor_lifted, solve_factored
-from trueline.solvers.piecewise.kernels import ramped, slope_along
+from trueline.solvers.piecewise.kernels import ramped, step_length
 from trueline.solvers.piecewise.program import Program
 
 __all__ = ["Smoothed"]
@@ -27,9 +27,6 @@ __all__ = ["Smoothed"]
 Array = NDArray[np.float64]
 
 _MOST_STEPS = 40
-_TRIALS = 60
-# The slope along a direction counts as zero at this part of where it began.
-_FLAT = 0.1
 # A level of smoothing is left when the slope has fallen to this part of what one kink can do; a
 # face, unlike a vertex, has no exchanges to mend what is left.
 _ENOUGH, _ENOUGH_FOR_FACES = 0.5, 1e-3
@@ -83,43 +80,19 @@ class Smoothed:
                 H.flat[:: len(H) + 1] += np.where(bends < flat, flat, 0.0)
             direction = -solve_factored(factor_lifted(H), slope)
             moved = program.scores(direction)
-            length = self._search(direction, moved, float(slope @ direction))
+            length = step_length(
+                self._share,
+                self.offset,
+                moved,
+                program.c,
+                self.gamma,
+                float((program.ell + program.quad * self.v) @ direction),
+                float(program.quad @ direction**2),
+                float(slope @ direction),
+            )
             if not length > 0:
                 return False
             self.v = self.v + length * direction
             self.offset = self.offset + length * moved
             self.steps += 1
         return False
-
-    def _search(self, direction: Array, moved: Array, first: float) -> float:
-        """Where the function stops falling along a direction, roughly: its slope only rises."""
-        program, offset = self.program, self.offset
-        line = float(program.ell @ direction + (program.quad * self.v) @ direction)
-        bend = float(program.quad @ direction**2)
-
-        def slope(t: float) -> float:
-            rise = slope_along(self._share, offset, moved, program.c, self.gamma, t)
-            return line + t * bend + rise
-
-        if not first < 0:
-            return 0.0
-        low, low_slope, high = 0.0, first, 1.0
-        high_slope = slope(high)
-        while high_slope < _FLAT * first:
-            if high > 1e6:
-                return 0.0  # it falls without end
-            low, low_slope, high = high, high_slope, 2 * high
-            high_slope = slope(high)
-        for _ in range(_TRIALS):
-            if high_slope <= -_FLAT * first:
-                return high
-            middle = low + (high - low) * low_slope / (low_slope - high_slope)
-            middle = min(max(middle, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-            value = slope(middle)
-            if abs(value) <= -_FLAT * first:
-                return middle
-            if value < 0:
-                low, low_slope = middle, value
-            else:
-                high, high_slope = middle, value
-        return low or high

@@ -115,7 +115,7 @@ class Source:
         """s of some rows."""
         if self.problem.weights is not None:
             return self.problem.weights[rows]
-        return np.broadcast_to(1.0, self.target[rows].shape)
+        return np.ones(self.target[rows].shape)
 
     def weigh(self, values: Array) -> Array:
         """One number for every row, times the rows' weights."""
@@ -264,10 +264,11 @@ class Source:
 
     def _of_kept(self, strength: float | Array, power: int) -> Array:
         """A strength of the penalty for each v_j = scale_j w_j; none for the intercept."""
-        shape = (len(self.mean), self.problem.n_targets)
-        whole = np.broadcast_to(strength, shape)[:, self.number]
         out = np.zeros(self.size)
-        out[: len(self.kept)] = whole[self.kept] / self.scale[self.kept] ** power
+        if np.ndim(strength) or strength:
+            shape = (len(self.mean), self.problem.n_targets)
+            whole = np.broadcast_to(strength, shape)[:, self.number]
+            out[: len(self.kept)] = whole[self.kept] / self.scale[self.kept] ** power
         return out
 
 

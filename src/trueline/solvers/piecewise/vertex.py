@@ -17,12 +17,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.solvers.piecewise.kernels import (
+from trueline.solvers.piecewise.exchanges import (
+    exchange,
     exchange_row,
-    extend_basis,
     kink_to_leave,
     kinks_met,
 )
+from trueline.solvers.piecewise.kernels import extend_basis
 from trueline.solvers.piecewise.program import Program
 
 __all__ = ["Vertex", "independent_kinks"]
@@ -87,7 +88,6 @@ class Vertex:
         self.v = v + self.inverse @ (t - rows @ v)
         self.v[program.at_zero(self.kinks)] = 0.0  # exactly
         self.offset = program.offsets(self.v)
-        self.age = 0
 
     def _weigh_sides(self) -> None:
         """The slope of everything but the vertex's own kinks."""
@@ -111,58 +111,69 @@ class Vertex:
 
     def improve(self, most: int) -> bool:
         """Exchange until optimal; False if that took more than so many exchanges."""
-        c = self.program.c
-        rounding = 64 * _EPS * float(np.abs(self.program.ell).max(initial=0.0))
-        for _ in range(most):
-            held = c[self.kinks]
-            leaving, upward, excess = kink_to_leave(self.inverse, self.rest, held, _SLACK, rounding)
-            if leaving >= 0:
-                self._exchange(leaving, upward, excess)
-            elif self.age == 0:
+        program = self.program
+        rounding = 64 * _EPS * float(np.abs(program.ell).max(initial=0.0))
+        while self.exchanges <= most:
+            done = self._exchange(rounding)
+            if done < 0:
+                raise FloatingPointError("the function falls without end along an edge.")
+            if done == 0:
                 return True
-            else:
-                self._factor()  # decided on what rounding has touched: look again
-                self._weigh_sides()
-        return False
-
-    def _exchange(self, leaving: int, upward: bool, excess: float) -> None:
-        """Leave one kink, pass as many as pay, and stay on the last."""
-        program, c = self.program, self.program.c
-        own = self.kinks[leaving]
-        direction = self.inverse[:, leaving].copy() if upward else -self.inverse[:, leaving]
-        moved = program.scores(direction)
-        moved[self.kinks] = 0.0
-        passed, entering, step = kinks_met(self.offset, moved, self.is_above, c, excess)
-        if entering < 0:
-            raise FloatingPointError("the function falls without end along an edge.")
-        if len(passed):
-            self._pass(passed)
-        self._leave(own, upward)
-        self._enter(leaving, entering)
-        self.v = self.v + step * direction
-        self.offset += step * moved
-        self.offset[own] = step if upward else -step
-        self.offset[entering] = 0.0
-        self.age += 1
-        self.exchanges += 1
-        if self.age >= _REFACTOR:
+            self.exchanges += done
+            # Decided on what rounding has touched: look again.
             self._factor()
             self._weigh_sides()
+        return False
 
-    def _pass(self, passed: Indices) -> None:
-        rise = np.where(self.is_above[passed], -self.program.c[passed], self.program.c[passed])
-        self.rest = self.rest + rise @ self.program.rows(passed)
-        self.is_above[passed] = ~self.is_above[passed]
+    def _exchange(self, rounding: float) -> int:
+        """Some exchanges; how many, none if the vertex is optimal, -1 if there is no end."""
+        program = self.program
+        if not program.is_plain:
+            return self._exchange_by_rows(rounding)
+        return exchange(
+            program.A,
+            program.lasso,
+            program.c,
+            self.kinks,
+            self.inverse,
+            self.rest,
+            self.v,
+            self.offset,
+            self.is_above,
+            _SLACK,
+            rounding,
+            _REFACTOR,
+        )
 
-    def _leave(self, own: int, upward: bool) -> None:
-        self.is_above[own] = upward
-        if upward:
-            self.rest = self.rest + self.program.c[own] * self.program.row(own)
-
-    def _enter(self, leaving: int, entering: int) -> None:
-        """B changes one row: its inverse by a product of rank one."""
-        row = self.program.row(entering)
-        if self.is_above[entering]:
-            self.rest = self.rest - self.program.c[entering] * row
-        exchange_row(self.inverse, leaving, row)
-        self.kinks[leaving] = entering
+    def _exchange_by_rows(self, rounding: float) -> int:
+        """The same, for programs that form their rows when asked."""
+        program, c = self.program, self.program.c
+        for count in range(_REFACTOR):
+            leaving, upward, excess = kink_to_leave(
+                self.inverse, self.rest, c[self.kinks], _SLACK, rounding
+            )
+            if leaving < 0:
+                return count
+            own = self.kinks[leaving]
+            direction = self.inverse[:, leaving].copy() if upward else -self.inverse[:, leaving]
+            moved = program.scores(direction)
+            moved[self.kinks] = 0.0
+            passed, entering, step = kinks_met(self.offset, moved, self.is_above, c, excess)
+            if entering < 0:
+                return -1
+            rise = np.where(self.is_above[passed], -c[passed], c[passed])
+            self.rest += rise @ program.rows(passed)
+            self.is_above[passed] = ~self.is_above[passed]
+            self.is_above[own] = upward
+            if upward:
+                self.rest += c[own] * program.row(own)
+            row = program.row(entering)
+            if self.is_above[entering]:
+                self.rest -= c[entering] * row
+            exchange_row(self.inverse, leaving, row)
+            self.kinks[leaving] = entering
+            self.v += step * direction
+            self.offset += step * moved
+            self.offset[own] = step if upward else -step
+            self.offset[entering] = 0.0
+        return _REFACTOR
