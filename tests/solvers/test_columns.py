@@ -8,11 +8,14 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from trueline import LogisticRegression
+from trueline.solvers.columns import descent
 from trueline.solvers.columns.coupled import CoupledModel
 from trueline.solvers.columns.kernels import (
     conjugate_steps,
     gram_steps,
+    scale_columns,
     solve_gram,
+    solve_single,
     support_gram,
 )
 
@@ -58,6 +61,43 @@ def test_coordinate_descent_ends_where_no_slope_is_left():
     np.testing.assert_allclose((slopes + linear * np.sign(at))[at != 0], 0, atol=1e-9)
     assert (np.abs(slopes[at == 0]) <= linear[at == 0]).all()
     assert 0 < np.count_nonzero(at == 0) < 7
+
+
+def test_sweeps_over_scaled_columns_end_where_no_slope_is_left():
+    random = np.random.default_rng(4)
+    X, (data, indices, indptr) = _columns()
+    h, V, G = random.random(len(X)), random.standard_normal(12), 3 * random.standard_normal(12)
+    linear, quad = np.full(12, 1.5), np.full(12, 0.1)
+    scaled, bends = np.empty(len(data)), np.empty(12)
+    scale_columns(data, indices, indptr, np.sqrt(h), scaled, bends, 0, 12)
+    np.testing.assert_allclose(bends, h @ X**2, rtol=1e-13)
+    D, Q, bends = np.zeros(12), np.zeros(len(X)), bends + quad
+    # Sweeps leave out columns that rest: the second call looks at all of them again.
+    for _ in range(20):
+        own = np.arange(12), Q, V, D, G, bends, linear, quad
+        solve_single(scaled, indices, indptr, *own, 300, 300, 1e-15, 1e-15)
+    at, slopes = V + D, G + X.T @ (h * (X @ D)) + quad * D
+    np.testing.assert_allclose(Q, np.sqrt(h) * (X @ D), atol=1e-12)
+    np.testing.assert_allclose((slopes + linear * np.sign(at))[at != 0], 0, atol=1e-9)
+    assert (np.abs(slopes[at == 0]) <= linear[at == 0] + 1e-9).all()
+    assert np.count_nonzero(at == 0)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("tol", [1.0, 1e-4])
+def test_columns_of_large_matrices_are_taken_from_the_rows(fit_intercept, tol, monkeypatch):
+    random = np.random.default_rng(5)
+    X = sp.random_array((400, 900), density=0.03, rng=random, format="csr")
+    y = X @ random.standard_normal(900) + 0.3 * random.standard_normal(400) > 0
+    model = LogisticRegression(l1_ratio=1.0, C=3.0, tol=tol, fit_intercept=fit_intercept)
+    expected = model.fit(X, y).coef_.copy()
+    monkeypatch.setattr(descent, "LARGE", 1)
+    model.fit(X, y)
+    assert model.solver_ == "working_set_newton"
+    assert model.certificate_.gap <= tol**2 * 400 * np.log(2)
+    assert model.verify(X, y)
+    if tol < 1:
+        np.testing.assert_allclose(model.coef_, expected, atol=1e-6)
 
 
 def test_the_hessian_of_coupled_scores_is_that_of_the_losses():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from trueline import LinearRegressor
+from trueline import LinearRegressor, LogisticRegression
 from trueline.certificates import verify
 from trueline.design import as_design
 from trueline.losses import Huber, Squared, SquaredEpsilonInsensitive
@@ -384,3 +384,23 @@ def test_small_absolute_penalties_are_proven_beside_large_targets(alpha):
     model = LinearRegressor(loss="huber", penalty="l1", alpha=alpha).fit(X, y)
     assert model.certificate_.relative_gap < 1e-6
     assert model.verify(X, y)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.0])
+def test_few_digits_take_few_steps_and_are_proven(fit_intercept, l1_ratio):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((3000, 12)) * np.geomspace(0.1, 10, 12) + 0.2
+    y = X @ (random.standard_normal(12) / np.geomspace(0.1, 10, 12)) > random.logistic(size=3000)
+    model = LogisticRegression(l1_ratio=l1_ratio, C=0.05, fit_intercept=fit_intercept, tol=1e-7)
+    name = "newton" if l1_ratio == 0 else "proximal_newton"
+    best = model.fit(X, y).certificate_.objective
+    steps = model.n_iter_[0]
+    for tol in (0.3, 0.03, 0.003):
+        model.set_params(tol=tol).fit(X, y)
+        certificate = model.certificate_
+        assert model.solver_ == name
+        assert model.n_iter_[0] <= steps
+        assert certificate.objective - best <= certificate.gap * (1 + 1e-6)
+        assert certificate.gap <= tol**2 * 3000 * np.log(2)
+        assert model.verify(X, y)

@@ -34,6 +34,9 @@ _EPS = float(np.finfo(np.float64).eps)
 _SWEEPS, _MOST_SWEEPS, _WORK = 4, 30, 2_000_000
 # Steps of conjugate gradients, the share of the residual (squared) they may leave, longest step.
 _POLISH_STEPS, _POLISH_LEFT, _FARTHEST = 25, 1e-3, 4.0
+# They may leave more as long as this share of the first violation is left: the columns in play
+# are going to be others.
+_ROUGH, _ROUGH_LEFT = 1e-2, 5e-2
 # H of m columns is formed if m^2 is at most so many times their entries, and factored up to m.
 _GRAM, _EXACT, _LEAST_PIVOT, _TRACE = 10, 250, 1e-13, 1e-12
 # Wider ones leave the cache; rows with more entries than this cost more than the steps it saves.
@@ -90,6 +93,7 @@ class ColumnDescent:
         self.Z = self._scores()
         self.sweeps, self.steps = 0, 0
         self.look()
+        self._first = self.violation
 
     def _scores(self) -> Array:
         return _times(self.columns, self.V[:-1]) + self.V[-1]
@@ -138,6 +142,13 @@ class ColumnDescent:
         """Go on with other strengths."""
         self.linear, self.quad = linear, quad
         self.look()
+        self._first = self.violation
+
+    @property
+    def polish_left(self) -> float:
+        """The share of the residual, squared, that conjugate gradients may leave."""
+        is_rough = not self.is_coupled and self.violation > _ROUGH * self._first
+        return _ROUGH_LEFT if is_rough else _POLISH_LEFT
 
     def about(self) -> float:
         """The gap but for rounding and the intercept, from what is known already."""
@@ -343,7 +354,7 @@ class _WorkingSet:
         p, change = R / scale, np.zeros_like(whole.Z)
         size = first = float((R * p).sum())
         for _ in range(_POLISH_STEPS):
-            if size <= _POLISH_LEFT * first or size <= 0:
+            if size <= whole.polish_left * first or size <= 0:
                 break
             scores = self._products(p)
             along = image(p, scores)

@@ -46,7 +46,9 @@ def settled_multipliers(descent: ProximalDescent, enough: float = 0.0) -> Array:
     missing = _missing(descent, descent.gradient, linear)
     least = float(np.abs(missing).max(initial=0.0))
     # A slope in the intercept costs as much as the intercepts are large that a proof covers.
-    level = enough * descent.objective / (RADIUS * (1.0 + abs(descent.v[-1]))) if len(u) else 0.0
+    level = 0.0
+    if rows.fit_intercept:
+        level = enough * descent.objective / (RADIUS * (1.0 + abs(float(descent.v[-1]))))
     allowed = np.append(enough * linear, np.full(len(missing) - len(linear), level))
     for _ in range(_ROUNDS):
         held = missing != 0
