@@ -49,10 +49,10 @@ class TruncatedDescent:
         self, rows: Rows, loss: Loss, target: Array, bends: Array, V: Array, is_alike: bool
     ) -> None:
         self.rows, self.loss, self.bends = rows, loss, bends
-        self.target = np.asfortranarray(target)
+        self.target = rows.arranged(target)
         self.is_alike = is_alike
         self.V = V - V.mean(axis=1, keepdims=True) if is_alike else V
-        at_zero = np.asfortranarray(np.broadcast_to(self.V[-1], target.shape))
+        at_zero = rows.arranged(np.broadcast_to(self.V[-1], target.shape))
         self.Z = rows.scores(self.V) if self.V[:-1].any() else at_zero
         self.products, self.decrease = 0, np.inf
         self._sample = sampled_rows(rows, V.shape[1])

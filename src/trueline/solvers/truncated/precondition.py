@@ -48,7 +48,7 @@ def drawn_rows(h: Array, count: int, order: Integers) -> tuple[Integers, Array]:
     >>> import numpy as np
     >>> from trueline.solvers.truncated.precondition import drawn_rows
     >>> drawn_rows(np.array([9.0, 0.0, 1.0, 1.0, 1.0, 1.0]), 3, np.arange(6))
-    (array([0, 2, 4]), array([9., 2., 2.]))
+    (array([0, 3, 5]), array([9., 2., 2.]))
     """
     total = float(h.sum())
     if not total > 0:

@@ -5,8 +5,8 @@ rows give, and back.
 
     (V, f)  ->  X^T T,  sum_i T_i      with   T_i = s_i l''(z_i) [X V + f]_i
 
-Scores and slopes are kept target by target (column-major): sums over the targets of a row, as those
-of the softmax, then run along vectors.
+Where that is done block by block, scores and slopes are kept target by target (column-major): sums
+over the targets of a row, as those of the softmax, then run along vectors.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Rows:
         """X V + f of all rows."""
         X = self._blocks_of(V.shape[1])
         if X is None:
-            return np.asfortranarray(self.design.matvec(V[:-1]) + V[-1])
+            return self.design.matvec(V[:-1]) + V[-1]
         along, rows = np.ascontiguousarray(V[:-1].T), self._block_rows(V.shape[1])
         out = np.empty((V.shape[1], len(X)))
 
@@ -85,10 +85,16 @@ class Rows:
         rows = rows_per_block(*self.design.shape)
         return self._added(X, T.shape[1], rows, lambda where, block: T[where])
 
+    def arranged(self, T: Array) -> Array:
+        """A copy of what belongs to the rows and targets, in the order of the scores."""
+        return np.array(T, order="C" if self._blocks_of(T.shape[1]) is None else "F")
+
     def over_rows(self, k: int, work: Callable[[slice], Array]) -> Array:
         """The sum of what is made of each stretch of the rows, by several threads."""
         n = len(self.weights)
         strands = row_strands(n, k, _WORK_EACH * n * k)
+        if len(strands) == 1:
+            return work(slice(None))
         return fold(run_strands(lambda strand: work(slice(*strand)), strands))
 
     def hessian(self, loss: Loss, bending: Array) -> Callable[[Array], Array]:
