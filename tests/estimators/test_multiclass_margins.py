@@ -153,8 +153,9 @@ def test_weights_count_rows(monkeypatch, scheme, base):
         assert "compiled" in model._shared
         assert model.verify(X, y, weights)
         assert_optimal(model, X, y, weights)
-        one_by_one(monkeypatch)
-        assert_same_parts(model, scheme(base).fit(X, y, sample_weight=weights))
+        with monkeypatch.context() as patch:
+            one_by_one(patch)
+            assert_same_parts(model, scheme(base).fit(X, y, sample_weight=weights))
     often = np.repeat(np.arange(len(y)), weights.astype(int))
     repeated = scheme(base).fit(X[often], y[often])
     for part, own in zip(model.estimators_, repeated.estimators_):
