@@ -33,6 +33,12 @@ BASES = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def small_work_too(monkeypatch):
+    """Let the compiled run take problems that would not be worth loading it."""
+    monkeypatch.setattr(margins, "_LEAST_SECONDS", 0.0)
+
+
 def clouds(n=300, d=5, classes=4, seed=0):
     random = np.random.default_rng(seed)
     y = random.integers(0, classes, n)
@@ -147,10 +153,10 @@ def test_weights_count_rows(monkeypatch, scheme, base):
         assert "compiled" in model._shared
         assert model.verify(X, y, weights)
         assert_optimal(model, X, y, weights)
-        one_by_one(monkeypatch)
-        assert_same_parts(model, scheme(base).fit(X, y, sample_weight=weights))
+        with monkeypatch.context() as patch:
+            one_by_one(patch)
+            assert_same_parts(model, scheme(base).fit(X, y, sample_weight=weights))
     often = np.repeat(np.arange(len(y)), weights.astype(int))
-    monkeypatch.undo()
     repeated = scheme(base).fit(X[often], y[often])
     for part, own in zip(model.estimators_, repeated.estimators_):
         assert_allclose(part.coef_, own.coef_, rtol=1e-8, atol=1e-8)
@@ -236,3 +242,11 @@ def test_too_few_steps_are_reported():
         OneVsOneClassifier(LogisticRegression(max_iter=1)).fit(X, y)
     with pytest.raises(ValueError, match="C"):
         OneVsOneClassifier(LogisticRegression(C=-1.0)).fit(X, y)
+
+
+def test_small_work_is_left_to_separate_fits(monkeypatch):
+    monkeypatch.undo()
+    X, y = clouds()
+    model = OneVsOneClassifier(LogisticRegression()).fit(X, y)
+    assert model._shared == ""
+    assert model.verify(X, y)

@@ -33,6 +33,11 @@ Codes = NDArray[np.intp]
 
 # Scores of all problems, by which support vectors are found, take rows x problems numbers.
 _MOST_SCORES = 20_000_000
+# Separate fits take about so long for each problem, and for each product of entries of a row in six
+# steps; loading the compiled run costs a process some tenths of a second, so that small work stays
+# with them.
+_EACH, _PRODUCT = 8e-3, 6 / 2e9
+_LEAST_SECONDS = 0.4
 
 
 def fit_margins(
@@ -48,7 +53,7 @@ def fit_margins(
     ``codes`` numbers the classes of the rows; ``book`` has a row per class and a column per
     problem, with -1, 0 (takes no part) and +1.
     """
-    if not _is_suited(estimator, X, fit_params) or len(binaries) * len(X) > _MOST_SCORES:
+    if not (_is_suited(estimator, X, fit_params) and _is_worth_it(X, binaries)):
         return None
     estimator = clone(estimator)
     estimator._check_parameters()
@@ -95,6 +100,13 @@ def _is_suited(estimator: Any, X: Any, fit_params: Mapping[str, Any]) -> bool:
         and X.ndim == 2
         and 1 <= X.shape[1] <= MOST_COLUMNS
     )
+
+
+def _is_worth_it(X: Array, binaries: Sequence[Binary]) -> bool:
+    """Whether separate fits would take longer than loading the compiled run, and scores fit."""
+    d, rows = X.shape[1], sum(len(binary.labels) for binary in binaries)
+    seconds = _EACH * len(binaries) + _PRODUCT * rows * d * (d + 20)
+    return seconds >= _LEAST_SECONDS and len(binaries) * len(X) <= _MOST_SCORES
 
 
 def _is_narrow(problem: Problem) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ class ClassRows(NamedTuple):
         squares = np.einsum("ji,ji->i", columns[:d], columns[:d])
         shares, farthest = np.zeros(count), np.zeros(count)
         totals, grams = np.zeros((count, p)), np.zeros((count, p, p))
-        for c, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:])):
+        for c, (start, stop) in enumerate(pairwise(bounds)):
             block, own = columns[:, start:stop], s[start:stop]
             scaled = block if weights is None else block * own
             shares[c], totals[c], grams[c] = own.sum(), scaled.sum(axis=1), scaled @ block.T
