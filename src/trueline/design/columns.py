@@ -84,6 +84,34 @@ def _correlate_rows(X: Array, R: Array, out: Array, first: int, last: int) -> No
                     out[t, j] += R[t, i] * X[i, j]
 
 
+@kernel(reassociate=True)
+def _measure_columns(
+    XT: Array, r: Array, s: Array, out: Array, squares: Array, first: int, last: int
+) -> None:
+    """out[j] = r.x_j and squares[j] = sum_i s_i x_ij^2, in one reading of the rows of XT."""
+    for j in range(first, last):
+        x = XT[j]
+        dot = square = 0.0
+        for i in range(len(r)):
+            dot += x[i] * r[i]
+            square += s[i] * x[i] * x[i]
+        out[j], squares[j] = dot, square
+
+
+@kernel(reassociate=True)
+def _measure_rows(
+    X: Array, r: Array, s: Array, out: Array, squares: Array, first: int, last: int
+) -> None:
+    """The same of X in row order; both start at zero."""
+    for start in range(first, last, _BLOCK):
+        stop = min(start + _BLOCK, last)
+        for i in range(len(r)):
+            x, factor, weight = X[i], r[i], s[i]
+            for j in range(start, stop):
+                out[j] += factor * x[j]
+                squares[j] += weight * x[j] * x[j]
+
+
 def _cut(count: int, work: int) -> list[tuple[int, int]]:
     """Ranges of columns for the threads; their number does not change the answer."""
     parts = 1 if work < _SMALL_WORK else max(1, min(_STRANDS, count))
@@ -154,6 +182,18 @@ class DenseColumns(Columns):
         if self.mean.any():
             out -= np.outer(rooted.sum(axis=1), self.mean)
         return out
+
+    def correlations_and_norms(self, r: Array) -> tuple[Array, Array]:
+        """v_j.r for all columns j, and sqrt(sum_i s_i x_ij^2), by one reading."""
+        rooted = r if self.root is None else r * self.root
+        s = np.ones(self.n) if self.weights is None else self.weights
+        out, squares = np.zeros(self.d), np.zeros(self.d)
+        by_columns = self.X.flags.f_contiguous
+        measure: Any = _measure_columns if by_columns else _measure_rows
+        source = self.X.T if by_columns else np.ascontiguousarray(self.X)
+        strands = _cut(self.d, self.X.size)
+        run_strands(lambda strand: measure(source, rooted, s, out, squares, *strand), strands)
+        return out - rooted.sum() * self.mean, np.sqrt(squares)
 
     def _correlate(self, R: Array) -> Array:
         X, R = self.X, np.ascontiguousarray(R)

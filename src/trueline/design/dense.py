@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from trueline.design.base import Accuracy, Array, Design, SecondMoments
 from trueline.gram import second_sums
 from trueline.gram.rows import SMALL_WORK, TINY_WORK, fold, row_strands, rows_per_block
-from trueline.threads import run_strands
+from trueline.threads import run_strands, single_threaded_blas
 
 __all__ = ["DenseDesign"]
 
 _KERNEL_ROWS = 512
+# Where coefficients use less than this share of the columns, these are gathered for a product.
+_FEW_USED = 1 / 16
 # Entries of a row that are enough for vectors to pay.
 _LONG_ROW = 2048
 
@@ -48,6 +50,10 @@ class DenseDesign(Design):
         n = self.shape[0]
         if self.dtype == np.float64 and self.X.size * _columns(W) < TINY_WORK:
             return self.X @ W
+        used = np.flatnonzero(W.reshape(len(W), -1).any(axis=1))
+        if len(used) < _FEW_USED * len(W):  # a sparse model: no need to read what it leaves out
+            with single_threaded_blas():
+                return self.X[:, used].astype(np.float64, copy=False) @ W[used]
         out = np.empty((n, *W.shape[1:]))
         rows = self._block_rows()
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.choose import certify
+from trueline.certificates.choose import Prover
+from trueline.certificates.evaluation import Rounding
 from trueline.certificates.fenchel import certify_from_moments, is_fenchel, moments_problem
 from trueline.moments import Moments
 from trueline.penalties import Penalty
@@ -134,11 +135,15 @@ class _CoordinateSolver(Solver):
         d, k = problem.n_features, problem.n_targets
         W, b = np.zeros((d, k)), np.zeros(k)
         worst, iterations = Status.CONVERGED, 0
+        rounding: Rounding | None = None
         for t in range(k):
             source: Source
             if moments is None:
                 y = problem.target[:, t]
                 source = RowsSource(problem.design, y, problem.weights, problem.fit_intercept)
+                if rounding is None:
+                    norms = source.column_norms() * (1 + 1e-8)
+                    rounding = Rounding.of(problem, source.x_mean, norms)
             else:
                 source = MomentsSource(moments, problem.fit_intercept, t)
             terms = penalty_terms(problem.penalty, d, k, t)
@@ -155,7 +160,7 @@ class _CoordinateSolver(Solver):
             solution.proof = _FromMoments(moments_problem(problem, moments), W, b)
         else:
             solution.moments = moments
-            solution.proof = certify(problem, W, b)
+            solution.proof = Prover(problem, rounding=rounding).certify(W, b)
         return solution
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import Design
-from trueline.design.columns import Columns, SparseColumns, columns_of
+from trueline.design.columns import Columns, DenseColumns, SparseColumns, columns_of
 from trueline.moments import Moments
 from trueline.solvers.coordinate.homotopy import propose
 from trueline.solvers.coordinate.sparse_walk import SparseWalk
@@ -158,6 +158,15 @@ class RowsSource(Source):
     def _at_zero(self) -> At:
         R = self._y[None]
         return self._at(R, self._columns.correlations(R))
+
+    def column_norms(self) -> Array:
+        """sqrt(sum_i s_i x_ij^2); if asked for first, read together with the correlations."""
+        if isinstance(self._columns, SparseColumns):
+            return self._columns.store.sizes[0]
+        assert isinstance(self._columns, DenseColumns)
+        correlation, norms = self._columns.correlations_and_norms(self._y)
+        self.__dict__.setdefault("_at_zero", self._at(self._y[None], correlation[None]))
+        return norms
 
     def at_residual(self, r: Array, within: Array, level: float) -> At | None:
         """The same of a point whose residual is known, and its correlations with the columns in.
