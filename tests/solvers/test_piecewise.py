@@ -18,7 +18,9 @@ from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
 from trueline.solvers.piecewise import targets
 from trueline.solvers.piecewise.exchanges import kinks_met
+from trueline.solvers.piecewise.program import Program
 from trueline.solvers.piecewise.source import Source
+from trueline.solvers.piecewise.vertex import Vertex, independent_kinks
 
 LOSSES = (Absolute(), Quantile(0.5), Quantile(0.9), Quantile(0.03), EpsilonInsensitive(0.4))
 PENALTIES = (NoPenalty(), L1(2.0), L2(1.5), ElasticNet(3.0, 0.5))
@@ -209,3 +211,32 @@ def test_an_edge_is_followed_until_the_slope_turns(
     assert before <= fall * (1 + 1e-12) + 1e-300
     if share < 1:
         assert before + c[entering] * abs(moved[entering]) >= fall * (1 - 1e-12)
+
+
+class RowsWhenAsked(Program):
+    """The same function, whose rows the loop of exchanges must ask for one by one."""
+
+    @property
+    def is_plain(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("loss", [Absolute(), EpsilonInsensitive(0.4)], ids=repr)
+@pytest.mark.parametrize("penalty", [NoPenalty(), L1(2.0)], ids=lambda p: p.name)
+def test_the_compiled_exchanges_are_those_of_one_row_at_a_time(
+    loss: Loss, penalty: Penalty
+) -> None:
+    X, y = noisy(90, 4, seed=5)
+    (source,) = Source.of(Problem(as_design(X), y[:, None], loss, penalty))
+    program = source.program(source.gather(slice(None)), slice(None))
+    other = RowsWhenAsked(**vars(program))
+    far = np.random.default_rng(6).uniform(size=len(program.c))
+    kinks = independent_kinks(program, far)
+    assert kinks is not None
+    vertices = [Vertex(p, kinks, np.zeros(len(program.ell))) for p in (program, other)]
+    assert all(vertex.improve(1000) for vertex in vertices)
+    ours, theirs = vertices
+    assert ours.exchanges == theirs.exchanges > 3
+    assert set(ours.kinks) == set(theirs.kinks)
+    np.testing.assert_allclose(ours.v, theirs.v, atol=1e-13)
+    np.testing.assert_allclose(program.slopes(ours.multipliers(), ours.v), 0.0, atol=1e-11)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from trueline._jit import kernel
-from trueline.online.kernels.prefetch import prefetch_far
+from trueline.online.kernels.prefetch import prefetch, prefetch_far
 
 __all__ = [
     "MANY",
@@ -18,6 +18,7 @@ __all__ = [
     "as_weight",
     "ask_for_dense",
     "ask_for_sparse",
+    "ask_for_weights",
     "count_rows",
     "dot_dense",
     "dot_of_few",
@@ -34,6 +35,8 @@ __all__ = [
 # hand (exact ties between classes then are ties here too); above, in several partial sums, which
 # is several times as fast.
 MANY = 16
+# More weights than this would drive each other out of the first cache.
+_WEIGHTS_AT_ONCE = 256
 
 
 @kernel
@@ -150,6 +153,14 @@ def ask_for_sparse(data: Any, indices: Any, start: int, stop: int) -> None:
     # Rows begin anywhere in a line of the cache, and may reach into one more.
     prefetch_far(data, end - 1)
     prefetch_far(indices, end - 1)
+
+
+@kernel
+def ask_for_weights(w: Any, indices: Any, start: int, stop: int) -> None:
+    """Have the weights of a row brought near: of most rows, some are not in the first cache."""
+    columns = indices[start : min(stop, start + _WEIGHTS_AT_ONCE)]
+    for k in range(columns.shape[0]):
+        prefetch(w, columns[k])
 
 
 @kernel

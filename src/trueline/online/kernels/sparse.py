@@ -11,6 +11,7 @@ from trueline.online.kernels.rows import (
     add_sparse,
     as_weight,
     ask_for_sparse,
+    ask_for_weights,
     dot_sparse,
     finite_after_sparse,
     square_sparse,
@@ -20,6 +21,8 @@ from trueline.online.kernels.steps import LOGISTIC, PERCEPTRON, loss_of, step_of
 __all__ = ["sparse_pass", "sparse_row"]
 
 _AHEAD = 16
+# Up to so many weights the first cache holds them all.
+_FEW_WEIGHTS = 2048
 
 
 @kernel
@@ -70,6 +73,7 @@ def sparse_pass(
     averaged, logged = later.shape[0] > 0, log.shape[0] > 0
     visits, total, updates, mistakes = tally[0], 0.0, 0, 0
     level, n = b[0], order.shape[0]
+    scattered = w.shape[0] > _FEW_WEIGHTS
     for t in range(n):
         if t + _AHEAD < n:
             # Where a row lies is asked for before the row: prefetching waits for it.
@@ -77,6 +81,10 @@ def sparse_pass(
             ahead = order[t + _AHEAD]
             prefetch(codes, ahead)
             ask_for_sparse(data, indices, indptr[ahead], indptr[ahead + 1])
+            if scattered:
+                # While this row waits for its sum, the next one's weights are on their way.
+                following = order[t + 1]
+                ask_for_weights(w, indices, indptr[following], indptr[following + 1])
         i = order[t]
         start, stop = indptr[i], indptr[i + 1]
         p = as_weight(w, dot_sparse(data, indices, start, stop, w)) + level
