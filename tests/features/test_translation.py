@@ -28,9 +28,9 @@ SOURCES = [pair[0] for pair in PAIRS]
 
 
 def model(order=2):
-    vocabulary = Vocabulary(SOURCES)
+    vocabulary = Vocabulary.learn(SOURCES)
     corpus = vocabulary.read(SOURCES)
-    return vocabulary, corpus, LanguageModel(corpus, len(vocabulary), order)
+    return vocabulary, corpus, LanguageModel.learn(corpus, len(vocabulary), order)
 
 
 def probability(word, before, texts, weights, size):
@@ -84,7 +84,7 @@ def test_quartiles_split_the_running_text():
 
 
 def test_the_lexicon_is_that_of_model_one():
-    source, target = Vocabulary(SOURCES), Vocabulary([pair[1] for pair in PAIRS])
+    source, target = Vocabulary.learn(SOURCES), Vocabulary.learn([pair[1] for pair in PAIRS])
     read = source.read(SOURCES), target.read([pair[1] for pair in PAIRS])
     lexicon, _ = learn_lexicon(*read, len(target), rounds=4)
     # The same iteration with dictionaries.

@@ -20,7 +20,7 @@ from trueline.evaluation.report import Comparison, Entry
 from trueline.evaluation.scoring import as_scorers, scorer_name
 from trueline.evaluation.significance import holm, paired_test
 from trueline.evaluation.splits import test_shares
-from trueline.evaluation.task import Task, make_task
+from trueline.evaluation.task import Task, checked_target, make_task
 from trueline.evaluation.walks.refit import fit_weights
 
 __all__ = ["compare"]
@@ -103,9 +103,7 @@ def compare(
         sample_weight=sample_weight,
         is_classifier=kind == "classification",
     )
-    leaking: list[str] = []
-    if data.matrix is not None:
-        leaking = warn_of_leakage(data.matrix, data.y, data.names, data.is_classifier)
+    leaking = warn_of_leakage(data.X, data.matrix, data.y, data.is_classifier)
     candidates = candidates_for(models, data, scale)
     scoring = scoring or ("accuracy" if data.is_classifier else "r2")
     if not (isinstance(scoring, str) or callable(scoring)):
@@ -126,9 +124,7 @@ def guess_task(y: Any) -> str:
     >>> guess_task(["a", "b", "a"]), guess_task([0.5, 1.5, 2.0]), guess_task([0, 1, 1, 0])
     ('classification', 'regression', 'classification')
     """
-    y = np.asarray(y)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
+    y = checked_target(y)
     if y.dtype.kind in "OUSb":
         return "classification"
     if not type_of_target(y).startswith(("binary", "multiclass")):

@@ -157,9 +157,7 @@ def cross_validate(
         X, y, cv=cv, groups=groups, sample_weight=sample_weight, is_classifier=is_classifier(model)
     )
     scorers = as_scorers(model, scoring)
-    leaking: list[str] = []
-    if task.matrix is not None:
-        leaking = warn_of_leakage(task.matrix, task.y, task.names, task.is_classifier)
+    leaking = warn_of_leakage(task.X, task.matrix, task.y, task.is_classifier)
     asks_for_fits = return_train_score or return_estimator
     if shortcuts != "none" and not asks_for_fits and is_leave_one_out(task.splits, task.n_samples):
         found = leave_one_out_route(model, task, scorers, shortcuts == "auto")

@@ -102,7 +102,8 @@ def score_fits(
     """The scores of all settings on a part of a fold, by scorer."""
     task = fold.task
     weights = fold.weights(part) if weigh else None
-    metrics = {name: fast_metric(scorer) for name, scorer in scorers.items()}
+    kind = task.is_classifier
+    metrics = {name: fast_metric(scorer, kind) for name, scorer in scorers.items()}
     predicted = None
     if any(metric is not None for metric in metrics.values()):
         predicted = fits.predictions(fold, part)

@@ -4,7 +4,8 @@ A column that equals the target up to scale and shift, or that has one value for
 most likely made from the target: every score would be a score of that column. For numbers the
 correlation with y decides, abs(r) > 1 - 1e-12: a copy rounded to single precision is found, and
 measured data do not come so close; for classes the column is constant within each class and differs
-between them.
+between them. Of tables with more than numbers each column is looked at by itself, where it is not
+missing: texts that are numbers count as these, and other texts as a value of their own each.
 """
 
 from __future__ import annotations
@@ -16,11 +17,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["LeakageWarning", "leaking_columns", "warn_of_leakage"]
+__all__ = [
+    "LeakageWarning",
+    "column_names",
+    "leaking_columns",
+    "leaking_in_table",
+    "missing",
+    "warn_of_leakage",
+]
 
 _EXACT = 1e-12
 # Fewer rows are explained by a column of noise with some probability.
 _FEWEST = 10
+# Rows of a table looked at first: nearly all columns need no look at the rest.
+_FIRST = 2_000
 
 
 class LeakageWarning(UserWarning):
@@ -109,12 +119,90 @@ def _column(X: Any, j: int) -> NDArray[np.float64]:
     return np.asarray(column, dtype=np.float64).ravel()
 
 
-def warn_of_leakage(X: Any, y: Any, names: Any, is_classifier: bool) -> list[str]:
-    """Say which columns give the target away; their names."""
-    columns = leaking_columns(X, y, is_classifier)
-    if not len(columns):
+def leaking_in_table(X: Any, y: Any, is_classifier: bool) -> list[str]:
+    """The names of the columns of a table that tell y exactly, each by itself.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from trueline.evaluation.leakage import leaking_in_table
+    >>> table = pd.DataFrame({"plan": ["paid", "free"] * 10, "age": range(20)})
+    >>> leaking_in_table(table, [1, 0] * 10, is_classifier=True)
+    ['plan']
+    """
+    y = np.asarray(y)
+    names = column_names(X)
+    if names is None or y.ndim != 1 or len(y) < _FEWEST:
         return []
-    found = [str(names[j]) if names is not None else f"x{j}" for j in columns]
+    sample = np.linspace(0, len(y) - 1, min(len(y), _FIRST)).astype(np.intp)
+    found = []
+    for j, name in enumerate(names):
+        values = _column_of(X, j, name)
+        if values is not None and all(
+            _tells(values[rows], y[rows], is_classifier) for rows in (sample, slice(None))
+        ):
+            found.append(str(name))
+    return found
+
+
+def column_names(X: Any) -> list[Any] | None:
+    """The names of the columns of a table of pandas, polars or Arrow; None of anything else."""
+    if hasattr(X, "column_names"):  # Arrow, whose columns are the columns themselves
+        return list(X.column_names)
+    return list(X.columns) if hasattr(X, "columns") else None
+
+
+def _column_of(X: Any, j: int, name: Any) -> NDArray[Any] | None:
+    column = X.iloc[:, j] if hasattr(X, "iloc") else X[name]
+    values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    return values if values.ndim == 1 else None
+
+
+def _tells(values: NDArray[Any], y: NDArray[Any], is_classifier: bool) -> bool:
+    """Whether a column tells the target wherever it is not missing."""
+    if values.dtype.kind in "mM":
+        return False
+    present = ~missing(values)
+    if present.sum() < _FEWEST or len(np.unique(y[present])) < 2:
+        return False
+    values, y = values[present], y[present]
+    try:
+        x = values.astype(np.float64)
+    except (TypeError, ValueError):
+        if not is_classifier:
+            return False
+        levels, codes = np.unique([str(value) for value in values], return_inverse=True)
+        if len(levels) != len(np.unique(y)):
+            return False
+        x = codes.astype(np.float64)
+    return bool(np.isfinite(x).all()) and len(leaking_columns(x[:, None], y, is_classifier)) > 0
+
+
+def missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where values are None, NaN, or pandas' NA and NaT."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind in "mM":
+        return np.isnat(values)
+    if values.dtype.kind != "O":
+        return np.zeros(values.shape, dtype=bool)
+    # The comparison of pandas' NA with itself is neither true nor false.
+    return np.array([v is None or str(v) == "<NA>" or v != v for v in values.flat])
+
+
+def warn_of_leakage(X: Any, matrix: Any, y: Any, is_classifier: bool) -> list[str]:
+    """Say which columns give the target away; their names.
+
+    ``matrix`` holds X as numbers; None if it is not made of numbers.
+    """
+    if matrix is None:
+        found = leaking_in_table(X, y, is_classifier)
+    else:
+        names = column_names(X)
+        columns = leaking_columns(matrix, y, is_classifier)
+        found = [str(names[j]) if names is not None else f"x{j}" for j in columns]
+    if not found:
+        return []
     listed = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
     which = "Column" if len(found) == 1 else "Columns"
     verb = "tells" if len(found) == 1 else "tell"

@@ -249,7 +249,7 @@ def _results(
         standin = _NumberRows(codes)
     results: dict[str, Any] = {}
     for name, scorer in scorers.items():
-        metric = fast_metric(scorer)
+        metric = fast_metric(scorer, task.is_classifier)
         if metric is not None:
             # A row is a column of predictions with one row of its own.
             values = [metric(truth[[i]], codes[[i]][:, None], None)[0] for i in range(len(rows))]

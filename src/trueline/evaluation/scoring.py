@@ -91,10 +91,15 @@ def can_weigh(model: Any) -> bool:
 Metric = Callable[[NDArray[Any], NDArray[Any], "Array | None"], Array]
 
 
-def fast_metric(scorer: Any) -> Metric | None:
-    """A function of (truth, predictions of all models, weights), if there is one."""
+def fast_metric(scorer: Any, is_classifier: bool) -> Metric | None:
+    """A function of (truth, predictions of all models, weights), if there is one.
+
+    Classes are given by their positions, of which only equality means something.
+    """
     function = getattr(scorer, "_score_func", None)
     if function not in _METRICS or getattr(scorer, "_kwargs", None):
+        return None
+    if (function is accuracy_score) != is_classifier:
         return None
     return _METRICS[function]
 

@@ -59,6 +59,7 @@ def make_splits(
     ValueError: 5 folds of 4 rows: some fold would have no row. Ask for at most 4 folds.
     """
     n = _num_samples(X)
+    cv = 5 if cv is None else cv
     count = cv if isinstance(cv, Integral) else getattr(cv, "n_splits", None)
     is_repeated = hasattr(cv, "n_repeats") or hasattr(cv, "test_size")
     if isinstance(count, Integral) and count > n and not is_repeated:
@@ -66,7 +67,7 @@ def make_splits(
             f"{int(count)} folds of {counted(n, 'row')}: some fold would have no row. Ask for at "
             f"most {n} folds."
         )
-    splitter = check_cv(5 if cv is None else cv, y, classifier=is_classifier)
+    splitter = check_cv(cv, y, classifier=is_classifier)
     given = splitter.split(X, y, groups)
     splits = [Split(_as_index(train, n), _as_index(test, n)) for train, test in given]
     if not splits:
@@ -78,6 +79,7 @@ def make_splits(
                     f"Fold {number + 1} of {len(splits)} has no {name} rows: ask for fewer folds, "
                     "or for folds of another kind."
                 )
+    _say_overlap(splits, n)
     if is_classifier:
         _check_classes(splits, np.asarray(y))
     return splits
@@ -85,7 +87,30 @@ def make_splits(
 
 def _as_index(rows: Any, n: int) -> Index:
     index = np.asarray(rows)
-    return np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp, copy=False)
+    if index.dtype == bool:
+        if index.shape != (n,):
+            raise ValueError(f"A fold marks {counted(len(index), 'row')}, but there are {n}.")
+        return np.flatnonzero(index)
+    index = index.astype(np.intp, copy=False)
+    if len(index) and not (-n <= index.min() and index.max() < n):
+        raise ValueError(f"A fold names row {int(index.max())}, but there are {n} rows.")
+    return np.where(index < 0, index + n, index)
+
+
+def _say_overlap(splits: list[Split], n: int) -> None:
+    """Rows that are learned from and scored on in the same fold are remembered, not predicted."""
+    marks = np.zeros(n, dtype=bool)
+    overlapping = 0
+    for split in splits:
+        marks[:] = False
+        marks[split.train] = True
+        overlapping += bool(marks[split.test].any())
+    if overlapping:
+        warnings.warn(
+            f"In {counted(overlapping, 'fold')} some rows are both learned from and scored on: "
+            "scores will be too good.",
+            stacklevel=4,
+        )
 
 
 def _check_classes(splits: Iterable[Split], y: NDArray[Any]) -> None:

@@ -14,12 +14,14 @@ from sklearn.utils import _safe_indexing, check_array, check_consistent_length, 
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from trueline.design import as_design
+from trueline.evaluation.leakage import column_names, missing
 from trueline.evaluation.splits import Split, make_splits
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.selection.folds import Fold, make_folds
+from trueline.wording import counted
 
 __all__ = ["FoldRows", "MomentFolds", "Task", "make_task"]
 
@@ -72,7 +74,7 @@ class Task:
     @cached_property
     def names(self) -> NDArray[Any] | None:
         """The names of the columns, if they have any."""
-        columns = getattr(self.X, "columns", None)
+        columns = column_names(self.X)
         return None if columns is None else np.asarray(columns, dtype=object)
 
     @cached_property
@@ -162,11 +164,11 @@ def make_task(
     if y is None:
         raise ValueError("A target y is needed: there is nothing to compare predictions with.")
     check_consistent_length(X, y)
-    y = np.asarray(y)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
+    y = checked_target(y)
     if _num_samples(X) < 2:
         raise ValueError(f"{_num_samples(X)} rows: at least two are needed, one to be predicted.")
+    if getattr(X, "shape", (0, 1))[1:] == (0,):
+        raise ValueError("X has no columns: there is nothing to learn from.")
     matrix = _as_numbers(X)
     weights = None
     if sample_weight is not None:
@@ -178,10 +180,31 @@ def make_task(
     return Task(X, y, weights, splits, is_classifier, matrix)
 
 
+def checked_target(y: Any) -> NDArray[Any]:
+    """The target as an array, without missing values and of one kind."""
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if not y.size:
+        raise ValueError("y is empty: there is nothing to learn from.")
+    lost = int(missing(y).sum())
+    if y.dtype.kind == "f":
+        lost += int(np.isinf(y).sum())
+    if lost:
+        raise ValueError(
+            f"y has {counted(lost, 'missing or infinite value')}: such rows can neither be learned "
+            "from nor be scored. Leave them out."
+        )
+    kinds = sorted({type(value).__name__ for value in y.flat}) if y.dtype.kind == "O" else []
+    if len(kinds) > 1 and "str" in kinds:
+        raise ValueError(f"y mixes values of {', '.join(kinds)}: convert them to one kind.")
+    return y
+
+
 def _as_numbers(X: Any) -> Any:
     """X in double precision, rows first; None if it holds anything else, or what is not finite."""
     dtypes = getattr(X, "dtypes", None)
-    kinds = [getattr(dtype, "kind", "O") for dtype in dtypes] if dtypes is not None else []
+    kinds = [_kind(dtype) for dtype in dtypes] if dtypes is not None else []
     if any(kind not in "fiub" for kind in kinds):
         return None
     try:
@@ -189,3 +212,10 @@ def _as_numbers(X: Any) -> Any:
     except (TypeError, ValueError):
         return None  # the models themselves say what they cannot take
     return sp.csr_array(matrix) if sp.issparse(matrix) else matrix
+
+
+def _kind(dtype: Any) -> str:
+    """NumPy's letter for the kind of a column of pandas or polars; "O" for what is no number."""
+    if hasattr(dtype, "is_numeric"):  # polars
+        return "f" if dtype.is_numeric() else "O"
+    return str(getattr(dtype, "kind", "O"))

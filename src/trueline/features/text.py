@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
+from trueline.features.counters import Counter
 from trueline.features.style import MISSPELLING, STYLE, misspelling, style
 
 __all__ = ["TextFeatures", "read_texts"]
@@ -210,12 +211,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         names: list[str] = []
         for kind, counter in self._counters.items():
-            if self.n_hashed is not None:
-                names += [f"{kind} hash {k}" for k in range(self.n_hashed)]
-            else:
-                names += [
-                    f"{kind} {item!r}" for item in counter[0].get_feature_names_out().tolist()
-                ]
+            names += counter.names(kind)
         names += list(STYLE) * self.style
         names += list(MISSPELLING) * (self.vocabulary is not None)
         return np.array(names, dtype=object)
@@ -224,56 +220,29 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         """What the columns are, in words."""
         names = self.get_feature_names_out()
         lines = [f"TextFeatures: {len(names):,} columns"]
-        for kind, counter in self._counters.items():
-            count = self.n_hashed or len(counter[0].vocabulary_)
-            low, high = counter[0].ngram_range
-            hashed = ", hashed" if self.n_hashed else ""
-            lines.append(f"{kind}: {count:,} columns, runs of {low} to {high}{hashed}")
+        lines += [counter.explain(kind) for kind, counter in self._counters.items()]
         if self.style:
             lines.append(f"style: {', '.join(STYLE)}")
         if self.vocabulary is not None:
             lines.append(f"spelling: against {len(self.vocabulary):,} words")
         return "\n".join(lines)
 
-    def _make_counters(self) -> dict[str, Any]:
-        """A vectoriser and a weighting for words and for characters."""
+    def _make_counters(self) -> dict[str, Counter]:
+        """One for words and one for characters."""
         runs = {"word": self.word_ngrams if self.words else None, "characters": self.characters}
         return {
-            kind: self._counter("word" if kind == "word" else "char_wb", _run(kind, run))
+            kind: Counter(
+                "word" if kind == "word" else "char_wb",
+                *_run(kind, run),
+                weights=self.words or "tfidf",
+                lowercase=self.lowercase,
+                min_count=self.min_count,
+                max_features=self.max_features,
+                n_hashed=self.n_hashed,
+            )
             for kind, run in runs.items()
             if run is not None
         }
-
-    def _counter(self, analyzer: str, run: tuple[int, int]) -> Any:
-        from sklearn.feature_extraction.text import (
-            CountVectorizer,
-            HashingVectorizer,
-            TfidfTransformer,
-        )
-        from sklearn.pipeline import Pipeline
-
-        weights = self.words or "tfidf"
-        common = {
-            "analyzer": analyzer,
-            "ngram_range": run,
-            "lowercase": self.lowercase,
-            "binary": weights == "binary",
-            # Single letters are words, too; scikit-learn's default leaves them out.
-            "token_pattern": r"(?u)\b\w+\b" if analyzer == "word" else None,
-            "dtype": np.float64,
-        }
-        if self.n_hashed is not None:
-            counter = HashingVectorizer(
-                n_features=self.n_hashed, norm=None, alternate_sign=False, **common
-            )
-        else:
-            counter = CountVectorizer(
-                min_df=self.min_count, max_features=self.max_features, **common
-            )
-        steps = [("count", counter)]
-        if weights == "tfidf":
-            steps.append(("weigh", TfidfTransformer()))
-        return Pipeline(steps)
 
     def _check_something_is_left(self) -> None:
         if not (self._counters or self.style or self.vocabulary is not None):

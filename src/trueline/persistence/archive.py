@@ -39,11 +39,22 @@ def _array_name(index: int) -> str:
     return f"arrays/{index}.npy"
 
 
+def _as_json(header: Any) -> bytes:
+    """Text as it is; all but ASCII escaped if it holds half of a pair of surrogates."""
+    for is_escaped in (False, True):
+        text = json.dumps(header, allow_nan=False, ensure_ascii=is_escaped, separators=(",", ":"))
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            continue
+    raise AssertionError("ASCII can always be encoded")
+
+
 def write_archive(path: Path, header: Any, arrays: list[np.ndarray]) -> None:
     """Write a header and its arrays; an existing file is replaced only once all is on disk."""
-    text = json.dumps(header, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    data = _as_json(header)
     with _replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(HEADER, _DATE), text.encode())
+        archive.writestr(zipfile.ZipInfo(HEADER, _DATE), data)
         for index, array in enumerate(arrays):
             entry = zipfile.ZipInfo(_array_name(index), _DATE)
             with archive.open(entry, "w", force_zip64=array.nbytes > 1 << 30) as out:

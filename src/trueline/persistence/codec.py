@@ -10,6 +10,7 @@ None, bool, str, int, finite float, list     themselves
 inf, -inf, nan                               ``{"$": "float", "value": "inf"}``
 tuple                                        ``{"$": "tuple", "items": [...]}``
 dict                                         ``{"$": "dict", "items": [[key, value], ...]}``
+set or frozenset of strings                  ``{"$": "set", "items": [...]}``, ``"frozenset"``
 NumPy scalar                                 ``{"$": "scalar", "dtype": "float32", "value": ...}``
 array of numbers or fixed-width strings      ``{"$": "array", "index": 3}``
 array of Python objects (names, labels)      ``{"$": "objects", "shape": [2], "items": [...]}``
@@ -88,6 +89,9 @@ class Encoder:
         if type(value) in (list, tuple):  # not their subclasses, which would come back changed
             items = [self.encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
             return items if isinstance(value, list) else {"$": "tuple", "items": items}
+        if type(value) in (set, frozenset) and all(isinstance(item, str) for item in value):
+            # Sorted, so that the same model makes the same file.
+            return {"$": type(value).__name__, "items": sorted(value)}
         if isinstance(value, Mapping):
             return {"$": "dict", "items": self._items(value, where)}
         self._check_known(value, where)
@@ -188,6 +192,8 @@ class Decoder:
             ],
             "tuple": lambda node: tuple(self.decode(item) for item in node["items"]),
             "dict": lambda node: {self.decode(k): self.decode(v) for k, v in node["items"]},
+            "set": lambda node: set(self.decode(node["items"])),
+            "frozenset": lambda node: frozenset(self.decode(node["items"])),
             "scalar": lambda node: _SCALARS[node["dtype"]](self.decode(node["value"])),
             "type": lambda node: _SCALARS[node["dtype"]],
             "array": self._array,

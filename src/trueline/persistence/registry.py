@@ -92,10 +92,16 @@ def _own_classes() -> dict[str, type]:
     from trueline.certificates.separation import Combination, SeparationCertificate
     from trueline.certificates.support_vectors import SupportVectorCertificate
     from trueline.estimators.multiclass.parts import ConstantPredictor
+    from trueline.features.counters import Counter
     from trueline.features.stages import Stage
     from trueline.features.tables.categories import Categories
     from trueline.features.tables.dates import Dates
     from trueline.features.tables.encoders import Booleans, Numbers
+    from trueline.features.tables.texts import Texts
+    from trueline.features.translation.corpus import Vocabulary
+    from trueline.features.translation.language_model import LanguageModel
+    from trueline.features.translation.lexicon import Lexicon
+    from trueline.features.translation.transformer import Side
     from trueline.halfspaces.margin import MaximumMargin
     from trueline.halfspaces.result import Separability
     from trueline.kernels import KernelFunction
@@ -142,7 +148,8 @@ def _own_classes() -> dict[str, type]:
         Facts,
     )
     learned: tuple[type, ...] = (Record, Progress, ConstantPredictor)
-    tables: tuple[type, ...] = (Stage, Categories, Dates, Booleans, Numbers)
+    tables: tuple[type, ...] = (Stage, Categories, Dates, Booleans, Numbers, Texts)
+    texts: tuple[type, ...] = (Counter, Vocabulary, LanguageModel, Lexicon, Side)
     halfspaces: tuple[type, ...] = (
         Separability,
         SeparationCertificate,
@@ -159,5 +166,13 @@ def _own_classes() -> dict[str, type]:
         *KERNELS,
     )
     classes: tuple[type, ...] = (*losses, *PENALTIES.values(), *fits, *learned, *halfspaces)
-    classes = (*classes, *tables, *beliefs, SupportVectorCertificate, KernelFunction, *models)
+    classes = (
+        *classes,
+        *tables,
+        *texts,
+        *beliefs,
+        SupportVectorCertificate,
+        KernelFunction,
+        *models,
+    )
     return {label(cls): cls for cls in classes}

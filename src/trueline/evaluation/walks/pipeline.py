@@ -16,7 +16,7 @@ from trueline.evaluation.splits import Split
 from trueline.evaluation.task import FoldRows, Task
 from trueline.evaluation.walks.base import Fits, Setting, Walk
 
-__all__ = ["PipelineWalk", "steps_before"]
+__all__ = ["PipelineWalk", "same_settings", "steps_before"]
 
 
 def steps_before(model: Pipeline) -> Any:
@@ -66,16 +66,41 @@ class PipelineWalk(Walk):
     def _transformed(self, fold: FoldRows) -> tuple[Any, Task]:
         """The fitted transformers, and a task of one fold behind them."""
         first = steps_before(self.model)
-        key = ("rows", fold.number, "behind", repr(first))
+        kept: list[tuple[Any, Any, Task]]
+        kept = fold.task.shared(("rows", fold.number, "behind"), list)
+        for steps, fitted, inner in kept:
+            if same_settings(steps, first):
+                return fitted, inner
 
-        def make() -> tuple[Any, Task]:
-            own = clone(first)
-            X, y, weights = fold.part("train")
-            train = own.fit_transform(X, y)
-            test = own.transform(fold.part("test")[0])
-            return own, _one_fold(fold.task, fold, train, test, weights)
+        own = clone(first)
+        X, y, weights = fold.part("train")
+        train = own.fit_transform(X, y)
+        test = own.transform(fold.part("test")[0])
+        inner = _one_fold(fold.task, fold, train, test, weights)
+        kept.append((clone(first), own, inner))
+        return own, inner
 
-        return fold.task.shared(key, make)
+
+def same_settings(a: Any, b: Any) -> bool:
+    """Whether two values, estimators among them, are certain to be the same.
+
+    Printed forms would not do: scikit-learn and NumPy leave out the middle of what is long.
+    """
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if hasattr(a, "get_params") and not isinstance(a, type):
+        return same_settings(a.get_params(deep=False), b.get_params(deep=False))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same_settings(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same_settings, a, b))
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.dtype.kind != "O" and np.array_equal(a, b)
+    if isinstance(a, str | bytes | int | float | np.generic | set | frozenset):
+        return bool(a == b)
+    return False
 
 
 def _one_fold(task: Task, fold: FoldRows, train: Any, test: Any, weights: Any) -> Task:

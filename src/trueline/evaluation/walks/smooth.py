@@ -94,12 +94,13 @@ class SmoothWalk(Walk):
         super().__init__(model, settings)
         self.loss, self.strengths = loss, np.asarray(strengths, dtype=float)
         self.tol = _TOL if len(self.settings) > 1 else _FINE
+        # Kept here and not with the task, where the next walk could be taken for this one.
+        self._solved: tuple[Task, SolvedFolds] | None = None
 
     def fit(self, fold: FoldRows) -> Fits:
-        task = fold.task
-        key = ("smooth", id(self), id(task))
-        solved: SolvedFolds = task.shared(key, lambda: self._solve(task))
-        f = fold.number
+        if self._solved is None or self._solved[0] is not fold.task:
+            self._solved = fold.task, self._solve(fold.task)
+        solved, f = self._solved[1], fold.number
         plain = self.as_linear(fold, solved.W[:, :, f], solved.b[:, f])
         return ScoredFits(plain.W, plain.b, plain.make, True, solved.codes[:, :, f])
 

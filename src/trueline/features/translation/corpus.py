@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -46,12 +47,21 @@ class Corpus:
         return total / np.maximum(self.lengths, 1)
 
 
+@dataclass(frozen=True)
 class Vocabulary:
-    """The words of some texts, numbered from two."""
+    """Words, numbered from two."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        words = dict.fromkeys(chain.from_iterable(tokens(text) for text in texts))
-        self.number = {word: i for i, word in enumerate(words, 2)}
+    words: list[str]
+
+    @classmethod
+    def learn(cls, texts: Sequence[str]) -> Vocabulary:
+        """The words of some texts, in the order of their first occurrence."""
+        return cls(list(dict.fromkeys(chain.from_iterable(tokens(text) for text in texts))))
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The number of each word."""
+        return {word: i for i, word in enumerate(self.words, 2)}
 
     def __len__(self) -> int:
         return len(self.number) + 2

@@ -10,6 +10,9 @@ text out of counts is subtraction, so that training texts can be scored as texts
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,29 +26,46 @@ Keys = NDArray[np.int64]
 _ROUNDS = 20  # of expectation-maximisation; the weights have settled to three digits by then
 
 
+@dataclass
 class LanguageModel:
     """Counts of runs of up to ``order`` tokens.
 
-    Parameters
+    Attributes
     ----------
-    corpus : Corpus
     n_words : int
         The size of the vocabulary.
     order : int
+    total : int
+        Tokens that were counted.
+    tables : list of (numbers of runs, sorted; counts)
+        For each length of run.
+    quartiles : list of arrays
+        Frequencies that split the running text into quarters.
+    weights : array of shape (order + 1,)
+        The a of the mixture.
     """
 
-    def __init__(self, corpus: Corpus, n_words: int, order: int) -> None:
+    n_words: int
+    order: int
+    total: int = 0
+    tables: list[Any] = field(default_factory=list)
+    quartiles: list[NDArray[Any]] = field(default_factory=list)
+    weights: Array = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def learn(cls, corpus: Corpus, n_words: int, order: int) -> LanguageModel:
+        """Count the runs of a corpus, and learn the weights."""
         if n_words**order >= 2**62:
             raise ValueError(
                 f"Runs of {order} words of a vocabulary of {n_words:,} cannot be numbered in 64 "
                 "bits: lower the order."
             )
-        self.n_words, self.order = n_words, order
-        self.tables = [np.unique(keys, return_counts=True) for keys in self._all_keys(corpus)]
-        self.total = len(corpus.ids)
-        self.quartiles = [self._quartiles(counts) for _, counts in self.tables]
-        self.weights = np.full(order + 1, 1.0 / (order + 1))
-        self._learn_weights(self._fractions(corpus, leave_out=True))
+        model = cls(n_words, order, len(corpus.ids))
+        model.tables = [np.unique(keys, return_counts=True) for keys in model._all_keys(corpus)]
+        model.quartiles = [model._quartiles(counts) for _, counts in model.tables]
+        model.weights = np.full(order + 1, 1.0 / (order + 1))
+        model._learn_weights(model._fractions(corpus, leave_out=True))
+        return model
 
     def _all_keys(self, corpus: Corpus) -> list[Keys]:
         """For each length of run, the number of the run that ends at each token.

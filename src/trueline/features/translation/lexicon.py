@@ -12,6 +12,7 @@ texts is left out by taking its own expected counts out of the last maximisation
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,10 +58,11 @@ class Links:
         return np.log(total / self.fan), np.maximum.reduceat(words, first)
 
 
+@dataclass(frozen=True)
 class Lexicon:
     """Probabilities p(target word | source word).
 
-    Parameters
+    Attributes
     ----------
     keys : array of int, sorted
         source * size + target.
@@ -69,8 +71,9 @@ class Lexicon:
         The number of target words.
     """
 
-    def __init__(self, keys: NDArray[np.int64], probabilities: Array, size: int) -> None:
-        self.keys, self.probabilities, self.size = keys, probabilities, size
+    keys: NDArray[np.int64]
+    probabilities: Array
+    size: int
 
     def look_up(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> Array:
         """The probabilities of pairs of words."""

@@ -44,7 +44,7 @@ _WITHOUT = 0.01  # no word of the other side explains the token with this probab
 
 
 @dataclass
-class _Side:
+class Side:
     """What was learned of one language."""
 
     vocabulary: Vocabulary
@@ -254,11 +254,11 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
             )
         return "\n".join([*lines, f"lexicon: {len(self._forward.keys):,} pairs of words, {how}"])
 
-    def _side(self, texts: list[str], corpus: Any, more: Any) -> _Side:
+    def _side(self, texts: list[str], corpus: Any, more: Any) -> Side:
         known = texts if corpus is None else read_texts(corpus)
-        vocabulary = Vocabulary([*known, *texts, *more])
-        model = LanguageModel(vocabulary.read(known), len(vocabulary), self.order)
-        return _Side(vocabulary, model, corpus is None)
+        vocabulary = Vocabulary.learn([*known, *texts, *more])
+        model = LanguageModel.learn(vocabulary.read(known), len(vocabulary), self.order)
+        return Side(vocabulary, model, corpus is None)
 
     def _read(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[Corpus, Corpus]:
         return self._source.vocabulary.read(sources), self._target.vocabulary.read(targets)
