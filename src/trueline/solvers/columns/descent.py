@@ -422,11 +422,23 @@ class _WorkingSet:
         )
         self._bends = self._divisible(bends[:, None])
         D, Q = np.zeros(len(V)), np.zeros(len(h))
-        columns = np.arange(len(V))
-        rest = self._bends[:, 0].copy(), self.linear, self.quad
-        limits = _SWEEPS, most, _MODEL_LEFT, _MODEL_FINE
-        own = np.ascontiguousarray(V), D, np.ascontiguousarray(G)
-        self.sweeps += solve_single(scaled, indices, indptr, columns, Q, *own, *rest, *limits)
+        self.sweeps += solve_single(
+            scaled,
+            indices,
+            indptr,
+            np.arange(len(V)),
+            Q,
+            np.ascontiguousarray(V),
+            D,
+            np.ascontiguousarray(G),
+            self._bends[:, 0].copy(),
+            self.linear,
+            self.quad,
+            _SWEEPS,
+            most,
+            _MODEL_LEFT,
+            _MODEL_FINE,
+        )
         if root.min(initial=np.inf) > _FLAT:
             return D[:, None], (Q / root)[:, None]
         return D[:, None], self._products(D[:, None])

@@ -130,10 +130,10 @@ class ProximalDescent:
             return rise + chord, bend
 
         t, z = 1.0, self.z + change
-        losses: float | None = self._losses(z)
+        losses = self._losses(z)
         if losses + self.penalty(ahead) > self.objective + _SUFFICIENT * self.promise:
             t = minimise_along(slope, self.promise, 1.0)
-            z, losses = self.z + t * change, losses if t == 1.0 else None
+            z = self.z + t * change
         # What the model set to zero, or on a bound, is there exactly after a whole step.
         self.v = ahead if t == 1.0 else self.v + t * self.direction
         self.z = z
@@ -141,7 +141,7 @@ class ProximalDescent:
             self.mu = min(self.mu * min(3.0 / np.sqrt(t), 1e3), _MOST_MU)
         elif t >= _WHOLE:
             self.mu = max(0.1 * self.mu, _LEAST_MU)
-        self._look(losses)
+        self._look(losses if t == 1.0 else None)
         return t
 
 
