@@ -13,7 +13,7 @@ import math
 import time
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,8 +163,9 @@ def solve_books(
     if kind == SQUARED_HINGE:
         reaches = np.sqrt(2 * units[:, None] / strength * (about.means**2).sum(axis=2)).max(axis=1)
         reaches = reaches + 2 + np.sqrt(units / about.shares.min(axis=1))
-    answers = _Answers.of(len(book), *rows.columns.shape, kind == SQUARED_HINGE)
-    arguments = (
+    p, n = rows.columns.shape
+    answers = _Answers.of(len(book), p, n, kind == SQUARED_HINGE)
+    arguments: tuple[Any, ...] = (
         kind,
         rows.columns,
         rows.weights,
@@ -189,12 +190,12 @@ def solve_books(
     # Of losses with kinks the last step is exact, whatever rounding lets the tangent prove.
     enough = options.tol * units if loss.kinks else goals
     found: list[Solution | None] = [None] * len(book)
-    for k in np.flatnonzero(ended):
+    for k in np.flatnonzero(ended).tolist():
         certificate = _certificate(k, rows.middle, about, answers, loss, penalty, fit_intercept)
         if certificate.gap <= enough[k]:
-            found[k] = _solution(certificate, int(answers.facts[k, 1]))
-            if kind == SQUARED_HINGE:  # support vectors are found by them
-                found[k].extra["scores"] = answers.scores[k]
+            # Support vectors are found by their scores.
+            scores = answers.scores[k] if kind == SQUARED_HINGE else None
+            found[k] = _solution(certificate, int(answers.facts[k, 1]), scores)
     spent = (time.perf_counter() - start) / len(book)
     for solution in found:
         if solution is not None:
@@ -241,8 +242,12 @@ def _certificate(
         target_size=np.array([math.sqrt(total) * (1 + 1e-6)]),
         rows=count,
     )
+    losses, squares, slope, curvature = answers.facts[k, 2:].tolist()
     sums = RowSums(
-        *answers.facts[k, 2:].tolist(),
+        losses=losses,
+        squares=squares,
+        slope=slope,
+        curvature=curvature,
         correlation=answers.sums[k, :d],
         size=about.size[k],
         origin=middle,
@@ -255,7 +260,7 @@ def _certificate(
     return certify_sums(sums, rounding, _chain(count), loss, penalty, fit_intercept, W, b)
 
 
-def _solution(certificate: Certificate, steps: int) -> Solution:
+def _solution(certificate: Certificate, steps: int, scores: Array | None) -> Solution:
     return Solution(
         certificate.coef,
         certificate.intercept,
@@ -264,6 +269,7 @@ def _solution(certificate: Certificate, steps: int) -> Solution:
         n_iter=steps,
         proof=certificate,
         notes=["together with the other binary problems"],
+        extra={} if scores is None else {"scores": scores},
     )
 
 
