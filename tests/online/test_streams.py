@@ -258,6 +258,17 @@ def test_one_class_only_and_undeclared_classes():
         )
 
 
+def test_labels_of_several_types_are_named():
+    X, _ = data()
+    y = np.array(["a", 1] * 45, dtype=object)
+    model = Perceptron().partial_fit(X, np.tile(["a", "b"], 45), classes=["a", "b"])
+    before = model.coef_.copy()
+    for learn in (Perceptron().fit, model.partial_fit):
+        with pytest.raises(TypeError, match=r"several types \(int, str\).*one type"):
+            learn(X, y)
+    np.testing.assert_array_equal(model.coef_, before)
+
+
 def test_certificates_of_rows_that_are_gone():
     X, y = data()
     model = Perceptron().partial_fit(X, y, classes=["ham", "spam"])

@@ -48,7 +48,7 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
         y = column_or_1d(y, warn=True)
     if (found := _two_numbers(y)) is not None:
         return found
-    check_classification_targets(y)
+    _check_labels(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -61,7 +61,7 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
 def encode_declared(y: Any, classes: NDArray[Any]) -> Codes:
     """The position of each label among ``classes`` (sorted), which must hold all of them."""
     y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
+    _check_labels(y)
     found = np.unique(y)
     unknown = found[~np.isin(found, classes)]
     if len(unknown):
@@ -70,6 +70,20 @@ def encode_declared(y: Any, classes: NDArray[Any]) -> Codes:
             f"{unknown[:5].tolist()}. Declared classes: {classes[:10].tolist()}."
         )
     return np.searchsorted(classes, y)
+
+
+def _check_labels(y: NDArray[Any]) -> None:
+    """Raise if these are no labels, or labels that cannot be put in order."""
+    try:
+        check_classification_targets(y)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in y.ravel()})
+        if len(kinds) < 2:
+            raise
+        raise TypeError(
+            f"y holds labels of several types ({', '.join(kinds)}), which cannot be sorted. "
+            "Convert them to one type, for example with [str(label) for label in y]."
+        ) from error
 
 
 def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
