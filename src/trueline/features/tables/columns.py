@@ -169,7 +169,7 @@ def _from_frame(table: Any) -> list[tuple[str, Any]]:
 def _series(series: Any) -> Any:
     try:
         return series.to_arrow()
-    except (*_refusals(), UnicodeEncodeError, OverflowError):
+    except _refusals():
         return _from_values(series.to_list())
 
 
@@ -188,7 +188,7 @@ def _from_values(values: Any) -> Any:
         return pa.array(values, from_pandas=True)
     except OverflowError:  # whole numbers of more than 64 bits
         return pa.array([None if _is_missing(v) else float(v) for v in values])
-    except (*_refusals(), UnicodeEncodeError):
+    except _refusals():
         # Values of several types: their texts are levels of a category. Halves of pairs of
         # surrogates, which UTF-8 cannot hold, become the six characters of their escape.
         texts = (None if _is_missing(v) else str(v) for v in values)
@@ -198,7 +198,8 @@ def _from_values(values: Any) -> Any:
 def _refusals() -> tuple[type[Exception], ...]:
     """What Arrow raises for values that it cannot hold in one column."""
     pa, _ = _arrow()
-    return pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError
+    arrows = pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError
+    return (*arrows, UnicodeEncodeError, OverflowError)
 
 
 def _is_missing(value: Any) -> bool:
