@@ -6,12 +6,17 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.stats import ttest_rel
 from sklearn import linear_model
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.preprocessing import scale
+from sklearn.preprocessing import StandardScaler, scale
 
 import trueline as tl
 from trueline.evaluation.significance import holm, paired_test
+from trueline.evaluation.task import make_task
+from trueline.evaluation.walks import choose_walk
+from trueline.evaluation.walks.pipeline import same_settings
 
 CS = np.logspace(-2, 1, 4)
 
@@ -214,3 +219,35 @@ def test_what_a_fold_has_not_seen_does_not_help_it():
         for entry in compared.entries:
             assert entry.grid.train["score"].mean(axis=0).max() > 0.95
             assert entry.grid.test["score"].mean(axis=0).max() < 0.75
+
+
+def test_no_walk_is_taken_for_another():
+    """Walks come and go while a task stays: memory, and with it identity, is used again."""
+    rng = np.random.default_rng(0)
+    X, y = sp.random_array((40, 5), density=0.5, rng=rng, format="csr"), np.arange(40) % 2
+    task = make_task(X, y, cv=2, is_classifier=True)
+    for _ in range(20):
+        for count in (3, 2):
+            settings = [{"alpha": 10.0**-i} for i in range(count)]
+            fits = choose_walk(tl.RidgeClassifier(), settings, task).fit(task.folds[0])
+            assert fits.predictions(task.folds[0], "test").shape == (20, count)
+
+
+def test_steps_before_a_model_are_shared_only_if_they_are_the_same():
+    long = [f"word{i}" for i in range(500)]
+    vectorizers = [CountVectorizer(vocabulary=[*long[:250], w, *long[250:]]) for w in "ab"]
+    assert repr(vectorizers[0]) == repr(vectorizers[1])  # as scikit-learn shortens it
+    assert not same_settings(*vectorizers)
+    assert same_settings(clone(vectorizers[0]), vectorizers[0])
+    assert same_settings(StandardScaler(), StandardScaler())
+    assert not same_settings(StandardScaler(), StandardScaler(with_mean=False))
+
+
+@pytest.mark.parametrize("scoring", ["r2", "neg_mean_squared_error"])
+def test_scores_of_classes_as_numbers_are_those_of_their_values(scoring):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    y = np.digitize(X[:, 0], [-0.5, 0.5]) ** 3  # 0, 1, 8
+    grid = {"alpha": [1.0, 10.0]}
+    ours = tl.compare(X, y, {"ridge": (tl.RidgeClassifier(), grid)}, cv=3, scoring=scoring)
+    theirs = GridSearchCV(linear_model.RidgeClassifier(), grid, cv=3, scoring=scoring).fit(X, y)
+    assert_allclose(ours.best.score, theirs.best_score_)

@@ -1,6 +1,7 @@
 """Scores equal those of scikit-learn's ``cross_validate``, whichever way they were found."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -23,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 import trueline as tl
+from trueline.evaluation.leakage import leaking_in_table
 
 TIGHT = {"tol": 1e-13, "max_iter": 100_000}
 REGRESSORS = [
@@ -271,3 +273,74 @@ def test_a_strong_feature_is_not_called_leakage(diabetes, recwarn):
     X = (y + 1e-3 * np.random.default_rng(0).standard_normal(len(y)))[:, None]
     tl.cross_validate(tl.Ridge(), X, y)
     assert not [w for w in recwarn if issubclass(w.category, tl.LeakageWarning)]
+
+
+KINDS_OF_COPY = {
+    "numbers beside missing ones": (2 * np.arange(30.0) ** 1.5 + 1, False),
+    "texts of numbers": ([str(v) for v in np.arange(30.0) ** 1.5], False),
+    "other words for the classes": (["yes", "no", "no"] * 10, True),
+    "categories": (pd.Categorical(["x", "z", "z"] * 10), True),
+    "missing at times": ([None, "no", "no"] + ["yes", "no", "no"] * 9, True),
+}
+
+
+@pytest.mark.parametrize("name", KINDS_OF_COPY)
+def test_copies_of_the_target_in_tables_are_detected(name):
+    copy, is_classifier = KINDS_OF_COPY[name]
+    y = np.array(["a", "b", "b"] * 10) if is_classifier else np.arange(30.0) ** 1.5
+    noise = np.random.default_rng(0).standard_normal(30)
+    table = pd.DataFrame({"noise": np.where(noise > 1, np.nan, noise), "copy": copy})
+    assert leaking_in_table(table, y, is_classifier) == ["copy"]
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_copies_are_named_in_tables_of_every_library(library, diabetes):
+    X, y = diabetes
+    module = pytest.importorskip(library)
+    make = module.DataFrame if library == "polars" else module.table
+    table = make({"first": X[:, 0], "copy": 3 * y - 1})
+    with pytest.warns(tl.LeakageWarning, match="Column copy tells the target"):
+        result = tl.cross_validate(tl.Ridge(), table, y, cv=3)
+    assert result.leaking == ["copy"]
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.array([1.0, np.nan] * 5), "5 missing or infinite values"),
+        (np.array([1.0, -np.inf] * 5), "5 missing or infinite values"),
+        (np.array(["a", None] * 5, dtype=object), "5 missing"),
+        (pd.Series(["a", None] * 5, dtype="string"), "5 missing"),
+        (np.array(["a", 1] * 5, dtype=object), "y mixes values of int, str"),
+        (np.array([]), "y is empty"),
+    ],
+)
+def test_targets_that_cannot_be(y, message):
+    with pytest.raises(ValueError, match=message):
+        tl.compare(np.ones((len(y), 1)), y, ["ridge"])
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        ([(np.arange(5), [99])], "names row 99, but there are 10 rows"),
+        ([(np.ones(4, dtype=bool), np.ones(4, dtype=bool))], "marks 4 rows, but there are 10"),
+        (GroupKFold(5), "greater than the number of groups: 2"),
+        (12, "12 folds of 10 rows"),
+    ],
+)
+def test_folds_that_cannot_be(cv, message):
+    with pytest.raises(ValueError, match=message):
+        tl.cross_validate(tl.Ridge(), np.eye(10), np.arange(10.0), cv=cv, groups=np.arange(10) % 2)
+
+
+def test_rows_that_are_learned_from_and_scored_on_are_said():
+    with pytest.warns(UserWarning, match="In 1 fold some rows are both learned from and scored on"):
+        tl.cross_validate(
+            tl.Ridge(), np.eye(10), np.arange(10.0), cv=[(np.arange(8), np.arange(7, 10))]
+        )
+
+
+def test_a_table_without_columns():
+    with pytest.raises(ValueError, match="X has no columns"):
+        tl.cross_validate(tl.Ridge(), np.empty((10, 0)), np.arange(10.0))

@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -333,3 +334,24 @@ def test_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(errors.importlib, "import_module", missing)
     with pytest.raises(MissingExtraError, match=r"trueline\[tables\]"):
         TableFeatures().fit({"a": [1, 2]})
+
+
+def test_values_that_arrow_cannot_hold():
+    table = {
+        "half": np.array(["\ud800", "\udfff", "b"] * 4, dtype=object),
+        "huge": [2**70, 1, None] * 4,
+        "span": np.array([1, 2_000_000_001, 3], dtype="timedelta64[ns]").repeat(4),
+    }
+    features = TableFeatures().fit(table)
+    names = list(features.get_feature_names_out())
+    assert names[:3] == ["half=\\ud800", "half=\\udfff", "half=b"]
+    design = features.transform(table)
+    design = design.toarray() if sparse.issparse(design) else design
+    assert_allclose(design[0, names.index("huge")], 2.0**70)
+    assert_allclose(design[4, names.index("span")], 2.0, rtol=1e-6)
+
+
+def test_columns_with_one_name():
+    table = pd.DataFrame(np.ones((4, 2)), columns=["a", "a"])
+    with pytest.raises(TableError, match="twice"):
+        TableFeatures().fit(table)

@@ -43,7 +43,7 @@ Array = NDArray[np.float64]
 # one model alone as fine as rounding allows, so that scores of any kind keep their digits.
 _TOL, _FINE = 1e-6, 1e-14
 # The same for residuals of linear equations.
-_RESIDUAL, _FINE_RESIDUAL = 1e-4, 1e-13
+_RESIDUAL, _FINE_RESIDUAL = 1e-5, 1e-13
 # Hessians of this many columns (times coupled scores) are cheaper to factor than to do without.
 _MOST_COLUMNS = 700
 

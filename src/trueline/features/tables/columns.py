@@ -61,7 +61,7 @@ class TableColumn:
         values = self.arrow
         if pa.types.is_duration(values.type):
             values = pc.divide(
-                pc.cast(values.cast(pa.duration("us")), pa.int64()).cast("double"), 1e6
+                pc.cast(values.cast(pa.duration("us"), safe=False), pa.int64()).cast("double"), 1e6
             )
         if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
             values = self._as_double(values)
@@ -159,15 +159,17 @@ def _from_frame(table: Any) -> list[tuple[str, Any]]:
             f"A table is needed (pandas, polars, Arrow, a mapping of columns, or a 2-D array), "
             f"got {type(table).__name__}."
         ) from error
+    except narwhals.exceptions.DuplicateError as error:
+        reason = " ".join(str(error).split())
+        raise TableError(f"A column of the table has a name twice: {reason}.") from error
     frame = frame.collect() if hasattr(frame, "collect") else frame  # a lazy one
     return [(str(series.name), series) for series in frame.iter_columns()]
 
 
 def _series(series: Any) -> Any:
-    pa, _ = _arrow()
     try:
         return series.to_arrow()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except _refusals():
         return _from_values(series.to_list())
 
 
@@ -184,9 +186,20 @@ def _from_values(values: Any) -> Any:
     values = list(values)
     try:
         return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        # Values of several types: their texts are levels of a category.
-        return pa.array([None if _is_missing(v) else str(v) for v in values])
+    except OverflowError:  # whole numbers of more than 64 bits
+        return pa.array([None if _is_missing(v) else float(v) for v in values])
+    except _refusals():
+        # Values of several types: their texts are levels of a category. Halves of pairs of
+        # surrogates, which UTF-8 cannot hold, become the six characters of their escape.
+        texts = (None if _is_missing(v) else str(v) for v in values)
+        return pa.array([t and t.encode(errors="backslashreplace").decode() for t in texts])
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """What Arrow raises for values that it cannot hold in one column."""
+    pa, _ = _arrow()
+    arrows = pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError
+    return (*arrows, UnicodeEncodeError, OverflowError)
 
 
 def _is_missing(value: Any) -> bool:
