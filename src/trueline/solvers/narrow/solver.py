@@ -183,7 +183,7 @@ def solve_books(
         min(_MOST_STEPS, options.max_iter or _MOST_STEPS),
         bool((goals < _FINE * units).any()),
     )
-    run_strands(lambda strand: solve_parts(*strand, *arguments, *answers), _cuts(len(book)))
+    run_strands(lambda strand: solve_parts(*(*strand, *arguments, *answers)), _cuts(len(book)))
     level = np.sqrt(about.shares.sum(axis=1))[:, None] * np.abs(rows.middle)
     is_far = ((level > _FAR * about.size) & (about.size > 0)).any(axis=1)
     ended = (answers.facts[:, 0] > 0) & np.isfinite(answers.points).all(axis=1) & ~is_far
