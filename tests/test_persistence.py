@@ -144,11 +144,13 @@ def test_feature_maps_come_back(feature_map, tmp_path):
     assert list(again.get_feature_names_out()) == list(fitted.get_feature_names_out())
 
 
-def test_maps_of_tables_say_what_cannot_be_saved(tmp_path):
+def test_maps_of_tables_with_texts_come_back(tmp_path):
     texts = [f"an opinion of {number} words that nobody has written before" for number in range(9)]
-    features = TableFeatures(columns={"opinion": "text"}).fit(pd.DataFrame({"opinion": texts}))
-    with pytest.raises(ModelFileError, match=r"TableFeatures\._encoders\[0\] is a .*Texts, which"):
-        save(features, tmp_path / "m.trueline")
+    table = pd.DataFrame({"opinion": texts})
+    features = TableFeatures(columns={"opinion": "text"}).fit(table)
+    again = load(save(features, tmp_path / "m.trueline"))
+    assert np.array_equal(again.transform(table), features.transform(table))
+    assert list(again.get_feature_names_out()) == list(features.get_feature_names_out())
 
 
 def test_a_selector_comes_back(tmp_path):

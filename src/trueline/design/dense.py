@@ -50,7 +50,7 @@ class DenseDesign(Design):
         n = self.shape[0]
         if self.dtype == np.float64 and self.X.size * _columns(W) < TINY_WORK:
             return self.X @ W
-        used = np.flatnonzero(W.reshape(len(W), -1).any(axis=1))
+        used = np.flatnonzero(W if W.ndim == 1 else W.any(axis=1))
         if len(used) < _FEW_USED * len(W):  # a sparse model: no need to read what it leaves out
             with single_threaded_blas():
                 return self.X[:, used].astype(np.float64, copy=False) @ W[used]

@@ -13,6 +13,8 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
+_UNMOVED = 1e-12
+
 
 @kernel
 def exchange(
@@ -171,9 +173,13 @@ def kinks_met(
     """
     index = np.empty(len(offset), dtype=np.intp)
     reach = np.empty(len(offset))
-    count = 0
+    count, largest = 0, 0.0
     for e in range(len(offset)):
-        if (moved[e] < 0.0) if is_above[e] else (moved[e] > 0.0):
+        largest = max(largest, abs(moved[e]))
+    # Rows like one of the vertex's own move by rounding alone: on both of them there is no vertex.
+    least = _UNMOVED * largest
+    for e in range(len(offset)):
+        if (moved[e] < -least) if is_above[e] else (moved[e] > least):
             index[count] = e
             reach[count] = max(-offset[e] / moved[e], 0.0)
             count += 1
