@@ -124,7 +124,10 @@ class ComplexityDisplay:
         self._draw_criteria(ax, values, order)
         ax.set_xlabel(_LABELS.get(self.parameter, self.parameter))
         ax.set_ylabel(self.scorer.removeprefix("neg "))
-        legend(ax, "best")
+        if self.criteria:  # "best" would not see the lines of the other axis
+            ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, frameon=False)
+        else:
+            legend(ax, "best")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -148,7 +151,7 @@ class ComplexityDisplay:
         self.twin_.spines["top"].set_visible(False)
         for number, (name, given) in enumerate(self.criteria.items()):
             numbers = np.asarray(given, dtype=float)[order]
-            style = {"color": COLOURS[(0, 2)[number % 2]], "linewidth": 1.0, "linestyle": ":"}
+            style = {"color": COLOURS[(0, 2)[number % 2]], "linewidth": 1.5, "linestyle": ":"}
             self.twin_.plot(values[order], numbers, **style)
             ax.plot([], [], label=f"{name} (right axis)", **style)
         self.twin_.set_ylabel(" and ".join(self.criteria))
