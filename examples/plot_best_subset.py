@@ -77,7 +77,8 @@ ax.legend(frameon=False)
 # The proof, and what happens to a forged one
 # -------------------------------------------
 # ``verify`` recomputes the objective, and the bound that the relaxation gives before any branching.
-# What the search has added to that bound is not repeated, and the table says so.
+# Only a few hundred supports could still beat that bound: each of them is fitted anew. Where they
+# are too many, the search is not repeated, and the table says so.
 
 print(model.verify(X, y))
 model.coef_[model.support_[0]] *= 1.01
