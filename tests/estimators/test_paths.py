@@ -213,6 +213,23 @@ def test_sparse_folds_are_those_of_the_dense_data():
     assert sparse.verify(sp.csr_array(X), y)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csc_array])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("shape", [(6, 24), (40, 120), (90, 15)])
+def test_a_fold_may_hold_none_of_the_signal(form, intercept, shape):
+    # The rows that set the grid are left out: many strengths in a row keep every coefficient at zero.
+    rng = np.random.default_rng(1)
+    X, fold = rng.standard_normal(shape), shape[0] // 3
+    y = np.r_[50 * X[:fold, 0], 0.1 * rng.standard_normal(shape[0] - fold)]
+    mine = LassoCV(cv=KFold(3), fit_intercept=intercept, tol=1e-8).fit(form(X), y)
+    model = sklearn.linear_model.LassoCV(
+        cv=KFold(3), fit_intercept=intercept, tol=1e-10, max_iter=10**5
+    )
+    theirs = model.fit(X, y)
+    np.testing.assert_allclose(mine.mse_path_, theirs.mse_path_, rtol=1e-4)
+    assert mine.alpha_ == pytest.approx(theirs.alpha_)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_adaptive_lasso_is_a_lasso_with_weights_of_a_first_fit(shape):
     X, y, _ = data(shape)

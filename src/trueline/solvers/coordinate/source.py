@@ -150,7 +150,9 @@ class RowsSource(Source):
     def at(self, W: Array, level: float = 0.0) -> At:
         if not W.shape[1]:
             # Asked for by who looks for the largest strength, and again by who starts from there.
-            return self._at_zero
+            if len(W) == 1:
+                return self._at_zero
+            return At(*(np.repeat(each, len(W), axis=0) for each in self._at_zero))
         R = self._y - self._columns.combine(W)
         return self._at(R, self._columns.correlations(R, level))
 
