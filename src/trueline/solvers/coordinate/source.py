@@ -152,7 +152,8 @@ class RowsSource(Source):
             # Asked for by who looks for the largest strength, and again by who starts from there.
             if len(W) == 1:
                 return self._at_zero
-            return At(*(np.repeat(each, len(W), axis=0) for each in self._at_zero))
+            at, copies = self._at_zero, np.zeros(len(W), dtype=np.intp)
+            return At(at.correlation[copies], at.residual_square[copies], self._y[None][copies])
         R = self._y - self._columns.combine(W)
         return self._at(R, self._columns.correlations(R, level))
 
