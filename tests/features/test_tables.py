@@ -321,8 +321,9 @@ def test_categories_that_tell_the_class():
 def test_honest_columns_are_not_suspected():
     x = RNG.standard_normal((500, 3))
     y = x @ [5.0, 1.0, 0.0] + 0.1 * RNG.standard_normal(500)
-    TableFeatures().fit(x, y)
-    TableFeatures().fit({"x": x[:, 0].round(), "z": [f"l{i % 100}" for i in range(500)]}, y > 0)
+    assert TableFeatures().fit(x, y).leaks_ == {}
+    table = {"x": x[:, 0].round(), "z": [f"l{i % 100}" for i in range(500)]}
+    assert TableFeatures().fit(table, y > 0).leaks_ == {}
 
 
 def test_the_extra_is_named(monkeypatch):
