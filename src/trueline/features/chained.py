@@ -11,13 +11,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition, available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _num_samples,
     check_is_fitted,
     column_or_1d,
 )
 
+from trueline.estimators.labels import check_labels
 from trueline.features.stages import Learner
 from trueline.wording import counted
 
@@ -130,7 +130,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         stages = self._checked_stages()
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
-        check_classification_targets(y)
+        check_labels(y, type(self).__name__)
         X = self._checked_rows(X, y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
