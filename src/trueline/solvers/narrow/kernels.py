@@ -20,9 +20,19 @@ from numpy.typing import NDArray
 
 from trueline._jit import kernel
 from trueline.solvers.narrow.factor import factor, solve
-from trueline.solvers.narrow.rows import CHUNK, Part, add_losses, find_runs, form_hessian, look
+from trueline.solvers.narrow.rows import (
+    CHUNK,
+    FACTS,
+    LOGISTIC,
+    SQUARED_HINGE,
+    Part,
+    add_losses,
+    find_runs,
+    form_hessian,
+    look,
+)
 
-__all__ = ["solve_parts"]
+__all__ = ["CHUNK", "FACTS", "LOGISTIC", "SQUARED_HINGE", "solve_parts"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -26,9 +27,7 @@ from trueline.penalties import L2
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Options
 from trueline.solvers.narrow.classes import ClassRows
-from trueline.solvers.narrow.kernels import solve_parts
-from trueline.solvers.narrow.rows import CHUNK, FACTS, LOGISTIC, SQUARED_HINGE
-from trueline.solvers.narrow.sides import Sides
+from trueline.solvers.narrow.kernels import CHUNK, FACTS, LOGISTIC, SQUARED_HINGE, solve_parts
 from trueline.solvers.newton import gap_to_prove
 from trueline.threads import run_strands
 
@@ -51,6 +50,58 @@ _SHARE = 0.1
 # Who asks for gaps below this, relative to a constant model, wants all digits.
 _FINE = 1e-8
 _MOST_STEPS = 60
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """What the sums of the classes say of each problem; first -1, then +1.
+
+    Attributes
+    ----------
+    shares : array of shape (problems, 2)
+        Weights.
+    centre : array of shape (problems, d)
+        Means of the columns, less the middle of all rows (zero without an intercept).
+    size, spread : arrays of shape (problems, d)
+        sqrt(sum_i s_i x_ij^2) about the middle, and about the centre.
+    means : array of shape (problems, 2, d)
+        At least the sizes of the classes' means about the centre.
+    farthest : array of shape (problems,)
+        At least the largest distance of a row from the centre.
+    count : array of shape (problems,)
+        Rows.
+    """
+
+    shares: Array
+    centre: Array
+    size: Array
+    spread: Array
+    means: Array
+    farthest: Array
+    count: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, rows: ClassRows, book: Array, sides: Array, fit_intercept: bool) -> _Sides:
+        d = len(rows.middle)
+        each = np.stack([(book < 0) * sides[:, :1], (book > 0) * sides[:, 1:]], axis=1)
+        shares, totals = each @ rows.shares, each @ rows.totals[:, :d]
+        square = each.sum(axis=1) @ rows.grams.diagonal(axis1=1, axis2=2)[:, :d]
+        count = (book != 0) @ np.diff(rows.bounds)
+        centre, means = np.zeros_like(square), np.zeros_like(totals)
+        if fit_intercept:
+            centre = totals.sum(axis=1) / shares.sum(axis=1)[:, None]
+            # Bounds on bounds: a thousandth more, and what centring may have lost.
+            apart = np.abs(totals - shares[:, :, None] * centre[:, None])
+            lost = 8 * (count[:, None] + 16) * _EPS * np.sqrt(square)
+            means = apart * 1.001 / shares[:, :, None]
+            means = means + lost[:, None] / np.sqrt(shares)[:, :, None]
+        about = np.maximum(square - shares.sum(axis=1)[:, None] * centre**2, 0.0)
+        spread = np.sqrt(about + 1e-9 * square)
+        off = np.sqrt((centre**2).sum(axis=1))
+        farthest = np.where(book != 0, rows.farthest, 0.0).max(axis=1) + off
+        safe = 1 + 1e-6
+        size = np.sqrt(square)
+        return cls(shares, centre, size * safe, spread * safe, means, farthest * safe, count)
 
 
 def _chain(count: int) -> float:
@@ -103,11 +154,15 @@ def solve_books(
     """
     start = time.perf_counter()
     kind, strength = KINDS[loss.name], float(np.asarray(penalty.curvature))
-    about = Sides.of(rows, book, sides, fit_intercept)
+    about = _Sides.of(rows, book, sides, fit_intercept)
     levels = _levels(kind, about.shares) if fit_intercept else np.zeros(len(book))
     each = [loss.value(np.full(len(book), y), levels) for y in (-1.0, 1.0)]
     units = (about.shares * np.stack(each, axis=1)).sum(axis=1)
     goals = np.asarray(gap_to_prove(loss, options.tol, units, is_proven_by_tangent=True))
+    reaches = about.farthest
+    if kind == SQUARED_HINGE:
+        reaches = np.sqrt(2 * units[:, None] / strength * (about.means**2).sum(axis=2)).max(axis=1)
+        reaches = reaches + 2 + np.sqrt(units / about.shares.min(axis=1))
     p, n = rows.columns.shape
     answers = _Answers.of(len(book), p, n, kind == SQUARED_HINGE)
     arguments: tuple[Any, ...] = (
@@ -123,19 +178,24 @@ def solve_books(
         levels,
         about.centre,
         loss.curvature_bound * (about.spread**2).sum(axis=1),
-        _reaches(kind, about, units, strength),
+        reaches,
         _SHARE * goals,
         min(_MOST_STEPS, options.max_iter or _MOST_STEPS),
         bool((goals < _FINE * units).any()),
     )
     run_strands(lambda strand: solve_parts(*(*strand, *arguments, *answers)), _cuts(len(book)))
+    level = np.sqrt(about.shares.sum(axis=1))[:, None] * np.abs(rows.middle)
+    is_far = ((level > _FAR * about.size) & (about.size > 0)).any(axis=1)
+    ended = (answers.facts[:, 0] > 0) & np.isfinite(answers.points).all(axis=1) & ~is_far
     # Of losses with kinks the last step is exact, whatever rounding lets the tangent prove.
     enough = options.tol * units if loss.kinks else goals
     found: list[Solution | None] = [None] * len(book)
-    for k in np.flatnonzero(_is_trusted(rows.middle, about, answers)).tolist():
+    for k in np.flatnonzero(ended).tolist():
         certificate = _certificate(k, rows.middle, about, answers, loss, penalty, fit_intercept)
         if certificate.gap <= enough[k]:
-            found[k] = _solution(k, certificate, answers, keeps_scores=kind == SQUARED_HINGE)
+            # Support vectors are found by their scores.
+            scores = answers.scores[k] if kind == SQUARED_HINGE else None
+            found[k] = _solution(certificate, int(answers.facts[k, 1]), scores)
     spent = (time.perf_counter() - start) / len(book)
     for solution in found:
         if solution is not None:
@@ -157,17 +217,10 @@ class _Answers(NamedTuple):
         return cls(np.zeros((count, p)), np.zeros((count, p)), np.zeros((count, FACTS)), scores)
 
 
-def _is_trusted(middle: Array, about: Sides, answers: _Answers) -> NDArray[np.bool_]:
-    """Which problems came to an end, on columns whose spreads are more than rounding."""
-    level = np.sqrt(about.shares.sum(axis=1))[:, None] * np.abs(middle)
-    is_far = ((level > _FAR * about.size) & (about.size > 0)).any(axis=1)
-    return (answers.facts[:, 0] > 0) & np.isfinite(answers.points).all(axis=1) & ~is_far
-
-
 def _certificate(
     k: int,
     middle: Array,
-    about: Sides,
+    about: _Sides,
     answers: _Answers,
     loss: Loss,
     penalty: L2,
@@ -207,17 +260,16 @@ def _certificate(
     return certify_sums(sums, rounding, _chain(count), loss, penalty, fit_intercept, W, b)
 
 
-def _solution(k: int, certificate: Certificate, answers: _Answers, keeps_scores: bool) -> Solution:
-    """One answer; with the scores by which support vectors are found."""
+def _solution(certificate: Certificate, steps: int, scores: Array | None) -> Solution:
     return Solution(
         certificate.coef,
         certificate.intercept,
         Status.CONVERGED,
         "newton",
-        n_iter=int(answers.facts[k, 1]),
+        n_iter=steps,
         proof=certificate,
         notes=["together with the other binary problems"],
-        extra={"scores": answers.scores[k]} if keeps_scores else {},
+        extra={} if scores is None else {"scores": scores},
     )
 
 
@@ -226,14 +278,6 @@ def _levels(kind: int, shares: Array) -> Array:
     if kind == LOGISTIC:
         return np.log(shares[:, 1]) - np.log(shares[:, 0])
     return (shares[:, 1] - shares[:, 0]) / shares.sum(axis=1)
-
-
-def _reaches(kind: int, about: Sides, units: Array, strength: float) -> Array:
-    """How far rows are from the centre, or for the squared hinge levels from the best one."""
-    if kind == LOGISTIC:
-        return about.farthest
-    apart = np.sqrt(2 * units[:, None] / strength * (about.means**2).sum(axis=2)).max(axis=1)
-    return np.asarray(apart + 2 + np.sqrt(units / about.shares.min(axis=1)))
 
 
 def _cuts(count: int) -> list[tuple[int, int]]:
