@@ -132,7 +132,8 @@ def test_single_precision_matrices_are_widened_first():
 
 def test_inputs_are_not_modified():
     X, w, b, y = data(20, 4, "random")
-    for array in (X, w, y):
-        array.flags.writeable = False
+    before = [array.copy() for array in (X, w, y)]
     residual_doubled(X, w, b, y)
     transposed_product_doubled(X, y, y)
+    for array, copy in zip((X, w, y), before, strict=True):
+        assert np.array_equal(array, copy)

@@ -51,7 +51,7 @@ def test_blas_is_single_threaded_inside(strands):
 @needs_two_cores
 def test_two_strands_run_at_the_same_time():
     meeting = threading.Barrier(2, timeout=10)
-    run_strands(lambda _: meeting.wait(), [0, 1])
+    assert sorted(run_strands(lambda _: meeting.wait(), [0, 1])) == [0, 1]
 
 
 def test_a_limit_of_one_thread_is_respected():

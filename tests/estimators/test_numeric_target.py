@@ -1,4 +1,4 @@
-"""Words in a regressor's target: the message names the estimator, the value and the way out."""
+"""Words or gaps in a target: the message names the estimator, the value and the way out."""
 
 from __future__ import annotations
 
@@ -7,15 +7,28 @@ import pandas as pd
 import pytest
 
 from trueline import (
+    SVC,
     SVR,
     BestSubset,
+    ChainedClassifiers,
     GaussianProcessRegressor,
     HuberRegressor,
+    KernelRidge,
     LassoCV,
     LinearRegression,
+    LinearSVC,
     LinearSVR,
+    LogisticRegression,
+    OneVsOneClassifier,
+    OneVsRestClassifier,
+    Perceptron,
+    PoissonRegressor,
+    PolynomialRegression,
     QuantileRegressor,
     Ridge,
+    RidgeClassifier,
+    RidgeClassifierCV,
+    SparseGaussianProcessRegressor,
 )
 
 X = np.arange(8.0).reshape(4, 2)
@@ -34,6 +47,10 @@ WORDS = ["1.5", "2", "high", "low"]
         LassoCV(),
         SVR(),
         GaussianProcessRegressor(),
+        KernelRidge(),
+        PoissonRegressor(),
+        PolynomialRegression(),
+        SparseGaussianProcessRegressor(),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -62,3 +79,59 @@ def test_words_in_the_rows_are_not_blamed_on_the_target():
 def test_numbers_written_as_text_are_numbers():
     model = LinearRegression().fit([[1.0], [2.0], [3.0]], ["1", "2", "3"])
     assert model.coef_ == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BestSubset(),
+        GaussianProcessRegressor(),
+        KernelRidge(),
+        LinearRegression(),
+        PoissonRegressor(),
+        PolynomialRegression(),
+        QuantileRegressor(alpha=0),
+        Ridge(),
+        SVR(),
+        SparseGaussianProcessRegressor(),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+@pytest.mark.parametrize("target", [list, lambda y: np.array(y, dtype=object)])
+def test_a_missing_number_is_refused_before_it_becomes_nan(estimator, target):
+    expected = rf"y\[2\] is missing. {type(estimator).__name__} needs a target for every row"
+    with pytest.raises(ValueError, match=expected):
+        estimator.fit(X, target([1.0, 2.0, None, 3.0]))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ChainedClassifiers(),
+        LinearSVC(),
+        LogisticRegression(),
+        OneVsOneClassifier(LinearSVC()),
+        OneVsRestClassifier(LinearSVC()),
+        Perceptron(),
+        RidgeClassifier(),
+        SVC(),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+@pytest.mark.parametrize("labels", [["no", "yes", None, "no"], [0, 1, None, 0]])
+def test_a_missing_label_is_refused_by_its_place(estimator, labels):
+    with pytest.raises(ValueError, match=r"y\[2\] is missing"):
+        estimator.fit(X, np.array(labels, dtype=object))
+
+
+@pytest.mark.parametrize("estimator", [RidgeClassifier(), RidgeClassifierCV()])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_the_classifier_that_was_called_is_named(estimator, value):
+    rows = X.copy()
+    rows[1, 0] = value
+    with pytest.raises(ValueError) as raised:
+        estimator.fit(rows, [0, 1, 0, 1])
+    message = str(raised.value)
+    assert "Input X contains" in message
+    if np.isnan(value):
+        assert f"\n{type(estimator).__name__} does not accept missing values" in message

@@ -143,3 +143,53 @@ def test_folds_that_leave_no_row_of_a_class():
         ChainedClassifiers(THREE, cv=KFold(3)).fit(X[:30], np.repeat([0, 1, 0], 10))
     with pytest.raises(ValueError, match="has one row"):
         ChainedClassifiers(THREE).fit(X, np.r_[7, np.repeat([0, 1], [45, 44])])
+
+
+# --- proof -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("passthrough", [True, False])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("outputs", ["auto", "decision", "labels"])
+def test_every_stage_is_proven_on_what_it_saw(outputs, container, passthrough):
+    rows = container(X)
+    chain = ChainedClassifiers(THREE, cv=FOLDS, outputs=outputs, passthrough=passthrough)
+    certificate = chain.fit(rows, Y).certificate_
+    assert certificate.names == ("a", "b", "c")
+    assert certificate.relative_gap < 1e-8
+    assert chain.verify(rows, Y)
+    assert certificate.verify(rows, Y)
+    assert "proven within" in chain.explain()
+    assert "3 stages" in chain.explain()
+
+
+def test_stages_with_first_steps_of_their_own_are_proven():
+    table = pd.DataFrame(X, columns=list("abcdef"))
+    table["said"] = [f"word{i % 3} more" for i in range(len(Y))]
+    text = make_pipeline(
+        make_column_transformer((TextFeatures("counts"), "said")), LogisticRegression()
+    )
+    numbers = make_pipeline(
+        make_column_transformer(("passthrough", list("abcdef"))), RidgeClassifier()
+    )
+    chain = ChainedClassifiers([("text", text), ("numbers", numbers)]).fit(table, Y)
+    assert chain.verify(table, Y)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_other_data_are_not_what_is_proven(classes):
+    y = Y % classes
+    chain = ChainedClassifiers(THREE[:2], cv=3).fit(X, y)
+    assert chain.verify(X, y)
+    assert not chain.verify(X + 0.1, y)
+    assert not chain.verify(X, np.roll(y, 1))
+    assert not chain.verify(X[:-1], y[:-1])
+    chain.out_of_fold_ = 1.5 * chain.out_of_fold_
+    assert not chain.verify(X, y)
+
+
+def test_classifiers_without_a_proof_make_chains_without_one():
+    chain = ChainedClassifiers([("a", Parrot()), ("b", LogisticRegression())]).fit(X, Y)
+    with pytest.raises(AttributeError, match="Parrot brings none"):
+        _ = chain.certificate_
+    assert "proof" not in chain.explain()

@@ -218,7 +218,7 @@ def test_missing_columns_are_named():
         features.transform({"sizes": [1.0]})
     with pytest.raises(TableError, match="no target 'prize'. Did you mean 'price'"):
         design_matrix({"price": [1.0, 2.0], "a": [1, 2]}, target="prize")
-    with pytest.raises(TableError, match="missing in 1 rows"):
+    with pytest.raises(TableError, match="missing in 1 row "):
         design_matrix({"price": [1.0, None], "a": [1, 2]}, target="price")
     with pytest.raises(ValueError, match="kind of column 'a'"):
         TableFeatures({"a": "colour"}).fit({"a": [1, 2]})
@@ -229,6 +229,63 @@ def test_targets_keep_their_type():
     assert list(design_matrix(table, "y").y) == ["no", "yes", "no"]
     assert design_matrix(table, "b").y.dtype == bool
     assert design_matrix(table).y is None
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize(
+    "values", [list, np.array, pd.Series, pa.array, lambda y: pl.Series("y", y)]
+)
+def test_a_target_may_be_given_by_its_values(frame, values):
+    y = RNG.standard_normal(N).tolist()
+    given, named = design_matrix(frame(COLUMNS), values(y)), design_matrix({**COLUMNS, "y": y}, "y")
+    np.testing.assert_array_equal(given.y, y)
+    np.testing.assert_array_equal(dense(given.X), dense(named.X))
+
+
+@pytest.mark.parametrize("wrong", [[1.0, 2.0], np.ones((3, 2))], ids=["short", "table"])
+def test_targets_of_another_shape_are_refused(wrong):
+    with pytest.raises(TableError, match="the name of a column, or one value for each of the 3"):
+        design_matrix({"a": [1.0, 2.0, 4.0]}, wrong)
+
+
+def test_columns_named_by_numbers_are_found():
+    table = pd.DataFrame([[1.0, 5.0], [2.0, 7.0], [4.0, 6.0]])
+    np.testing.assert_array_equal(design_matrix(table, target=1).y, [5.0, 7.0, 6.0])
+
+
+def test_categories_of_polars_are_categories():
+    labels = ["x", None, "y"] * 4
+    texts = TableFeatures().fit({"a": labels})
+    for kind in (pl.Categorical, pl.Enum(["x", "y"])):
+        table = pl.DataFrame({"a": pl.Series(labels, dtype=kind)})
+        features = TableFeatures().fit(table)
+        assert list(features.get_feature_names_out()) == ["a=x", "a=y", "a=(missing)"]
+        np.testing.assert_array_equal(
+            dense(features.transform(table)), dense(texts.transform({"a": labels}))
+        )
+
+
+@pytest.mark.parametrize("values", [[np.inf] * 4, [1.0, -np.inf, 2.0, 3.0]], ids=["all", "one"])
+def test_infinite_values_are_refused(values):
+    with pytest.raises(TableError, match="'a' holds an infinite value"):
+        TableFeatures().fit({"a": values, "b": [1, 2, 3, 4]})
+
+
+def test_the_largest_numbers_stay_finite():
+    table = {"a": [1e308, -1e308, 1e308, None] * 10}
+    features = TableFeatures(standardize=True, sparse_threshold=0.0)
+    X = features.fit_transform(table, np.linspace(-1e300, 1e300, 40))
+    mean, spread = 1 / 3, np.sqrt(8) / 3  # of 1, -1, 1
+    assert_allclose(X[:4, 0], [(1 - mean) / spread, (-1 - mean) / spread, (1 - mean) / spread, 0])
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+@pytest.mark.parametrize("labels", [["a", "b"], [1.0, 2.0]], ids=["texts", "numbers"])
+def test_missing_targets_are_left_to_the_model_to_refuse(labels, missing):
+    y = [missing, *labels] * 10
+    model = make_pipeline(TableFeatures(), LogisticRegression())
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit({"a": list(range(30))}, np.array(y, dtype=object))
 
 
 # dates -----------------------------------------------------------------------------------------
@@ -321,8 +378,9 @@ def test_categories_that_tell_the_class():
 def test_honest_columns_are_not_suspected():
     x = RNG.standard_normal((500, 3))
     y = x @ [5.0, 1.0, 0.0] + 0.1 * RNG.standard_normal(500)
-    TableFeatures().fit(x, y)
-    TableFeatures().fit({"x": x[:, 0].round(), "z": [f"l{i % 100}" for i in range(500)]}, y > 0)
+    assert TableFeatures().fit(x, y).leaks_ == {}
+    table = {"x": x[:, 0].round(), "z": [f"l{i % 100}" for i in range(500)]}
+    assert TableFeatures().fit(table, y > 0).leaks_ == {}
 
 
 def test_the_extra_is_named(monkeypatch):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import sklearn.kernel_ridge as peer
 from sklearn.metrics.pairwise import rbf_kernel
 
-from trueline import KernelRidge, Ridge, load, save
+from trueline import KernelPerceptron, KernelRidge, Ridge, load, save
 from trueline.errors import MemoryNeededError
 from trueline.processes import memory
 
@@ -145,3 +145,29 @@ def test_hostile_input(monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
     with pytest.raises(MemoryNeededError, match="9,600 bytes"):
         KernelRidge().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (np.ones(3), r"an array of shape \(3,\)"),
+        (np.ones((2, 2)), r"an array of shape \(2, 2\)"),
+        ("near", "'near'"),
+        (None, "None"),
+        (1j, "1j"),
+    ],
+    ids=["vector", "matrix", "word", "nothing", "complex"],
+)
+@pytest.mark.parametrize("estimator", [KernelRidge, KernelPerceptron])
+def test_kernel_functions_that_return_no_number_are_told_so(estimator, returned, said):
+    X, y = np.arange(6.0).reshape(3, 2), [0, 1, 0]
+    expected = f"{estimator.__name__}: a kernel function takes two rows and returns one number.*"
+    with pytest.raises(ValueError, match=expected + said + ".*kernel='precomputed'"):
+        estimator(kernel=lambda x, z: returned).fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", [KernelRidge, KernelPerceptron])
+def test_kernel_functions_that_are_not_finite_are_told_where(estimator):
+    X, y = np.arange(6.0).reshape(3, 2), [0, 1, 0]
+    with pytest.raises(ValueError, match="returned inf for rows 0 and 2"):
+        estimator(kernel=lambda x, z: np.inf if abs(x - z).max() > 3 else 1.0).fit(X, y)

@@ -191,3 +191,15 @@ def test_steps_in_portions_are_the_same_steps(monkeypatch):
     portions = SVC().fit(X, y)
     assert np.array_equal(portions.n_iter_, at_once.n_iter_)
     assert_allclose(portions.dual_coef_, at_once.dual_coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
+@pytest.mark.parametrize("model", [SVC(), NuSVC(), SVR(), OneClassSVM()], ids=str)
+def test_places_of_64_bits_are_taken_like_those_of_32(model, container):
+    X, y = labelled(30)
+    short, long = container(X), container(X)
+    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+    fitted = clone(model).fit(long, y)
+    assert fitted.verify(long, y)
+    assert long.indices.dtype == np.int64  # the caller's matrix is as it was
+    np.testing.assert_array_equal(fitted.predict(long), clone(model).fit(short, y).predict(short))

@@ -95,6 +95,14 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
     # --- fitting --------------------------------------------------------------------------------
 
+    #: The estimator that was called, if this one does its work.
+    _speaks_for: str | None = None
+
+    @property
+    def _own_name(self) -> str:
+        """What messages call this estimator."""
+        return self._speaks_for or type(self).__name__
+
     def _weights(self, sample_weight: Any, X: Any) -> Array | None:
         """Sample weights as float64, or None; zero everywhere is an error."""
         if sample_weight is None:
@@ -122,10 +130,10 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             # Reading the data once more only to look for NaN costs a third of a large fit.
             solution = self._run_by_sums(problem, plan, monitor, X, moments)
         else:
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            assert_all_finite(X, input_name="X", estimator_name=self._own_name)
             solution = self._run_scaled(problem, plan, monitor)
         if solution.status is Status.DIVERGED or not np.isfinite(solution.coef).all():
-            raise ValueError(f"{type(self).__name__} did not converge: {solution.status.value}.")
+            raise ValueError(f"{self._own_name} did not converge: {solution.status.value}.")
         if not solution.status.is_final:
             self._warn(solution)
         return plan, solution
@@ -139,7 +147,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
                 solution = execute(problem, plan, self._options(), monitor, moments)
         except (ArithmeticError, np.linalg.LinAlgError, ValueError) as error:
             with np.errstate(invalid="ignore"):  # infinities of both signs
-                assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+                assert_all_finite(X, input_name="X", estimator_name=self._own_name)
             if not isinstance(error, FloatingPointError) and exponents_of(problem) is None:
                 raise
             return self._run_scaled(problem, plan, monitor)
@@ -165,7 +173,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         proven = f"proven within {certificate.gap:.3g} of it" if certificate else "nothing proven"
         iterations = counted(solution.n_iter, "iteration")
         warnings.warn(
-            f"{type(self).__name__} stopped short of the optimum ({proven}) after {iterations} of "
+            f"{self._own_name} stopped short of the optimum ({proven}) after {iterations} of "
             f"{solution.solver}: {solution.status.value}.",
             ConvergenceWarning,
             # From the line that called fit: past _solve, _solve_and_store, fit and its wrapper.

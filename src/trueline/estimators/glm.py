@@ -153,9 +153,9 @@ class GeneralizedLinearRegressor(FisherInference, SingleTargetRegressor):
                 X, y = validate_data(self, X, y, **arguments)
             else:
                 X, y = check_X_y(X, y, estimator=self, **arguments)
+            own = y.astype(np.float64)
         weights = self._weights(sample_weight, X)
         shift = as_offset(offset, exposure, len(y), self._is_log)
-        own = y.astype(np.float64)
         if weights is None or weights.all():
             return self._stated(X, own, weights, shift), X, y
         present = np.flatnonzero(weights)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import (
@@ -25,6 +25,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.kernel_mistakes import bound_kernel_mistakes
 from trueline.certificates.mistakes import certify_mistakes
 from trueline.certificates.verify import Verification, verify
+from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of
 from trueline.estimators.online_proof import Story
@@ -164,7 +165,7 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         options: dict[str, Any] = {}
         if not callable(self.kernel):
             options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **options)
+        K = kernel_matrix(type(self).__name__, self.kernel, X, Y, **options)
         return np.ascontiguousarray(K, dtype=np.float64)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -20,7 +20,9 @@ from sklearn.utils.validation import (
 
 from trueline.certificates.checking import Verification
 from trueline.certificates.kernel import KernelCertificate
+from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
+from trueline.estimators.numeric_target import numeric_target
 from trueline.processes.equations import (
     KernelRidgePath,
     Rotated,
@@ -151,15 +153,17 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
         self._validate_params()
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=("csr", "csc"),
-            multi_output=True,
-            y_numeric=True,
-            reset=reset,
-        )
+        with numeric_target(self, y):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse=("csr", "csc"),
+                multi_output=True,
+                y_numeric=True,
+                reset=reset,
+            )
+            y = y if y.dtype.kind in "fiub" else y.astype(np.float64)
         check_scale(X, "X")
         check_scale(y, "y")
         n = X.shape[0]
@@ -201,7 +205,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         }
 
     def _kernel(self, X: Any, Z: Any = None) -> Any:
-        return pairwise_kernels(X, Z, filter_params=True, **self._recipe())
+        recipe = self._recipe()
+        return kernel_matrix(type(self).__name__, recipe.pop("metric"), X, Z, **recipe)
 
     def _strengths(self, targets: int) -> Array:
         alpha = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))

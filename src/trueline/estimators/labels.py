@@ -11,10 +11,12 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_y
 
+from trueline.estimators.missing_target import refuse_missing
 from trueline.wording import counted
 
 __all__ = [
     "SignedTargets",
+    "check_labels",
     "encode_declared",
     "encode_labels",
     "signed_targets",
@@ -48,7 +50,7 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
         y = column_or_1d(y, warn=True)
     if (found := _two_numbers(y)) is not None:
         return found
-    _check_labels(y)
+    check_labels(y, name)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -61,7 +63,7 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
 def encode_declared(y: Any, classes: NDArray[Any]) -> Codes:
     """The position of each label among ``classes`` (sorted), which must hold all of them."""
     y = column_or_1d(y, warn=True)
-    _check_labels(y)
+    check_labels(y, "The model")
     found = np.unique(y)
     unknown = found[~np.isin(found, classes)]
     if len(unknown):
@@ -72,12 +74,13 @@ def encode_declared(y: Any, classes: NDArray[Any]) -> Codes:
     return np.searchsorted(classes, y)
 
 
-def _check_labels(y: NDArray[Any]) -> None:
-    """Raise if these are no labels, or labels that cannot be put in order."""
+def check_labels(y: Any, name: str) -> None:
+    """Raise if these are no labels, some are missing, or they cannot be put in order."""
+    refuse_missing(y, name)
     try:
         check_classification_targets(y)
     except TypeError as error:
-        kinds = sorted({type(label).__name__ for label in y.ravel()})
+        kinds = sorted({type(label).__name__ for label in np.ravel(y)})
         if len(kinds) < 2:
             raise
         raise TypeError(
@@ -163,6 +166,7 @@ def signed_targets(y: Any, name: str) -> SignedTargets:
     """
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    refuse_missing(y, name)
     y = _check_y(y, multi_output=True, y_numeric=False, estimator=name)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind.startswith("multilabel"):

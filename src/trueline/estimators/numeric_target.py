@@ -1,4 +1,4 @@
-"""What to say when a target is made of words."""
+"""What to say when a target is made of words, or missing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+
+from trueline.estimators.missing_target import refuse_missing
 
 __all__ = ["numeric_target"]
 
@@ -36,6 +38,7 @@ def numeric_target(estimator: Any, y: Any) -> Iterator[None]:
             "numbers (an encoder such as scikit-learn's OrdinalEncoder makes ordered categories "
             "into numbers), or use a classifier if the values are classes."
         ) from error
+    refuse_missing(y, type(estimator).__name__)
 
 
 def _first_word(y: Any) -> tuple[str, str] | None:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.gaussian import GaussianRegressor
+from trueline.estimators.numeric_target import numeric_target
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty
 from trueline.planner import make_plan
@@ -142,12 +143,13 @@ class PolynomialRegression(GaussianRegressor):
         self : object
         """
         self._check_parameters()
-        X, y = validate_data(
-            self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True
-        )
+        with numeric_target(self, y):
+            X, y = validate_data(
+                self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True
+            )
+            Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         weights = self._weights(sample_weight, X)
-        Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
         hi, lo = self._powers(X)
         self._check_range(hi, Y)
         problem = build_problem(hi, Y, weights, Squared(), NoPenalty(), self.fit_intercept)

@@ -48,6 +48,11 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
     def _regressor(self, targets: SignedTargets) -> Any:
         """The regression that is fitted to the signs, with this classifier's parameters."""
 
+    def _speaking(self, regressor: Any) -> Any:
+        """The regression, with messages that name the classifier."""
+        regressor._speaks_for = type(self).__name__
+        return regressor
+
     def _check_parameters(self) -> None:
         """Raise for parameters that are out of range."""
         self._validate_params()
@@ -55,7 +60,7 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
     def _fit_signs(self, X: Any, y: Any, sample_weight: Any, **params: Any) -> Self:
         self._check_parameters()
         targets = signed_targets(y, type(self).__name__)
-        regressor = self._regressor(targets)
+        regressor = self._speaking(self._regressor(targets))
         weights = self._row_weights(targets, sample_weight)
         if callbacks := getattr(self, "_skl_callbacks", None):
             regressor._skl_callbacks = callbacks  # they watch the regression
@@ -89,7 +94,7 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
     ) -> tuple[Problem, Any, NDArray[Any]]:
         targets = signed_targets(y, type(self).__name__)
         weights = self._row_weights(targets, sample_weight)
-        regressor = self._regressor(targets)
+        regressor = self._speaking(self._regressor(targets))
         return regressor._validated_problem(X, targets.signs, weights, reset)
 
     def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
@@ -112,7 +117,7 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
         self._check_parameters()
         targets = signed_targets(y, type(self).__name__)
         weights = self._row_weights(targets, sample_weight)
-        return self._regressor(targets).explain(X, targets.signs, weights)
+        return self._speaking(self._regressor(targets)).explain(X, targets.signs, weights)
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         targets = signed_targets(y, type(self).__name__)

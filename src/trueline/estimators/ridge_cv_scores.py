@@ -34,6 +34,7 @@ class StrengthSearch:
     store_cv_results: bool
     alpha_: Any
     best_score_: Any
+    _own_name: Any
 
     #: Whether the default score is R^2, which the moments of held-out rows tell.
     _scores_from_moments = True
@@ -66,7 +67,7 @@ class StrengthSearch:
         is_safe = _is_safe(moments)
         if not is_safe or problem.design.is_sparse:
             # Otherwise the sums tell that every number is finite.
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            assert_all_finite(X, input_name="X", estimator_name=self._own_name)
         if not is_safe:
             _check_range(problem)
         spectrum = Spectrum.of(problem, moments, float(alphas.min()))
@@ -127,7 +128,7 @@ class StrengthSearch:
         split_params: dict[str, Any],
     ) -> Moments | None:
         """Score all strengths by folds; returns the moments if they were formed."""
-        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        assert_all_finite(X, input_name="X", estimator_name=self._own_name)
         X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
         scored = self._scored_target(y)
         splits = some_folds(self._splitter(scored).split(X, scored, **split_params))

@@ -18,6 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from trueline.certificates.checking import Verification
 from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.kernel_plan import data_text
+from trueline.estimators.numeric_target import numeric_target
 from trueline.processes.covariance import cross_covariance, diagonal
 from trueline.processes.inducing import InducingBound, choose_points
 from trueline.processes.likelihood import Likelihood
@@ -137,8 +138,9 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
         self._validate_params()
         kernel = ConstantKernel() * RBF() + WhiteKernel() if self.kernel is None else self.kernel
         self.kernel_ = clone(kernel)
-        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        y = y.astype(np.float64)
+        with numeric_target(self, y):
+            X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+            y = y.astype(np.float64)
         check_scale(X, "X")
         check_scale(y, "y")
         check_memory(

@@ -11,13 +11,19 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition, available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _num_samples,
     check_is_fitted,
     column_or_1d,
 )
 
+from trueline.certificates.verify import Check, Verification
+from trueline.estimators.labels import check_labels
+from trueline.estimators.multiclass.proof import (
+    CombinedCertificate,
+    certified_parts,
+    checks_of_part,
+)
 from trueline.features.stages import Learner
 from trueline.wording import counted
 
@@ -63,6 +69,10 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
     stages_ : list
         The stages learned from all rows; ``stages_[k].classifier`` and ``stages_[k].transformer``.
     classes_ : array
+    certificate_ : CombinedCertificate
+        What is proven about the stages that learned from all rows, one by one and in sum: each on
+        the features that it saw, of which ``out_of_fold_`` are taken as they are. Raises
+        ``AttributeError`` if a classifier brings no proof.
     out_of_fold_ : array of shape (n, m)
         What the last stage has seen of the earlier ones for the rows of ``fit``.
     n_fits_ : int
@@ -79,6 +89,8 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
     >>> chain = chain.fit(X, y)
     >>> chain.n_fits_, chain.out_of_fold_.shape, bool(chain.score(X, y) > 0.95)
     (7, (150, 3), True)
+    >>> chain.certificate_.names, bool(chain.verify(X, y))
+    (('rough', 'fine'), True)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -130,7 +142,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         stages = self._checked_stages()
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y", estimator_name=type(self).__name__)
-        check_classification_targets(y)
+        check_labels(y, type(self).__name__)
         X = self._checked_rows(X, y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
@@ -206,8 +218,51 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         check_is_fitted(self)
         return np.array([n for s in self.stages_[:-1] for n in s.names(self)], dtype=object)
 
+    @property
+    def certificate_(self) -> CombinedCertificate:
+        """What is proven about the stages that learned from all rows, one by one and in sum."""
+        check_is_fitted(self)
+        names = tuple(stage.name for stage in self.stages_)
+        parts = certified_parts(self, (stage.classifier for stage in self.stages_))
+        return CombinedCertificate(names, parts, self._verified, "stage")
+
+    def verify(self, X: Any, y: Any) -> Verification:
+        """Check the certificates of the stages against the data that were fitted.
+
+        The first steps of the stages learn again, as in ``fit``; what earlier stages said is read
+        from ``out_of_fold_``.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        verification : Verification
+            True in a boolean context if every claim about every stage holds.
+        """
+        return self.certificate_.verify(X, y)
+
+    def _verified(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+        if sample_weight is not None:
+            raise ValueError("A chain is fitted without sample weights: verify it without them.")
+        y, X = column_or_1d(y), self._new_rows(X)
+        if not _num_samples(X) == len(y) == len(self.out_of_fold_):
+            raise ValueError(
+                f"The chain was fitted to {len(self.out_of_fold_)} rows; X has {_num_samples(X)} "
+                f"and y {len(y)}. Verify with the data that were fitted."
+            )
+        checks: list[Check] = []
+        known = 0
+        for stage in self.stages_:
+            seen = stage.learned_from(self, X, y, self.out_of_fold_[:, :known])
+            checks += checks_of_part(stage.name, stage.classifier.verify(seen, y).checks)
+            known += len(stage.names(self))
+        return Verification(tuple(checks))
+
     def explain(self) -> str:
-        """The chain in words: what each stage sees, and how many fits that took."""
+        """The chain in words: what each stage sees, how many fits that took, what is proven."""
         check_is_fitted(self)
         names = [stage.name for stage in self.stages_]
         lines = [
@@ -218,6 +273,8 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         for k, stage in enumerate(self.stages_):
             sees = ["X"] * (self.passthrough or k == 0) + [f"what {n} says" for n in names[:k]]
             lines.append(f"{stage.name}: {type(stage.classifier).__name__} on {', '.join(sees)}")
+        if hasattr(self, "certificate_"):
+            lines.append(f"proof      {self.certificate_}")
         return "\n".join(lines)
 
     def _checked_stages(self) -> list[tuple[str, Any]]:

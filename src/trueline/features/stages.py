@@ -49,13 +49,20 @@ class Stage:
         return cls(name, position, transformer, clone(model[-1] if pipeline else model))
 
     def fit(self, chain: Any, X: Any, y: NDArray[Any], outputs: NDArray[np.float64]) -> Stage:
-        if self.transformer is not None:
-            transformed = self.transformer.fit_transform(X, y)
-            seen = self._join(chain, transformed, outputs)
-        else:
-            seen = self._join(chain, X, outputs)
-        self.classifier.fit(seen, y)
+        X = X if self.transformer is None else self.transformer.fit_transform(X, y)
+        self.classifier.fit(self._join(chain, X, outputs), y)
         return self
+
+    def learned_from(
+        self, chain: Any, X: Any, y: NDArray[Any], outputs: NDArray[np.float64]
+    ) -> Any:
+        """The features that it learned from, of the rows that it learned from.
+
+        They are made anew: of these rows ``transform`` may say something else than
+        ``fit_transform``, where that leaves out a row's own target.
+        """
+        X = X if self.transformer is None else clone(self.transformer).fit_transform(X, y)
+        return self._join(chain, X, outputs)
 
     def sees(self, chain: Any, X: Any, outputs: NDArray[np.float64]) -> Any:
         """The features of rows."""

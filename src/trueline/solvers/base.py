@@ -55,6 +55,11 @@ class Facts:
         )
 
     @property
+    def has_one_strength(self) -> bool:
+        """Whether every coefficient is penalised, all alike."""
+        return self.strengths <= 1 and not self.unpenalised
+
+    @property
     def density(self) -> float:
         return self.nonzeros / max(1, self.n * self.d)
 

@@ -58,7 +58,7 @@ class ClassInteriorPoint(Solver):
     proof = "duality"
 
     def refuses(self, facts: Facts) -> str | None:
-        if facts.unpenalised or facts.strengths > 1:
+        if not facts.has_one_strength:
             return "needs one positive strength"
         unknowns = facts.k * (facts.d + facts.fit_intercept)
         if unknowns > _MOST_COEFFICIENTS:

@@ -27,7 +27,11 @@ from trueline.estimators.multiclass.parts import (
     is_ours,
     scores_of,
 )
-from trueline.estimators.multiclass.proof import CombinedCertificate
+from trueline.estimators.multiclass.proof import (
+    CombinedCertificate,
+    certified_parts,
+    checks_of_part,
+)
 from trueline.wording import counted
 
 __all__ = ["BinaryReduction", "SchemeExplanation", "parts_have", "speaker_of"]
@@ -183,16 +187,9 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def certificate_(self) -> CombinedCertificate:
         """What is proven about the binary fits, one by one and in sum."""
         proven = list(self._proven())
-        for _, part in proven:
-            if not hasattr(part, "certificate_"):
-                kind = type(part)
-                raise AttributeError(
-                    f"This {type(self).__name__} has no certificate_: it would be made of those of "
-                    f"its parts, and {kind.__module__.partition('.')[0]}'s {kind.__name__} brings "
-                    "none. Wrap an estimator of trueline to have one."
-                )
         names = tuple(name for name, _ in proven)
-        return CombinedCertificate(names, tuple(p.certificate_ for _, p in proven), self.verify)
+        parts = certified_parts(self, (part for _, part in proven))
+        return CombinedCertificate(names, parts, self.verify)
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
         """Check the certificates of the parts against the data that were fitted.
@@ -221,10 +218,7 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 data = X if binary.rows is None else _safe_indexing(X, binary.rows)
                 weight = _rows_of(sample_weight, binary.rows)
                 outcome = part.verify(data, binary.labels, weight).checks
-            checks += [
-                Check(f"{binary.name}: {check.name}", check.claimed, check.found, check.holds)
-                for check in outcome
-            ]
+            checks += checks_of_part(binary.name, outcome)
         return Verification(tuple(checks))
 
     def explain(self, X: Any = None, y: Any = None) -> SchemeExplanation:

@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from trueline.design import DenseDesign
 from trueline.estimators.linear_classifier import LinearClassifierBase
-from trueline.estimators.multiclass.parts import Binary, fit_parts, is_ours
+from trueline.estimators.multiclass.parts import Binary, Coding, fit_parts, is_ours
 from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
@@ -41,18 +41,10 @@ _LEAST_SECONDS = 0.4
 
 
 def fit_margins(
-    estimator: Any,
-    X: Any,
-    codes: Codes,
-    book: NDArray[Any],
-    binaries: Sequence[Binary],
-    fit_params: Mapping[str, Any],
+    estimator: Any, X: Any, coding: Coding, fit_params: Mapping[str, Any]
 ) -> list[Any] | None:
-    """Fit problems on some of the classes, or all; None if that cannot be done here.
-
-    ``codes`` numbers the classes of the rows; ``book`` has a row per class and a column per
-    problem, with -1, 0 (takes no part) and +1.
-    """
+    """Fit problems on some of the classes, or all; None if that cannot be done here."""
+    codes, book, binaries = coding
     if not (_is_suited(estimator, X, fit_params) and _is_worth_it(X, binaries)):
         return None
     estimator = clone(estimator)

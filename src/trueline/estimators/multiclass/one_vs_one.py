@@ -13,10 +13,10 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
+from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
 
-from trueline.estimators.labels import encode_declared
+from trueline.estimators.labels import check_labels, encode_declared
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have
 from trueline.estimators.multiclass.coupling import (
     agreeing,
@@ -110,7 +110,7 @@ class OneVsOneClassifier(BinaryReduction):
     # --- labels ---------------------------------------------------------------------------------
 
     def _learn_classes(self, y: Any) -> Sequence[Binary]:
-        check_classification_targets(y)
+        check_labels(y, type(self).__name__)
         self.classes_ = np.unique(y)
         if len(self.classes_) == 1:
             raise ValueError(

@@ -16,12 +16,12 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import (
     _check_partial_fit_first_call,
-    check_classification_targets,
     type_of_target,
 )
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.labels import encode_declared
+from trueline.estimators.labels import check_labels, encode_declared
+from trueline.estimators.missing_target import refuse_missing
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have, speaker_of
 from trueline.estimators.multiclass.parts import (
     Binary,
@@ -98,6 +98,7 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
     # --- labels ---------------------------------------------------------------------------------
 
     def _learn_classes(self, y: Any) -> Sequence[Binary]:
+        refuse_missing(y, type(self).__name__)
         if isinstance(y, np.ndarray):
             assert_all_finite(y, input_name="y")
         kind = type_of_target(y, input_name="y")
@@ -112,7 +113,7 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
             self._indicators = "sparse" if sp.issparse(indicators) else "dense"
             self.classes_ = np.arange(indicators.shape[1])
         else:
-            check_classification_targets(y)
+            check_labels(y, type(self).__name__)
             labels = column_or_1d(y, warn=False)
             if not len(labels):
                 raise ValueError("y has 0 samples: there is nothing to fit.")

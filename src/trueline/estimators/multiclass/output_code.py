@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trueline.estimators.labels import encode_declared
+from trueline.estimators.labels import check_labels, encode_declared
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have
 from trueline.estimators.multiclass.code_books import (
     DESIGNS,
@@ -127,7 +126,7 @@ class OutputCodeClassifier(BinaryReduction):
     # --- labels ---------------------------------------------------------------------------------
 
     def _learn_classes(self, y: Any) -> Sequence[Binary]:
-        check_classification_targets(y)
+        check_labels(y, type(self).__name__)
         self.classes_ = np.unique(column_or_1d(y, warn=False))
         self.code_book_ = self._make_book()
         return self._binaries(y)

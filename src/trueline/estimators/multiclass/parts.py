@@ -25,6 +25,7 @@ from trueline.threads import run_strands
 
 __all__ = [
     "Binary",
+    "Coding",
     "ConstantPredictor",
     "fit_part",
     "fit_parts",
@@ -47,6 +48,24 @@ class Binary(NamedTuple):
     labels: NDArray[Any]
     rows: NDArray[np.intp] | None = None
     sides: tuple[str, str] | None = None
+
+
+class Coding(NamedTuple):
+    """Binary problems that take the classes as a code book says.
+
+    Attributes
+    ----------
+    codes : array of shape (n,)
+        The number of each row's class.
+    book : array of shape (classes, problems)
+        -1, 0 (takes no part) or +1.
+    binaries : sequence of Binary
+        The same problems, by their rows and labels.
+    """
+
+    codes: NDArray[np.intp]
+    book: NDArray[Any]
+    binaries: Sequence[Binary]
 
 
 class ConstantPredictor(BaseEstimator):

@@ -2,30 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.verify import Verification
+from trueline.certificates.verify import Check, Verification
 from trueline.wording import counted
 
-__all__ = ["CombinedCertificate"]
+__all__ = ["CombinedCertificate", "certified_parts", "checks_of_part"]
+
+
+def certified_parts(whole: Any, parts: Iterable[Any]) -> tuple[Any, ...]:
+    """The certificates of fitted parts; raises if one brings none.
+
+    Parameters
+    ----------
+    whole : estimator
+        What is made of the parts, for messages.
+    parts : iterable of estimators
+    """
+    parts = tuple(parts)
+    for part in parts:
+        if not hasattr(part, "certificate_"):
+            kind = type(part)
+            raise AttributeError(
+                f"This {type(whole).__name__} has no certificate_: it would be made of those of "
+                f"its parts, and {kind.__module__.partition('.')[0]}'s {kind.__name__} brings "
+                "none. Wrap an estimator of trueline to have one."
+            )
+    return tuple(part.certificate_ for part in parts)
+
+
+def checks_of_part(name: str, checks: Iterable[Check]) -> list[Check]:
+    """What was checked of one part, by its name."""
+    return [Check(f"{name}: {one.name}", one.claimed, one.found, one.holds) for one in checks]
 
 
 @dataclass(frozen=True)
 class CombinedCertificate:
-    """What is proven about the binary fits of a multiclass model, one by one and in sum.
+    """What is proven about the fits that a model is made of, one by one and in sum.
 
-    The binary problems do not interact, so that the sum of their objectives is proven within the
-    sum of their gaps of its optimum.
+    The problems do not interact, so that the sum of their objectives is proven within the sum of
+    their gaps of its optimum.
 
     Attributes
     ----------
     names : tuple of str
-        The binary problems.
+        The problems.
     parts : tuple of Certificate
         One certificate for each; of a scheme within a scheme, one that is combined itself.
+    fit : str
+        What a part is called.
 
     Examples
     --------
@@ -42,6 +70,7 @@ class CombinedCertificate:
     names: tuple[str, ...]
     parts: tuple[Certificate | CombinedCertificate, ...]
     _verify: Callable[[Any, Any, Any], Verification] = field(repr=False, compare=False)
+    fit: str = "binary fit"
 
     @property
     def objective(self) -> float:
@@ -79,7 +108,7 @@ class CombinedCertificate:
     @property
     def statement(self) -> str:
         """What is proven, in a sentence."""
-        return f"each of {counted(len(self.parts), 'binary fit')} by itself ({self.kind})"
+        return f"each of {counted(len(self.parts), self.fit)} by itself ({self.kind})"
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
         """Check every part's claims against its own rows and labels.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.estimators.multiclass.margins import fit_margins
-from trueline.estimators.multiclass.parts import Binary
+from trueline.estimators.multiclass.parts import Binary, Coding
 from trueline.estimators.multiclass.together import fit_all_rows, fit_by_class
 
 __all__ = ["fit_together"]
@@ -37,14 +37,14 @@ def fit_together(
         The same problems, by their rows and labels.
     fit_params : mapping
     """
-    arguments = (binaries, fit_params)
-    if codes is not None:
-        parts = fit_margins(estimator, X, codes, book, *arguments)
+    coding = None if codes is None else Coding(codes, book, binaries)
+    if coding is not None:
+        parts = fit_margins(estimator, X, coding, fit_params)
         if parts is not None:
             return parts, "rows sorted by class, and one compiled run for all binary problems"
     if book.all():
-        parts = fit_all_rows(estimator, X, *arguments)
+        parts = fit_all_rows(estimator, X, binaries, fit_params)
         return parts, "" if parts is None else "one factorisation serves all binary problems"
-    assert codes is not None
-    parts = fit_by_class(estimator, X, codes, book, *arguments)
+    assert coding is not None
+    parts = fit_by_class(estimator, X, coding, fit_params)
     return parts, "" if parts is None else "moments of each class, summed for each binary problem"

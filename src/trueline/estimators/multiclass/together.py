@@ -27,7 +27,7 @@ from trueline.certificates.quadratic import certify_quadratic
 from trueline.design import as_design
 from trueline.estimators.incremental import plan_from_moments
 from trueline.estimators.linear_regression import LinearRegression
-from trueline.estimators.multiclass.parts import Binary
+from trueline.estimators.multiclass.parts import Binary, Coding
 from trueline.estimators.ridge import Ridge
 from trueline.estimators.ridge_classifier import RidgeClassifier
 from trueline.moments import Moments
@@ -74,18 +74,10 @@ def fit_all_rows(
 
 
 def fit_by_class(
-    estimator: Any,
-    X: Any,
-    codes: Codes,
-    book: NDArray[Any],
-    binaries: Sequence[Binary],
-    fit_params: Mapping[str, Any],
+    estimator: Any, X: Any, coding: Coding, fit_params: Mapping[str, Any]
 ) -> list[Any] | None:
-    """Fit problems on some of the classes from the moments of each class.
-
-    ``codes`` numbers the classes of the rows; ``book`` has a row per class and a column per
-    problem, with -1, 0 (takes no part) and +1.
-    """
+    """Fit problems on some of the classes from the moments of each class."""
+    codes, book, binaries = coding
     estimator = clone(estimator)
     regression = _regression_behind(estimator, fit_params)
     if regression is None or regression.solver not in ("auto", "cholesky"):

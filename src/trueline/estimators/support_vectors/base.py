@@ -141,15 +141,8 @@ class SupportVectorMachine(BaseEstimator):
         if callable(self.kernel):
             check_consistent_length(X, y)
             return X, y
-        return validate_data(
-            self,
-            X,
-            y,
-            dtype=np.float64,
-            order="C",
-            accept_sparse="csr",
-            accept_large_sparse=False,
-        )
+        X, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse="csr")
+        return _short_indices(X), y
 
     def _checked_target(self, y: Any) -> NDArray[Any]:
         with numeric_target(self, y):
@@ -274,15 +267,8 @@ class SupportVectorMachine(BaseEstimator):
                     "number of samples at training time."
                 )
             return K
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=np.float64,
-            order="C",
-            accept_large_sparse=False,
-            reset=False,
-        )
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        X = _short_indices(X)
         name = type(self).__name__
         if self._sparse and not sp.issparse(X):
             X = sp.csr_array(X)
@@ -474,3 +460,16 @@ class SupportVectorMachine(BaseEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
+
+
+def _short_indices(X: Any) -> Any:
+    """Sparse rows with places of 32 bits, which is how kernels count; anything else as it is."""
+    if not sp.issparse(X) or X.indices.dtype == X.indptr.dtype == np.int32:
+        return X
+    if max(X.nnz, X.shape[1]) > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"X has {X.nnz:,} entries and {X.shape[1]:,} columns; support vector machines with "
+            "kernels take up to 2,147,483,647 of either. Use LinearSVC or LinearSVR."
+        )
+    places = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return type(X)((X.data, *places), shape=X.shape)

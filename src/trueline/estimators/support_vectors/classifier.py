@@ -15,9 +15,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
+from trueline.estimators.labels import check_labels
 from trueline.estimators.support_vectors.base import SupportVectorMachine
 from trueline.estimators.support_vectors.pairs import (
     layout,
@@ -77,7 +78,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
     def _checked_target(self, y: Any) -> NDArray[Any]:
         labels = column_or_1d(y, warn=True)
-        check_classification_targets(labels)
+        check_labels(labels, type(self).__name__)
         classes, codes = np.unique(labels, return_inverse=True)
         self.class_weight_ = compute_class_weight(self.class_weight, classes=classes, y=labels)
         if len(classes) < 2:

@@ -98,9 +98,10 @@ class TableColumn:
         values = self.arrow
         if not pa.types.is_dictionary(values.type):
             values = pc.dictionary_encode(values)
-        codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        # Indices may be unsigned, as polars has them.
+        indices = values.indices.cast(pa.int32()).fill_null(-1)
+        codes = indices.to_numpy(zero_copy_only=False)
         levels = values.dictionary.cast(pa.large_string()).to_pylist()
-        codes = codes.astype(np.int32, copy=False)
         # Floats may hide a NaN among their levels, categories of pandas two that print alike.
         first: dict[str, int] = {}
         for level in levels:
@@ -221,10 +222,9 @@ def _one_chunk(values: Any) -> Any:
 
 def find_column(columns: list[TableColumn], name: str, role: str = "column") -> TableColumn:
     """A column by name; the error suggests names that look alike."""
-    for column in columns:
-        if column.name == name:
-            return column
     names = [column.name for column in columns]
+    if str(name) in names:  # names of other types are known by their texts
+        return columns[names.index(str(name))]
     close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
     hint = f"Did you mean {close[0]!r}?" if close else f"It has: {', '.join(names)}."
     raise TableError(f"The table has no {role} {name!r}. {hint}")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from trueline.errors import TableError
 from trueline.features.tables.columns import TableColumn, find_column, guess_kind, read_columns
 from trueline.features.tables.transformer import TableFeatures
+from trueline.wording import counted
 
 __all__ = ["DesignMatrix", "design_matrix"]
 
@@ -41,14 +42,14 @@ class DesignMatrix:
         return self.features.explain()
 
 
-def design_matrix(table: Any, target: str | None = None, **options: Any) -> DesignMatrix:
+def design_matrix(table: Any, target: Any = None, **options: Any) -> DesignMatrix:
     """One table in, one design out.
 
     Parameters
     ----------
     table : DataFrame (pandas, polars, Arrow, ...), dict of columns, or array of shape (n, d)
-    target : str, optional
-        The column to predict. Rows without it are refused.
+    target : str or array-like of shape (n,), optional
+        What to predict: the name of a column, or its values. Rows without it are refused.
     **options
         Parameters of :class:`TableFeatures`.
 
@@ -69,7 +70,9 @@ def design_matrix(table: Any, target: str | None = None, **options: Any) -> Desi
     """
     columns = read_columns(table)
     y = None
-    if target is not None:
+    if np.ndim(target) > 0:
+        y = _target(_given(target, len(columns[0])))
+    elif target is not None:
         column = find_column(columns, target, role="target")
         y = _target(column)
         columns = [other for other in columns if other is not column]
@@ -81,12 +84,23 @@ def design_matrix(table: Any, target: str | None = None, **options: Any) -> Desi
     return DesignMatrix(X, y, features.get_feature_names_out(), features.sources_, features)
 
 
+def _given(target: Any, n: int) -> TableColumn:
+    """A target that is no column of the table."""
+    if np.ndim(target) > 1 or len(target) != n:
+        raise TableError(
+            f"The target must be the name of a column, or one value for each of the {n:,} rows; "
+            f"got values of shape {np.shape(target)}."
+        )
+    name = str(getattr(target, "name", None) or "y")
+    return read_columns({name: target})[0]
+
+
 def _target(column: TableColumn) -> NDArray[Any]:
     if column.missing.any():
         rows = np.flatnonzero(column.missing)
         raise TableError(
-            f"The target {column.name!r} is missing in {len(rows):,} rows (the first is row "
-            f"{rows[0]}). Leave these rows out."
+            f"The target {column.name!r} is missing in {counted(len(rows), 'row')} (the first is "
+            f"row {rows[0]}). Leave these rows out."
         )
     if guess_kind(column) == "number":
         values = column.arrow.to_numpy(zero_copy_only=False)

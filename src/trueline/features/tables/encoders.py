@@ -7,6 +7,7 @@ another table into blocks in the same way.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -79,8 +80,8 @@ class Numbers(Encoder):
         missing = column.missing
         share = float(missing.mean())
         present = values[~missing] if share else values
-        mean = float(present.mean())
-        scale = float(present.std()) if standardize else 1.0
+        mean = _in_range(np.mean, present)
+        scale = _in_range(np.std, present) if standardize else 1.0
         notes = [f"{share:.1%} missing, filled by the mean {mean:.4g}"] if share else []
         return cls(
             column.name, mean, mean if standardize else 0.0, scale or 1.0, share, notes=notes
@@ -105,9 +106,26 @@ class Numbers(Encoder):
         if column.missing.any():
             values = np.where(column.missing, self.fill, values)
         if self.shift or self.scale != 1.0:
-            values = (values - self.shift) / self.scale
+            with np.errstate(over="ignore"):
+                shifted = (values - self.shift) / self.scale
+            if np.isfinite(shifted).all():
+                values = shifted
+            else:  # divided first, differences stay in range
+                values = values / self.scale - self.shift / self.scale
         column.release()
         return values
+
+
+def _in_range(
+    statistic: Callable[[NDArray[np.float64]], Any], values: NDArray[np.float64]
+) -> float:
+    """A mean or a spread; where sums overflow, in units of the largest value."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        plain = float(statistic(values))
+    if np.isfinite(plain):
+        return plain
+    unit = float(np.abs(values).max())
+    return float(statistic(values / unit)) * unit
 
 
 def _finite(column: TableColumn) -> NDArray[np.float64]:

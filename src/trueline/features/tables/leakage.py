@@ -16,6 +16,7 @@ _FIRST = 2_000
 # A level per few rows tells classes apart by chance; so many rows per level do not.
 _ROWS_PER_LEVEL = 3
 _CORRELATION = 1.0 - 1e-9
+_CLASSES = ("binary", "multiclass")
 # With fewer rows agreement is no surprise: a column splits ten rows of one class from ten others
 # by chance once in 92,378 tables, but four from four once in 35.
 _ROWS = 8
@@ -38,7 +39,9 @@ def gives_away(column: TableColumn, kind: str, y: NDArray[np.generic]) -> str:
 
 
 def _number(column: TableColumn, y: NDArray[np.generic]) -> str:
-    if y.dtype.kind not in "fiub" or type_of_target(y[:_FIRST]) in ("binary", "multiclass"):
+    with np.errstate(invalid="ignore"):  # numbers too large to be whole ones
+        is_class = y.dtype.kind not in "fiub" or type_of_target(y[:_FIRST]) in _CLASSES
+    if is_class:
         codes = np.unique(y, return_inverse=True)[1].astype(np.float64)
     else:
         codes = y.astype(np.float64)
@@ -47,7 +50,7 @@ def _number(column: TableColumn, y: NDArray[np.generic]) -> str:
         x, t = column.numbers[rows], codes[rows]
         present = ~np.isnan(x)
         x, t = x[present], t[present]
-        if len(x) < _ROWS or np.ptp(x) == 0 or np.ptp(t) == 0:
+        if len(x) < _ROWS or x.min() == x.max() or t.min() == t.max():
             return ""
         said = _same_order(x, t)
         if not said:
@@ -56,7 +59,8 @@ def _number(column: TableColumn, y: NDArray[np.generic]) -> str:
 
 
 def _same_order(x: NDArray[np.float64], t: NDArray[np.float64]) -> str:
-    if abs(np.corrcoef(x, t)[0, 1]) > _CORRELATION:
+    # Large numbers are brought to one, whose squares do not overflow.
+    if abs(np.corrcoef(_scaled(x), _scaled(t))[0, 1]) > _CORRELATION:
         return "it is the target, or a multiple of it"
     order = np.argsort(x, kind="stable")
     values, sorted_t = x[order], t[order]
@@ -69,6 +73,11 @@ def _same_order(x: NDArray[np.float64], t: NDArray[np.float64]) -> str:
     if len(np.unique(t)) == 2:
         return "it splits the classes without a mistake"
     return "it has the order of the target"
+
+
+def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    largest = float(np.abs(values).max())
+    return values / largest if 1.0 < largest < np.inf else values
 
 
 def _levels(column: TableColumn, y: NDArray[np.generic]) -> str:

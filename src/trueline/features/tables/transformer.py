@@ -175,7 +175,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         ----------
         X : DataFrame (pandas, polars, Arrow, ...), dict of columns, or array of shape (n, d)
         y : array-like of shape (n,) or (n, k), optional
-            Only to detect columns that give the target away.
+            Only to detect columns that give the target away; not where targets are missing.
 
         Returns
         -------
@@ -347,6 +347,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         target = np.asarray(y)
         if len(target) != len(columns[0]):
             raise ValueError(f"The table has {len(columns[0])} rows, but y has {len(target)}.")
+        if target.ndim == 1 and read_columns({"y": y})[0].missing.any():
+            return  # whoever learns from y has to say what is to become of these rows
         for column in columns:
             if column.name not in self.dropped_:
                 how = gives_away(column, kinds[column.name], target)
@@ -390,7 +392,8 @@ def _useless(column: TableColumn, kind: str) -> str:
     if kind in ("number", "boolean"):
         values = column.numbers
         present = values[~column.missing] if column.missing.any() else values
-        constant = present.min() == present.max() and len(present) == len(values)
+        # A column of infinity alone is no constant but a mistake, and refused as such.
+        constant = present.min() == present.max() < np.inf and len(present) == len(values)
         return "one value only" if constant else ""
     if kind != "category":
         return ""

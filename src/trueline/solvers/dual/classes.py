@@ -41,7 +41,7 @@ class DualClassDescent(Solver):
     proof = "duality"
 
     def refuses(self, facts: Facts) -> str | None:
-        if facts.unpenalised or facts.strengths > 1:
+        if not facts.has_one_strength:
             return "needs one positive strength"
         return None
 

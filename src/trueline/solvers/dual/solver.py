@@ -76,7 +76,7 @@ class DualCoordinateDescent(Solver):
         return self._refuses_penalty(facts)
 
     def _refuses_penalty(self, facts: Facts) -> str | None:
-        if facts.unpenalised or facts.strengths > 1 or facts.k > 1:
+        if not facts.has_one_strength or facts.k > 1:
             return "needs one positive strength and one target"
         return None
 
