@@ -63,6 +63,7 @@ class BookDescent:
         count, (n, d) = len(rows.book), rows.X.shape
         self.V, self.G = np.zeros((count, d + 1)), np.zeros((count, d + 1))
         self.V[:, -1] = levels
+        self._level_bends = np.zeros(count)
         self.steps, self.products = np.zeros(count, dtype=np.intp), 0
         shape = (rows.slots, n)
         self.Z, self._change, self._U = np.zeros(shape), np.zeros(shape), np.zeros(shape)
@@ -102,6 +103,7 @@ class BookDescent:
         sums = self.rows.totals(self.stretches, self._U)
         sums[:, :-1] += self.bend * self.V[:, :-1]
         self.G[self.active] = sums[self.active]
+        self._level_bends[self.active] = facts[self.active, 3]
         return facts
 
     def _derivatives(self, one: Stretch, z: Array) -> tuple[Array, Array]:
@@ -147,12 +149,24 @@ class BookDescent:
 
     # --- steps ----------------------------------------------------------------------------------
 
+    def most(self) -> Array:
+        """What the penalty and the curvature in the intercept allow any step to promise."""
+        bends = np.where(self._level_bends > 0, self._level_bends, 1.0)
+        levels = self.G[:, -1] ** 2 / bends
+        return 0.5 * ((self.G[:, :-1] ** 2).sum(axis=1) / self.bend + levels)
+
+    def resume(self) -> None:
+        """Take all problems up again, with scores afresh and the best intercepts."""
+        self._set_active(np.arange(len(self.V)))
+        self.refresh()
+        self.balance()
+
     def finish(self, problems: Integers) -> None:
         """Leave these problems where they are."""
         self._set_active(np.setdiff1d(self.active, problems))
 
-    def step(self) -> Array:
-        """Move all active problems; what their steps promised, 1/2 G.H^-1 G, zero for the others."""
+    def step(self) -> None:
+        """Move all active problems."""
         D = self._directions()
         first = (self.G * D).sum(axis=1)
         D[~(first < 0)] = 0.0  # made of rounding
@@ -160,17 +174,10 @@ class BookDescent:
         self.rows.scores(self.stretches, D, self._change)
         t = self._lengths(D, first)
         self.V += t[:, None] * D
-
-        def work(one: Stretch) -> None:
-            self.Z[one.at, one.rows] += t[one.problems, None] * self._change[one.at, one.rows]
-
         for one in self.stretches:
-            work(one)
+            self.Z[one.at, one.rows] += t[one.problems, None] * self._change[one.at, one.rows]
         self.steps[self.active] += 1
         self.look()
-        promised = np.zeros(len(D))
-        promised[self.active] = -0.5 * first[self.active]
-        return promised
 
     def _lengths(self, D: Array, first: Array) -> Array:
         """Steps that minimise along the directions, almost: Newton's method between brackets."""
@@ -246,14 +253,16 @@ class BookDescent:
 
     def _curvatures(self) -> dict[int, tuple[Integers, Array]]:
         """Rows and curvatures of each active problem."""
-        parts: dict[int, list[tuple[slice, Array]]] = {int(t): [] for t in self.active}
+        parts: dict[int, list[tuple[slice, NDArray[np.float32]]]] = {
+            int(t): [] for t in self.active
+        }
         for one in self.stretches:
             for slot, t in zip(one.at.tolist(), one.problems.tolist(), strict=True):
-                parts[t].append((one.rows, self._H[slot, one.rows]))
+                parts[t].append((one.rows, self._H[slot, one.rows].astype(np.float64)))
         return {
             t: (
                 np.concatenate([np.arange(rows.start, rows.stop) for rows, _ in own]),
-                np.concatenate([h for _, h in own]).astype(np.float64),
+                np.concatenate([h for _, h in own]),
             )
             for t, own in parts.items()
         }

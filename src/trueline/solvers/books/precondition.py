@@ -29,7 +29,7 @@ Single = NDArray[np.float32]
 Integers = NDArray[np.intp]
 
 # Leading directions, rows for each of them in a factor, and rows for each column in a covariance.
-_LEADING, _ROWS_EACH, _ROWS_COVARIANCE = 128, 6, 8
+_LEADING, _ROWS_EACH, _ROWS_COVARIANCE = 192, 6, 8
 _STRETCH = 4096
 
 

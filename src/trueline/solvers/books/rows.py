@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from trueline.solvers.books.kernels import curved_product, scores_of_rows, sums_of_rows
 from trueline.threads import run_strands
 
-__all__ = ["BookRows", "Stretch", "sorted_rows"]
+__all__ = ["BookRows", "SortedRows", "Stretch", "sorted_rows"]
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -65,6 +65,14 @@ class SortedRows(NamedTuple):
     squares: Array
     middle: Array
     farthest: Array
+
+    def is_ordinary(self) -> bool:
+        """Whether all numbers are finite, and no square left the range of doubles."""
+        size = self.squares.sum(axis=0)
+        present = size[size != 0]
+        fine = np.isfinite(self.squares).all() and np.isfinite(self.farthest).all()
+        fine = fine and ((present > 1e-30) & (present < 1e30)).all()
+        return bool(fine and not self.X[:, size == 0].any())
 
 
 def sorted_rows(
@@ -160,7 +168,7 @@ class BookRows:
 
     def stretches(self, problems: Codes) -> list[Stretch]:
         """All rows that are in some of these problems, cut by the shape of the data alone."""
-        out = []
+        out: list[Stretch] = []
         for c, (first, last) in enumerate(pairwise(self.bounds.tolist())):
             own = np.flatnonzero(self.book[:, c])
             at = np.flatnonzero(np.isin(own, problems))
@@ -169,8 +177,8 @@ class BookRows:
             labels = self.book[own[at], c]
             factors = self.sides[own[at], (labels > 0).astype(np.intp)]
             cuts = np.linspace(first, last, -(-(last - first) // _STRETCH) + 1).astype(int)
-            for rows in map(slice, cuts[:-1].tolist(), cuts[1:].tolist()):
-                out.append(Stretch(rows, at, own[at], labels[:, None], factors[:, None]))
+            what = (at, own[at], labels[:, None], factors[:, None])
+            out.extend(Stretch(slice(a, b), *what) for a, b in pairwise(cuts.tolist()))
         return out
 
     def scores(self, stretches: list[Stretch], V: Array, Z: Array) -> None:
@@ -194,11 +202,11 @@ class BookRows:
 
     def bent(self, stretches: list[Stretch], H: NDArray[np.float32], V: Array) -> Array:
         """sum_i h_ti (v_t.x_i + f_t) [x_i, 1], of shape (problems, d + 1), in single precision."""
-        V = V.astype(np.float32)
+        rounded = V.astype(np.float32)
 
         def work(one: Stretch) -> Array:
-            along, level = np.ascontiguousarray(V[one.problems, :-1]), V[one.problems, -1].copy()
-            size = self._block_rows(len(one.at))
+            along = np.ascontiguousarray(rounded[one.problems, :-1])
+            level, size = rounded[one.problems, -1].copy(), self._block_rows(len(one.at))
             ends = one.rows.start, one.rows.stop
             return curved_product(self.single, H, one.at, along, level, *ends, size)
 
@@ -217,6 +225,10 @@ class BookRows:
         if not self.fit_intercept:
             out[:, -1] = 0.0
         return out
+
+    def longest_chain(self, count: int) -> float:
+        """Most additions one after the other in sums over so many rows."""
+        return _MOST_ROWS + count / _LEAST_ROWS + 2 * count / _STRETCH + 2 * len(self.book) + 16
 
     def _block_rows(self, k: int) -> int:
         rows = _UNPACKED // (self.X.shape[1] * k) // 16 * 16
