@@ -77,7 +77,7 @@ def fit_margins(
     if not _is_narrow(problem):
         return None
     plan = estimator._plan_for(problem)
-    if plan.chosen not in ("newton", "newton_cg"):
+    if not _is_planned(plan, X.shape[1]):
         return None
     sides = np.ones((len(binaries), 2))
     if estimator.class_weight is not None:
@@ -141,6 +141,14 @@ def _is_narrow(problem: Problem) -> bool:
         and np.ndim(curvature) == 0
         and 0 < float(curvature) < np.inf
     )
+
+
+def _is_planned(plan: Plan, d: int) -> bool:
+    """Whether the plan is what these solvers do, unless another was asked for by name."""
+    if d <= MOST_COLUMNS:
+        return plan.chosen == "newton"
+    is_free = plan.reason != "asked for by name"
+    return plan.chosen == "newton_cg" or (plan.chosen == "newton" and is_free)
 
 
 def _classes(binary: Binary) -> tuple[NDArray[Any], Codes]:

@@ -63,7 +63,7 @@ class BookDescent:
         count, (n, d) = len(rows.book), rows.X.shape
         self.V, self.G = np.zeros((count, d + 1)), np.zeros((count, d + 1))
         self.V[:, -1] = levels
-        self._level_bends = np.zeros(count)
+        self._level_bends, self._counts = np.zeros(count), np.zeros(count, dtype=np.intp)
         self.steps, self.products = np.zeros(count, dtype=np.intp), 0
         shape = (rows.slots, n)
         self.Z, self._change, self._U = np.zeros(shape), np.zeros(shape), np.zeros(shape)
@@ -220,7 +220,8 @@ class BookDescent:
     def _directions(self) -> Array:
         """Conjugate gradients for H_t d_t = -g_t, all problems side by side."""
         at = self.active
-        self._preconditioner.renew(at, self._curvatures())
+        self._preconditioner.renew(at, self._curvatures(), self._counts)
+        self._counts[at] = 0
         G = self.G[at]
         share = np.sqrt(np.linalg.norm(G, axis=1) / self._first[at])
         enough = np.maximum(np.minimum(_COARSE, share), _FINEST) ** 2
@@ -239,6 +240,7 @@ class BookDescent:
             Q = self._preconditioner.apply(at, R)
             before, size = size, (R * Q).sum(axis=1)
             self.products += 1
+            self._counts[at] += 1
             out[at] = D
             going = (size > enough) & (along > 0) & (size > 0)
             if not going.any():

@@ -11,12 +11,16 @@ the rows along the leading directions are kept, and a factor is of r + 1 columns
 and spectral preconditioning: G. H. Golub, C. F. Van Loan, "Matrix Computations", 4th ed., section
 11.5; rows by their curvature: P. Xu, J. Yang, F. Roosta-Khorasani, C. Re, M. W. Mahoney,
 "Sub-sampled Newton methods with non-uniform sampling", NeurIPS 29 (2016).)
+
+A problem that took many steps with that gets a factor of all columns, which is kept as long as it
+serves. Where fewer rows bend than are drawn, as few do of a squared hinge, that is H_t itself.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
 
 from trueline.solvers.curved.descent import Factor
 from trueline.solvers.truncated.precondition import drawn_rows
@@ -31,6 +35,29 @@ Integers = NDArray[np.intp]
 # Leading directions, rows for each of them in a factor, and rows for each column in a covariance.
 _LEADING, _ROWS_EACH, _ROWS_COVARIANCE = 192, 6, 8
 _STRETCH = 4096
+# Rows for each column in a factor of all columns; it is made after so many inner steps with the
+# leading directions, and anew after so many with itself.
+_ROWS_WHOLE, _SLOW, _SLOW_WHOLE = 3, 20, 8
+
+
+class _Whole:
+    """The factor of a matrix in single precision, its diagonal brought to one."""
+
+    def __init__(self, matrix: Single) -> None:
+        diagonal = matrix.diagonal().astype(np.float64)
+        self._root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0)).astype(np.float32)
+        unit = matrix / np.outer(self._root, self._root)
+        for more in (0.0, 1e-5, 1e-3, 1e-1, 1e2):
+            unit[np.diag_indices(len(unit))] = 1.0 + more
+            self._L, info = lapack.spotrf(unit, lower=1, clean=0)
+            if info == 0:
+                break
+
+    def solve(self, right: Array) -> Array:
+        """The matrix's inverse times a vector."""
+        half = blas.strsv(self._L, right.astype(np.float32) / self._root, lower=1)
+        found = blas.strsv(self._L, half, lower=1, trans=1) / self._root
+        return np.asarray(found, dtype=np.float64)
 
 
 class Directions:
@@ -44,7 +71,7 @@ class Directions:
 
     def __init__(self, X: Single) -> None:
         n, d = X.shape
-        count = min(_LEADING, d)
+        self.X, count = X, min(_LEADING, d)
         some = np.random.default_rng(0).permutation(n)[: _ROWS_COVARIANCE * d]
         A = X[np.sort(some)]
         covariance = (A.T @ A).astype(np.float64) / len(A)
@@ -79,16 +106,47 @@ class Preconditioner:
         self._directions, self._bend, self._fit_intercept = directions, bend, fit_intercept
         self._factors: dict[int, Factor] = {}
         self._rest: dict[int, Array] = {}
+        self._whole: dict[int, _Whole] = {}
 
-    def renew(self, problems: Integers, curvatures: dict[int, tuple[Integers, Array]]) -> None:
-        """Find the inverses of some problems, from rows and h_ti of each."""
+    def renew(
+        self,
+        problems: Integers,
+        curvatures: dict[int, tuple[Integers, Array]],
+        counts: Integers,
+    ) -> None:
+        """Find the inverses of some problems.
 
-        def work(t: int) -> tuple[Factor, Array]:
-            where, h = curvatures[t]
-            return self._found(where, h)
+        Parameters
+        ----------
+        problems : array of int
+        curvatures : dict
+            Rows and h_ti of each.
+        counts : array of shape (problems,)
+            Inner steps that each took the last time.
+        """
+        slow = {t for t in problems.tolist() if counts[t] >= _SLOW and t not in self._whole}
+        slow |= {t for t in self._whole if counts[t] >= _SLOW_WHOLE}
+        stale = [t for t in problems.tolist() if t in slow or t not in self._whole]
 
-        for t, (factor, rest) in zip(problems, run_strands(work, problems.tolist()), strict=True):
-            self._factors[int(t)], self._rest[int(t)] = factor, rest
+        def work(t: int) -> _Whole | tuple[Factor, Array]:
+            return self._whole_of(*curvatures[t]) if t in slow else self._found(*curvatures[t])
+
+        for t, found in zip(stale, run_strands(work, stale), strict=True):
+            if isinstance(found, _Whole):
+                self._whole[t] = found
+            else:
+                self._factors[t], self._rest[t] = found
+
+    def _whole_of(self, where: Integers, h: Array) -> _Whole:
+        X, d = self._directions.X, self._directions.X.shape[1]
+        order = np.random.default_rng(0).permutation(len(h))
+        some, weights = drawn_rows(h, _ROWS_WHOLE * d, order)
+        A = np.empty((len(some), d + 1), np.float32)
+        A[:, :-1], A[:, -1] = X[where[some]], float(self._fit_intercept)
+        A *= np.sqrt(weights).astype(np.float32)[:, None]
+        gram = A.T @ A
+        gram[np.diag_indices(d)] += np.float32(self._bend)
+        return _Whole(gram)
 
     def _found(self, where: Integers, h: Array) -> tuple[Factor, Array]:
         about = self._directions
@@ -113,10 +171,15 @@ class Preconditioner:
         turned = R[:, :-1] @ about.vectors
         out = np.empty_like(R)
         for i, t in enumerate(problems.tolist()):
+            if t in self._whole:
+                continue
             found = self._factors[t].solve(np.append(turned[i, :r], R[i, -1]))
             turned[i, :r], out[i, -1] = found[:-1], found[-1]
             turned[i, r:] /= self._rest[t]
         out[:, :-1] = turned @ about.vectors.T
+        for i, t in enumerate(problems.tolist()):
+            if t in self._whole:
+                out[i] = self._whole[t].solve(R[i])
         if not self._fit_intercept:
             out[:, -1] = 0.0
         return out
