@@ -4,7 +4,9 @@ r"""Newton's method for many problems of two classes at once, steps by conjugate
 
 Each problem has a step, a length and a tolerance of its own, as
 :class:`~trueline.solvers.truncated.descent.TruncatedDescent` has for one; what they share are
-passes over the rows. Problems that are done take no part in further passes.
+passes over the rows. Problems that are done take no part in further passes. Steps are found the
+more exactly the more the last one helped (S. C. Eisenstat, H. F. Walker, "Choosing the forcing
+terms in an inexact Newton method", SIAM J. Sci. Comput. 17 (1996) 16-32, choice 2).
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ __all__ = ["BookDescent"]
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
-# How exactly steps are found, relative to the gradient: at first, and at most.
-_COARSE, _FINEST = 0.1, 1e-4
+# How exactly steps are found, relative to the gradient: at least, at most, and the power of what
+# the last step left of it.
+_COARSE, _FINEST, _POWER = 0.1, 1e-4, 1.6
 _MOST_INNER = 250
 # A step is good when it leaves this share of the slope.
 _LEFT, _LOOKS = 0.1, 30
@@ -72,8 +75,7 @@ class BookDescent:
         self._set_active(np.arange(count))
         self._level()
         self.look()
-        self._first = np.linalg.norm(self.G, axis=1)
-        self._first[self._first == 0] = 1.0
+        self._norm = np.maximum(np.linalg.norm(self.G, axis=1), 1e-300)
 
     def _set_active(self, problems: Integers) -> None:
         self.active, self.stretches = problems, self.rows.stretches(problems)
@@ -223,8 +225,9 @@ class BookDescent:
         self._preconditioner.renew(at, self._curvatures(), self._counts)
         self._counts[at] = 0
         G = self.G[at]
-        share = np.sqrt(np.linalg.norm(G, axis=1) / self._first[at])
-        enough = np.maximum(np.minimum(_COARSE, share), _FINEST) ** 2
+        norm = np.linalg.norm(G, axis=1)
+        fall, self._norm[at] = norm / self._norm[at], norm
+        enough = np.clip(fall**_POWER, _FINEST, _COARSE) ** 2
         D, R, out = np.zeros_like(G), -G, np.zeros_like(self.G)
         Q = self._preconditioner.apply(at, R)
         p, size = Q, (R * Q).sum(axis=1)

@@ -12,8 +12,9 @@ and spectral preconditioning: G. H. Golub, C. F. Van Loan, "Matrix Computations"
 11.5; rows by their curvature: P. Xu, J. Yang, F. Roosta-Khorasani, C. Re, M. W. Mahoney,
 "Sub-sampled Newton methods with non-uniform sampling", NeurIPS 29 (2016).)
 
-A problem that took many steps with that gets a factor of all columns, which is kept as long as it
-serves. Where fewer rows bend than are drawn, as few do of a squared hinge, that is H_t itself.
+A problem that took more inner steps with that than it would cost gets a factor of all columns,
+which is kept as long as it serves. Where fewer rows bend than are drawn, as few do of a squared
+hinge, that is H_t itself.
 """
 
 from __future__ import annotations
@@ -35,9 +36,8 @@ Integers = NDArray[np.intp]
 # Leading directions, rows for each of them in a factor, and rows for each column in a covariance.
 _LEADING, _ROWS_EACH, _ROWS_COVARIANCE = 192, 6, 8
 _STRETCH = 4096
-# Rows for each column in a factor of all columns; it is made after so many inner steps with the
-# leading directions, and anew after so many with itself.
-_ROWS_WHOLE, _SLOW, _SLOW_WHOLE = 3, 20, 8
+# Rows for each column in a factor of all columns, and the inner steps that are few in any case.
+_ROWS_WHOLE, _FEW = 3, 8
 
 
 class _Whole:
@@ -78,11 +78,11 @@ class Directions:
         spread, vectors = np.linalg.eigh(covariance)
         # Largest first.
         self.spread = np.maximum(spread[::-1], 0.0)
-        self.vectors = np.ascontiguousarray(vectors[:, ::-1])
+        self.vectors = np.ascontiguousarray(vectors[:, ::-1], dtype=np.float32)
         self.count = count
         self.leading = np.empty((n, count + 1), np.float32)
         self.leading[:, -1] = 1.0
-        few = self.vectors[:, :count].astype(np.float32)
+        few = np.ascontiguousarray(self.vectors[:, :count])
 
         def work(start: int) -> None:
             where = slice(start, start + _STRETCH)
@@ -124,8 +124,7 @@ class Preconditioner:
         counts : array of shape (problems,)
             Inner steps that each took the last time.
         """
-        slow = {t for t in problems.tolist() if counts[t] >= _SLOW and t not in self._whole}
-        slow |= {t for t in self._whole if counts[t] >= _SLOW_WHOLE}
+        slow = {t for t in problems.tolist() if counts[t] >= self._worth(curvatures[t][1])}
         stale = [t for t in problems.tolist() if t in slow or t not in self._whole]
 
         def work(t: int) -> _Whole | tuple[Factor, Array]:
@@ -136,6 +135,12 @@ class Preconditioner:
                 self._whole[t] = found
             else:
                 self._factors[t], self._rest[t] = found
+
+    def _worth(self, h: Array) -> float:
+        """As many inner steps as a factor of all columns costs: it saves most of them."""
+        d = self._directions.X.shape[1]
+        drawn = min(_ROWS_WHOLE * d, int(np.count_nonzero(h)))
+        return max(_FEW, (drawn + d / 3) * d / (4 * len(h)))
 
     def _whole_of(self, where: Integers, h: Array) -> _Whole:
         X, d = self._directions.X, self._directions.X.shape[1]
@@ -167,17 +172,16 @@ class Preconditioner:
 
     def apply(self, problems: Integers, R: Array) -> Array:
         """The inverses times rows of R, which are about these problems."""
-        about, r = self._directions, self._directions.count
-        turned = R[:, :-1] @ about.vectors
+        about, r, at = self._directions, self._directions.count, problems.tolist()
         out = np.empty_like(R)
-        for i, t in enumerate(problems.tolist()):
-            if t in self._whole:
-                continue
-            found = self._factors[t].solve(np.append(turned[i, :r], R[i, -1]))
-            turned[i, :r], out[i, -1] = found[:-1], found[-1]
-            turned[i, r:] /= self._rest[t]
-        out[:, :-1] = turned @ about.vectors.T
-        for i, t in enumerate(problems.tolist()):
+        light = [i for i, t in enumerate(at) if t not in self._whole]
+        turned = (R[light, :-1].astype(np.float32) @ about.vectors).astype(np.float64)
+        for own, i in zip(turned, light, strict=True):
+            found = self._factors[at[i]].solve(np.append(own[:r], R[i, -1]))
+            own[:r], out[i, -1] = found[:-1], found[-1]
+            own[r:] /= self._rest[at[i]]
+        out[light, :-1] = turned.astype(np.float32) @ about.vectors.T
+        for i, t in enumerate(at):
             if t in self._whole:
                 out[i] = self._whole[t].solve(R[i])
         if not self._fit_intercept:
