@@ -2,8 +2,9 @@
 
 One-vs-one on 26 classes is 325 problems of a millisecond each; checking, planning and stepping
 through each by itself would take ten. Here X is checked and sorted by class once, and all problems
-are solved by :mod:`trueline.solvers.narrow`. Every part is left as if it had been fitted by itself,
-with a certificate of its own; a problem that needs more care is fitted by itself.
+are solved by :mod:`trueline.solvers.narrow`, on many columns by :mod:`trueline.solvers.books`,
+which reads each row once for all problems that it is in. Every part is left as if it had been
+fitted by itself, with a certificate of its own; a problem that needs more care is fitted by itself.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from trueline.estimators.multiclass.parts import Binary, Coding, fit_parts, is_o
 from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
+from trueline.solvers.books.rows import SortedRows, sorted_rows
+from trueline.solvers.books.solver import MOST_COLUMNS as MOST_WIDE_COLUMNS
+from trueline.solvers.books.solver import solve_wide_books
 from trueline.solvers.narrow.classes import ClassRows
 from trueline.solvers.narrow.solver import KINDS, MOST_COLUMNS, solve_books
 
@@ -38,6 +42,15 @@ _MOST_SCORES = 20_000_000
 # with them.
 _EACH, _PRODUCT = 8e-3, 6 / 2e9
 _LEAST_SECONDS = 0.4
+# On many columns steps are found from sums over rows, which are many for each column, and the rows
+# are copied.
+_ROWS_EACH, _MOST_NUMBERS = 2, 400_000_000
+
+# What is said of a part, by the solver that found it.
+_REASONS = {
+    "newton": "all binary problems by one compiled run, on rows sorted by class",
+    "newton_cg": "all binary problems at once, each row read once for all that it is in",
+}
 
 
 def fit_margins(
@@ -56,19 +69,21 @@ def fit_margins(
     if not _is_narrow(problem):
         return None
     plan = estimator._plan_for(problem)
-    if plan.chosen != "newton":
+    if not _is_planned(plan, X.shape[1]):
         return None
     sides = np.ones((len(binaries), 2))
     if estimator.class_weight is not None:
         sides = np.array([_sides(estimator, binary, weights) for binary in binaries])
     # What is too large or too small shows in sums that are not finite, or in the proof.
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-        intercept = problem.fit_intercept
-        rows = ClassRows.of(X, codes, len(book), weights, fit_intercept=intercept)
+        intercept, is_wide = problem.fit_intercept, X.shape[1] > MOST_COLUMNS
+        sort: Any = sorted_rows if is_wide else ClassRows.of
+        rows: ClassRows | SortedRows = sort(X, codes, len(book), weights, fit_intercept=intercept)
         if not rows.is_ordinary() or not (sides > 0).all():
             return None
         terms: Any = (problem.loss, problem.penalty, intercept, estimator._options())
-        found = solve_books(rows, book.T.astype(np.float64), sides, *terms)
+        solve: Any = solve_wide_books if is_wide else solve_books
+        found = solve(rows, book.T.astype(np.float64), sides, *terms)
     places = np.argsort(rows.order)
     alone = [binary for binary, solution in zip(binaries, found) if solution is None]
     others = iter(fit_parts(estimator, X, alone, fit_params, None) if alone else ())
@@ -90,8 +105,14 @@ def _is_suited(estimator: Any, X: Any, fit_params: Mapping[str, Any]) -> bool:
         and type(X) is np.ndarray
         and X.dtype == np.float64
         and X.ndim == 2
-        and 1 <= X.shape[1] <= MOST_COLUMNS
+        and _is_taken(*X.shape)
     )
+
+
+def _is_taken(n: int, d: int) -> bool:
+    """Whether one of both solvers is for so many rows and columns."""
+    is_wide = MOST_COLUMNS < d <= MOST_WIDE_COLUMNS
+    return 1 <= d <= MOST_COLUMNS or (is_wide and n >= _ROWS_EACH * d and n * d <= _MOST_NUMBERS)
 
 
 def _is_worth_it(X: Array, binaries: Sequence[Binary]) -> bool:
@@ -112,6 +133,14 @@ def _is_narrow(problem: Problem) -> bool:
         and np.ndim(curvature) == 0
         and 0 < float(curvature) < np.inf
     )
+
+
+def _is_planned(plan: Plan, d: int) -> bool:
+    """Whether the plan is what these solvers do, unless another was asked for by name."""
+    if d <= MOST_COLUMNS:
+        return plan.chosen == "newton"
+    is_free = plan.reason != "asked for by name"
+    return plan.chosen == "newton_cg" or (plan.chosen == "newton" and is_free)
 
 
 def _classes(binary: Binary) -> tuple[NDArray[Any], Codes]:
@@ -153,7 +182,8 @@ def _part(
     facts = replace(plan.facts, n=count, nonzeros=count * d)
     own = replace(
         plan,
-        reason="all binary problems by one compiled run, on rows sorted by class",
+        chosen=found.solver,
+        reason=_REASONS[found.solver],
         facts=facts,
         # Estimates are those of problems of the same size.
         candidates=plan.candidates if facts == plan.facts else (),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from trueline.estimators.multiclass.margins import fit_margins
 from trueline.estimators.multiclass.parts import Binary, Coding
 from trueline.estimators.multiclass.together import fit_all_rows, fit_by_class
+from trueline.solvers.narrow.solver import MOST_COLUMNS
 
 __all__ = ["fit_together"]
 
@@ -41,7 +42,12 @@ def fit_together(
     if coding is not None:
         parts = fit_margins(estimator, X, coding, fit_params)
         if parts is not None:
-            return parts, "rows sorted by class, and one compiled run for all binary problems"
+            is_wide = X.shape[1] > MOST_COLUMNS
+            return parts, (
+                "rows sorted by class, each row read once for all binary problems that it is in"
+                if is_wide
+                else "rows sorted by class, and one compiled run for all binary problems"
+            )
     if book.all():
         parts = fit_all_rows(estimator, X, binaries, fit_params)
         return parts, "" if parts is None else "one factorisation serves all binary problems"

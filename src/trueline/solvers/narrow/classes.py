@@ -81,6 +81,11 @@ class ClassRows(NamedTuple):
             farthest[c] = np.sqrt(squares[start:stop].max(initial=0.0))
         return cls(columns, s, order, bounds, shares, totals, grams, middle, farthest)
 
+    @property
+    def squares(self) -> Array:
+        """sum_i s_i x_i^2, of shape (classes, d)."""
+        return self.grams.diagonal(axis1=1, axis2=2)[:, : len(self.middle)]
+
     def is_ordinary(self) -> bool:
         """Whether all numbers are finite, and no square left the range of doubles."""
         size = self.grams.diagonal(axis1=1, axis2=2).sum(axis=0)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -19,15 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.evaluation import Rounding
-from trueline.certificates.tangent import RowSums, certify_sums
-from trueline.design import Accuracy
 from trueline.losses import Loss
 from trueline.penalties import L2
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Options
 from trueline.solvers.narrow.classes import ClassRows
 from trueline.solvers.narrow.kernels import CHUNK, FACTS, LOGISTIC, SQUARED_HINGE, solve_parts
+from trueline.solvers.narrow.proof import Sides, Sums, certify_side, is_far, levels_of
 from trueline.solvers.newton import gap_to_prove
 from trueline.threads import run_strands
 
@@ -40,68 +37,13 @@ KINDS = {"logistic": LOGISTIC, "squared_hinge": SQUARED_HINGE}
 #: Beyond so many columns Hessians are worth the tiles of :mod:`trueline.gram`.
 MOST_COLUMNS = 64
 
-_EPS = float(np.finfo(np.float64).eps)
 # Problems are handed to the threads in so many strands.
 _STRANDS = 16
-# What is left of columns whose means are so many spreads away from zero may be rounding.
-_FAR = 1e6
 # Of the gap to prove, the part that is not left for rounding.
 _SHARE = 0.1
 # Who asks for gaps below this, relative to a constant model, wants all digits.
 _FINE = 1e-8
 _MOST_STEPS = 60
-
-
-@dataclass(frozen=True)
-class _Sides:
-    """What the sums of the classes say of each problem; first -1, then +1.
-
-    Attributes
-    ----------
-    shares : array of shape (problems, 2)
-        Weights.
-    centre : array of shape (problems, d)
-        Means of the columns, less the middle of all rows (zero without an intercept).
-    size, spread : arrays of shape (problems, d)
-        sqrt(sum_i s_i x_ij^2) about the middle, and about the centre.
-    means : array of shape (problems, 2, d)
-        At least the sizes of the classes' means about the centre.
-    farthest : array of shape (problems,)
-        At least the largest distance of a row from the centre.
-    count : array of shape (problems,)
-        Rows.
-    """
-
-    shares: Array
-    centre: Array
-    size: Array
-    spread: Array
-    means: Array
-    farthest: Array
-    count: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, rows: ClassRows, book: Array, sides: Array, fit_intercept: bool) -> _Sides:
-        d = len(rows.middle)
-        each = np.stack([(book < 0) * sides[:, :1], (book > 0) * sides[:, 1:]], axis=1)
-        shares, totals = each @ rows.shares, each @ rows.totals[:, :d]
-        square = each.sum(axis=1) @ rows.grams.diagonal(axis1=1, axis2=2)[:, :d]
-        count = (book != 0) @ np.diff(rows.bounds)
-        centre, means = np.zeros_like(square), np.zeros_like(totals)
-        if fit_intercept:
-            centre = totals.sum(axis=1) / shares.sum(axis=1)[:, None]
-            # Bounds on bounds: a thousandth more, and what centring may have lost.
-            apart = np.abs(totals - shares[:, :, None] * centre[:, None])
-            lost = 8 * (count[:, None] + 16) * _EPS * np.sqrt(square)
-            means = apart * 1.001 / shares[:, :, None]
-            means = means + lost[:, None] / np.sqrt(shares)[:, :, None]
-        about = np.maximum(square - shares.sum(axis=1)[:, None] * centre**2, 0.0)
-        spread = np.sqrt(about + 1e-9 * square)
-        off = np.sqrt((centre**2).sum(axis=1))
-        farthest = np.where(book != 0, rows.farthest, 0.0).max(axis=1) + off
-        safe = 1 + 1e-6
-        size = np.sqrt(square)
-        return cls(shares, centre, size * safe, spread * safe, means, farthest * safe, count)
 
 
 def _chain(count: int) -> float:
@@ -154,8 +96,8 @@ def solve_books(
     """
     start = time.perf_counter()
     kind, strength = KINDS[loss.name], float(np.asarray(penalty.curvature))
-    about = _Sides.of(rows, book, sides, fit_intercept)
-    levels = _levels(kind, about.shares) if fit_intercept else np.zeros(len(book))
+    about = Sides.of(rows, book, sides, fit_intercept)
+    levels = levels_of(loss, about.shares) if fit_intercept else np.zeros(len(book))
     each = [loss.value(np.full(len(book), y), levels) for y in (-1.0, 1.0)]
     units = (about.shares * np.stack(each, axis=1)).sum(axis=1)
     goals = np.asarray(gap_to_prove(loss, options.tol, units, is_proven_by_tangent=True))
@@ -184,14 +126,14 @@ def solve_books(
         bool((goals < _FINE * units).any()),
     )
     run_strands(lambda strand: solve_parts(*(*strand, *arguments, *answers)), _cuts(len(book)))
-    level = np.sqrt(about.shares.sum(axis=1))[:, None] * np.abs(rows.middle)
-    is_far = ((level > _FAR * about.size) & (about.size > 0)).any(axis=1)
-    ended = (answers.facts[:, 0] > 0) & np.isfinite(answers.points).all(axis=1) & ~is_far
+    ended = (answers.facts[:, 0] > 0) & np.isfinite(answers.points).all(axis=1)
+    ended &= ~is_far(rows.middle, about)
     # Of losses with kinks the last step is exact, whatever rounding lets the tangent prove.
     enough = options.tol * units if loss.kinks else goals
     found: list[Solution | None] = [None] * len(book)
     for k in np.flatnonzero(ended).tolist():
-        certificate = _certificate(k, rows.middle, about, answers, loss, penalty, fit_intercept)
+        sums = answers.about(k, len(rows.middle), int(about.count[k]))
+        certificate = certify_side(k, rows.middle, about, sums, loss, penalty, fit_intercept)
         if certificate.gap <= enough[k]:
             # Support vectors are found by their scores.
             scores = answers.scores[k] if kind == SQUARED_HINGE else None
@@ -216,48 +158,11 @@ class _Answers(NamedTuple):
         scores = np.empty((count if keeps_scores else 1, n))
         return cls(np.zeros((count, p)), np.zeros((count, p)), np.zeros((count, FACTS)), scores)
 
-
-def _certificate(
-    k: int,
-    middle: Array,
-    about: _Sides,
-    answers: _Answers,
-    loss: Loss,
-    penalty: L2,
-    fit_intercept: bool,
-) -> Certificate:
-    """What is proven of one answer."""
-    d, count = about.centre.shape[1], int(about.count[k])
-    W, b = answers.points[k, :d, None].copy(), np.zeros(1)
-    if fit_intercept:
-        b = answers.points[k, d:] - middle @ W
-    total = float(about.shares[k].sum())
-    # With m the middle, scores are sums of w_j (x_ij - m_j) and a level c that is b + m.w but for
-    # rounding: errors of d + 4 units of |x_ij| + |m_j| and of |c| <= |b| + |m|.|w|, twice.
-    most = about.size[k] + 5 * math.sqrt(total) * np.abs(middle)
-    rounding = Rounding(
-        accuracy=Accuracy(2 * d + 8, _chain(count), most),
-        mean=about.centre[k],
-        weight=total,
-        target_size=np.array([math.sqrt(total) * (1 + 1e-6)]),
-        rows=count,
-    )
-    losses, squares, slope, curvature = answers.facts[k, 2:].tolist()
-    sums = RowSums(
-        losses=losses,
-        squares=squares,
-        slope=slope,
-        curvature=curvature,
-        correlation=answers.sums[k, :d],
-        size=about.size[k],
-        origin=middle,
-        centre=about.centre[k],
-        spread=about.spread[k],
-        farthest=float(about.farthest[k]),
-        shares=about.shares[k] * (1 - (count + 4) * _EPS),
-        means=about.means[k],
-    )
-    return certify_sums(sums, rounding, _chain(count), loss, penalty, fit_intercept, W, b)
+    def about(self, k: int, d: int, rows: int) -> Sums:
+        """The answer to one problem."""
+        losses, squares, slope, curvature = self.facts[k, 2:].tolist()
+        point, correlation = self.points[k], self.sums[k, :d]
+        return Sums(point, correlation, losses, squares, slope, curvature, _chain(rows))
 
 
 def _solution(certificate: Certificate, steps: int, scores: Array | None) -> Solution:
@@ -271,13 +176,6 @@ def _solution(certificate: Certificate, steps: int, scores: Array | None) -> Sol
         notes=["together with the other binary problems"],
         extra={} if scores is None else {"scores": scores},
     )
-
-
-def _levels(kind: int, shares: Array) -> Array:
-    """The best constants: where the slopes of both classes cancel."""
-    if kind == LOGISTIC:
-        return np.log(shares[:, 1]) - np.log(shares[:, 0])
-    return (shares[:, 1] - shares[:, 0]) / shares.sum(axis=1)
 
 
 def _cuts(count: int) -> list[tuple[int, int]]:

@@ -1,0 +1,1 @@
+"""Many problems of two classes on the same wide rows, solved together."""
