@@ -48,6 +48,8 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
         y = column_or_1d(y, warn=True)
     if (found := _two_numbers(y)) is not None:
         return found
+    if (found := _few_words(y)) is not None:
+        return found
     _check_labels(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -97,6 +99,21 @@ def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
     if np.count_nonzero(y == low) + np.count_nonzero(codes) != len(y):
         return None
     return np.array([low, high]), codes
+
+
+def _few_words(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
+    """The same without sorting rows, if y holds strings, few of them different; else None."""
+    if y.dtype.kind not in "OU":
+        return None
+    labels = y.tolist()
+    if set(map(type, labels)) != {str}:
+        return None
+    words = sorted(set(labels))
+    if not 2 <= len(words) <= len(labels) // 2:
+        return None
+    place = {word: number for number, word in enumerate(words)}
+    codes = np.fromiter(map(place.__getitem__, labels), np.intp, len(labels))
+    return np.array(words, dtype=y.dtype), codes
 
 
 def signs_of(codes: Codes) -> Array:
