@@ -2,8 +2,9 @@ r"""Absolute, quantile and epsilon-insensitive losses, exactly.
 
 An interior-point method on the rows that matter, then the vertex: see
 :mod:`trueline.solvers.piecewise`. Margins of many sparse rows are solved to the tolerance instead,
-by rounding their kinks less and less (:mod:`trueline.solvers.piecewise.levels`). The multipliers of the kinks are the dual point: a row off its
-kinks has the slope of its straight piece, u_i = l'(z_i), and a row on a kink a slope in between.
+by rounding their kinks less and less (:mod:`trueline.solvers.piecewise.levels`). The multipliers of
+the kinks are the dual point: a row off its kinks has the slope of its straight piece,
+u_i = l'(z_i), and a row on a kink a slope in between.
 """
 
 from __future__ import annotations
