@@ -108,6 +108,8 @@ def dual_point(
     low, high = -correlation - error, -correlation + error
     scale = _least_scale(problem.penalty, low, high, unpenalised(problem))
     # The product could round just outside of the domain: step inside by a few units.
+    if (scale >= 1.0).all():
+        return DualPoint(inside, low, high)
     scale = np.where(scale < 1.0, scale * (1.0 - 8 * _EPS), 1.0)
     return DualPoint(inside * scale, low * scale, high * scale)
 
@@ -116,7 +118,9 @@ def _least_scale(penalty: Penalty, low: Array, high: Array, free: NDArray[np.boo
     """Per target, the largest t <= 1 with t V in the domain of p* wherever V lies."""
     if free.all():
         return np.ones(low.shape[1])
-    ends = (np.where(free, 0.0, V) for V in penalty.worst_ends(low, high))
+    ends = penalty.worst_ends(low, high)
+    if free.any():
+        ends = tuple(np.where(free, 0.0, V) for V in ends)
     return np.min([penalty.dual_scale(V) for V in ends], axis=0)
 
 
@@ -133,24 +137,27 @@ def unpenalised(problem: Problem | MomentsProblem) -> NDArray[np.bool_]:
 
 def coefficient_radius(problem: Problem, rounding: Rounding, W: Array) -> Array:
     """Up to which magnitude of unpenalised coefficients the bound is stated; inf for others."""
-    norms = rounding.accuracy.magnitude[:, None]
+    norms, free = rounding.accuracy.magnitude[:, None], unpenalised(problem)
+    if not free.any():
+        return np.full(free.shape, np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         # How far one column alone would move to take up the whole target.
         alone = np.where(norms > 0, rounding.target_size / norms, 0.0)
-    return np.where(unpenalised(problem), RADIUS * (np.abs(W) + alone), np.inf)
+    return np.where(free, RADIUS * (np.abs(W) + alone), np.inf)
 
 
 def _penalty_conjugate(problem: Problem, point: DualPoint, reach: Array) -> Array:
     """p* at the worse end of the interval of V, with unpenalised coefficients within reach."""
-    free = np.isfinite(reach)
+    free, penalty = np.isfinite(reach), problem.penalty
+    ends = penalty.worst_ends(point.low, point.high)
+    if not free.any():
+        return np.sum([penalty.conjugate_per_target(V) for V in ends], axis=0)
     most = np.maximum(np.abs(point.low), np.abs(point.high))
     if free.all():
         return np.asarray((most * reach).sum(axis=0))
-    ends = (np.where(free, 0.0, V) for V in problem.penalty.worst_ends(point.low, point.high))
-    value = np.sum([problem.penalty.conjugate_per_target(V) for V in ends], axis=0)
-    if free.any():
-        value = value + np.sum(np.where(free, most * np.where(free, reach, 0.0), 0.0), axis=0)
-    return value
+    held = (np.where(free, 0.0, V) for V in ends)
+    value = np.sum([penalty.conjugate_per_target(V) for V in held], axis=0)
+    return value + np.sum(np.where(free, most * np.where(free, reach, 0.0), 0.0), axis=0)
 
 
 def _balance_sides(problem: Problem, u: Array) -> Array:

@@ -66,6 +66,11 @@ class _HingeLike(Loss):
         """By how much the margin y z is short of 1."""
         return np.maximum(0.0, 1.0 - y * z)
 
+    def _shares(self, y: Array, weights: Array) -> tuple[Array, Array]:
+        """What the rows with y = -1 and those with y = +1 weigh, per target."""
+        above = weights @ (y > 0)
+        return weights.sum() - above, above * np.asarray(self.positive)
+
     def dual_boxes(self, y: Array) -> tuple[Array, Array, Array, Array]:
         e, h, _, most = self.dual_box
         factor = np.broadcast_to(self._factor(y), np.shape(y))
@@ -131,6 +136,11 @@ class Hinge(_HingeLike):
     def curvature(self, y: Array, z: Array) -> Array:
         return np.zeros_like(z - y)
 
+    def constant(self, y: Array, weights: Array) -> Array:
+        below, above = self._shares(y, weights)
+        # The heavier class is on its margin; where they weigh the same all in between is as good.
+        return np.sign(above - below)
+
     def conjugate(self, y: Array, u: Array) -> Array:
         along = y * u
         inside = (along <= 0.0) & (along >= -self._factor(y))
@@ -183,6 +193,10 @@ class SquaredHinge(_HingeLike):
 
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
         return np.where(y * z + reach < 1.0, 2.0, 0.0) * self._factor(y)
+
+    def constant(self, y: Array, weights: Array) -> Array:
+        below, above = self._shares(y, weights)
+        return (above - below) / (above + below)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         # One product: two of them could be infinite with opposite signs.

@@ -92,6 +92,21 @@ class L2(_ElasticNetFormulas):
     def __post_init__(self) -> None:
         check_strength(self.alpha)
 
+    def worst_ends(self, low: Array, high: Array) -> tuple[Array, Array]:
+        # p* is even, and grows away from zero.
+        return np.maximum(-low, high), np.zeros(np.shape(low))
+
+    def conjugate_per_target(self, V: Array) -> Array:
+        if np.ndim(self.alpha) or not self.alpha > 0:
+            return super().conjugate_per_target(V)
+        with np.errstate(over="ignore"):
+            return np.sum(V * (0.5 * (V / self.alpha)), axis=0)
+
+    def dual_scale(self, V: Array) -> Array:
+        if np.ndim(self.alpha) or not self.alpha > 0:
+            return super().dual_scale(V)
+        return np.ones(V.shape[1])
+
     @property
     def formula(self) -> str:
         return "alpha/2 ||w||^2"

@@ -1,8 +1,10 @@
 r"""Absolute, quantile and epsilon-insensitive losses, exactly.
 
 An interior-point method on the rows that matter, then the vertex: see
-:mod:`trueline.solvers.piecewise`. The multipliers of the kinks are the dual point: a row off its
-kinks has the slope of its straight piece, u_i = l'(z_i), and a row on a kink a slope in between.
+:mod:`trueline.solvers.piecewise`. Margins of many sparse rows are solved to the tolerance instead,
+by rounding their kinks less and less (:mod:`trueline.solvers.piecewise.levels`). The multipliers of
+the kinks are the dual point: a row off its kinks has the slope of its straight piece,
+u_i = l'(z_i), and a row on a kink a slope in between.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, GRAM_RATE
 from trueline.solvers.loop import Monitor
 from trueline.solvers.newton import require_ordinary
+from trueline.solvers.piecewise.levels import is_for_levels, solve_by_levels
 from trueline.solvers.piecewise.source import Source
 from trueline.solvers.piecewise.targets import Answer, solve_targets, worked_rows
 from trueline.solvers.row_space import is_wide, solve_in_row_space
@@ -64,6 +67,10 @@ class InteriorPoint(Solver):
         is_round = not np.any(problem.penalty.linear)
         if is_round and is_wide(Facts.of(problem)):
             return solve_in_row_space(self, problem, options, monitor)
+        if is_for_levels(problem):
+            found = solve_by_levels(problem, options.tol, monitor, self.name)
+            if found is not None:
+                return found
         with single_threaded_blas():  # once for all the small products
             answers = solve_targets(Source.of(problem))
             return _solution(problem, answers, monitor, self.name)

@@ -19,14 +19,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.solvers.dual.face_kernels import conjugate_gradients_sparse, kinds_of
 from trueline.solvers.dual.rows import Rows
 
 __all__ = ["Face", "face_of", "kinds", "minimise_on"]
 
 Array = NDArray[np.float64]
 
-# Steps of conjugate gradients, at most.
-_STEPS = 6
+# Steps of conjugate gradients, at most; more where they cost little beside all else.
+_STEPS, _MORE = 6, 12
 # Directions that bend less than this, compared with their parts alone, count as straight.
 _FLAT = 1e-12
 
@@ -41,12 +42,8 @@ class Face(NamedTuple):
 
 def kinds(beta: Array, terms: Array) -> NDArray[np.int8]:
     """Of each variable: 2 or -2 at a bound, 1 or -1 on a side of the kink, 0 at it."""
-    kind = np.sign(beta).astype(np.int8)
-    if not terms[:, 1].any():
-        kind[:] = 1  # no kink: zero is a place like any other
-    kind[beta <= terms[:, 3]] = -2
-    kind[beta >= terms[:, 4]] = 2
-    return kind
+    # Without a kink zero is a place like any other.
+    return kinds_of(beta, terms, bool(terms[:, 1].any()))
 
 
 def face_of(kind: NDArray[np.int8], terms: Array) -> Face:
@@ -82,8 +79,14 @@ def minimise_on(
     at = beta[free]
     side = np.where(face.low >= 0.0, 1.0, -1.0)
     g = scores[free] + h * at - t + e * side
-    x = _conjugate_gradients(rows, free, g, h, bend, enough)
-    for step in (np.clip(at + x, face.low, face.high) - at, _to_the_wall(x, at, face)):
+    if rows.is_short(len(free)):
+        x = conjugate_gradients_sparse(
+            *rows.compressed, rows.constant, rows.size, free, g, h, bend, enough, _MORE, _FLAT
+        )
+    else:
+        x = _conjugate_gradients(rows, free, g, h, bend, enough)
+    for bounded in (_to_the_face, _to_the_wall):
+        step = bounded(x, at, face)
         fall = -float(g @ step)
         if fall > 0:
             moved = rows.pull(free, step)
@@ -136,6 +139,11 @@ def _conjugate_gradients(
         before, size = size, float(r @ z)
         direction = z + (size / before) * direction
     return x
+
+
+def _to_the_face(x: Array, at: Array, face: Face) -> Array:
+    """A step, clipped to the face."""
+    return np.clip(at + x, face.low, face.high) - at
 
 
 def _to_the_wall(x: Array, at: Array, face: Face) -> Array:

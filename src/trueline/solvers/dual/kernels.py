@@ -36,6 +36,7 @@ from trueline.design.sparse_columns import column_dot
 
 __all__ = [
     "add_row",
+    "both_values",
     "pull_dense",
     "pull_sparse",
     "score_dense",
@@ -49,8 +50,9 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Indices = NDArray[np.int32]
 
-# Neighbouring rows in a stretch, and stretches that take turns where rows share a constant.
-_STRETCH, _TURNS = 16, 8
+# Neighbouring rows in a stretch, and stretches that take turns where rows share a constant; two of
+# many, which are not all close at hand, and read the faster the fewer places are read at a time.
+_STRETCH, _TURNS, _MANY = 16, 8, 8192
 
 
 @kernel
@@ -105,7 +107,7 @@ def visiting_order(count: int, constant: float, state: NDArray[np.uint64]) -> In
     starts = np.arange(0, count, _STRETCH)
     for k in range(len(starts)):
         draw(starts, k, len(starts), state)
-    turns = 1 if constant == 0.0 else _TURNS
+    turns = 1 if constant == 0.0 else (_TURNS if count <= _MANY else 2)
     order, at = np.empty(count, np.int64), 0
     for first in range(0, len(starts), turns):
         for offset in range(_STRETCH):
@@ -156,6 +158,27 @@ def own_gap(product: float, at: float, terms: Array, i: int) -> float:
     bound = terms[i, 4] if pull > 0.0 else -terms[i, 3]
     best = bound if bound * h <= beyond else beyond / h
     return best * (beyond - 0.5 * h * best) - here
+
+
+@kernel
+def both_values(
+    scores: Array, beta: Array, terms: Array, centre: float, ahead: float
+) -> tuple[float, float]:
+    """The losses of all rows, given x_i.w, and what the dual adds to the square of w.
+
+    ``centre`` is what the targets t were shifted by, and ``ahead`` what is taken off the scores.
+    """
+    losses = own = 0.0
+    for i in range(len(beta)):
+        at, e, h = beta[i], terms[i, 1], terms[i, 2]
+        pull, size = terms[i, 0] - scores[i] + ahead, abs(at)
+        own += size * (e + 0.5 * h * size) - (terms[i, 0] + centre) * at
+        beyond = abs(pull) - e
+        if beyond > 0.0:
+            bound = terms[i, 4] if pull > 0.0 else -terms[i, 3]
+            best = bound if bound * h <= beyond else beyond / h
+            losses += best * (beyond - 0.5 * h * best)
+    return losses, own
 
 
 @kernel(reassociate=True)

@@ -77,6 +77,10 @@ class Rows:
             sweep = class_kernels.class_sweep_dense
         return sweep(*self._parts, self.constant, *state)
 
+    def is_short(self, count: int) -> bool:
+        """Whether the products of so many rows cost less than what calls them."""
+        return len(self._parts) > 1 and len(self._strands(count)) == 1
+
     def scores(self, rows: Integers, w: Array) -> Array:
         """x_i.w of some rows."""
         return self._scores(self._parts, rows, w, self.constant)
@@ -113,7 +117,11 @@ class Rows:
         def work(strand: slice) -> None:
             self._score(*parts, rows[strand], w, constant, out[strand])
 
-        run_strands(work, self._strands(len(rows)))
+        strands = self._strands(len(rows))
+        if len(strands) == 1:
+            work(strands[0])  # threads would cost more
+        else:
+            run_strands(work, strands)
         return out
 
     def _pulled(
@@ -124,7 +132,10 @@ class Rows:
             self._pull(*parts, rows[strand], weights[strand], constant, out)
             return out
 
-        first, *others = run_strands(work, self._strands(len(rows)))
+        strands = self._strands(len(rows))
+        if len(strands) == 1:
+            return work(strands[0])
+        first, *others = run_strands(work, strands)
         for other in others:
             first += other
         return first

@@ -21,12 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.duality import certify_duality
-from trueline.design import AugmentedDesign, DenseDesign, Design
+from trueline.design import AugmentedDesign, DenseDesign, Design, SparseDesign
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL
 from trueline.solvers.dual.face import face_of, kinds, minimise_on
+from trueline.solvers.dual.kernels import both_values
+from trueline.solvers.dual.occurring import occurring_columns, solve_on_columns
 from trueline.solvers.dual.rows import Rows
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
@@ -35,14 +37,16 @@ __all__ = [
     "BalancedDualDescent",
     "DualCoordinateDescent",
     "balanced",
+    "leads_near",
     "random_start",
     "with_constant",
 ]
 
 Array = NDArray[np.float64]
 
-# The face is clear when so few of the free variables change their kind in a sweep.
-_CLEAR = 0.2
+# The face is clear when so few of the free variables change their kind in a sweep; conjugate
+# gradients on few rows are asked for more steps, which pay once hardly anything changes.
+_CLEAR, _CLEAR_OF_FEW = 0.2, 0.005
 # Where more sweeps than this are left, conjugate gradients are faster.
 _SLOW = 20
 # In designs of so few entries they are used as soon as they can be, and a few steps more are made.
@@ -56,6 +60,9 @@ _REST = 0.1
 _LONGEST = 50
 # How much the constant column bends the dual, relative to what the losses of all rows do at most.
 _STIFF = 300.0
+# Rows are heavy, and sweeps slow, where their squares are above this on average, in strengths of
+# the penalty.
+_HEAVY = 100.0
 # How much of the slope, squared, conjugate gradients leave.
 _LEAST, _MOST = 1e-4, 0.1
 
@@ -88,6 +95,9 @@ class DualCoordinateDescent(Solver):
         return Cost(4 * sweeps * facts.nonzeros, sweeps, memory, seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        occurring = occurring_columns(problem)
+        if occurring is not None:
+            return solve_on_columns(self, problem, occurring, options, monitor)
         iteration = _Iteration(problem, options, monitor.is_watching)
         status, n_iter, _ = run(
             iteration,
@@ -146,7 +156,8 @@ class _Iteration(Iteration):
         self.target, self.gap = target_gap(problem, options.tol), np.inf
         self.aim = self.target
         self.sweeps, self.evaluated, self.full, self.round = 0, 0, 0, _ROUND
-        self.seen, self.rate = np.inf, 1.0
+        self.seen, self.latest, self.rate = np.inf, np.inf, 1.0
+        self.is_brief = False
         self.last = Progress(0.0, np.inf)
         n, y = problem.n_samples, problem.target[:, 0]
         self.strength = float(np.max(problem.penalty.curvature))
@@ -183,19 +194,14 @@ class _Iteration(Iteration):
         self.coef = (self.w if has_constant else self.w[:-1]).reshape(-1, 1)
         self.intercept = np.zeros(1)
         if self.problem.fit_intercept:
-            level = self.centre + self.rows.constant * self.w[-1]
-            self.intercept = level - self.mean @ self.coef
+            # Where the sweep left it: the centre has followed, and more would be too far.
+            self.intercept = self.centre - self.mean @ self.coef
 
     def step(self) -> None:
         self.sweeps += 1
+        self.is_brief = self.rows.is_short(self.active)
         if self.is_clear and self.is_slow:
-            face = face_of(self.kinds, self.terms)
-            # The gap falls with the slope squared if the losses bend, with the slope if not.
-            wanted = 0.1 * (self.aim / self.gap) ** (1 if self.terms[:, 2].all() else 2)
-            enough = min(max(wanted, _LEAST), _MOST)
-            at = self.terms, self.beta, self.w, self._scores()
-            minimise_on(self.rows, face, *at, enough)
-            self._look_at_all()
+            self._minimise_on_face()
         before = self.active
         if self.sweeps <= _FIRST or self.sweeps - self.full >= self.round:
             self._look_at_all()
@@ -205,8 +211,10 @@ class _Iteration(Iteration):
             self.terms, self.beta, self.w, self.order, self.active, self.threshold, self.state
         )
         self.threshold = _REST * worst if worst > 0 else np.inf
+        self.latest = self.strength * seen
         if is_full:
-            is_steady = abs(self.active - before) <= _HARDLY * before
+            # Rows that had been left out and should not have been: hardly any?
+            is_steady = self.sweeps > _FIRST and self.active - before <= _HARDLY * before
             self.round = min(2 * self.round, _LONGEST_ROUND) if is_steady else _ROUND
             self._look_ahead(self.strength * seen)
         if self.is_slow:
@@ -215,11 +223,30 @@ class _Iteration(Iteration):
             self.centre += self.rows.constant * float(self.w[-1])
             self.terms[:, 0] = self.problem.target[:, 0] - self.centre
 
+    def _minimise_on_face(self) -> None:
+        """Conjugate gradients; of few rows as far as they go, and only the active ones follow."""
+        face = face_of(self.kinds, self.terms)
+        if self.is_brief:
+            enough = _LEAST
+            if self.scores is None:
+                scores = np.zeros(len(self.beta))
+                scores[face.free] = self.rows.scores(face.free, self.w)
+            else:
+                scores = self.scores
+        else:
+            # The gap falls with the slope squared if the losses bend, with the slope if not.
+            wanted = 0.1 * (self.aim / self.gap) ** (1 if self.terms[:, 2].all() else 2)
+            enough, scores = min(max(wanted, _LEAST), _MOST), self._scores()
+        minimise_on(self.rows, face, self.terms, self.beta, self.w, scores, enough)
+        if not self.is_brief or self.evaluated == self.sweeps - 1:
+            self._look_at_all()
+
     def _compare_kinds(self) -> None:
         """Whether the face has become clear since the sweep before."""
         before, self.kinds = self.kinds, kinds(self.beta, self.terms)
         changed = np.count_nonzero(before != self.kinds)
-        self.is_clear = bool(changed <= _CLEAR * np.count_nonzero(np.abs(self.kinds) == 1))
+        share = _CLEAR_OF_FEW if self.is_brief else _CLEAR
+        self.is_clear = bool(changed <= share * np.count_nonzero(np.abs(self.kinds) == 1))
 
     def _look_at_all(self) -> None:
         """No row is left out of the next sweep."""
@@ -271,32 +298,32 @@ class _Iteration(Iteration):
     def _is_due(self) -> bool:
         """Whether the gap may have fallen far enough."""
         late = self.sweeps - self.evaluated
-        if self.sweeps == 0 or late >= _LONGEST or (self.is_slow and self.is_clear):
+        if self.sweeps == 0 or late >= _LONGEST:
             return True
+        if self.is_slow and self.is_clear:
+            return not self.is_brief or self.latest <= self.target
         # A sweep saw the gap fall by its rate: half of that is yet to be counted.
         return self.seen * self.rate ** (self.sweeps - self.full + 0.5) <= self.target
 
     def _evaluate(self) -> Progress:
         self.expose()
-        loss, penalty = self.problem.loss, self.problem.penalty
-        losses = loss.value(self.problem.target, self._scores()[:, None] + self.centre)
-        total = loss.total(losses, self.problem.weights) + penalty.value_per_target(self.coef)
-        objective = float(total.sum())
-        gap = objective - self._lower(self.beta, self.w)
+        scores, square = self._scores(), self._square(self.w)
+        ahead = self.rows.constant * float(self.w[-1]) if self.problem.fit_intercept else 0.0
+        losses, own = both_values(scores, self.beta, self.terms, self.centre, ahead)
+        objective = self.strength * (losses + 0.5 * square)
+        # The dual is a lower bound if sum_i beta_i = 0.
+        gap = self.strength * (losses + own + square)
         if self.problem.fit_intercept and gap <= self.target:
             beta = balanced(self.beta)
-            w = self.rows.pull(np.arange(len(beta)), beta)
-            gap = objective - self._lower(beta, w)
+            square = self._square(self.rows.pull(np.arange(len(beta)), beta))
+            _, own = both_values(scores, beta, self.terms, self.centre, ahead)
+            gap = objective + self.strength * (own + 0.5 * square)
         self.gap = max(gap, 0.0)
         return Progress(objective, self.gap)
 
-    def _lower(self, beta: Array, w: Array) -> float:
-        """What the dual is worth at a point, a lower bound if sum_i beta_i = 0."""
-        y, (e, h) = self.problem.target[:, 0], self.terms[:, 1:3].T
-        size = np.abs(beta)
-        own = float((size * (e + 0.5 * h * size) - y * beta).sum())
-        square = w @ w - (w[-1] ** 2 if self.problem.fit_intercept else 0.0)
-        return -self.strength * (own + 0.5 * float(square))
+    def _square(self, w: Array) -> float:
+        """The square of the coefficients, without that of a constant that stands for a level."""
+        return float(w @ w) - (float(w[-1]) ** 2 if self.problem.fit_intercept else 0.0)
 
 
 def random_start(options: Options) -> NDArray[np.uint64]:
@@ -323,6 +350,20 @@ def with_constant(problem: Problem) -> tuple[Design, Array]:
     heaviness = problem.total_weight / float(np.max(problem.penalty.curvature))
     size = min(size, np.sqrt(_STIFF / heaviness)) if size > 0 else 1.0
     return AugmentedDesign(design, size), mean
+
+
+def leads_near(problem: Problem) -> bool:
+    """Whether sweeps lead near the minimum soon: light sparse rows, losses that bend."""
+    penalty, loss = problem.penalty, problem.loss
+    is_sparse = isinstance(problem.design, SparseDesign)
+    if not (is_sparse and problem.n_targets == 1 and {"bend", "dual_box"} <= loss.capabilities):
+        return False
+    curvature = np.asarray(penalty.curvature)
+    strength = float(curvature.min(initial=np.inf))
+    if not 0 < strength == float(curvature.max(initial=0.0)):
+        return False
+    weights = 1.0 if problem.weights is None else problem.weights
+    return bool(np.mean(weights * problem.design.row_squares(None)) <= _HEAVY * strength)
 
 
 def balanced(beta: Array) -> Array:

@@ -1,0 +1,68 @@
+"""Sparse columns without any entry: their coefficients are zero, and the rest is solved alone.
+
+Words that do not occur pull at nothing: with a penalty a/2 w_j^2 the best w_j is zero, and V_j = 0
+adds nothing to the dual. Objective and gap are those of the other columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from trueline.design import SparseDesign
+from trueline.problem import Problem
+from trueline.solution import Solution
+from trueline.solvers.base import Options, Solver
+from trueline.solvers.loop import Monitor, seen_through
+
+__all__ = ["occurring_columns", "solve_on_columns"]
+
+Array = NDArray[np.float64]
+
+# It pays to leave columns out if no more than this share of them occurs.
+_SHARE = 0.6
+
+
+def occurring_columns(problem: Problem) -> NDArray[np.intp] | None:
+    """The columns with entries; None where leaving out the others would not pay."""
+    design = problem.design
+    is_alike = isinstance(problem.penalty.curvature, float) and problem.penalty.curvature > 0
+    if not (isinstance(design, SparseDesign) and is_alike):
+        return None
+    d = problem.n_features
+    if d < 1000 or design.nonzeros > 20 * d:  # likely that nearly all occur
+        return None
+    occurs = np.zeros(d, dtype=bool)
+    occurs[design.by_rows.indices] = True
+    found = np.flatnonzero(occurs)
+    return found if len(found) <= _SHARE * d else None
+
+
+def solve_on_columns(
+    solver: Solver,
+    problem: Problem,
+    columns: NDArray[np.intp],
+    options: Options,
+    monitor: Monitor,
+) -> Solution:
+    """Solve for the coefficients of these columns; all others are zero."""
+    d = problem.n_features
+    place = np.zeros(d, dtype=np.int32)
+    place[columns] = np.arange(len(columns), dtype=np.int32)
+    assert isinstance(problem.design, SparseDesign)
+    X = problem.design.by_rows
+    few = sp.csr_array((X.data, place[X.indices], X.indptr), shape=(X.shape[0], len(columns)))
+
+    def back(W: Array, b: Array) -> tuple[Array, Array]:
+        whole = np.zeros((d, W.shape[1]))
+        whole[columns] = W
+        return whole, b
+
+    smaller = replace(problem, design=SparseDesign(few))
+    found = solver.solve(smaller, options, seen_through(monitor, back))
+    W, _ = back(found.coef, found.intercept)
+    proof = None if found.proof is None else replace(found.proof, coef=W)
+    return replace(found, coef=W, proof=proof)
