@@ -133,11 +133,13 @@ def _along(W: Array, linear: Array, bend: Array, ceiling: float, g: Array, error
     size = np.abs(W)
     most = np.abs(g) + error
     excess = np.maximum(most - linear * (1 - 4 * EPS), 0.0)
+    by_squares = np.inf
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # Fenchel and Young for every coefficient: p(w) + g w + p*(-g), at both ends of g.
-        both = [_fenchel_young(W, linear, bend, end) for end in (g - error, g + error)]
-        rounding = 16 * EPS * float((linear * size + most * size).sum())
-        by_squares = float(np.maximum(*both).sum()) + rounding
+        if bend.any():
+            # Fenchel and Young for every coefficient: p(w) + g w + p*(-g), at both ends of g.
+            both = [_fenchel_young(W, linear, bend, end) for end in (g - error, g + error)]
+            rounding = 16 * EPS * float((linear * size + most * size).sum())
+            by_squares = float(np.maximum(*both).sum()) + rounding
         ratio = float(np.where(excess > 0, excess / linear, 0.0).max(initial=0.0))
     terms = linear * size + (0.5 * bend * W) * W + g * W
     magnitude = linear * size + (0.5 * bend * W) * W + most * size

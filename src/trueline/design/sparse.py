@@ -16,6 +16,8 @@ __all__ = ["SparseDesign"]
 
 # From so many entries on products take all threads; kernels need not be compiled for fewer.
 LARGE = 1_000_000
+# Pairs of entries in the rows from which on compiled Gram matrices pay, and the widest of them.
+_COMPILED_WORK, _WIDE = 100_000, 3000
 
 
 class SparseDesign(Design):
@@ -81,10 +83,7 @@ class SparseDesign(Design):
         return threaded_product(self._double, x, is_transposed)
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
-        X = self.by_rows
-        # Roots on both sides keep the product symmetric to the last bit.
-        rooted = X if weights is None else X.multiply(np.sqrt(weights)[:, None]).tocsr()
-        gram = np.asarray((rooted.T @ rooted).todense())
+        gram = self._gram(weights)
         total = self.rmatvec(np.ones(self.shape[0]) if weights is None else weights)
         cross = self.rmatvec(Y if weights is None else weights[:, None] * Y)
         size = gram.diagonal().copy()
@@ -98,6 +97,17 @@ class SparseDesign(Design):
             size = 2 * size + 2 * count * shift**2
         # A compressed column is summed entry by entry.
         return SecondMoments(total, gram, cross, size, self.shape[0])
+
+    def _gram(self, weights: Array | None) -> Array:
+        """X^T S X."""
+        X, (n, d) = self.by_rows, self.shape
+        if self.nonzeros * self.nonzeros > _COMPILED_WORK * max(n, 1) and d <= _WIDE:
+            from trueline.design.sparse_products import gram_of_rows
+
+            return gram_of_rows(X, weights)
+        # Roots on both sides keep the product symmetric to the last bit.
+        rooted = X if weights is None else X.multiply(np.sqrt(weights)[:, None]).tocsr()
+        return np.asarray((rooted.T @ rooted).todense())
 
     def kernel(self, weights: Array | None, shift: Array | None) -> Array:
         X = self._double

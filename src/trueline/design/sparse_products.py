@@ -22,6 +22,7 @@ __all__ = [
     "add_squares",
     "extent",
     "gather",
+    "gram_of_rows",
     "scatter",
     "squares_across",
     "squares_along",
@@ -34,6 +35,8 @@ Starts = NDArray[np.int32] | NDArray[np.int64]
 
 # Strands that each need a vector of their own are few.
 _STRANDS, _SCATTERING = 8, 2
+# Additions for every entry of a Gram matrix from which on a second one of it pays.
+_MUCH = 50
 
 
 @kernel
@@ -84,6 +87,44 @@ def sum_squares(data: Array, indptr: Starts, out: Array, first: int, last: int) 
         for e in range(indptr[i], indptr[i + 1]):
             total += data[e] * data[e]
         out[i] = total
+
+
+@kernel
+def _add_gram(
+    data: Array, indices: Indices, indptr: Starts, s: Array, out: Array, first: int, last: int
+) -> None:
+    """Add sum_i s_i x_i x_i^T, i = first..last-1, to the lower triangle of ``out``.
+
+    The entries of a row are in the order of the columns.
+    """
+    for i in range(first, last):
+        begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        for e in range(begin, end):
+            value, row = s[i] * data[e], np.uint64(indices[e])
+            for other in range(begin, e + np.uint64(1)):
+                out[row, np.uint64(indices[other])] += value * data[other]
+
+
+def gram_of_rows(X: sp.csr_array, weights: Array | None) -> Array:
+    """X^T S X as a dense matrix, row by row: as many additions as pairs of entries in a row.
+
+    Rows are cut into two strands where that is much work, whatever the number of threads.
+    """
+    n, d = X.shape
+    s = np.ones(n) if weights is None else np.ascontiguousarray(weights)
+    counts = np.diff(X.indptr).astype(np.float64)
+
+    def work(strand: tuple[int, int]) -> Array:
+        out = np.zeros((d, d))
+        _add_gram(X.data, X.indices, X.indptr, s, out, *strand)
+        return out
+
+    is_much = counts @ counts > _MUCH * d * d
+    first, *others = run_strands(work, cuts(X.indptr, _SCATTERING)) if is_much else [work((0, n))]
+    for other in others:
+        first += other
+    lower = np.tril(first, -1)
+    return first + lower.T
 
 
 @kernel

@@ -19,6 +19,7 @@ __all__ = [
     "check_labels",
     "encode_declared",
     "encode_labels",
+    "holds_words",
     "signed_targets",
     "signs_of",
     "weighted_classes",
@@ -48,7 +49,7 @@ def encode_labels(y: Any, name: str) -> tuple[NDArray[Any], Codes]:
     # Labels that need no conversion are the rule; asking what else they might be takes longer.
     if not (type(y) is np.ndarray and y.ndim == 1):
         y = column_or_1d(y, warn=True)
-    if (found := _two_numbers(y)) is not None:
+    if (found := _two_numbers(y) or _few_words(y)) is not None:
         return found
     check_labels(y, name)
     classes, codes = np.unique(y, return_inverse=True)
@@ -100,6 +101,25 @@ def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
     if np.count_nonzero(y == low) + np.count_nonzero(codes) != len(y):
         return None
     return np.array([low, high]), codes
+
+
+def _few_words(y: NDArray[Any]) -> tuple[NDArray[Any], Codes] | None:
+    """The same by hashing, if y holds a few different strings; None if it does not."""
+    if not holds_words(y):
+        return None
+    words = y.tolist()
+    classes = sorted(set(words))
+    # Where every other row has a label of its own, the general way has something to say about it.
+    if not 2 <= len(classes) <= max(2, len(words) // 2):
+        return None
+    position = {word: place for place, word in enumerate(classes)}
+    codes = np.fromiter(map(position.__getitem__, words), np.intp, len(words))
+    return np.array(classes, dtype=y.dtype), codes
+
+
+def holds_words(y: NDArray[Any]) -> bool:
+    """Whether y holds strings and nothing else."""
+    return y.dtype.kind == "U" or (y.dtype == object and set(map(type, y.tolist())) == {str})
 
 
 def signs_of(codes: Codes) -> Array:

@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trueline.estimators.base import LinearEstimator, build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
-from trueline.estimators.labels import encode_declared, encode_labels, signs_of, weighted_classes
+from trueline.estimators.labels import (
+    encode_declared,
+    encode_labels,
+    holds_words,
+    signs_of,
+    weighted_classes,
+)
 from trueline.losses import Loss
 from trueline.penalties import Penalty
 from trueline.problem import Problem
@@ -53,7 +59,11 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
             "dtype": [np.float64, np.float32],
             "ensure_all_finite": False,
         }
-        if reset:
+        if _is_plain(X, y):
+            if reset:
+                self.n_features_in_ = X.shape[1]
+                self.__dict__.pop("feature_names_in_", None)
+        elif reset:
             X, y = validate_data(self, X, y, **arguments)
         else:
             from sklearn.utils import check_X_y
@@ -259,3 +269,29 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _is_plain(X: Any, y: Any) -> bool:
+    """Whether X and y are what every check would leave as they are: sparse rows and labels.
+
+    The general checks take longer to find that out than a small fit has time for. Whether X is
+    finite is left to the fit.
+    """
+    return bool(
+        sp.issparse(X)
+        and X.format in ("csr", "csc")
+        and X.ndim == 2
+        and X.dtype == np.float64
+        and type(y) is np.ndarray
+        and y.ndim == 1
+        and X.shape[0] == len(y) >= 1
+        and X.shape[1] >= 1
+        and _is_labels(y)
+    )
+
+
+def _is_labels(y: NDArray[Any]) -> bool:
+    """Whole or finite numbers, truth values or strings."""
+    if y.dtype.kind == "f":
+        return bool(np.isfinite(y).all())
+    return y.dtype.kind in "iub" or holds_words(y)

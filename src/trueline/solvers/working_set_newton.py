@@ -18,6 +18,7 @@ from trueline.solution import Solution, Status
 from trueline.solvers.balanced import is_unbalanced, solve_balanced
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.columns.descent import ColumnDescent
+from trueline.solvers.columns.small import SmallDescent, is_small
 from trueline.solvers.costs import CALL, iteration_seconds
 from trueline.solvers.curved.proof import better_by_curvature
 from trueline.solvers.iterative import best_constant, target_gap
@@ -33,6 +34,8 @@ Array = NDArray[np.float64]
 _UNSEEN = 1e-6
 _MAX_ITER = 200
 _TIGHT, _FINE = 1e-7, 1e-4
+# The gap that is looked for on small data, relative to the target: proofs add a little to it.
+_ABOUT = 0.5
 # Violations this much smaller than the first are made of rounding, if they do not fall any more.
 _ROUNDING = 1e-9
 _ROUNDS, _SWEEPS = 8.0, 200.0
@@ -72,21 +75,28 @@ class WorkingSetNewton(Solver):
         if options.start is not None:
             V[:-1] = options.start
             V[-1] = V[-1] if options.start_intercept is None else options.start_intercept
+        target = target_gap(problem, options.tol)
+        # The last steps are Newton's: where many digits are asked for, one more costs little.
+        enough = target * (_FINE if options.tol <= _TIGHT else 1.0)
+        strengths = per_column(problem.penalty.linear, d), per_column(problem.penalty.curvature, d)
+        limit = options.max_iter or _MAX_ITER
+        if is_small(problem) and not monitor.is_watching:
+            near = SmallDescent(problem, *(strength[:-1] for strength in strengths), V)
+            if near.approach(_ABOUT * target, limit):
+                found = self._after_few_steps(problem, near, target, monitor)
+                if found is not None:
+                    return found
+            V = near.V[:, None]
         descent = ColumnDescent(
             problem.design,
             problem.loss,
             problem.target,
             weights,
-            per_column(problem.penalty.linear, d),
-            per_column(problem.penalty.curvature, d),
+            *strengths,
             V,
             problem.fit_intercept,
         )
-        target = target_gap(problem, options.tol)
-        # The last steps are Newton's: where many digits are asked for, one more costs little.
-        enough = target * (_FINE if options.tol <= _TIGHT else 1.0)
         iteration = _Iteration(problem, descent, enough, monitor.is_watching)
-        limit = options.max_iter or _MAX_ITER
         status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
         certificate = iteration.certify()
         if certificate.gap > target:
@@ -110,6 +120,29 @@ class WorkingSetNewton(Solver):
                 f"{counted(descent.steps, 'proximal Newton step')}, "
                 f"{counted(descent.sweeps, 'sweep')} of coordinate descent",
                 *notes,
+            ],
+        )
+
+
+    def _after_few_steps(
+        self, problem: Problem, near: SmallDescent, target: float, monitor: Monitor
+    ) -> Solution | None:
+        """The solution if the proof says that it is one."""
+        W, b = near.V[:-1, None].copy(), near.V[-1:].copy()
+        proof = Prover(problem).certify(W, b)
+        if not proof.gap <= target:
+            return None
+        return Solution(
+            W,
+            b,
+            Status.CONVERGED,
+            self.name,
+            n_iter=near.steps,
+            proof=proof,
+            trace=monitor.trace,
+            notes=[
+                f"{counted(near.steps, 'proximal Newton step')}, "
+                f"{counted(near.sweeps, 'sweep')} of coordinate descent"
             ],
         )
 

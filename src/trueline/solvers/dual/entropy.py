@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from trueline._jit import kernel
 from trueline.certificates.base import Certificate
 from trueline.certificates.duality import certify_duality
+from trueline.design.sparse import LARGE
 from trueline.design.sparse_columns import column_dot
 from trueline.problem import Problem
 from trueline.solvers.base import Options
@@ -53,6 +54,8 @@ _MOST_STEPS = 30
 _CLOSE = 1e-5
 # Sweeps that leave more of the gap than this are no match for Newton's method.
 _SLOW, _MOST_SWEEPS = 0.4, 12
+# Of small data the proofs of Newton's method cost as much as many sweeps.
+_SMALL_SWEEPS = 24
 # The gap that is looked for, relative to the target: what is predicted may be a little off.
 _MARGIN = 0.5
 # The rows are heavy, and the sweeps slow, when c_i x_i.x_i is above this on average.
@@ -153,7 +156,9 @@ class EntropyDescent:
 
     def approach(self, target: float) -> bool:
         """Sweep until the gap is about as small as the target; False if that would not pay."""
-        while self.sweeps < _MOST_SWEEPS:
+        is_small = self.problem.design.nonzeros < LARGE
+        most = _SMALL_SWEEPS if is_small else _MOST_SWEEPS
+        while self.sweeps < most:
             before, self._seen = self._seen, self._sweep()
             rate = self._seen / before
             if self.sweeps > 2 and rate > _SLOW:
