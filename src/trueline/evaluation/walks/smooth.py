@@ -15,15 +15,14 @@ columns are enough, X Q = R^T.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.evaluation.task import FoldRows, Task
-from trueline.evaluation.walks.base import Fits, LinearFits, Setting, Walk
+from trueline.evaluation.task import Task
+from trueline.evaluation.walks.base import Setting
 from trueline.evaluation.walks.batch import (
     Batch,
     Precondition,
@@ -33,9 +32,10 @@ from trueline.evaluation.walks.batch import (
     solve_factors,
 )
 from trueline.evaluation.walks.curves import CURVES
+from trueline.evaluation.walks.joint import JointWalk, SolvedFolds, fold_weights
 from trueline.evaluation.walks.shifted import solve_shifted
 
-__all__ = ["SmoothWalk", "fold_weights"]
+__all__ = ["SmoothWalk"]
 
 Array = NDArray[np.float64]
 
@@ -48,34 +48,7 @@ _RESIDUAL, _FINE_RESIDUAL = 1e-5, 1e-13
 _MOST_COLUMNS = 700
 
 
-@dataclass
-class SolvedFolds:
-    """Coefficients by fold, and the predictions of all rows.
-
-    Attributes
-    ----------
-    W : array of shape (d, settings, folds, k)
-    b : array of shape (settings, folds, k)
-    codes : array of shape (n, settings, folds)
-    """
-
-    W: Array
-    b: Array
-    codes: NDArray[Any]
-
-
-@dataclass
-class ScoredFits(LinearFits):
-    """Coefficients whose predictions are known for all rows of the task."""
-
-    codes: NDArray[Any] | None = None
-
-    def predictions(self, fold: FoldRows, part: str) -> NDArray[Any] | None:
-        assert self.codes is not None
-        return self.codes[getattr(fold.split, part)]
-
-
-class SmoothWalk(Walk):
+class SmoothWalk(JointWalk):
     """Logistic regression, linear support vector machines or ridge regression on signs.
 
     Parameters
@@ -94,17 +67,8 @@ class SmoothWalk(Walk):
         super().__init__(model, settings)
         self.loss, self.strengths = loss, np.asarray(strengths, dtype=float)
         self.tol = _TOL if len(self.settings) > 1 else _FINE
-        # Kept here and not with the task, where the next walk could be taken for this one.
-        self._solved: tuple[Task, SolvedFolds] | None = None
 
-    def fit(self, fold: FoldRows) -> Fits:
-        if self._solved is None or self._solved[0] is not fold.task:
-            self._solved = fold.task, self._solve(fold.task)
-        solved, f = self._solved[1], fold.number
-        plain = self.as_linear(fold, solved.W[:, :, f], solved.b[:, f])
-        return ScoredFits(plain.W, plain.b, plain.make, True, solved.codes[:, :, f])
-
-    def _solve(self, task: Task) -> SolvedFolds:
+    def solve(self, task: Task) -> SolvedFolds:
         if self.loss == "squared":
             return self._solve_squares(task)
         X, basis = _turned(task.matrix)
@@ -159,14 +123,6 @@ class SmoothWalk(Walk):
 def _near(factors: list[Any], curve: Any, intercept: bool) -> Precondition:
     """The same factors for all problems."""
     return lambda R, live: solve_factors(factors, R, curve.is_coupled, intercept)
-
-
-def fold_weights(task: Task) -> Array:
-    """The weights of all rows in each fold, of shape (n, folds): none for rows not trained on."""
-    n = task.n_samples
-    counts = [np.bincount(split.train, minlength=n) for split in task.splits]
-    S = np.array(counts, dtype=float).T
-    return S if task.weights is None else S * task.weights[:, None]
 
 
 def _turned(X: Any) -> tuple[Any, Array | None]:
