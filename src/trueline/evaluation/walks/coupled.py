@@ -238,6 +238,7 @@ def solve_coupled(
     strengths: list[tuple[float, float]],
     fit_intercept: bool,
     tol: float,
+    start: tuple[Array, Array] | None = None,
 ) -> tuple[Array, Array, NDArray[np.int16]]:
     """All strengths for all folds.
 
@@ -255,6 +256,8 @@ def solve_coupled(
     fit_intercept : bool
     tol : float
         The decrease left, relative to the objective.
+    start : pair of arrays of shape (d, k) and (k,), optional
+        Coefficients and intercepts at which all folds start; zero if there are none.
 
     Returns
     -------
@@ -268,6 +271,8 @@ def solve_coupled(
     W, b = np.empty((d, m, folds, k)), np.empty((m, folds, k))
     labels = np.empty((len(X), m, folds), dtype=np.int16)
     V = np.zeros((folds, d + 1, k))
+    if start is not None:
+        V[:, :-1], V[:, -1] = start[0], start[1] + rows.centre @ start[0]
     weights = np.ascontiguousarray(S.T)
     model = _Model()
     for i in sorted(range(m), key=lambda i: -sum(strengths[i])):

@@ -57,10 +57,14 @@ class JointWalk(Walk):
     def solve(self, task: Task) -> SolvedFolds:
         """All settings for all folds."""
 
+    def solved(self, task: Task) -> SolvedFolds:
+        """What :meth:`solve` gives, once."""
+        if self._solved is None or self._solved[0] is not task:
+            self._solved = task, self.solve(task)
+        return self._solved[1]
+
     def fit(self, fold: FoldRows) -> Fits:
-        if self._solved is None or self._solved[0] is not fold.task:
-            self._solved = fold.task, self.solve(fold.task)
-        solved, f = self._solved[1], fold.number
+        solved, f = self.solved(fold.task), fold.number
         plain = self.as_linear(fold, solved.W[:, :, f], solved.b[:, f])
         return ScoredFits(plain.W, plain.b, plain.make, True, solved.codes[:, :, f])
 
