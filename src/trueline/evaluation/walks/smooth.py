@@ -46,6 +46,9 @@ _TOL, _FINE = 1e-6, 1e-14
 _RESIDUAL, _FINE_RESIDUAL = 1e-5, 1e-13
 # Hessians of this many columns (times coupled scores) are cheaper to factor than to do without.
 _MOST_COLUMNS = 700
+# Losses that compiled code knows, by the number it knows them by; the limits of its loops.
+KINDS = {"logistic": 0, "squared_hinge": 1}
+_LIMITS = 60, 60, 30
 
 
 class SmoothWalk(JointWalk):
@@ -71,6 +74,8 @@ class SmoothWalk(JointWalk):
     def solve(self, task: Task) -> SolvedFolds:
         if self.loss == "squared":
             return self._solve_squares(task)
+        if self.loss in KINDS and sp.issparse(task.matrix):
+            return self._solve_sparse(task)
         X, basis = _turned(task.matrix)
         intercept = bool(self.model.fit_intercept)
         rows = Rows(X, intercept)
@@ -99,6 +104,29 @@ class SmoothWalk(JointWalk):
             codes[:, i] = (Z[:, :, 0] > 0) if k == 1 else Z.argmax(axis=2)
         if basis is not None:
             W = np.tensordot(basis, W, axes=1)
+        return SolvedFolds(W, b, codes)
+
+    def _solve_sparse(self, task: Task) -> SolvedFolds:
+        """Scores that are not coupled, on sparse rows: each fold for itself, in compiled code."""
+        from trueline.evaluation.walks.kernels import newton_path
+
+        X: Any = sp.csr_array(task.matrix)
+        S, Y = fold_weights(task), task.targets
+        (n, d), folds, k, m = X.shape, S.shape[1], Y.shape[1], len(self.strengths)
+        W, b = np.empty((d, m, folds, k)), np.empty((m, folds, k))
+        codes = np.empty((n, m, folds), dtype=np.int16)
+        order = np.argsort(-self.strengths, kind="stable")
+        strengths = self.strengths[order]
+        constants = np.array([self._intercept_strength(a) for a in strengths])
+        intercept = bool(self.model.fit_intercept)
+        V, Z = np.empty((k, m, d + 1)), np.empty((k, m, n))
+        for f in range(folds):
+            for c in range(k):
+                rows = KINDS[self.loss], Y[:, c].copy(), S[:, f].copy(), strengths, constants
+                of_data = X.data, X.indices, X.indptr
+                newton_path(*of_data, *rows, intercept, self.tol, _LIMITS, V[c], Z[c])
+            W[:, order, f], b[order, f] = V[:, :, :-1].transpose(2, 1, 0), V[:, :, -1].T
+            codes[:, order, f] = (Z[0] > 0).T if k == 1 else Z.argmax(axis=0).T
         return SolvedFolds(W, b, codes)
 
     def _solve_squares(self, task: Task) -> SolvedFolds:
