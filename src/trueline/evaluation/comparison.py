@@ -21,6 +21,8 @@ from trueline.evaluation.scoring import as_scorers, scorer_name
 from trueline.evaluation.significance import holm, paired_test
 from trueline.evaluation.splits import test_shares
 from trueline.evaluation.task import Task, checked_target, make_task
+from trueline.evaluation.walks.base import Setting, linear_clone
+from trueline.evaluation.walks.choose import choose_walk
 from trueline.evaluation.walks.refit import fit_weights
 
 __all__ = ["compare"]
@@ -138,6 +140,7 @@ def _entry(candidate: Candidate, task: Task, scoring: Any, rule: str) -> Entry:
     """One model: its scores on the folds, the chosen setting, and the fit to all rows."""
     start = time.perf_counter()
     scorers = as_scorers(candidate.model, scoring)
+    walk = choose_walk(candidate.model, candidate.settings, task)
     grid = evaluate_grid(
         candidate.model,
         candidate.settings,
@@ -145,16 +148,15 @@ def _entry(candidate: Candidate, task: Task, scoring: Any, rule: str) -> Entry:
         scorers,
         train=True,
         weigh_scores=task.weights is not None,
+        walk=walk,
     )
     searched = time.perf_counter() - start
     chosen = choose_setting(grid, rule)
     setting = candidate.settings[chosen]
-    model = clone(candidate.model).set_params(**setting)
     start = time.perf_counter()
-    notes = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        model.fit(task.X, task.y, **fit_weights(model, task.weights))
+        model = _fitted(candidate.model, setting, task, walk.start(task, chosen))
         notes = [str(warning.message) for warning in caught]
     seconds = time.perf_counter() - start
     test, train = grid.test["score"][:, chosen], grid.train["score"][:, chosen]
@@ -176,6 +178,16 @@ def _entry(candidate: Candidate, task: Task, scoring: Any, rule: str) -> Entry:
         grid=grid,
         notes=notes,
     )
+
+
+def _fitted(model: Any, setting: Setting, task: Task, near: tuple[Array, Array] | None) -> Any:
+    """The model, fitted to all rows; from coefficients near the answer, if there are any."""
+    if near is None:
+        own = clone(model).set_params(**setting)
+        return own.fit(task.X, task.y, **fit_weights(own, task.weights))
+    own = linear_clone(model, setting, task, *near).set_params(warm_start=True)
+    own.fit(task.X, task.y, **fit_weights(own, task.weights))
+    return own.set_params(warm_start=model.warm_start)
 
 
 def choose_setting(grid: GridScores, rule: str) -> int:

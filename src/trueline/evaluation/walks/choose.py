@@ -15,6 +15,7 @@ from trueline.evaluation.walks.elastic import ElasticWalk
 from trueline.evaluation.walks.pipeline import PipelineWalk
 from trueline.evaluation.walks.refit import Refit
 from trueline.evaluation.walks.smooth import SmoothWalk
+from trueline.evaluation.walks.softmax import CoupledWalk, suits_walk
 from trueline.evaluation.walks.sparse import SparseLogisticWalk
 from trueline.evaluation.walks.squared import LeastSquaresWalk, RidgeWalk
 
@@ -92,6 +93,8 @@ def _logistic(model: Any, settings: Sequence[Setting], task: Task) -> Walk | Non
     costs = [float(setting.get("C", model.C)) for setting in settings]
     if not np.isfinite(costs).all():
         return None
+    if len(settings) > 1 and suits_walk(task):
+        return CoupledWalk(model, settings)
     if model.l1_ratio in (0.0, None):
         loss = "logistic" if len(task.labels[0]) == 2 else "softmax"
         return SmoothWalk(model, settings, loss, [1 / C for C in costs])

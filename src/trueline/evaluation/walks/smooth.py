@@ -15,15 +15,14 @@ columns are enough, X Q = R^T.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.evaluation.task import FoldRows, Task
-from trueline.evaluation.walks.base import Fits, LinearFits, Setting, Walk
+from trueline.evaluation.task import Task
+from trueline.evaluation.walks.base import Setting
 from trueline.evaluation.walks.batch import (
     Batch,
     Precondition,
@@ -33,9 +32,10 @@ from trueline.evaluation.walks.batch import (
     solve_factors,
 )
 from trueline.evaluation.walks.curves import CURVES
+from trueline.evaluation.walks.joint import JointWalk, SolvedFolds, fold_weights
 from trueline.evaluation.walks.shifted import solve_shifted
 
-__all__ = ["SmoothWalk", "fold_weights"]
+__all__ = ["SmoothWalk"]
 
 Array = NDArray[np.float64]
 
@@ -46,36 +46,12 @@ _TOL, _FINE = 1e-6, 1e-14
 _RESIDUAL, _FINE_RESIDUAL = 1e-5, 1e-13
 # Hessians of this many columns (times coupled scores) are cheaper to factor than to do without.
 _MOST_COLUMNS = 700
+# Losses that compiled code knows, by the number it knows them by; the limits of its loops.
+KINDS = {"logistic": 0, "squared_hinge": 1}
+_LIMITS = 60, 60, 30
 
 
-@dataclass
-class SolvedFolds:
-    """Coefficients by fold, and the predictions of all rows.
-
-    Attributes
-    ----------
-    W : array of shape (d, settings, folds, k)
-    b : array of shape (settings, folds, k)
-    codes : array of shape (n, settings, folds)
-    """
-
-    W: Array
-    b: Array
-    codes: NDArray[Any]
-
-
-@dataclass
-class ScoredFits(LinearFits):
-    """Coefficients whose predictions are known for all rows of the task."""
-
-    codes: NDArray[Any] | None = None
-
-    def predictions(self, fold: FoldRows, part: str) -> NDArray[Any] | None:
-        assert self.codes is not None
-        return self.codes[getattr(fold.split, part)]
-
-
-class SmoothWalk(Walk):
+class SmoothWalk(JointWalk):
     """Logistic regression, linear support vector machines or ridge regression on signs.
 
     Parameters
@@ -94,19 +70,12 @@ class SmoothWalk(Walk):
         super().__init__(model, settings)
         self.loss, self.strengths = loss, np.asarray(strengths, dtype=float)
         self.tol = _TOL if len(self.settings) > 1 else _FINE
-        # Kept here and not with the task, where the next walk could be taken for this one.
-        self._solved: tuple[Task, SolvedFolds] | None = None
 
-    def fit(self, fold: FoldRows) -> Fits:
-        if self._solved is None or self._solved[0] is not fold.task:
-            self._solved = fold.task, self._solve(fold.task)
-        solved, f = self._solved[1], fold.number
-        plain = self.as_linear(fold, solved.W[:, :, f], solved.b[:, f])
-        return ScoredFits(plain.W, plain.b, plain.make, True, solved.codes[:, :, f])
-
-    def _solve(self, task: Task) -> SolvedFolds:
+    def solve(self, task: Task) -> SolvedFolds:
         if self.loss == "squared":
             return self._solve_squares(task)
+        if self.loss in KINDS and sp.issparse(task.matrix):
+            return self._solve_sparse(task)
         X, basis = _turned(task.matrix)
         intercept = bool(self.model.fit_intercept)
         rows = Rows(X, intercept)
@@ -137,6 +106,29 @@ class SmoothWalk(Walk):
             W = np.tensordot(basis, W, axes=1)
         return SolvedFolds(W, b, codes)
 
+    def _solve_sparse(self, task: Task) -> SolvedFolds:
+        """Scores that are not coupled, on sparse rows: each fold for itself, in compiled code."""
+        from trueline.evaluation.walks.kernels import newton_path
+
+        X: Any = sp.csr_array(task.matrix)
+        S, Y = fold_weights(task), task.targets
+        (n, d), folds, k, m = X.shape, S.shape[1], Y.shape[1], len(self.strengths)
+        W, b = np.empty((d, m, folds, k)), np.empty((m, folds, k))
+        codes = np.empty((n, m, folds), dtype=np.int16)
+        order = np.argsort(-self.strengths, kind="stable")
+        strengths = self.strengths[order]
+        constants = np.array([self._intercept_strength(a) for a in strengths])
+        intercept = bool(self.model.fit_intercept)
+        V, Z = np.empty((k, m, d + 1)), np.empty((k, m, n))
+        for f in range(folds):
+            for c in range(k):
+                rows = KINDS[self.loss], Y[:, c].copy(), S[:, f].copy(), strengths, constants
+                of_data = X.data, X.indices, X.indptr
+                newton_path(*of_data, *rows, intercept, self.tol, _LIMITS, V[c], Z[c])
+            W[:, order, f], b[order, f] = V[:, :, :-1].transpose(2, 1, 0), V[:, :, -1].T
+            codes[:, order, f] = (Z[0] > 0).T if k == 1 else Z.argmax(axis=0).T
+        return SolvedFolds(W, b, codes)
+
     def _solve_squares(self, task: Task) -> SolvedFolds:
         """Least squares: all strengths from one Krylov space for each fold."""
         rows = Rows(task.matrix, bool(self.model.fit_intercept))
@@ -159,14 +151,6 @@ class SmoothWalk(Walk):
 def _near(factors: list[Any], curve: Any, intercept: bool) -> Precondition:
     """The same factors for all problems."""
     return lambda R, live: solve_factors(factors, R, curve.is_coupled, intercept)
-
-
-def fold_weights(task: Task) -> Array:
-    """The weights of all rows in each fold, of shape (n, folds): none for rows not trained on."""
-    n = task.n_samples
-    counts = [np.bincount(split.train, minlength=n) for split in task.splits]
-    S = np.array(counts, dtype=float).T
-    return S if task.weights is None else S * task.weights[:, None]
 
 
 def _turned(X: Any) -> tuple[Any, Array | None]:
