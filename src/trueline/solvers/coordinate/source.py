@@ -28,7 +28,7 @@ Integers = NDArray[np.intp]
 
 # Squares beyond this are not trusted: their products may overflow.
 _LARGE = 1e200
-_AT_ONCE = 8
+_AT_ONCE, _SPARSE_AT_ONCE = 8, 4
 _SPARSE_GRAM, _DENSE_GRAM = 300, 2500
 _FEW_ENTRIES = 1_000_000
 
@@ -107,8 +107,7 @@ class RowsSource(Source):
         else:
             self.x_mean, self.y_mean = np.zeros(self.n_features), 0.0
         self._columns = columns_of(design, weights, self.x_mean)
-        # Several residuals share a reading of dense columns, while sparse ones gain nothing.
-        self.most_at_once = 1 if design.is_sparse else _AT_ONCE
+        self.most_at_once = _SPARSE_AT_ONCE if design.is_sparse else _AT_ONCE
         self.most_gram = _SPARSE_GRAM if design.is_sparse else _DENSE_GRAM
         centred = y - self.y_mean
         self._y = centred if weights is None else centred * np.sqrt(weights)
@@ -168,14 +167,14 @@ class RowsSource(Source):
         self.__dict__.setdefault("_at_zero", self._at(self._y[None], correlation[None]))
         return norms
 
-    def at_residual(self, r: Array, within: Array, level: float) -> At | None:
-        """The same of a point whose residual is known, and its correlations with the columns in.
+    def at_residuals(self, R: Array, within: Array, level: float) -> At | None:
+        """The same of points whose residuals are known, and the correlations of the columns in.
 
         None if that spares nothing.
         """
         if not isinstance(self._columns, SparseColumns):
             return None
-        return self._at(r[None], self._columns.correlations_outside(r, within, level)[None])
+        return self._at(R, self._columns.correlations_outside(R, within, level))
 
     def _at(self, R: Array, correlation: Array) -> At:
         if not np.isfinite(correlation.sum()):
