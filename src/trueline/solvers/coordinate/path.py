@@ -304,10 +304,11 @@ class PathWalk:
         """
         restricted, at, ends = self._restricted, self._positions, list[_End]()
         W = np.zeros((len(batch), restricted.size))
-        trail = list(self._trail) if self._is_on_its_way() else []
+        trail, is_on_its_way = list(self._trail), self._is_on_its_way()
         for i, terms in enumerate(batch, first):
             restricted.set_terms(terms)
-            if isinstance(restricted, RestrictedColumns) and len(trail) > 1:
+            is_on_its_way = is_on_its_way if i == first else len(trail) > 1
+            if isinstance(restricted, RestrictedColumns) and is_on_its_way:
                 way = (at[i - 1] - at[i]) / (at[i - 2] - at[i - 1])
                 restricted.extrapolate(*trail[-2], way)
             is_last = self._is_one_answer and i == len(self._terms) - 1
@@ -330,9 +331,8 @@ class PathWalk:
         if terms.level is not None:
             if self._largest <= (1 + slack) * terms.level:
                 return np.empty(0, dtype=np.intp)
-            found = np.empty(len(q), dtype=np.intp)
-            count = find_near(q, q, 0.0, (1 + slack) * terms.level, self._entry, found)
-            return self._foremost(found[:count], q)
+            over = np.flatnonzero(np.abs(q) >= (1 + slack) * terms.level)
+            return self._foremost(over[self._entry[over] < 0], q)
         found = np.empty(self.source.n_features, dtype=np.intp)
         limits = (terms.linear, terms.lower, terms.upper)
         count = find_missed(q, self._entry < 0, *limits, slack, found)

@@ -31,6 +31,9 @@ _LARGE = 1e200
 _AT_ONCE, _SPARSE_AT_ONCE = 8, 4
 _SPARSE_GRAM, _DENSE_GRAM = 300, 2500
 _FEW_ENTRIES = 1_000_000
+# Of so many entries one is in columns that are in: what is done with these takes longer than a
+# reading of all, and nothing is solved that may have to be solved again.
+_MUCH = 4
 
 
 class At(NamedTuple):
@@ -127,7 +130,11 @@ class RowsSource(Source):
 
     def take_in(self, new: Integers) -> Array:
         """Let columns in; only their squares."""
-        return self._columns.take_in(new)
+        squares, columns = self._columns.take_in(new), self._columns
+        if isinstance(columns, SparseColumns):
+            is_much = _MUCH * columns.store.count(columns.chosen) > len(columns.store.entries.data)
+            self.most_at_once = 1 if is_much else _SPARSE_AT_ONCE
+        return squares
 
     def sparse_walk(self) -> SparseWalk | None:
         """A walk by sweeps alone, for sparse columns whose squares can be trusted.
