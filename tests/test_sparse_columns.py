@@ -90,7 +90,7 @@ def test_correlations_of_gathered_columns_can_be_given(both):
     chosen = np.array([7, 3, 50, 11, 80])
     columns.take_in(chosen)
     r = V[:, :5].sum(axis=1)
-    given = columns.correlations_outside(r, V[:, chosen].T @ r, 0.0)
+    given = columns.correlations_outside(r[None], (V[:, chosen].T @ r)[None], 0.0)[0]
     np.testing.assert_allclose(given, V.T @ r, atol=1e-12)
     # Those that were given once are computed from the rows when they are not.
     np.testing.assert_allclose(columns.correlations(r[None])[0], V.T @ r, atol=1e-12)

@@ -266,13 +266,16 @@ class SparseColumns(Columns):
             out[:, known] = sums - np.outer(self._totals(R), self.mean[known])
         return out
 
-    def correlations_outside(self, r: Array, within: Array, level: float) -> Array:
-        """v_j.r for all columns; those of the gathered ones are given, in the order of entry."""
+    def correlations_outside(self, R: Array, within: Array, level: float) -> Array:
+        """v_j.r for all columns and each row r of R.
+
+        Those of the gathered columns are given, in the order of entry.
+        """
         if self._left_out < self.gathered:
             self._remembered().leave_out(self.chosen[self._left_out :])
             self._left_out = self.gathered
-        out = self._outside(r[None], level)[0]
-        out[self.chosen] = within
+        out = self._outside(R, level)
+        out[:, self.chosen] = within
         return out
 
     def _remembered(self) -> Reach:

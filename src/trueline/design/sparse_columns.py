@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,6 +29,8 @@ Indices = NDArray[np.int32]
 # that sums do not change with the number of threads.
 _SMALL_WORK = 100_000
 _STRANDS, _SCATTERING = 8, 4
+# So many residuals share a reading.
+_AT_ONCE = 4
 
 
 class Entries(NamedTuple):
@@ -78,6 +80,44 @@ def _correlate(
         j = chosen[k]
         known[j] = column_dot(data, indices, indptr[j], indptr[j + 1], r)
         out[j] = known[j] - mean[j] * total
+
+
+@kernel
+def _correlate_four(
+    data: Array,
+    indices: Indices,
+    indptr: Indices,
+    chosen: Integers,
+    R: Array,
+    mean: Array,
+    totals: Array,
+    known: Array,
+    out: Array,
+    first: int,
+    last: int,
+) -> None:
+    """The same for as many residuals as ``out`` has rows, columns of R, which has four.
+
+    They share the reading; the product with the last one is known then.
+    """
+    m = len(out)
+    for k in range(first, last):
+        j = chosen[k]
+        sum_a = sum_b = sum_c = sum_d = 0.0
+        for e in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            row, x = np.uint64(indices[e]), data[e]
+            sum_a += x * R[row, 0]
+            sum_b += x * R[row, 1]
+            sum_c += x * R[row, 2]
+            sum_d += x * R[row, 3]
+        known[j] = sum_d
+        out[0, j] = sum_a - mean[j] * totals[0]
+        if m > 1:
+            out[1, j] = sum_b - mean[j] * totals[1]
+        if m > 2:
+            out[2, j] = sum_c - mean[j] * totals[2]
+        if m > 3:
+            out[3, j] = sum_d - mean[j] * totals[3]
 
 
 @kernel
@@ -192,21 +232,26 @@ class SparseStore:
         It is given as zero if x_j.r is below the level for certain, as ``reach`` knows.
         """
         out = np.zeros((len(R), self.shape[1]))
-        for r, total, correlation in zip(R, totals, out, strict=True):
-            chosen = reach.may_matter(r, level)
-            parts = self._parts(len(chosen))
-            if parts == 1:
-                ends = (0, len(chosen))
-                _correlate(*self.entries, chosen, r, mean, total, reach.known, correlation, *ends)
-                continue
-            ends = np.linspace(0, len(chosen), 1 + parts).astype(int).tolist()
-            run_strands(
-                lambda strand, r=r, total=total, out=correlation, chosen=chosen: _correlate(  # type: ignore[misc]
-                    *self.entries, chosen, r, mean, total, reach.known, out, *strand
-                ),
-                list(pairwise(ends)),
-            )
+        for start in range(0, len(R), _AT_ONCE):
+            few = slice(start, start + _AT_ONCE)
+            self._correlate_few(R[few], mean, totals[few], level, reach, out[few])
         return out
+
+    def _correlate_few(
+        self, R: Array, mean: Array, totals: Array, level: float, reach: Reach, out: Array
+    ) -> None:
+        """The same for at most four residuals, by one reading."""
+        chosen, correlate = reach.may_matter_to(R.T, level), _correlate
+        arguments: tuple[Any, ...] = (R[0], mean, totals[0], reach.known, out[0])
+        if len(R) > 1:
+            side_by_side = np.empty((R.shape[1], _AT_ONCE))
+            side_by_side[:, : len(R)], side_by_side[:, len(R) :] = R.T, R[-1:].T
+            arguments, correlate = (side_by_side, mean, totals, reach.known, out), _correlate_four
+        ends = np.linspace(0, len(chosen), 1 + self._parts(len(chosen))).astype(int).tolist()
+        run_strands(
+            lambda strand: correlate(*self.entries, chosen, *arguments, *strand),
+            list(pairwise(ends)),
+        )
 
     def _parts(self, count: int) -> int:
         """Into how many strands so many columns are cut."""

@@ -28,7 +28,7 @@ from trueline.solvers.coordinate.path import PathPoint, PathWalk, follow_path
 from trueline.solvers.coordinate.solver import GramDescent
 from trueline.solvers.coordinate.source import MomentsSource, RowsSource, Source
 from trueline.solvers.coordinate.terms import Terms
-from trueline.threads import run_strands, single_threaded_blas
+from trueline.threads import available_threads, run_strands, single_threaded_blas
 
 __all__ = [
     "FoldErrors",
@@ -160,7 +160,10 @@ def fold_errors(problem: Problem, splits: Splits, grids: Sequence[Grid]) -> Fold
         errors = run_strands(lambda pair: _from_moments(problem, total, *pair), work)
         return FoldErrors(np.reshape(errors, shape), [])
     tasks = [(train, test, grid) for grid in grids for train, test in splits.rows]
-    results = run_strands(lambda task: _from_rows(problem, *task), tasks)
+    # One fold that is left over has all threads to itself instead of keeping one busy.
+    together = len(tasks) - (len(tasks) % available_threads() == 1)
+    results = run_strands(lambda task: _from_rows(problem, *task), tasks[:together])
+    results += run_strands(lambda task: _from_rows(problem, *task), tasks[together:])
     first = [W for _, W in results[:: len(splits.rows)]]
     return FoldErrors(np.reshape([errors for errors, _ in results], shape), first)
 

@@ -213,7 +213,7 @@ class RestrictedColumns:
         first, gain, curve = gradients.go(1.0)
         if first < 1:
             is_whole = False
-            image = residual.image(gradients.move)
+            image = image.without(residual.image(gradients.left))
             if 0.5 * (residual.square(image) + curve) >= gain:
                 gradients.go(first)  # no further than to the first that rests
                 image = residual.image(gradients.move)

@@ -106,8 +106,9 @@ def _go(state: Array, work: Array, share: float) -> tuple[float, float, float]:
         below, above = room(w, state[4, j], state[5, j])
         if step != 0.0:
             first = min(first, ((above if step > 0.0 else below) - w) / step)
-        ahead = min(max(w + share * step, below), above)
-        move = ahead - w
+        goal = w + share * step
+        ahead = min(max(goal, below), above)
+        move = share * step if ahead == goal else ahead - w
         work[6, j], work[7, j] = move, ahead
         gain += work[0, j] * move
         curve += state[3, j] * move * move
@@ -145,6 +146,11 @@ class Gradients:
     def move(self) -> Array:
         """What the last :meth:`go` has changed."""
         return self._work[_MOVE]
+
+    @property
+    def left(self) -> Array:
+        """What it has left of x: of a whole step, the little that would change signs."""
+        return np.asarray(self._work[_X] - self._work[_MOVE])
 
     @property
     def ahead(self) -> Array:

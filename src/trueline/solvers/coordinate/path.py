@@ -21,6 +21,7 @@ With r the residual, q = X^T r, and t <= 1 such that t q is in the domain of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,13 @@ _PROPOSALS, _ROUNDING = 8, 1e-14
 _AFRESH = 16
 # The restricted problem is solved to this share of the gap that is asked for.
 _SHARE = 0.7
+
+
+class _End(NamedTuple):
+    """Where a restricted problem ended: its residual, its correlations in the order of entry."""
+
+    residual: Array
+    correlation: Array
 
 
 class PathWalk:
@@ -143,8 +151,8 @@ class PathWalk:
             return self._take_proposals(first)
         batch = self._terms[first : first + self._ahead]
         self._let_in(self._needed(first, len(batch)))
-        W = self._solve(batch, first)
-        at = self._read(W, self._level(first + len(batch)))
+        W, ends = self._solve(batch, first)
+        at = self._read(W, ends, self._level(first + len(batch)))
         missed = np.empty(0, dtype=np.intp)
         for i, terms in enumerate(batch):
             self._stand(at, i)
@@ -183,17 +191,19 @@ class PathWalk:
             self._restore(row)
         return self.points[first:]
 
-    def _read(self, W: Array, level: float) -> At:
+    def _read(self, W: Array, ends: Sequence[_End], level: float) -> At:
         """What the data say about the solutions of the restricted problem.
 
         Its own residual and correlations come from the data too, by steps: now and then they are
         computed afresh, so that rounding does not add up.
         """
-        restricted, source = self._restricted, self.source
-        self._readings += 1
-        if isinstance(restricted, RestrictedColumns) and len(W) == 1 and self._readings % _AFRESH:
+        source, before = self.source, self._readings
+        self._readings += len(W)
+        if ends and self._readings // _AFRESH == before // _AFRESH:
             assert isinstance(source, RowsSource)
-            at = source.at_residual(restricted.residual, restricted.correlation, level)
+            residuals = np.array([end.residual for end in ends])
+            within = np.array([end.correlation for end in ends])
+            at = source.at_residuals(residuals, within, level)
             if at is not None:
                 return at
         return source.at(W, level)
@@ -258,8 +268,7 @@ class PathWalk:
         if self._outside == 0:
             return np.empty(0, dtype=np.intp)
         new = self._predicted(first, count)
-        is_dear = isinstance(self._restricted, RestrictedColumns) or self.source.most_at_once == 1
-        if len(new) and is_dear:
+        if len(new) and isinstance(self._restricted, RestrictedColumns):
             # Letting columns in has a price of its own: do it for some penalties to come.
             return self._predicted(first, min(_FORESIGHT, len(self._terms) - first))
         return new
@@ -288,22 +297,29 @@ class PathWalk:
             return columns
         return np.sort(columns[np.argpartition(np.abs(size[columns]), -most)[-most:]])
 
-    def _solve(self, batch: Sequence[Terms], first: int) -> Array:
-        """The restricted solutions of some penalties, one row each, in the order of entry."""
-        restricted = self._restricted
-        W = np.zeros((len(batch), restricted.size))
-        for i, terms in enumerate(batch):
-            restricted.set_terms(terms)
-            if i == 0 and isinstance(restricted, RestrictedColumns) and self._is_on_its_way(first):
-                at = self._positions
-                way = (at[first - 1] - at[first]) / (at[first - 2] - at[first - 1])
-                restricted.extrapolate(*self._trail[0], way)
-            is_last = self._is_one_answer and first + i == len(self._terms) - 1
-            restricted.solve(_SHARE * self._tolerances[first + i] * restricted.scale, is_last)
-            W[i, self._entry[restricted.columns]] = restricted.coef
-        return W
+    def _solve(self, batch: Sequence[Terms], first: int) -> tuple[Array, list[_End]]:
+        """The restricted solutions of some penalties, one row each, in the order of entry.
 
-    def _is_on_its_way(self, first: int) -> bool:
+        Solved from the columns themselves, they come with where that has led.
+        """
+        restricted, at, ends = self._restricted, self._positions, list[_End]()
+        W = np.zeros((len(batch), restricted.size))
+        trail, is_on_its_way = list(self._trail), self._is_on_its_way()
+        for i, terms in enumerate(batch, first):
+            restricted.set_terms(terms)
+            is_on_its_way = is_on_its_way if i == first else len(trail) > 1
+            if isinstance(restricted, RestrictedColumns) and is_on_its_way:
+                way = (at[i - 1] - at[i]) / (at[i - 2] - at[i - 1])
+                restricted.extrapolate(*trail[-2], way)
+            is_last = self._is_one_answer and i == len(self._terms) - 1
+            restricted.solve(_SHARE * self._tolerances[i] * restricted.scale, is_last)
+            W[i - first, self._entry[restricted.columns]] = restricted.coef
+            if isinstance(restricted, RestrictedColumns):
+                ends.append(_End(restricted.residual, restricted.correlation.copy()))
+                trail.append((W[i - first], ends[-1].residual))
+        return W, ends
+
+    def _is_on_its_way(self) -> bool:
         """Whether the walk stands at its last point and knows where it came from."""
         return len(self._trail) == 2 and self._residual is self._trail[-1][1]
 
@@ -315,9 +331,8 @@ class PathWalk:
         if terms.level is not None:
             if self._largest <= (1 + slack) * terms.level:
                 return np.empty(0, dtype=np.intp)
-            found = np.empty(len(q), dtype=np.intp)
-            count = find_near(q, q, 0.0, (1 + slack) * terms.level, self._entry, found)
-            return self._foremost(found[:count], q)
+            over = np.flatnonzero(np.abs(q) >= (1 + slack) * terms.level)
+            return self._foremost(over[self._entry[over] < 0], q)
         found = np.empty(self.source.n_features, dtype=np.intp)
         limits = (terms.linear, terms.lower, terms.upper)
         count = find_missed(q, self._entry < 0, *limits, slack, found)

@@ -24,6 +24,9 @@ __all__ = ["Image", "Residual", "residual_of"]
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
+# Of so many columns one is in use: these alone are read then, not all of them by rows.
+_FEW = 8
+
 
 @kernel
 def _sweep_sparse(
@@ -93,6 +96,10 @@ class Image(NamedTuple):
 
     p: Array
     lift: float
+
+    def without(self, other: Image) -> Image:
+        """V (x - z), with z that of the other one."""
+        return Image(self.p - other.p, self.lift - other.lift)
 
 
 class Residual(ABC):
@@ -181,7 +188,12 @@ class _SparseResidual(Residual):
         return self._centred(self._columns.by_rows.sums(self._p), -self._shift)
 
     def image(self, x: Array) -> Image:
-        return Image(self._columns.by_rows.scores(x), self._lift(x))
+        columns, places = self._columns, np.flatnonzero(x)
+        if _FEW * len(places) <= len(x):
+            scores = columns.store.combine(columns.chosen[places], x[places])
+        else:
+            scores = columns.by_rows.scores(x)
+        return Image(scores, self._lift(x))
 
     def there_and_back(self, x: Array) -> tuple[Image, Array]:
         scores, sums = self._columns.by_rows.both(x)

@@ -28,9 +28,12 @@ Integers = NDArray[np.intp]
 
 # Squares beyond this are not trusted: their products may overflow.
 _LARGE = 1e200
-_AT_ONCE = 8
+_AT_ONCE, _SPARSE_AT_ONCE = 8, 4
 _SPARSE_GRAM, _DENSE_GRAM = 300, 2500
 _FEW_ENTRIES = 1_000_000
+# Of so many entries one is in columns that are in: what is done with these takes longer than a
+# reading of all, and nothing is solved that may have to be solved again.
+_MUCH = 4
 
 
 class At(NamedTuple):
@@ -107,8 +110,7 @@ class RowsSource(Source):
         else:
             self.x_mean, self.y_mean = np.zeros(self.n_features), 0.0
         self._columns = columns_of(design, weights, self.x_mean)
-        # Several residuals share a reading of dense columns, while sparse ones gain nothing.
-        self.most_at_once = 1 if design.is_sparse else _AT_ONCE
+        self.most_at_once = _SPARSE_AT_ONCE if design.is_sparse else _AT_ONCE
         self.most_gram = _SPARSE_GRAM if design.is_sparse else _DENSE_GRAM
         centred = y - self.y_mean
         self._y = centred if weights is None else centred * np.sqrt(weights)
@@ -128,7 +130,11 @@ class RowsSource(Source):
 
     def take_in(self, new: Integers) -> Array:
         """Let columns in; only their squares."""
-        return self._columns.take_in(new)
+        squares, columns = self._columns.take_in(new), self._columns
+        if isinstance(columns, SparseColumns):
+            is_much = _MUCH * columns.store.count(columns.chosen) > len(columns.store.entries.data)
+            self.most_at_once = 1 if is_much else _SPARSE_AT_ONCE
+        return squares
 
     def sparse_walk(self) -> SparseWalk | None:
         """A walk by sweeps alone, for sparse columns whose squares can be trusted.
@@ -171,14 +177,14 @@ class RowsSource(Source):
         self.__dict__.setdefault("_at_zero", self._at(self._y[None], correlation[None]))
         return norms
 
-    def at_residual(self, r: Array, within: Array, level: float) -> At | None:
-        """The same of a point whose residual is known, and its correlations with the columns in.
+    def at_residuals(self, R: Array, within: Array, level: float) -> At | None:
+        """The same of points whose residuals are known, and the correlations of the columns in.
 
         None if that spares nothing.
         """
         if not isinstance(self._columns, SparseColumns):
             return None
-        return self._at(r[None], self._columns.correlations_outside(r, within, level)[None])
+        return self._at(R, self._columns.correlations_outside(R, within, level))
 
     def _at(self, R: Array, correlation: Array) -> At:
         if not np.isfinite(correlation.sum()):
