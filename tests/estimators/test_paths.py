@@ -217,7 +217,7 @@ def test_sparse_folds_are_those_of_the_dense_data():
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("shape", [(6, 24), (40, 120), (90, 15)])
 def test_a_fold_may_hold_none_of_the_signal(form, intercept, shape):
-    # The rows that set the grid are left out: many strengths in a row keep every coefficient at zero.
+    # The rows that set the grid are left out: at many strengths in a row nothing but zero is best.
     rng = np.random.default_rng(1)
     X, fold = rng.standard_normal(shape), shape[0] // 3
     y = np.r_[50 * X[:fold, 0], 0.1 * rng.standard_normal(shape[0] - fold)]
