@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from trueline import LogisticRegression
-from trueline.solvers.columns import descent
+from trueline.solvers.columns import polish, products
 from trueline.solvers.columns.coupled import CoupledModel
 from trueline.solvers.columns.kernels import (
     conjugate_steps,
@@ -91,7 +91,8 @@ def test_columns_of_large_matrices_are_taken_from_the_rows(fit_intercept, tol, m
     y = X @ random.standard_normal(900) + 0.3 * random.standard_normal(400) > 0
     model = LogisticRegression(l1_ratio=1.0, C=3.0, tol=tol, fit_intercept=fit_intercept)
     expected = model.fit(X, y).coef_.copy()
-    monkeypatch.setattr(descent, "LARGE", 1)
+    monkeypatch.setattr(products, "LARGE", 1)
+    monkeypatch.setattr(polish, "LARGE", 1)
     model.fit(X, y)
     assert model.solver_ == "working_set_newton"
     assert model.certificate_.gap <= tol**2 * 400 * np.log(2)

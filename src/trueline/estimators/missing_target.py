@@ -34,7 +34,7 @@ def refuse_missing(y: Any, name: str) -> None:
         values = np.asarray(y)
     except ValueError:  # rows of unequal length
         return
-    if values.dtype != object:
+    if values.dtype != object or values.ndim == 0:  # no target at all is another matter
         return
     for place, value in np.ndenumerate(values):
         if value is None:
