@@ -102,6 +102,10 @@ def _cases() -> dict[str, Case]:
     for problem in ("letters", "images"):
         add("rest", "Logistic, one-vs-rest", "one_vs_rest", problem, 60.0, scheme="rest")
         add("one", "Logistic, one-vs-one", "one_vs_one", problem, 60.0, scheme="one")
+    squared = {"loss": "squared_hinge"}
+    for scheme, words in (("rest", "one-vs-rest"), ("one", "one-vs-one")):
+        what, task = f"Squared hinge, {words}", f"squared_hinge_{words.replace('-', '_')}"
+        add(f"{scheme}_squared_hinge", what, task, "images", 60.0, scheme=scheme, **squared)
     return out
 
 

@@ -77,8 +77,8 @@ class Contestant:
         "huber", "huber_scale", "svr", "svr_squared"; of the suite on separability: "separability",
         whose answers are true or false; of the Bayesian suite: "process", "bayesian_ridge";
         of the suite on classification: "logistic", "logistic_intercept", "logistic_l1", "hinge",
-        "squared_hinge", "softmax", "one_vs_rest", "one_vs_one"; of the suite on kernels: "svc",
-        "svc_predict".
+        "squared_hinge", "softmax", "one_vs_rest", "one_vs_one", "squared_hinge_one_vs_rest",
+        "squared_hinge_one_vs_one"; of the suite on kernels: "svc", "svc_predict".
     package : str
         Its distribution, whose version is reported.
     is_guest : bool

@@ -37,27 +37,40 @@ def logistic(data: ClassData, tol: float, solver: str, dual: bool = False) -> An
     return Answer(model.coef_.T, model.intercept_)
 
 
-def linear(data: ClassData, tol: float, dual: bool) -> Answer:
-    """LinearSVC: LIBLINEAR on the dual, or on the primal (the squared loss alone)."""
+def _linear(data: ClassData, tol: float, dual: bool) -> Any:
     from sklearn.svm import LinearSVC
 
-    model = LinearSVC(
+    return LinearSVC(
         loss=data.loss,
         dual=dual,
         fit_intercept=data.fit_intercept,
         tol=tol,
         max_iter=_ROUNDS,
         random_state=0,
-    ).fit(data.X, data.y)
+    )
+
+
+def linear(data: ClassData, tol: float, dual: bool) -> Answer:
+    """LinearSVC: LIBLINEAR on the dual, or on the primal (the squared loss alone)."""
+    model = _linear(data, tol, dual).fit(data.X, data.y)
     return Answer(model.coef_.ravel(), model.intercept_)
 
 
 def scheme(data: ClassData, tol: float, solver: str, n_jobs: int | None = None) -> Answer:
     """One-vs-rest or one-vs-one around LogisticRegression, in one process or in several."""
+    return _wrapped(data, _logistic(data, tol, solver), n_jobs)
+
+
+def scheme_of_machines(data: ClassData, tol: float, n_jobs: int | None = None) -> Answer:
+    """One-vs-rest or one-vs-one around LinearSVC, LIBLINEAR on the primal."""
+    return _wrapped(data, _linear(data, tol, dual=False), n_jobs)
+
+
+def _wrapped(data: ClassData, part: Any, n_jobs: int | None) -> Answer:
     from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
     wrapper = OneVsRestClassifier if data.scheme == "rest" else OneVsOneClassifier
-    return schemes_coef(wrapper(_logistic(data, tol, solver), n_jobs=n_jobs).fit(data.X, data.y))
+    return schemes_coef(wrapper(part, n_jobs=n_jobs).fit(data.X, data.y))
 
 
 def _svc(data: KernelData, tol: float, module: str) -> Any:
@@ -97,6 +110,8 @@ PRIMAL = {
     "squared_hinge": Tuned(partial(linear, dual=False), _LADDER, 1e-4),
     "one_vs_rest": Tuned(partial(scheme, solver="liblinear"), _LADDER, 1e-3),
     "one_vs_one": Tuned(partial(scheme, solver="liblinear"), _LADDER, 1e-3),
+    "squared_hinge_one_vs_rest": Tuned(scheme_of_machines, _LADDER, 1e-4),
+    "squared_hinge_one_vs_one": Tuned(scheme_of_machines, _LADDER, 1e-4),
 }
 
 

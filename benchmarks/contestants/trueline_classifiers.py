@@ -33,12 +33,15 @@ def logistic(data: ClassData, tol: float) -> Answer:
     return Answer(model.coef_.T, model.intercept_)
 
 
-def machine(data: ClassData, tol: float) -> Any:
-    """The fitted model of a linear support vector machine."""
+def _machine(data: ClassData, tol: float) -> Any:
     from trueline import LinearSVC
 
-    model = LinearSVC(loss=data.loss, fit_intercept=data.fit_intercept, tol=tol, max_iter=_ROUNDS)
-    return model.fit(data.X, data.y)
+    return LinearSVC(loss=data.loss, fit_intercept=data.fit_intercept, tol=tol, max_iter=_ROUNDS)
+
+
+def machine(data: ClassData, tol: float) -> Any:
+    """The fitted model of a linear support vector machine."""
+    return _machine(data, tol).fit(data.X, data.y)
 
 
 def linear(data: ClassData, tol: float) -> Answer:
@@ -48,11 +51,12 @@ def linear(data: ClassData, tol: float) -> Answer:
 
 
 def scheme(data: ClassData, tol: float) -> Answer:
-    """One-vs-rest or one-vs-one around LogisticRegression."""
+    """One-vs-rest or one-vs-one around LogisticRegression, or around LinearSVC."""
     from trueline import OneVsOneClassifier, OneVsRestClassifier
 
     wrapper = OneVsRestClassifier if data.scheme == "rest" else OneVsOneClassifier
-    return schemes_coef(wrapper(_logistic(data, tol)).fit(data.X, data.y))
+    part = _logistic(data, tol) if data.loss == "logistic" else _machine(data, tol)
+    return schemes_coef(wrapper(part).fit(data.X, data.y))
 
 
 def _svc(data: KernelData, tol: float) -> Any:
@@ -82,6 +86,8 @@ TUNED = {
     "squared_hinge": Tuned(linear, _SHARES, 1e-4),
     "one_vs_rest": Tuned(scheme, _ROOTS, 1e-3),
     "one_vs_one": Tuned(scheme, _ROOTS, 1e-3),
+    "squared_hinge_one_vs_rest": Tuned(scheme, _SHARES, 1e-4),
+    "squared_hinge_one_vs_one": Tuned(scheme, _SHARES, 1e-4),
     "svc": Tuned(kernel_machine, half_decades(1, 6), 1e-3),
     "svc_predict": Tuned(labels, convert=_fitted),
 }

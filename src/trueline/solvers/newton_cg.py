@@ -37,8 +37,12 @@ __all__ = ["NewtonCG"]
 
 Array = NDArray[np.float64]
 
-# Weights that differ by many powers of ten keep gaps of this share from being proven.
-_UNSEEN = 1e-6
+# Weights that differ by many powers of ten keep gaps of this share from being proven, and so do the
+# scores of hundreds of columns and many rows, where the gradient has vanished altogether.
+_UNSEEN, _UNSEEN_OF_MANY = 1e-6, 1e-5
+# The share of the gap asked for that is left where the gradient has vanished: another proof that
+# says no more than the last one did is made of rounding then.
+_VANISHED = 1e-3
 _STEPS, _PRODUCTS, _PAST_KINKS = 9.0, 60.0, 30.0
 _MAX_ITER = 100
 # Smaller shares of the objective are left to Newton's method: its proofs hold more digits.
@@ -112,7 +116,8 @@ class NewtonCG(Solver):
         status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
         certificate = iteration.certify()
         notes.append(counted(descent.products, "Hessian-vector product"))
-        close = certificate.gap <= target + _UNSEEN * certificate.objective
+        unseen = _UNSEEN_OF_MANY if iteration.about() <= _VANISHED * target else _UNSEEN
+        close = certificate.gap <= target + unseen * certificate.objective
         if status is Status.STALLED and iteration.about() <= target and close:
             # Nothing is left to do: what is not proven is what rounding keeps from being proven.
             status = Status.CONVERGED
@@ -162,6 +167,7 @@ class _Iteration(Iteration):
         self._evaluated: tuple[Array, Evaluation] | None = None
         self._least = float(np.min(descent.bends[:-1], initial=np.inf))
         self._idle, self._best, self._objective = 0, math.inf, descent.objective
+        self._proven = math.inf
         self._expose()
 
     def _expose(self) -> None:
@@ -210,4 +216,8 @@ class _Iteration(Iteration):
             self._expose()
         at = self.prover.evaluate(self.coef, self.intercept)
         self._evaluated = self.coef, at
-        return Progress(descent.objective, self.prover.gap(at, self.coef, self.intercept))
+        gap = self.prover.gap(at, self.coef, self.intercept)
+        if not self._is_watched and about <= _VANISHED * self._target and gap > 0.5 * self._proven:
+            self.is_stalled = True
+        self._proven = gap
+        return Progress(descent.objective, gap)

@@ -18,7 +18,7 @@ module                 holds
 ``linear``             the scores of linear parts, all by one product
 ``sharing``            which binary problems share their work, and how
 ``together``           least squares that share a factorisation, or moments
-``margins``            linear classifiers that share one compiled run
+``margins``            linear classifiers that share one run over the rows
 ``proof``              the certificates of the parts, as one
 ``base``               what the schemes have in common
 =====================  ===========================================================

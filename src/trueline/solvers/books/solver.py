@@ -36,9 +36,9 @@ LEAST_COLUMNS, MOST_COLUMNS = 65, 1500
 _SHARE = 0.1
 # One step more costs little: so much is asked for, unless few digits are enough.
 _FINE, _COARSE = 1e-8, 1e-6
-_MOST_STEPS = 60
+_MOST_STEPS = 150
 # Steps in a row that do not halve what is left: rounding.
-_IDLE = 8
+_IDLE = 25
 
 
 def solve_wide_books(
