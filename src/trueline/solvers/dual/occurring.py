@@ -64,5 +64,5 @@ def solve_on_columns(
     smaller = replace(problem, design=SparseDesign(few))
     found = solver.solve(smaller, options, seen_through(monitor, back))
     W, _ = back(found.coef, found.intercept)
-    proof = None if found.proof is None else replace(found.proof, coef=W)
-    return replace(found, coef=W, proof=proof)
+    proof = found.certificate
+    return replace(found, coef=W, proof=None if proof is None else replace(proof, coef=W))

@@ -8,7 +8,6 @@ matrix costs the square of a row's number of entries, not of all columns.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +120,7 @@ class CompressedProgram(Program):
         )
 
     @property
-    def _parts(self) -> tuple[Any, ...]:
+    def _parts(self) -> tuple[Array, Indices, Integers, float]:
         return self.data, self.indices, self.indptr, self.level
 
     def scores(self, v: Array) -> Array:
