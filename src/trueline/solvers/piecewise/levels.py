@@ -39,7 +39,7 @@ _FILLED, _SMALL = 0.3, 1_000_000
 _WIDTH, _SHRINK, _LEVELS = 0.3, 1 / 3, 25
 # Of the gap asked for, what the proof may take: it allows for rounding, too. Of that, what slopes
 # may take that Newton's method leaves.
-_SHARE, _OF_SLOPES = 0.9, 0.1
+_SHARE, _OF_SLOPES = 0.9, 1e-4
 
 
 @dataclass
