@@ -119,9 +119,8 @@ def _least_scale(penalty: Penalty, low: Array, high: Array, free: NDArray[np.boo
     if free.all():
         return np.ones(low.shape[1])
     ends = penalty.worst_ends(low, high)
-    if free.any():
-        ends = tuple(np.where(free, 0.0, V) for V in ends)
-    return np.min([penalty.dual_scale(V) for V in ends], axis=0)
+    held = [np.where(free, 0.0, V) for V in ends] if free.any() else ends
+    return np.min([penalty.dual_scale(V) for V in held], axis=0)
 
 
 def unpenalised(problem: Problem | MomentsProblem) -> NDArray[np.bool_]:

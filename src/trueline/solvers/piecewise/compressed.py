@@ -8,7 +8,6 @@ matrix costs the square of a row's number of entries, not of all columns.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +120,7 @@ class CompressedProgram(Program):
         )
 
     @property
-    def _parts(self) -> tuple[Any, ...]:
+    def _parts(self) -> tuple[Array, Indices, Integers, float]:
         return self.data, self.indices, self.indptr, self.level
 
     def scores(self, v: Array) -> Array:
@@ -152,7 +151,8 @@ class CompressedProgram(Program):
         return self.ell + self.quad * v + known["sum"]
 
     def gap(self, multipliers: Array, v: Array, offset: Array) -> float:
-        """How far v is from the optimum at most, by multipliers that balance the last column."""
-        rest = self.slopes(multipliers, v)[:-1]
+        """How far v is from the optimum, about, by multipliers that nearly balance the level."""
+        slope = self.slopes(multipliers, v)
         kinks = self.c @ np.maximum(offset, 0.0) - multipliers @ offset
-        return float(kinks + 0.5 * (rest**2 / self.quad[:-1]).sum())
+        level = abs(float(slope[-1])) * (1.0 + abs(float(v[-1])))
+        return float(kinks + 0.5 * (slope[:-1] ** 2 / self.quad[:-1]).sum()) + level

@@ -37,8 +37,9 @@ Array = NDArray[np.float64]
 _FILLED, _SMALL = 0.3, 1_000_000
 # The first width, in units of the margin; what is left of it each time; how often at most.
 _WIDTH, _SHRINK, _LEVELS = 0.3, 1 / 3, 25
-# Of the gap asked for, what the proof may take: it allows for rounding, too.
-_SHARE = 0.9
+# Of the gap asked for, what the proof may take: it allows for rounding, too. Of that, what slopes
+# may take that Newton's method leaves.
+_SHARE, _OF_SLOPES = 0.9, 1e-4
 
 
 @dataclass
@@ -104,7 +105,9 @@ def solve_by_levels(problem: Problem, tol: float, monitor: Monitor, name: str) -
 
 def _follow(program: CompressedProgram, start: Array, enough: float) -> _Found | None:
     """From one width to the next until the gap is small enough."""
-    smoothed = Smoothed(program, start, _WIDTH)
+    # Slopes g_j that are left add g_j^2 / (2 quad_j) to the gap.
+    most = np.sqrt(_OF_SLOPES * enough / max(float((0.5 / program.quad[:-1]).sum()), 1e-290))
+    smoothed = Smoothed(program, start, _WIDTH, most=float(most))
     for _ in range(_LEVELS):
         if not smoothed.settle():
             return None

@@ -42,6 +42,8 @@ class Smoothed:
     v : array of shape (p,)
     gamma : float
     steps : int
+    most : float
+        The slope that may be left at most, where more than a level of smoothing is asked for.
     offset : array
         Of the kinks at v.
     """
@@ -50,6 +52,7 @@ class Smoothed:
     v: Array
     gamma: float
     steps: int = 0
+    most: float = np.inf
     offset: Array = field(init=False)
     _share: Array = field(init=False)
 
@@ -66,7 +69,7 @@ class Smoothed:
         program = self.program
         part = _ENOUGH if program.is_linear else _ENOUGH_FOR_FACES
         steepest = float(program.c.max(initial=0.0))
-        enough = part * steepest * np.sqrt(len(self.v))
+        enough = min(part * steepest * np.sqrt(len(self.v)), self.most)
         for _ in range(_MOST_STEPS):
             pi, rise, _ = self.multipliers()
             slope = program.slopes(pi, self.v)
