@@ -85,6 +85,21 @@ def test_while_a_residual_moves_no_column_that_matters_is_left_out(both):
     assert left_out > 0
 
 
+@pytest.mark.parametrize("count", range(2, 7))
+def test_residuals_that_move_together_share_readings(both, count):
+    columns, V = both
+    random = np.random.default_rng(7)
+    r = V[:, :5].sum(axis=1)
+    for _ in range(10):
+        steps = 0.03 * V @ random.standard_normal((V.shape[1], count))
+        R = r + np.cumsum(steps.T, axis=0)
+        r = R[-1]
+        level = 0.4 * np.abs(R @ V).max()
+        found = columns.correlations(R, level)
+        computed = np.isclose(found, R @ V, atol=1e-12)
+        assert computed[np.abs(R @ V) >= level].all()
+
+
 def test_correlations_of_gathered_columns_can_be_given(both):
     columns, V = both
     chosen = np.array([7, 3, 50, 11, 80])

@@ -241,7 +241,8 @@ class SparseStore:
         self, R: Array, mean: Array, totals: Array, level: float, reach: Reach, out: Array
     ) -> None:
         """The same for at most four residuals, by one reading."""
-        chosen, correlate = reach.may_matter_to(R.T, level), _correlate
+        chosen = reach.may_matter_to(R.T, level)
+        correlate: Any = _correlate
         arguments: tuple[Any, ...] = (R[0], mean, totals[0], reach.known, out[0])
         if len(R) > 1:
             side_by_side = np.empty((R.shape[1], _AT_ONCE))

@@ -46,6 +46,8 @@ _FLOOR = 0.499
 # Sweeps end when no coordinate step is worth more than this share of the gap that is asked for;
 # where that was not enough, a smaller one is tried.
 _SHARE, _TIGHTER, _TIGHTEST = 0.5, 0.3, 0.01
+# So few columns are solved for exactly in less time than so many sweeps over them take.
+_FEW, _MANY_SWEEPS = 100, 20
 # A level this close to the first one at which something is freed is that one.
 _TIE = 1e-10
 
@@ -130,7 +132,9 @@ class SparseWalk:
         if done == 0 and self._count == known:
             # The steps were small, but not all that is left is.
             self._share *= _TIGHTER
-            self.is_stuck = self._share < _TIGHTEST or self._facts[3, 0] >= MOST_SWEEPS
+            self.is_stuck = bool(self._share < _TIGHTEST or self._facts[3, 0] >= MOST_SWEEPS)
+        if done and known <= _FEW and self._facts[3, :done].mean() > _MANY_SWEEPS:
+            self.is_stuck = True
         return [self._arrived(W[i + 1], i) for i in range(done)]
 
     def _let_in(self, level: float) -> None:
