@@ -4,8 +4,8 @@ r"""Newton's method for one fold on sparse rows, with conjugate gradients, in co
 
 One pass over the rows gives the product with a vector; the inverse of the diagonal preconditions.
 Rows whose loss does not bend, h_i = 0, are not read: test rows, and for support vector machines all
-rows beyond their margin, which are most. The same pass serves ridge regression for all strengths at once
-(:mod:`trueline.evaluation.walks.shifted`).
+rows beyond their margin, which are most. The same pass serves ridge regression for all strengths
+at once (:mod:`trueline.evaluation.walks.shifted`).
 """
 
 from __future__ import annotations
