@@ -126,9 +126,9 @@ class SmoothWalk(JointWalk):
         V, Z = np.empty((k, m, d + 1)), np.empty((k, m, n))
         for f in range(folds):
             for c in range(k):
-                rows = KINDS[self.loss], Y[:, c].copy(), S[:, f].copy(), strengths, constants
-                of_data = X.data, X.indices, X.indptr
-                newton_path(*of_data, *rows, intercept, self.tol, _LIMITS, V[c], Z[c])
+                kind, y, s = KINDS[self.loss], Y[:, c].copy(), S[:, f].copy()
+                path: Any = kind, y, s, strengths, constants, intercept, self.tol, _LIMITS
+                newton_path(X.data, X.indices, X.indptr, *path, V[c], Z[c])
             W[:, order, f], b[order, f] = V[:, :, :-1].transpose(2, 1, 0), V[:, :, -1].T
             codes[:, order, f] = (Z[0] > 0).T if k == 1 else Z.argmax(axis=0).T
         return SolvedFolds(W, b, codes)
