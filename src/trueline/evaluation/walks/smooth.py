@@ -127,8 +127,8 @@ class SmoothWalk(JointWalk):
         for f in range(folds):
             for c in range(k):
                 kind, y, s = KINDS[self.loss], Y[:, c].copy(), S[:, f].copy()
-                path: Any = kind, y, s, strengths, constants, intercept, self.tol, _LIMITS
-                newton_path(X.data, X.indices, X.indptr, *path, V[c], Z[c])
+                problem = X.data, X.indices, X.indptr, kind, y, s, strengths, constants
+                newton_path(*problem, intercept, self.tol, _LIMITS, V[c], Z[c])
             W[:, order, f], b[order, f] = V[:, :, :-1].transpose(2, 1, 0), V[:, :, -1].T
             codes[:, order, f] = (Z[0] > 0).T if k == 1 else Z.argmax(axis=0).T
         return SolvedFolds(W, b, codes)
