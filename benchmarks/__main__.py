@@ -97,7 +97,7 @@ def parser() -> argparse.ArgumentParser:
         default=1.0,
         help="size of the problems of sparse and robust (1); others are not stored, see --results",
     )
-    out.add_argument("--data", type=Path, help="a folder of data files for the sparse suite")
+    out.add_argument("--data", type=Path, help="a folder of data files for sparse and compare")
     out.add_argument(
         "--minutes",
         type=float,

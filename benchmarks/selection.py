@@ -43,7 +43,7 @@ class Request:
     scale : float
         Size of the problems of sparse and robust; 1 is what is published.
     data : Path, optional
-        A folder of data files for the sparse suite.
+        A folder of data files for the sparse suite, of data sets for comparisons.
     minutes : float
         Start no further row of sparse or robust after so many.
     """

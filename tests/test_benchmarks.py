@@ -1097,12 +1097,24 @@ def test_the_suite_of_comparisons_measures_both_sides(tmp_path):
     from benchmarks.suites import compare
 
     store = Store("compare", tmp_path)
-    rows = measure("amounts", small=True)
-    for who, row in rows.items():
-        store.put("amounts", who, row)
-    assert rows["scikit-learn, GridSearchCV"]["difference"] < 1e-3
-    (table,) = compare.tables(store)
-    assert "Regression, 20,000 x 13" in str(table)
+    rows = compare.keep(store, "amounts", measure("amounts", small=True), 0.0)
+    ours, theirs = (rows[who]["models"] for who in (compare.OURS, compare.THEIRS))
+    assert all(abs(ours[who]["score"] - row["score"]) < 1e-3 for who, row in theirs.items())
+    whole, single = compare.tables(store)
+    assert "Regression, 20,000 x 13" in str(whole)
+    assert "bayesian ridge" in str(single)
+
+
+def test_a_search_that_takes_too_long_counts_as_at_least_its_limit(tmp_path):
+    from benchmarks.suites import compare
+
+    store = Store("compare", tmp_path)
+    ours = {"contestant": compare.OURS, "seconds": 1.0}
+    ours["models"] = {"ridge": {"seconds": 1.0, "score": 0.5, "setting": {}}}
+    late = {"contestant": compare.THEIRS, "model": "ridge", "is_late": True, "seconds": 9.0}
+    compare.keep(store, "amounts", [ours, late], 0.0)
+    whole, _ = compare.tables(store)
+    assert "> 9.0" in str(whole)
 
 
 # --- evidence and processes -----------------------------------------------------------------------

@@ -107,13 +107,44 @@ def test_walks_reach_the_minimum(kind):
     cv = StratifiedKFold(3)
     for model in (tl.LogisticRegression(C=0.3), tl.LinearSVC(C=0.1, intercept_scaling=1.0)):
         found = tl.cross_validate(model, X, y, cv=cv, return_estimator=True)
-        assert found.route.startswith("all folds at once")
+        assert "Newton steps" in found.route
         for fitted, (train, _) in zip(found["estimator"], cv.split(X, y)):
             own = type(model)(**model.get_params()).fit(X[train], y[train])
             problem = own._validated_problem(X[train], y[train], None, reset=False)[0]
             least = own.certificate_.objective - own.certificate_.gap
             fitted._positive = 1.0
             assert problem.objective(*fitted._coefficients()) <= least * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("l1_ratio", [0.0, 0.5, 1.0])
+def test_folds_that_share_a_hessian_reach_their_own_minimum(l1_ratio, weighted):
+    X, y = load_iris(return_X_y=True)
+    X = scale(X)
+    weights = np.random.default_rng(0).integers(0, 4, len(y)).astype(float) if weighted else None
+    task = make_task(X, y, cv=StratifiedKFold(3), sample_weight=weights, is_classifier=True)
+    walk = choose_walk(tl.LogisticRegression(l1_ratio=l1_ratio), [{"C": C} for C in CS], task)
+    assert "share a Hessian" in walk.route
+    for fold in task.folds:
+        fits, (rows, classes, some) = walk.fit(fold), fold.part("train")
+        for i, C in enumerate(CS):
+            own = tl.LogisticRegression(C=C, l1_ratio=l1_ratio).fit(rows, classes, some)
+            problem = own._validated_problem(rows, classes, some, reset=False)[0]
+            least = own.certificate_.objective - own.certificate_.gap
+            assert problem.objective(*fits.estimator(i)._coefficients()) <= least * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("l1_ratio", [0.0, 1.0])
+def test_the_fit_to_all_rows_may_start_from_the_folds(l1_ratio):
+    """It is that of the model alone, proven, and no warm start is left behind."""
+    X, y = load_iris(return_X_y=True)
+    model = tl.LogisticRegression(l1_ratio=l1_ratio)
+    best = tl.compare(X, y, [(model, {"C": CS})]).best
+    alone = tl.LogisticRegression(l1_ratio=l1_ratio, **best.setting).fit(X, y)
+    assert best.model.get_params() == alone.get_params()
+    assert bool(best.model.verify(X, y))
+    assert_allclose(best.model.certificate_.objective, alone.certificate_.objective, rtol=1e-6)
+    assert (best.model.predict(X) == alone.predict(X)).all()
 
 
 def test_classes_are_recognised_and_compared():
@@ -219,6 +250,12 @@ def test_what_a_fold_has_not_seen_does_not_help_it():
         for entry in compared.entries:
             assert entry.grid.train["score"].mean(axis=0).max() > 0.95
             assert entry.grid.test["score"].mean(axis=0).max() < 0.75
+    y = rng.integers(0, 4, 60)  # where folds share a Hessian
+    model = tl.LogisticRegression(), {"C": [1.0, 1e4, 1e8]}
+    entry = tl.compare(X[:, :14], y, [model], cv=4).entries[0]
+    assert "share a Hessian" in entry.route
+    assert entry.grid.train["score"].mean(axis=0).max() > 0.8
+    assert entry.grid.test["score"].mean(axis=0).max() < 0.5
 
 
 def test_no_walk_is_taken_for_another():

@@ -158,10 +158,7 @@ def solve_batch(
         # is left of the promise need not be smaller than a tenth of what ends the descent.
         share = promise / scale
         share = np.clip(np.maximum(share, _LEFT * tol / share), 1e-8, 1e-2)
-        if inverse is not None and rows.is_sparse and not part.curve.is_coupled:
-            D, Q = _sparse_direction(part, state, g, inverse, share)
-        else:
-            D, Q = _newton_direction(part, state, g, apply, share)
+        D, Q = _newton_direction(part, state, g, apply, share)
         v, z, moved = _step(part, v, z, g, D, Q)
         V[:, live], Z[:, live] = v, z
         live = live[moved]
@@ -212,26 +209,6 @@ def _newton_direction(
         with np.errstate(divide="ignore", invalid="ignore"):
             P = M + np.where(before > 0, size / before, 0.0) * P
     return D, Q
-
-
-def _sparse_direction(
-    part: Batch, state: Array, g: Array, inverse: Array, share: Array
-) -> tuple[Array, Array]:
-    """The same on sparse rows, problem by problem: each reads the rows that bend, and no others."""
-    from trueline.evaluation.walks.kernels import newton_direction
-
-    rows = part.rows
-    X: Any = rows.X
-    D = np.zeros_like(g)
-    for j in range(g.shape[1]):
-        quad = np.ascontiguousarray(part.quad[:, j])
-        for c in range(g.shape[2]):
-            of_rows = X.data, X.indices, X.indptr, part.S[:, j] * state[:, j, c]
-            of_columns = quad, inverse[:, j, c].copy(), g[:, j, c].copy()
-            out = np.zeros(len(quad))
-            newton_direction(*of_rows, *of_columns, rows.fit_intercept, share[j], _INNER, out)
-            D[:, j, c] = out
-    return D, rows.scores(D)
 
 
 def _step(

@@ -1,11 +1,11 @@
-r"""Newton's equations of one problem on sparse rows, by conjugate gradients in compiled code.
+r"""Newton's method for one fold on sparse rows, with conjugate gradients, in compiled code.
 
     (sum_i h_i a_i a_i^T + diag(q)) d = -g,          a_i = [x_i, 1]
 
-One pass over the rows gives the product with a vector. Rows whose loss does not bend, h_i = 0, are
-not read: test rows, and for support vector machines all rows beyond their margin, which are most.
-The same pass serves ridge regression for all strengths at once
-(:mod:`trueline.evaluation.walks.shifted`).
+One pass over the rows gives the product with a vector; the inverse of the diagonal preconditions.
+Rows whose loss does not bend, h_i = 0, are not read: test rows, and for support vector machines all
+rows beyond their margin, which are most. The same pass serves ridge regression for all strengths
+at once (:mod:`trueline.evaluation.walks.shifted`).
 """
 
 from __future__ import annotations

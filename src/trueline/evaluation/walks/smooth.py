@@ -8,6 +8,9 @@ faster, never to state them or to start: what a fold learns, it learns from its 
 when it stops early. The scores of all rows, test rows included, are known at the end and need no
 further product.
 
+Sparse rows of losses that are not coupled are cheaper to read fold by fold, in compiled code
+(:mod:`trueline.evaluation.walks.kernels`): a product reads those rows alone that bend.
+
 Wide data are turned: with X^T = Q R the squares of the coefficients are those of Q^T w, so that n
 columns are enough, X Q = R^T.
 """
@@ -108,6 +111,7 @@ class SmoothWalk(JointWalk):
 
     def _solve_sparse(self, task: Task) -> SolvedFolds:
         """Scores that are not coupled, on sparse rows: each fold for itself, in compiled code."""
+        self.route = "Newton steps along the strengths, each fit starting at the one before"
         from trueline.evaluation.walks.kernels import newton_path
 
         X: Any = sp.csr_array(task.matrix)
@@ -122,9 +126,9 @@ class SmoothWalk(JointWalk):
         V, Z = np.empty((k, m, d + 1)), np.empty((k, m, n))
         for f in range(folds):
             for c in range(k):
-                rows = KINDS[self.loss], Y[:, c].copy(), S[:, f].copy(), strengths, constants
-                of_data = X.data, X.indices, X.indptr
-                newton_path(*of_data, *rows, intercept, self.tol, _LIMITS, V[c], Z[c])
+                kind, y, s = KINDS[self.loss], Y[:, c].copy(), S[:, f].copy()
+                problem = X.data, X.indices, X.indptr, kind, y, s, strengths, constants
+                newton_path(*problem, intercept, self.tol, _LIMITS, V[c], Z[c])
             W[:, order, f], b[order, f] = V[:, :, :-1].transpose(2, 1, 0), V[:, :, -1].T
             codes[:, order, f] = (Z[0] > 0).T if k == 1 else Z.argmax(axis=0).T
         return SolvedFolds(W, b, codes)

@@ -31,7 +31,8 @@ def suits_walk(task: Task) -> bool:
     X, k = task.matrix, len(task.labels[0])
     if sp.issparse(X) or k < 3:
         return False
-    return suits_coupled(*X.shape, k) and float(np.abs(X).max(initial=0.0)) < _LARGEST
+    n, d = X.shape
+    return suits_coupled(n, d, k) and float(np.abs(X).max(initial=0.0)) < _LARGEST
 
 
 class CoupledWalk(JointWalk):
