@@ -43,14 +43,15 @@ def test_the_model_is_minimised_with_its_intercept(has_level):
     columns = scaled, *parts[1:]
     rest = q, V, D, G, bends, linear, quad
     for _ in range(40):  # columns that rest are left out: every call looks at all of them again
-        q[:], D[:] = 0.0, 0.0
-        _, mean = solve_model(*columns, chosen.copy(), level[0], means, *rest, 400, 1e-14)
+        _, mean = solve_model(*columns, chosen.copy(), level[0], means, mean, *rest, 400, 1e-14)
     _check_model(A, h, V, D, slopes, g, linear, quad, mean, has_level)
 
     # Few sweeps and then conjugate gradients on what is not zero end at the same place.
     expected = D.copy()
     q[:], D[:] = 0.0, 0.0
-    _, mean = solve_model(*columns, chosen.copy(), level[0], means, *rest, 12, 0.0)
+    mean = 0.0
+    for _ in range(12):
+        _, mean = solve_model(*columns, chosen.copy(), level[0], means, mean, *rest, 1, 0.0)
     face = np.flatnonzero(V + D)
     assert (face == np.flatnonzero(V + expected)).all()
     count, mean = solve_face(*columns, face, level[0], means, mean, *rest, 50, 1e-28)

@@ -160,7 +160,7 @@ class SmallDescent:
         rest = q, V, D, self._G, self._bends, self._linear, self._quad
         enough = _MODEL_LEFT * self.violation
         count, mean = solve_model(
-            *columns, chosen.copy(), total, self._means, *rest, _SWEEPS, enough
+            *columns, chosen.copy(), total, self._means, 0.0, *rest, _SWEEPS, enough
         )
         self.sweeps += count
         share = self.violation / self._first

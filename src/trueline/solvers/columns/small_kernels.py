@@ -119,6 +119,7 @@ def solve_model(
     columns: Integers,
     total: float,
     means: Array,
+    mean: float,
     q: Array,
     V: Array,
     D: Array,
@@ -129,11 +130,11 @@ def solve_model(
     most: int,
     enough: float,
 ) -> tuple[int, float]:
-    """Sweeps until the violations add up to no more than enough: their number, and m.D.
+    """Sweeps until the violations add up to no more than enough: their number, and m.D after them.
 
     Columns that stay at zero are left out of the sweeps that follow.
     """
-    count, mean = len(columns), 0.0
+    count = len(columns)
     for number in range(most):
         violation, kept = 0.0, 0
         for place in range(count):
