@@ -114,7 +114,8 @@ def dual_point(
 
 def _least_scale(penalty: Penalty, low: Array, high: Array, free: NDArray[np.bool_]) -> Array:
     """Per target, the largest t <= 1 with t V in the domain of p* wherever V lies."""
-    if free.all():
+    # Squares of all coefficients make p* finite everywhere.
+    if free.all() or np.all(np.asarray(penalty.curvature) > 0):
         return np.ones(low.shape[1])
     ends = (np.where(free, 0.0, V) for V in penalty.worst_ends(low, high))
     return np.min([penalty.dual_scale(V) for V in ends], axis=0)
@@ -146,7 +147,9 @@ def _penalty_conjugate(problem: Problem, point: DualPoint, reach: Array) -> Arra
     most = np.maximum(np.abs(point.low), np.abs(point.high))
     if free.all():
         return np.asarray((most * reach).sum(axis=0))
-    ends = (np.where(free, 0.0, V) for V in problem.penalty.worst_ends(point.low, point.high))
+    ends = problem.penalty.worst_ends(point.low, point.high)
+    if free.any():
+        ends = np.where(free, 0.0, ends[0]), np.where(free, 0.0, ends[1])
     value = np.sum([problem.penalty.conjugate_per_target(V) for V in ends], axis=0)
     if free.any():
         value = value + np.sum(np.where(free, most * np.where(free, reach, 0.0), 0.0), axis=0)
@@ -236,7 +239,10 @@ def certify_duality(
     scores : array of shape (n, k), optional
         X W + b from products as accurate as the design's own, if they are known.
     """
-    rounding = Rounding.of(problem).confirmable()
+    # Dual points of margins are balanced class by class, without the means of the columns.
+    has_sides = "margins" in problem.loss.capabilities
+    mean = np.zeros(problem.n_features) if has_sides else None
+    rounding = Rounding.of(problem, mean).confirmable()
     radius, reach = intercept_radius(problem, b), coefficient_radius(problem, rounding, W)
     found = None
     if u is not None:

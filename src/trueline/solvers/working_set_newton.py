@@ -82,7 +82,7 @@ class WorkingSetNewton(Solver):
         strengths = per_column(problem.penalty.linear, d), per_column(problem.penalty.curvature, d)
         limit, before = options.max_iter or _MAX_ITER, 0
         if is_small(problem) and not monitor.is_watching:
-            near = SmallDescent(problem, *(strength[:-1] for strength in strengths), V)
+            near = SmallDescent(problem, strengths[0][:-1], strengths[1][:-1], V)
             share = _ABOUT if options.tol >= _ORDINARY else _FINE
             if near.approach(share * target, limit):
                 found = self._after_few_steps(problem, near, target, monitor)
