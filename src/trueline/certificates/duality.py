@@ -116,7 +116,8 @@ def dual_point(
 
 def _least_scale(penalty: Penalty, low: Array, high: Array, free: NDArray[np.bool_]) -> Array:
     """Per target, the largest t <= 1 with t V in the domain of p* wherever V lies."""
-    if free.all():
+    # Squares of all coefficients make p* finite everywhere.
+    if free.all() or np.all(np.asarray(penalty.curvature) > 0):
         return np.ones(low.shape[1])
     ends = penalty.worst_ends(low, high)
     held = [np.where(free, 0.0, V) for V in ends] if free.any() else ends
@@ -242,7 +243,10 @@ def certify_duality(
     scores : array of shape (n, k), optional
         X W + b from products as accurate as the design's own, if they are known.
     """
-    rounding = Rounding.of(problem).confirmable()
+    # Dual points of margins are balanced class by class, without the means of the columns.
+    has_sides = "margins" in problem.loss.capabilities
+    mean = np.zeros(problem.n_features) if has_sides else None
+    rounding = Rounding.of(problem, mean).confirmable()
     radius, reach = intercept_radius(problem, b), coefficient_radius(problem, rounding, W)
     found = None
     if u is not None:

@@ -35,7 +35,8 @@ _UNSEEN = 1e-6
 _MAX_ITER = 200
 _TIGHT, _FINE = 1e-7, 1e-4
 # The gap that is looked for on small data, relative to the target: proofs add a little to it.
-_ABOUT = 0.5
+# Where more digits are asked for than the estimators' defaults do, one more step costs little, too.
+_ABOUT, _ORDINARY = 0.5, 9e-9
 # Violations this much smaller than the first are made of rounding, if they do not fall any more.
 _ROUNDING = 1e-9
 _ROUNDS, _SWEEPS = 8.0, 200.0
@@ -79,14 +80,15 @@ class WorkingSetNewton(Solver):
         # The last steps are Newton's: where many digits are asked for, one more costs little.
         enough = target * (_FINE if options.tol <= _TIGHT else 1.0)
         strengths = per_column(problem.penalty.linear, d), per_column(problem.penalty.curvature, d)
-        limit = options.max_iter or _MAX_ITER
+        limit, before = options.max_iter or _MAX_ITER, 0
         if is_small(problem) and not monitor.is_watching:
-            near = SmallDescent(problem, *(strength[:-1] for strength in strengths), V)
-            if near.approach(_ABOUT * target, limit):
+            near = SmallDescent(problem, strengths[0][:-1], strengths[1][:-1], V)
+            share = _ABOUT if options.tol >= _ORDINARY else _FINE
+            if near.approach(share * target, limit):
                 found = self._after_few_steps(problem, near, target, monitor)
                 if found is not None:
                     return found
-            V = near.V[:, None]
+            V, before = near.V[:, None], near.steps
         descent = ColumnDescent(
             problem.design,
             problem.loss,
@@ -97,7 +99,7 @@ class WorkingSetNewton(Solver):
             problem.fit_intercept,
         )
         iteration = _Iteration(problem, descent, enough, monitor.is_watching)
-        status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
+        status, count, _ = run(iteration, monitor, max_iter=limit - before, target_gap=target)
         certificate = iteration.certify()
         if certificate.gap > target:
             certificate = better_by_curvature(problem, certificate)
@@ -113,7 +115,7 @@ class WorkingSetNewton(Solver):
             iteration.intercept,
             status,
             self.name,
-            n_iter=count,
+            n_iter=before + count,
             proof=certificate,
             trace=monitor.trace,
             notes=[
@@ -122,7 +124,6 @@ class WorkingSetNewton(Solver):
                 *notes,
             ],
         )
-
 
     def _after_few_steps(
         self, problem: Problem, near: SmallDescent, target: float, monitor: Monitor

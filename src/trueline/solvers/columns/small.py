@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from trueline.design import SparseDesign
 from trueline.design.sparse import LARGE
 from trueline.problem import Problem
+from trueline.solvers.curved.levels import best_levels
 
 __all__ = ["SmallDescent", "is_small"]
 
@@ -32,16 +33,19 @@ _SUFFICIENT, _HALVINGS = 0.01, 30
 # Roots of curvatures by which nothing is divided.
 _FLAT = 1e-100
 _ROUNDING = 1e-13
+# Steps in a row that do not halve the violation: then working sets are better.
+_PATIENCE = 6
 
 
 def is_small(problem: Problem) -> bool:
-    """Whether this is made for the problem: few entries, one score, curvature everywhere."""
+    """Whether this is made for the problem: few entries, one score, curvature, absolute values."""
     design, loss = problem.design, problem.loss.capabilities
     return (
         isinstance(design, SparseDesign)
         and 0 < design.nonzeros < LARGE
         and problem.n_targets == 1
         and "self_concordant" in loss
+        and float(np.min(problem.penalty.linear)) > 0
     )
 
 
@@ -74,6 +78,7 @@ class SmallDescent:
         n, d = problem.design.shape
         self.V = V[:, 0].copy()
         self._y = problem.target[:, 0]
+        self._s = np.ones(n) if problem.weights is None else problem.weights
         self._z = (X @ self.V[:-1] if self.V[:-1].any() else np.zeros(n)) + self.V[-1]
         self._G, self._bends, self._means = np.empty(d), np.empty(d), np.empty(d)
         self._active, self._scaled = np.empty(d, np.int64), np.empty(len(X.data))
@@ -88,12 +93,12 @@ class SmallDescent:
         from trueline.solvers.columns.small_kernels import find_reaches
 
         reach = np.empty(len(self._linear))
-        find_reaches(*self._parts, self._problem.weigh(np.ones(len(self._y))), reach)
+        find_reaches(*self._parts, self._s, reach)
         bound = self._problem.loss.slope_bound * (1 + 1e-9)
         return np.flatnonzero((bound * reach > self._linear) | (self.V[:-1] != 0))
 
     def _value(self, z: Array) -> float:
-        return float(self._problem.weigh(self._problem.loss.value(self._y, z)).sum())
+        return float(self._s @ self._problem.loss.value(self._y, z))
 
     def _penalty(self, own: Array) -> float:
         """Of the columns in play, whose coefficients these are."""
@@ -104,30 +109,38 @@ class SmallDescent:
         """Slopes and curvatures at the present point."""
         from trueline.solvers.columns.small_kernels import find_slopes
 
-        problem = self._problem
-        u, h = problem.loss.derivatives(self._y, self._z)
-        u, self._h = problem.weigh(u), problem.weigh(h)
-        self._level = (float(self._h.sum()), float(u.sum())) if problem.fit_intercept else (0.0, 0.0)
-        own = self.V[:-1]
-        count, self.violation, gap, excess = find_slopes(
-            *self._parts, self._candidates, u, own, self._linear, self._quad, self._G, self._active
+        u, h = self._problem.loss.derivatives(self._y, self._z)
+        u, self._h = self._s * u, self._s * h
+        self._level = 0.0, 0.0
+        if self._problem.fit_intercept:
+            self._level = float(self._h.sum()), float(u.sum())
+        own, strengths = self.V[:-1], (self._linear, self._quad)
+        count, self.violation, (gap, excess, squares) = find_slopes(
+            *self._parts, self._candidates, u, own, *strengths, self._G, self._active
         )
         self._chosen = self._active[:count].copy()
         self.objective = self._losses + self._penalty(own[self._chosen])
         self._first = max(self._first, self.violation)
-        self.about = gap + excess * self.objective
+        self.about = gap + min(excess * self.objective, squares)
 
     def approach(self, target: float, most: int) -> bool:
-        """Steps until the gap is about as small as the target; False if that does not happen."""
-        while self.about > target or not self._is_level(target):
-            if self.steps >= most or not self.step():
+        """Steps until the gap is about as small as the target; False if that would not pay."""
+        least, idle = self.violation, 0
+        while not self.about <= target:
+            if self.steps >= most or idle > _PATIENCE or not self.step():
                 return False
+            idle = 0 if self.violation < 0.5 * least else idle + 1
+            least = min(least, self.violation)
+        self._balance()
         return True
 
-    def _is_level(self, target: float) -> bool:
-        """Whether the intercept is as good as it gets: what is left of its slope may be scaled."""
-        total, slope = self._level
-        return total == 0.0 or slope * slope <= 2e-3 * target * total
+    def _balance(self) -> None:
+        """The best intercept for these coefficients: proofs want it as exact as can be."""
+        if self._problem.fit_intercept:
+            z = self._problem.design.matvec(self.V[:-1]) + self.V[-1]
+            self.V[-1] += best_levels(
+                self._problem.loss, self._problem.target, z[:, None], self._s
+            )[0]
 
     def step(self) -> bool:
         """One step; False if rounding leaves none to be made."""
@@ -147,16 +160,14 @@ class SmallDescent:
         rest = q, V, D, self._G, self._bends, self._linear, self._quad
         enough = _MODEL_LEFT * self.violation
         count, mean = solve_model(
-            *columns, chosen.copy(), total, self._means, *rest, _SWEEPS, enough
+            *columns, chosen.copy(), total, self._means, 0.0, *rest, _SWEEPS, enough
         )
         self.sweeps += count
         share = self.violation / self._first
         if share <= _SETTLED:
             face = chosen[V[chosen] + D[chosen] != 0]
             left = max(share, 1e-6)
-            _, mean = solve_face(
-                *columns, face, total, self._means, mean, *rest, _CONJUGATE, left
-            )
+            _, mean = solve_face(*columns, face, total, self._means, mean, *rest, _CONJUGATE, left)
         self.steps += 1
         shift = -slope / total - mean if total > 0 else 0.0
         change = q / root if root.min() > _FLAT else self._problem.design.matvec(D)

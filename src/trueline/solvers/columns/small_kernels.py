@@ -52,13 +52,14 @@ def find_slopes(
     quad: Array,
     G: Array,
     active: Integers,
-) -> tuple[int, float, float, float]:
+) -> tuple[int, float, tuple[float, float, float]]:
     """G = X^T u + a V of the candidates; those in play are listed.
 
-    Their number is returned, the sum of their violations, and what the gap is made of:
-    sum_j (l_j abs(V_j) + a_j/2 V_j^2 + x_j.u V_j) and the largest abs(x_j.u) / l_j - 1.
+    Their number is returned, the sum of their violations, and what the gap is made of, with
+    e_j = max(0, abs(x_j.u) - l_j): sum_j (l_j abs(V_j) + a_j/2 V_j^2 + x_j.u V_j), the largest
+    e_j / l_j and sum_j e_j^2 / (2 a_j).
     """
-    count, total, own, excess = 0, 0.0, 0.0, 0.0
+    count, total, own, excess, squares = 0, 0.0, 0.0, 0.0, 0.0
     for j in candidates:
         slope = column_dot(data, indices, indptr[j], indptr[j + 1], u)
         beyond = abs(slope) - linear[j]
@@ -67,11 +68,12 @@ def find_slopes(
             own += linear[j] * abs(V[j]) + (0.5 * quad[j] * V[j] + slope) * V[j]
         if beyond > 0.0:
             excess = max(excess, beyond / linear[j])
+            squares += beyond * (0.5 * beyond / quad[j])
         if V[j] != 0.0 or beyond > 0.0:
             active[count] = j
             count += 1
             total += _violation(V[j], G[j], linear[j])
-    return count, total, own, excess
+    return count, total, (own, excess, squares)
 
 
 @kernel
@@ -117,6 +119,7 @@ def solve_model(
     columns: Integers,
     total: float,
     means: Array,
+    mean: float,
     q: Array,
     V: Array,
     D: Array,
@@ -127,11 +130,11 @@ def solve_model(
     most: int,
     enough: float,
 ) -> tuple[int, float]:
-    """Sweeps until the violations add up to no more than enough: their number, and m.D.
+    """Sweeps until the violations add up to no more than enough: their number, and m.D after them.
 
     Columns that stay at zero are left out of the sweeps that follow.
     """
-    count, mean = len(columns), 0.0
+    count = len(columns)
     for number in range(most):
         violation, kept = 0.0, 0
         for place in range(count):
