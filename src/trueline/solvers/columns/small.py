@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 _SWEEPS, _CONJUGATE = 4, 60
 # The model is swept until this share of the violation is left; conjugate gradients begin when so
 # much is left of the first violation.
-_MODEL_LEFT, _SETTLED = 0.1, 3e-2
+_MODEL_LEFT, _SETTLED = 0.1, 1e-3
 _SUFFICIENT, _HALVINGS = 0.01, 30
 # Roots of curvatures by which nothing is divided.
 _FLAT = 1e-100
