@@ -20,7 +20,7 @@ from trueline.design.reach import Reach
 from trueline.design.sparse import SparseDesign
 from trueline.threads import run_strands
 
-__all__ = ["Entries", "SparseStore", "column_dot", "cuts"]
+__all__ = ["Entries", "SparseStore", "column_dot", "cuts", "four_dots"]
 
 Integers = NDArray[np.intp]
 Indices = NDArray[np.int32]
@@ -59,6 +59,21 @@ def column_dot(data: Array, indices: Indices, begin: int, end: int, r: Array) ->
         a += data[e] * r[np.uint64(indices[e])]
         e += one
     return (a + b) + (c + d)
+
+
+@kernel
+def four_dots(
+    data: Array, indices: Indices, begin: int, end: int, R: Array
+) -> tuple[float, float, float, float]:
+    """The same with the first four columns of R, which share the reading."""
+    a = b = c = d = 0.0
+    for e in range(np.uint64(begin), np.uint64(end)):
+        row, x = np.uint64(indices[e]), data[e]
+        a += x * R[row, 0]
+        b += x * R[row, 1]
+        c += x * R[row, 2]
+        d += x * R[row, 3]
+    return a, b, c, d
 
 
 @kernel
@@ -103,13 +118,7 @@ def _correlate_four(
     m = len(out)
     for k in range(first, last):
         j = chosen[k]
-        sum_a = sum_b = sum_c = sum_d = 0.0
-        for e in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            row, x = np.uint64(indices[e]), data[e]
-            sum_a += x * R[row, 0]
-            sum_b += x * R[row, 1]
-            sum_c += x * R[row, 2]
-            sum_d += x * R[row, 3]
+        sum_a, sum_b, sum_c, sum_d = four_dots(data, indices, indptr[j], indptr[j + 1], R)
         known[j] = sum_d
         out[0, j] = sum_a - mean[j] * totals[0]
         if m > 1:

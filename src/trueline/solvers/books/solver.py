@@ -20,7 +20,7 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Options
 from trueline.solvers.books.descent import BookDescent
 from trueline.solvers.books.rows import BookRows, SortedRows
-from trueline.solvers.narrow.proof import Sides, Sums, certify_side, is_far, levels_of
+from trueline.solvers.narrow.proof import Sides, Sums, certify_side, constants_of, is_far
 from trueline.threads import single_threaded_blas
 from trueline.wording import counted
 
@@ -86,9 +86,7 @@ def solve_wide_books(
     start = time.perf_counter()
     strength = float(np.asarray(penalty.curvature))
     about = Sides.of(rows, book, sides, fit_intercept)
-    levels = levels_of(loss, about.shares) if fit_intercept else np.zeros(len(book))
-    each = [loss.value(np.full(len(book), y), levels) for y in (-1.0, 1.0)]
-    units = (about.shares * np.stack(each, axis=1)).sum(axis=1)
+    levels, units = constants_of(loss, about.shares, fit_intercept)
     # Losses with kinks end by an exact step: nobody gains by leaving it out.
     is_coarse = options.tol >= _COARSE and not loss.kinks
     goals = (options.tol if is_coarse else min(options.tol, _FINE)) * units

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline._jit import kernel
-from trueline.design.sparse_columns import Indices, column_dot
+from trueline.design.sparse_columns import Indices, column_dot, four_dots
 from trueline.solvers.coordinate.kernels import column_minimiser, conjugate
 
 __all__ = ["MOST_SWEEPS", "confirm", "correlate", "enter", "solve"]
@@ -158,14 +158,7 @@ def correlate(
             totals[b] += root[i] * R[i, b]
     most[:] = 0.0
     for j in chosen:
-        sum_a = sum_b = sum_c = sum_d = 0.0
-        for e in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            row, x = np.uint64(indices[e]), data[e]
-            sum_a += x * R[row, 0]
-            sum_b += x * R[row, 1]
-            sum_c += x * R[row, 2]
-            sum_d += x * R[row, 3]
-        Q[j, 0], Q[j, 1], Q[j, 2], Q[j, 3] = sum_a, sum_b, sum_c, sum_d
+        Q[j, 0], Q[j, 1], Q[j, 2], Q[j, 3] = four_dots(data, indices, indptr[j], indptr[j + 1], R)
         known[j] = Q[j, last]
         for b in range(4):
             Q[j, b] -= mean[j] * totals[b]

@@ -39,7 +39,7 @@ from trueline.design.sparse_columns import column_dot
 from trueline.problem import Problem
 from trueline.solvers.base import Options
 from trueline.solvers.dual.kernels import add_row, visiting_order
-from trueline.solvers.dual.rows import Rows
+from trueline.solvers.dual.rows import Rows, has_light_rows
 from trueline.solvers.dual.solver import balanced, random_start, with_constant
 
 __all__ = ["EntropyDescent", "is_worth_it"]
@@ -58,8 +58,6 @@ _SLOW, _MOST_SWEEPS = 0.4, 12
 _SMALL_SWEEPS = 24
 # The gap that is looked for, relative to the target: what is predicted may be a little off.
 _MARGIN = 0.5
-# The rows are heavy, and the sweeps slow, when c_i x_i.x_i is above this on average.
-_HEAVY = 100.0
 
 
 @kernel
@@ -119,15 +117,7 @@ def sweep_entropy(
 
 def is_worth_it(problem: Problem) -> bool:
     """Whether a few sweeps lead near the minimum: sparse rows, and a penalty that is not tiny."""
-    penalty = problem.penalty
-    if problem.loss.name != "logistic" or not problem.design.is_sparse or problem.n_targets > 1:
-        return False
-    curvature = np.asarray(penalty.curvature)
-    strength = float(curvature.min(initial=np.inf))
-    if not 0 < strength == float(curvature.max(initial=0.0)):
-        return False
-    weights = 1.0 if problem.weights is None else problem.weights
-    return bool(np.mean(weights * problem.design.row_squares(None)) <= _HEAVY * strength)
+    return problem.loss.name == "logistic" and has_light_rows(problem)
 
 
 class EntropyDescent:

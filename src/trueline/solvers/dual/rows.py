@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import AugmentedDesign, Design, SparseDesign
+from trueline.problem import Problem
 from trueline.solvers.dual import class_kernels, kernels
 from trueline.threads import run_strands
 
-__all__ = ["Rows"]
+__all__ = ["Rows", "has_light_rows"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -22,6 +23,9 @@ Integers = NDArray[np.int64]
 _MANY = 200_000
 # If the largest number is between this and its inverse, squares may be summed in single precision.
 _RANGE = 1e12
+# Rows are heavy, and sweeps slow, where their squares are above this on average, in strengths of
+# the penalty.
+_HEAVY = 100.0
 
 
 class Rows:
@@ -151,3 +155,14 @@ def _doubles(design: Design) -> Array:
     if design.dtype == np.float64 and hasattr(design, "X"):
         return np.asarray(design.X)
     return design.toarray()
+
+
+def has_light_rows(problem: Problem) -> bool:
+    """Whether sweeps lead near the minimum soon: sparse rows, and a penalty that is not tiny."""
+    curvature = np.asarray(problem.penalty.curvature)
+    strength = float(curvature.min(initial=np.inf))
+    is_single = problem.n_targets == 1 and 0 < strength == float(curvature.max(initial=0.0))
+    if not (problem.design.is_sparse and is_single):
+        return False
+    weights = 1.0 if problem.weights is None else problem.weights
+    return bool(np.mean(weights * problem.design.row_squares(None)) <= _HEAVY * strength)

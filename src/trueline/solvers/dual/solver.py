@@ -29,7 +29,7 @@ from trueline.solvers.costs import CALL
 from trueline.solvers.dual.face import face_of, kinds, minimise_on
 from trueline.solvers.dual.kernels import both_values
 from trueline.solvers.dual.occurring import occurring_columns, solve_on_columns
-from trueline.solvers.dual.rows import Rows
+from trueline.solvers.dual.rows import Rows, has_light_rows
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
@@ -60,9 +60,6 @@ _REST = 0.1
 _LONGEST = 50
 # How much the constant column bends the dual, relative to what the losses of all rows do at most.
 _STIFF = 300.0
-# Rows are heavy, and sweeps slow, where their squares are above this on average, in strengths of
-# the penalty.
-_HEAVY = 100.0
 # How much of the slope, squared, conjugate gradients leave.
 _LEAST, _MOST = 1e-4, 0.1
 
@@ -354,16 +351,8 @@ def with_constant(problem: Problem) -> tuple[Design, Array]:
 
 def leads_near(problem: Problem) -> bool:
     """Whether sweeps lead near the minimum soon: light sparse rows, losses that bend."""
-    penalty, loss = problem.penalty, problem.loss
-    is_sparse = isinstance(problem.design, SparseDesign)
-    if not (is_sparse and problem.n_targets == 1 and {"bend", "dual_box"} <= loss.capabilities):
-        return False
-    curvature = np.asarray(penalty.curvature)
-    strength = float(curvature.min(initial=np.inf))
-    if not 0 < strength == float(curvature.max(initial=0.0)):
-        return False
-    weights = 1.0 if problem.weights is None else problem.weights
-    return bool(np.mean(weights * problem.design.row_squares(None)) <= _HEAVY * strength)
+    bends = {"bend", "dual_box"} <= problem.loss.capabilities
+    return bends and isinstance(problem.design, SparseDesign) and has_light_rows(problem)
 
 
 def balanced(beta: Array) -> Array:

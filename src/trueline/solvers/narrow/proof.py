@@ -16,7 +16,7 @@ from trueline.design import Accuracy
 from trueline.losses import Loss
 from trueline.penalties import L2
 
-__all__ = ["ClassSums", "Sides", "Sums", "certify_side", "is_far", "levels_of"]
+__all__ = ["ClassSums", "Sides", "Sums", "certify_side", "constants_of", "is_far"]
 
 Array = NDArray[np.float64]
 
@@ -178,8 +178,13 @@ def certify_side(
     return certify_sums(sums, rounding, found.chain, loss, penalty, fit_intercept, W, b)
 
 
-def levels_of(loss: Loss, shares: Array) -> Array:
-    """The best constants: where the slopes of both classes cancel."""
-    if loss.name == "logistic":
-        return np.log(shares[:, 1]) - np.log(shares[:, 0])
-    return (shares[:, 1] - shares[:, 0]) / shares.sum(axis=1)
+def constants_of(loss: Loss, shares: Array, fit_intercept: bool) -> tuple[Array, Array]:
+    """The best constants, where the slopes of both classes cancel, and the losses there."""
+    if not fit_intercept:
+        levels = np.zeros(len(shares))
+    elif loss.name == "logistic":
+        levels = np.log(shares[:, 1]) - np.log(shares[:, 0])
+    else:
+        levels = (shares[:, 1] - shares[:, 0]) / shares.sum(axis=1)
+    each = [loss.value(np.full(len(levels), y), levels) for y in (-1.0, 1.0)]
+    return levels, (shares * np.stack(each, axis=1)).sum(axis=1)

@@ -24,7 +24,7 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Options
 from trueline.solvers.narrow.classes import ClassRows
 from trueline.solvers.narrow.kernels import CHUNK, FACTS, LOGISTIC, SQUARED_HINGE, solve_parts
-from trueline.solvers.narrow.proof import Sides, Sums, certify_side, is_far, levels_of
+from trueline.solvers.narrow.proof import Sides, Sums, certify_side, constants_of, is_far
 from trueline.solvers.newton import gap_to_prove
 from trueline.threads import run_strands
 
@@ -97,9 +97,7 @@ def solve_books(
     start = time.perf_counter()
     kind, strength = KINDS[loss.name], float(np.asarray(penalty.curvature))
     about = Sides.of(rows, book, sides, fit_intercept)
-    levels = levels_of(loss, about.shares) if fit_intercept else np.zeros(len(book))
-    each = [loss.value(np.full(len(book), y), levels) for y in (-1.0, 1.0)]
-    units = (about.shares * np.stack(each, axis=1)).sum(axis=1)
+    levels, units = constants_of(loss, about.shares, fit_intercept)
     goals = np.asarray(gap_to_prove(loss, options.tol, units, is_proven_by_tangent=True))
     reaches = about.farthest
     if kind == SQUARED_HINGE:
