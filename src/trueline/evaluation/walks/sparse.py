@@ -35,7 +35,9 @@ Array = NDArray[np.float64]
 _TOL = 1e-3
 _ROUNDS, _STEPS = 30, 60
 # Steps over all columns also end when two in a row lower the objective by no more than this share.
-_GAIN = 1e-5
+_GAIN = 1e-6
+# Strengths that differ by more than this factor have one between them, for a few steps.
+_FAR, _ON_THE_WAY = 4.0, 10
 # Of the objective at hand, where one descent serves all strengths.
 _SHARE = 1e-3
 
@@ -113,11 +115,24 @@ class _Following:
                 small = SmallDescent(self._problem, linear[:-1], quad[:-1], self._V)
                 self._small = small
             else:
-                small.use(linear[:-1], quad[:-1])
+                self._near(small, linear[:-1], quad[:-1])
             if self._goes_on(small):
                 return small.V[:-1, None], small.V[-1:]
             self._takes_small, self._V = False, small.V[:, None]
         return self._with_working_sets(linear, quad)
+
+    def _near(self, small: SmallDescent, linear: Array, quad: Array) -> None:
+        """Use other strengths; if they are far from those before, come some way first.
+
+        Rows that are far from bending at the start make steps of a long way that lead nowhere.
+        """
+        before, below = small.strengths
+        if before.max() > _FAR * linear.max():
+            small.use(np.sqrt(before * linear), np.sqrt(below * quad))
+            for _ in range(_ON_THE_WAY):
+                if small.about <= small.objective or not small.step():
+                    break
+        small.use(linear, quad)
 
     def _goes_on(self, small: SmallDescent) -> bool:
         """Step until the gap is small enough, or nothing is gained; whether it came to that."""

@@ -95,6 +95,11 @@ class SmallDescent:
         self._first = 0.0
         self.look()
 
+    @property
+    def strengths(self) -> tuple[Array, Array]:
+        """Of absolute values and of squares."""
+        return self._linear, self._quad
+
     def _slope_bounds(self) -> Array:
         """How steep the losses can be along each column."""
         from trueline.solvers.columns.small_kernels import find_reaches
