@@ -141,7 +141,7 @@ class SmoothWalk(JointWalk):
         order = np.argsort(-self.strengths, kind="stable")
         strengths = self.strengths[order]
         constants = np.array([self._intercept_strength(a) for a in strengths])
-        path = strengths, constants, bool(self.model.fit_intercept), self.tol, _LIMITS
+        path: Any = strengths, constants, bool(self.model.fit_intercept), self.tol, _LIMITS
         V, Z = np.empty((p, m, d + 1)), np.empty((p, m, n))
         for start in range(0, p, LANES):
             own = slice(start, start + LANES)

@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 _TOL = 1e-3
 _ROUNDS, _STEPS = 30, 60
 # Steps over all columns also end when two in a row lower the objective by no more than this share.
-_GAIN = 1e-6
+_GAIN = 1e-7
 # Strengths that differ by more than this factor have one between them, for a few steps.
 _FAR, _ON_THE_WAY = 4.0, 10
 # Of the objective at hand, where one descent serves all strengths.
