@@ -141,13 +141,14 @@ class SmoothWalk(JointWalk):
         order = np.argsort(-self.strengths, kind="stable")
         strengths = self.strengths[order]
         constants = np.array([self._intercept_strength(a) for a in strengths])
-        path: Any = strengths, constants, bool(self.model.fit_intercept), self.tol, _LIMITS
+        path = strengths, constants
+        intercept = bool(self.model.fit_intercept)
         V, Z = np.empty((p, m, d + 1)), np.empty((p, m, n))
         for start in range(0, p, LANES):
             own = slice(start, start + LANES)
             problems = np.ascontiguousarray(Y[own]), np.ascontiguousarray(S[own])
             rows = X.data, X.indices, X.indptr, KINDS[self.loss]
-            newton_paths(*rows, *problems, *path, V[own], Z[own])
+            newton_paths(*rows, *problems, *path, intercept, self.tol, _LIMITS, V[own], Z[own])
         back = np.argsort(order)
         return V[:, back], Z[:, back]
 
