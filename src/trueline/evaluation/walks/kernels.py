@@ -1,4 +1,4 @@
-r"""Newton's method for one fold on sparse rows, with conjugate gradients, in compiled code.
+r"""Newton's method for several folds on sparse rows, with conjugate gradients, in compiled code.
 
     (sum_i h_i a_i a_i^T + diag(q)) d = -g,          a_i = [x_i, 1]
 
@@ -6,6 +6,9 @@ One pass over the rows gives the product with a vector; the inverse of the diago
 Rows whose loss does not bend, h_i = 0, are not read: test rows, and for support vector machines all
 rows beyond their margin, which are most. The same pass serves ridge regression for all strengths
 at once (:mod:`trueline.evaluation.walks.shifted`).
+
+Folds go in step with each other, so that a pass serves up to five of them
+(:mod:`trueline.evaluation.walks.lanes`): what it costs is the way to the rows, not the arithmetic.
 """
 
 from __future__ import annotations
@@ -14,37 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline._jit import kernel
+from trueline.evaluation.walks.lanes import bent_products, make_lanes
 
-__all__ = ["newton_path", "shifted_solutions"]
+__all__ = ["newton_paths", "shifted_solutions"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Integers = NDArray[np.int64]
-
-
-@kernel
-def _bent(
-    data: Array,
-    indices: Indices,
-    indptr: Indices,
-    bending: NDArray[np.int64],
-    h: Array,
-    level: float,
-    p: Array,
-    image: Array,
-) -> float:
-    """Add the losses' part of the product with p to ``image``; that of the intercept."""
-    total = 0.0
-    for place in range(len(bending)):
-        i = bending[place]
-        score = level
-        for k in range(indptr[i], indptr[i + 1]):
-            score += data[k] * p[np.uint64(indices[k])]
-        score *= h[i]
-        total += score
-        for k in range(indptr[i], indptr[i + 1]):
-            image[np.uint64(indices[k])] += score * data[k]
-    return total
+Bools = NDArray[np.bool_]
 
 
 @kernel(reassociate=True)
@@ -70,43 +50,73 @@ def _advance(
 
 
 @kernel
-def newton_direction(
+def newton_directions(
     data: Array,
     indices: Indices,
     indptr: Indices,
-    h: Array,
+    H: Array,
     quad: Array,
     inverse: Array,
-    g: Array,
+    G: Array,
     has_intercept: bool,
-    share: float,
+    shares: Array,
+    live: Bools,
     most: int,
     D: Array,
 ) -> int:
-    """D of shape (d + 1,), until the residual is down to a share of g; how many steps it took.
+    """D of shape (p, d + 1) until the residuals are down to shares of G; how many steps it took.
 
-    Norms are squared, and those of the inverse of the diagonal, ``inverse``.
+    Norms are squared, and those of the inverse of the diagonal, ``inverse``. Problems that are not
+    ``live`` are left alone.
     """
-    d = len(g) - 1
-    bending = np.flatnonzero(h)
-    R, M, image = -g, np.empty(d + 1), np.empty(d + 1)
-    P = R * inverse
-    size = first = _dot(R, P)
-    for number in range(most):
-        if size <= share * first or size <= 0.0:
-            return number
-        image[:] = quad * P
-        total = _bent(data, indices, indptr, bending, h, P[d] if has_intercept else 0.0, P, image)
-        if has_intercept:
-            image[d] += total
-        bend = _dot(P, image)
-        if not bend > 0.0:
-            return number
-        before = size
-        size = _advance(size / bend, P, image, inverse, D, R, M)
-        P *= size / before
-        P += M
-    return most
+    p, d = len(G), G.shape[1] - 1
+    R, P, images, M = -G, -G * inverse, np.empty((p, d + 1)), np.empty(d + 1)
+    goes, levels, totals = live.copy(), np.zeros(p), np.zeros(p)
+    sizes = np.zeros(p)
+    for f in range(p):
+        if goes[f]:
+            sizes[f] = _dot(R[f], P[f])
+    first = sizes.copy()
+    count = 0
+    rows, H_lanes, P_lanes, image_lanes = make_lanes(H, d)
+    for _ in range(most):
+        for f in range(p):
+            goes[f] = goes[f] and sizes[f] > shares[f] * first[f] and sizes[f] > 0.0
+            if goes[f]:
+                images[f] = quad * P[f]
+                levels[f] = P[f, d] if has_intercept else 0.0
+        if not goes.any():
+            break
+        bent_products(
+            data,
+            indices,
+            indptr,
+            rows,
+            goes,
+            H,
+            H_lanes,
+            levels,
+            P,
+            P_lanes,
+            image_lanes,
+            images,
+            totals,
+        )
+        for f in range(p):
+            if not goes[f]:
+                continue
+            count += 1
+            if has_intercept:
+                images[f, d] += totals[f]
+            bend = _dot(P[f], images[f])
+            if not bend > 0.0:
+                goes[f] = False
+                continue
+            before = sizes[f]
+            sizes[f] = _advance(before / bend, P[f], images[f], inverse[f], D[f], R[f], M)
+            P[f] *= sizes[f] / before
+            P[f] += M
+    return count
 
 
 @kernel
@@ -190,13 +200,13 @@ def _gradient(
 
 
 @kernel
-def newton_path(
+def newton_paths(
     data: Array,
     indices: Indices,
     indptr: Indices,
     kind: int,
-    y: Array,
-    s: Array,
+    Y: Array,
+    S: Array,
     strengths: Array,
     constants: Array,
     has_intercept: bool,
@@ -205,58 +215,75 @@ def newton_path(
     W: Array,
     Z: Array,
 ) -> int:
-    """One fold for decreasing strengths, each starting at the one before; steps of all of them.
+    """Problems for decreasing strengths, each starting at the one before; steps of all of them.
 
-    ``constants`` are the strengths of the intercept. Coefficients go to W of shape (m, d + 1), the
-    scores of all rows to Z of shape (m, n). ``limits`` are the most Newton steps, steps of
-    conjugate gradients and halvings.
+    Targets Y and weights S are of shape (p, n), ``constants`` are the strengths of the intercept.
+    Coefficients go to W of shape (p, m, d + 1), the scores of all rows to Z of shape (p, m, n).
+    ``limits`` are the most Newton steps, steps of conjugate gradients and halvings.
     """
-    m, n = Z.shape
-    d = W.shape[1] - 1
-    used, every = np.flatnonzero(s), np.arange(n)
-    V, z, q = np.zeros(d + 1), np.zeros(n), np.zeros(n)
-    u, h = np.zeros(n), np.zeros(n)
-    count = 0
+    p, m, n = Z.shape
+    d = W.shape[2] - 1
+    every, zero = np.arange(n), np.zeros(d + 1)
+    V, z, q = np.zeros((p, d + 1)), np.zeros((p, n)), np.zeros(n)
+    u, H = np.zeros(n), np.zeros((p, n))
+    G, bends = np.empty((p, d + 1)), np.empty((p, d + 1))
+    objectives, shares, count = np.empty(p), np.empty(p), 0
     for number in range(m):
         quad = np.full(d + 1, strengths[number])
         quad[d] = constants[number]
-        zero = np.zeros(d + 1)
-        objective = _losses(kind, used, y, s, z, 0.0, q) + _squares(quad, V, 0.0, zero)
+        live = np.ones(p, np.bool_)
+        for f in range(p):
+            used = np.flatnonzero(S[f])
+            losses = _losses(kind, used, Y[f], S[f], z[f], 0.0, q)
+            objectives[f] = losses + _squares(quad, V[f], 0.0, zero)
         for _ in range(limits[0]):
-            _slopes(kind, used, y, s, z, u, h)
-            g, bends = quad * V, quad.copy()
-            _gradient(data, indices, indptr, used, u, h, has_intercept, g, bends)
-            promise = 0.0
-            for j in range(d + 1):
-                bends[j] = 1.0 / bends[j] if bends[j] > 0.0 else 1.0
-                promise += 0.5 * g[j] * g[j] * bends[j]
-            if not promise > tol * objective:
+            for f in range(p):
+                if not live[f]:
+                    continue
+                used = np.flatnonzero(S[f])
+                _slopes(kind, used, Y[f], S[f], z[f], u, H[f])
+                G[f], bends[f] = quad * V[f], quad
+                _gradient(data, indices, indptr, used, u, H[f], has_intercept, G[f], bends[f])
+                promise = 0.0
+                for j in range(d + 1):
+                    bends[f, j] = 1.0 / bends[f, j] if bends[f, j] > 0.0 else 1.0
+                    promise += 0.5 * G[f, j] * G[f, j] * bends[f, j]
+                live[f] = promise > tol * objectives[f]
+                # Close to the minimum more of the equations is solved: Newton's steps get quick
+                # there. What is left of the promise need not be smaller than a tenth of what ends
+                # the descent.
+                share = promise / objectives[f] if objectives[f] > 0.0 else 0.0
+                shares[f] = min(max(share, 0.1 * tol / max(share, 1e-300), 1e-8), 1e-2)
+            if not live.any():
                 break
-            # Close to the minimum more of the equations is solved: Newton's steps get quick there.
-            # What is left of the promise need not be smaller than a tenth of what ends the descent.
-            share = promise / objective
-            share = min(max(share, 0.1 * tol / share, 1e-8), 1e-2)
-            D = np.zeros(d + 1)
-            count += newton_direction(
-                data, indices, indptr, h, quad, bends, g, has_intercept, share, limits[1], D
+            D = np.zeros((p, d + 1))
+            count += newton_directions(
+                data, indices, indptr, H, quad, bends, G, has_intercept, shares, live, limits[1], D
             )
-            _scores(data, indices, indptr, used, D, q)
-            slope = _dot(g, D)
-            t, is_lower = 1.0, False
-            for _ in range(limits[2]):
-                now = _losses(kind, used, y, s, z, t, q) + _squares(quad, V, t, D)
-                is_lower = now <= objective + 1e-4 * t * slope + 1e-13 * objective
+            for f in range(p):
+                if not live[f]:
+                    continue
+                used = np.flatnonzero(S[f])
+                _scores(data, indices, indptr, used, D[f], q)
+                slope, objective = _dot(G[f], D[f]), objectives[f]
+                t, now, is_lower = 1.0, objective, False
+                for _ in range(limits[2]):
+                    now = _losses(kind, used, Y[f], S[f], z[f], t, q) + _squares(
+                        quad, V[f], t, D[f]
+                    )
+                    is_lower = now <= objective + 1e-4 * t * slope + 1e-13 * objective
+                    if is_lower:
+                        break
+                    t *= 0.5
+                live[f] = is_lower
                 if is_lower:
-                    break
-                t *= 0.5
-            if not is_lower:
-                break
-            objective = now
-            V += t * D
-            for place in range(len(used)):
-                z[used[place]] += t * q[used[place]]
-        W[number] = V
-        _scores(data, indices, indptr, every, V, Z[number])
+                    objectives[f] = now
+                    V[f] += t * D[f]
+                    for place in range(len(used)):
+                        z[f, used[place]] += t * q[used[place]]
+        for f in range(p):
+            W[f, number] = V[f]
+            _scores(data, indices, indptr, every, V[f], Z[f, number])
     return count
 
 
@@ -273,53 +300,76 @@ def shifted_solutions(
     data: Array,
     indices: Indices,
     indptr: Indices,
-    s: Array,
-    mean: Array,
-    right: Array,
+    S: Array,
+    means: Array,
+    rights: Array,
     alphas: Array,
     tol: float,
     most: int,
     X: Array,
 ) -> int:
-    """(C + alpha I) x = right for increasing strengths, X of shape (m, d); how many steps it took.
+    """(C_f + alpha I) x = right_f for increasing strengths and all f; how many steps it took.
 
-    C = sum_i s_i (x_i - mean) (x_i - mean)^T. Residuals are left at ``tol`` of the right-hand side.
+    C_f = sum_i s_fi (x_i - mean_f) (x_i - mean_f)^T, X of shape (p, m, d). Residuals are left at
+    ``tol`` of the right-hand sides.
     """
-    m, d = X.shape
-    used = np.flatnonzero(s)
-    P, R, seed, image = np.empty((m, d)), right.copy(), right.copy(), np.empty(d)
-    for i in range(m):
-        P[i] = right
-    zeta, zeta_before = np.ones(m), np.ones(m)
-    size = first = _dot(right, right)
-    a_before, ratio_before, live = 1.0, 0.0, m
+    p, m, d = X.shape
+    R, seeds, images, P = rights.copy(), rights.copy(), np.empty((p, d)), np.empty((p, m, d))
+    zeta, zeta_before = np.ones((p, m)), np.ones((p, m))
+    sizes, levels, totals = np.empty(p), np.empty(p), np.empty(p)
+    a_before, ratio_before, live = np.ones(p), np.zeros(p), np.full(p, m)
+    for f in range(p):
+        P[f] = rights[f]
+        sizes[f] = _dot(rights[f], rights[f])
+    first, goes = sizes.copy(), sizes > 0.0
+    rows, S_lanes, seed_lanes, image_lanes = make_lanes(S, d)
     for number in range(most):
-        if not size > 0.0:
+        if not goes.any():
             return number
-        image[:] = alphas[0] * seed
-        total = _bent(data, indices, indptr, used, s, -_dot(mean, seed), seed, image)
-        image -= total * mean
-        bend = _dot(seed, image)
-        if not bend > 0.0:
-            return number
-        a = size / bend
-        R -= a * image
-        now = _dot(R, R)
-        ratio = now / size
-        for i in range(live):
-            z, before = zeta[i], zeta_before[i]
-            shift = 1.0 + (alphas[i] - alphas[0]) * a
-            below = a * ratio_before * (before - z) + before * a_before * shift
-            new = z * before * a_before / below if below != 0.0 else 0.0
-            share = new / z if z != 0.0 else 0.0
-            _turn(a * share, ratio * share * share, new, R, X[i], P[i])
-            zeta_before[i], zeta[i] = z, new
-        seed *= ratio
-        seed += R
-        a_before, ratio_before, size = a, ratio, now
-        # Large strengths end early.
-        while live and zeta[live - 1] ** 2 * now <= tol * tol * first:
-            live -= 1
-        if not live:
-            return number + 1
+        for f in range(p):
+            if goes[f]:
+                images[f] = alphas[0] * seeds[f]
+                levels[f] = -_dot(means[f], seeds[f])
+        bent_products(
+            data,
+            indices,
+            indptr,
+            rows,
+            goes,
+            S,
+            S_lanes,
+            levels,
+            seeds,
+            seed_lanes,
+            image_lanes,
+            images,
+            totals,
+        )
+        for f in range(p):
+            if not goes[f]:
+                continue
+            images[f] -= totals[f] * means[f]
+            bend = _dot(seeds[f], images[f])
+            if not bend > 0.0:
+                goes[f] = False
+                continue
+            a = sizes[f] / bend
+            R[f] -= a * images[f]
+            now = _dot(R[f], R[f])
+            ratio = now / sizes[f]
+            for i in range(live[f]):
+                z, before = zeta[f, i], zeta_before[f, i]
+                shift = 1.0 + (alphas[i] - alphas[0]) * a
+                below = a * ratio_before[f] * (before - z) + before * a_before[f] * shift
+                new = z * before * a_before[f] / below if below != 0.0 else 0.0
+                share = new / z if z != 0.0 else 0.0
+                _turn(a * share, ratio * share * share, new, R[f], X[f, i], P[f, i])
+                zeta_before[f, i], zeta[f, i] = z, new
+            seeds[f] *= ratio
+            seeds[f] += R[f]
+            a_before[f], ratio_before[f], sizes[f] = a, ratio, now
+            # Large strengths end early.
+            while live[f] and zeta[f, live[f] - 1] ** 2 * now <= tol * tol * first[f]:
+                live[f] -= 1
+            goes[f] = live[f] > 0 and now > 0.0
     return most

@@ -5,7 +5,7 @@ r"""Ridge regression on sparse rows for all strengths, from one Krylov space for
 with m the weighted mean. Conjugate gradients for the smallest strength build residuals that are
 parallel to those of all other strengths, so that these cost vector operations only, and end early
 (B. Jegerlehner, "Krylov space solvers for shifted linear systems", hep-lat/9612014 (1996), eqs.
-2.42-2.44; A. Frommer, Computing 70 (2003) 87-109). A step reads the training rows of the fold once.
+2.42-2.44; A. Frommer, Computing 70 (2003) 87-109). A step of several folds reads the rows once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.evaluation.walks.batch import Rows
+from trueline.evaluation.walks.lanes import LANES
 
 __all__ = ["solve_shifted"]
 
@@ -49,18 +50,23 @@ def solve_shifted(rows: Rows, Y: Array, S: Array, alphas: Array, tol: float) -> 
     folds, k = S.shape[1], Y.shape[1]
     order = np.argsort(alphas, kind="stable")
     W, b = np.empty((rows.d, len(alphas), folds, k)), np.zeros((len(alphas), folds, k))
-    for f in range(folds):
-        s = np.ascontiguousarray(S[:, f])
-        total, mean, level = float(s.sum()), np.zeros(rows.d), np.zeros(k)
-        if rows.fit_intercept:
-            mean, level = np.asarray(rows.turned @ s) / total, (s @ Y) / total
-        for c in range(k):
-            weighted = s * (Y[:, c] - level[c])
-            right = np.asarray(rows.turned @ weighted) - mean * weighted.sum()
-            found = np.zeros((len(alphas), rows.d))
-            of_rows = X.data, X.indices, X.indptr, s, mean
-            shifted_solutions(*of_rows, right, alphas[order], tol, _LIMIT, found)
-            W[:, order, f, c] = found.T
+    totals = S.sum(axis=0)
+    means, levels = np.zeros((folds, rows.d)), np.zeros((folds, k))
+    if rows.fit_intercept:
+        means = (np.asarray(rows.turned @ S) / totals).T.copy()
+        levels = (S.T @ Y) / totals[:, None]
+    problems = [(f, c) for c in range(k) for f in range(folds)]
+    for start in range(0, len(problems), LANES):
+        own = np.array(problems[start : start + LANES])
+        f, c = own[:, 0], own[:, 1]
+        weighted = S[:, f] * (Y[:, c] - levels[f, c])
+        rights = np.asarray(rows.turned @ weighted).T - means[f] * weighted.sum(axis=0)[:, None]
+        found = np.zeros((len(own), len(alphas), rows.d))
+        of_rows = X.data, X.indices, X.indptr, np.ascontiguousarray(S[:, f].T), means[f]
+        rights = np.ascontiguousarray(rights)
+        shifted_solutions(*of_rows, rights, alphas[order], tol, _LIMIT, found)
+        for number, (f, c) in enumerate(own):
+            W[:, order, f, c] = found[number].T
             if rows.fit_intercept:
-                b[order, f, c] = level[c] - found @ mean
+                b[order, f, c] = levels[f, c] - found[number] @ means[f]
     return W, b

@@ -8,7 +8,7 @@ faster, never to state them or to start: what a fold learns, it learns from its 
 when it stops early. The scores of all rows, test rows included, are known at the end and need no
 further product.
 
-Sparse rows of losses that are not coupled are cheaper to read fold by fold, in compiled code
+Sparse rows of losses that are not coupled are read in compiled code
 (:mod:`trueline.evaluation.walks.kernels`): a product reads those rows alone that bend.
 
 Wide data are turned: with X^T = Q R the squares of the coefficients are those of Q^T w, so that n
@@ -36,6 +36,7 @@ from trueline.evaluation.walks.batch import (
 )
 from trueline.evaluation.walks.curves import CURVES
 from trueline.evaluation.walks.joint import JointWalk, SolvedFolds, fold_weights
+from trueline.evaluation.walks.lanes import LANES
 from trueline.evaluation.walks.shifted import solve_shifted
 
 __all__ = ["SmoothWalk"]
@@ -52,6 +53,8 @@ _MOST_COLUMNS = 700
 # Losses that compiled code knows, by the number it knows them by; the limits of its loops.
 KINDS = {"logistic": 0, "squared_hinge": 1}
 _LIMITS = 60, 60, 30
+# Scores that are kept at a time.
+_MOST_SCORES = 2**25
 
 
 class SmoothWalk(JointWalk):
@@ -110,28 +113,44 @@ class SmoothWalk(JointWalk):
         return SolvedFolds(W, b, codes)
 
     def _solve_sparse(self, task: Task) -> SolvedFolds:
-        """Scores that are not coupled, on sparse rows: each fold for itself, in compiled code."""
+        """Scores that are not coupled, on sparse rows: in compiled code."""
         self.route = "Newton steps along the strengths, each fit starting at the one before"
-        from trueline.evaluation.walks.kernels import newton_path
-
         X: Any = sp.csr_array(task.matrix)
         S, Y = fold_weights(task), task.targets
         (n, d), folds, k, m = X.shape, S.shape[1], Y.shape[1], len(self.strengths)
         W, b = np.empty((d, m, folds, k)), np.empty((m, folds, k))
         codes = np.empty((n, m, folds), dtype=np.int16)
+        # Folds go together, or the classes of a fold: their scores are compared.
+        size = min(LANES, max(1, _MOST_SCORES // (m * n))) if k == 1 else 1
+        for start in range(0, folds, size):
+            own = range(start, min(start + size, folds))
+            targets = Y.T if k > 1 else np.repeat(Y.T, len(own), axis=0)
+            weights = np.repeat(S[:, own].T, k, axis=0)
+            V, Z = self._paths(X, targets, weights)
+            for number, f in enumerate(own):
+                part = slice(number * k, (number + 1) * k)
+                W[:, :, f], b[:, f] = V[part, :, :-1].transpose(2, 1, 0), V[part, :, -1].T
+                codes[:, :, f] = (Z[number] > 0).T if k == 1 else Z[part].argmax(axis=0).T
+        return SolvedFolds(W, b, codes)
+
+    def _paths(self, X: Any, Y: Array, S: Array) -> tuple[Array, Array]:
+        """Coefficients (p, m, d + 1) and scores (p, m, n) for targets and weights (p, n)."""
+        from trueline.evaluation.walks.kernels import newton_paths
+
+        (n, d), p, m = X.shape, len(Y), len(self.strengths)
         order = np.argsort(-self.strengths, kind="stable")
         strengths = self.strengths[order]
         constants = np.array([self._intercept_strength(a) for a in strengths])
+        path = strengths, constants
         intercept = bool(self.model.fit_intercept)
-        V, Z = np.empty((k, m, d + 1)), np.empty((k, m, n))
-        for f in range(folds):
-            for c in range(k):
-                kind, y, s = KINDS[self.loss], Y[:, c].copy(), S[:, f].copy()
-                problem = X.data, X.indices, X.indptr, kind, y, s, strengths, constants
-                newton_path(*problem, intercept, self.tol, _LIMITS, V[c], Z[c])
-            W[:, order, f], b[order, f] = V[:, :, :-1].transpose(2, 1, 0), V[:, :, -1].T
-            codes[:, order, f] = (Z[0] > 0).T if k == 1 else Z.argmax(axis=0).T
-        return SolvedFolds(W, b, codes)
+        V, Z = np.empty((p, m, d + 1)), np.empty((p, m, n))
+        for start in range(0, p, LANES):
+            own = slice(start, start + LANES)
+            problems = np.ascontiguousarray(Y[own]), np.ascontiguousarray(S[own])
+            rows = X.data, X.indices, X.indptr, KINDS[self.loss]
+            newton_paths(*rows, *problems, *path, intercept, self.tol, _LIMITS, V[own], Z[own])
+        back = np.argsort(order)
+        return V[:, back], Z[:, back]
 
     def _solve_squares(self, task: Task) -> SolvedFolds:
         """Least squares: all strengths from one Krylov space for each fold."""

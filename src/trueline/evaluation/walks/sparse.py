@@ -11,7 +11,6 @@ is nearer: a violation e of the slopes costs about e in the bound and e^2 in the
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from trueline.evaluation.task import FoldRows
 from trueline.evaluation.walks.base import Fits, Walk
 from trueline.problem import Problem
 from trueline.solvers.columns.descent import ColumnDescent
+from trueline.solvers.columns.small import SmallDescent, is_small
 from trueline.solvers.iterative import best_constant, target_gap
 from trueline.solvers.working_set_newton import WorkingSetNewton, per_column
 
@@ -33,7 +33,11 @@ Array = NDArray[np.float64]
 
 # Its square is the gap asked for, relative to the objective of the zero model.
 _TOL = 1e-3
-_ROUNDS = 30
+_ROUNDS, _STEPS = 30, 60
+# Steps over all columns also end when two in a row lower the objective by no more than this share.
+_GAIN = 1e-7
+# Strengths that differ by more than this factor have one between them, for a few steps.
+_FAR, _ON_THE_WAY = 4.0, 10
 # Of the objective at hand, where one descent serves all strengths.
 _SHARE = 1e-3
 
@@ -72,24 +76,86 @@ class SparseLogisticWalk(Walk):
     def _descend(self, problem: Problem, costs: Array, tol: float) -> tuple[Array, Array]:
         """Coefficients (d, settings, k) and intercepts (settings, k), by one descent."""
         d, k = problem.n_features, problem.n_targets
-        s = np.ones(problem.n_samples) if problem.weights is None else problem.weights
         V = np.zeros((d + 1, k))
         if problem.fit_intercept:
             V[-1] = best_constant(problem)
-        target = target_gap(problem, tol)
+        follow = _Following(problem, V, target_gap(problem, tol))
         W, b = np.empty((d, len(costs), k)), np.empty((len(costs), k))
-        descent: Any = None
         for i in np.argsort(costs, kind="stable"):
             penalty = penalty_of(self.model, float(costs[i]))
-            strengths = per_column(penalty.linear, d), per_column(penalty.curvature, d)
-            if descent is None:
-                data = problem.design, problem.loss, problem.target, s
-                descent = ColumnDescent(*data, *strengths, V, problem.fit_intercept)
-            else:
-                descent.use(*strengths)
-            for _ in range(_ROUNDS):
-                if descent.about() <= max(target, _SHARE * descent.objective):
-                    break
-                descent.round()
-            W[:, i], b[i] = descent.coefficients()
+            W[:, i], b[i] = follow.to(
+                per_column(penalty.linear, d), per_column(penalty.curvature, d)
+            )
         return W, b
+
+
+class _Following:
+    """Minima along strengths: on small data by steps over all columns, as long as these get on.
+
+    Parameters
+    ----------
+    problem : Problem
+    V : array of shape (d + 1, k)
+        Where to start.
+    target : float
+        The gap that is small enough for any strength.
+    """
+
+    def __init__(self, problem: Problem, V: Array, target: float) -> None:
+        self._problem, self._V, self._target = problem, V, target
+        self._takes_small = is_small(problem)
+        self._small: SmallDescent | None = None
+        self._sets: ColumnDescent | None = None
+
+    def to(self, linear: Array, quad: Array) -> tuple[Array, Array]:
+        """Coefficients (d, k) and intercepts for strengths of shape (d + 1,)."""
+        if self._takes_small:
+            small = self._small
+            if small is None:
+                small = SmallDescent(self._problem, linear[:-1], quad[:-1], self._V)
+                self._small = small
+            else:
+                self._near(small, linear[:-1], quad[:-1])
+            if self._goes_on(small):
+                return small.V[:-1, None], small.V[-1:]
+            self._takes_small, self._V = False, small.V[:, None]
+        return self._with_working_sets(linear, quad)
+
+    def _near(self, small: SmallDescent, linear: Array, quad: Array) -> None:
+        """Use other strengths; if they are far from those before, come some way first.
+
+        Rows that are far from bending at the start make steps of a long way that lead nowhere.
+        """
+        before, below = small.strengths
+        if before.max() > _FAR * linear.max():
+            small.use(np.sqrt(before * linear), np.sqrt(below * quad))
+            for _ in range(_ON_THE_WAY):
+                if small.about <= small.objective or not small.step():
+                    break
+        small.use(linear, quad)
+
+    def _goes_on(self, small: SmallDescent) -> bool:
+        """Step until the gap is small enough, or nothing is gained; whether it came to that."""
+        idle, before = 0, small.objective
+        for _ in range(_STEPS):
+            if idle == 2 or small.about <= max(self._target, _SHARE * small.objective):
+                return True
+            if not small.step():
+                return False
+            gain, before = before - small.objective, small.objective
+            idle = idle + 1 if gain <= _GAIN * before else 0
+        return False
+
+    def _with_working_sets(self, linear: Array, quad: Array) -> tuple[Array, Array]:
+        if self._sets is None:
+            own = self._problem
+            s = np.ones(own.n_samples) if own.weights is None else own.weights
+            data = own.design, own.loss, own.target, s
+            self._sets = ColumnDescent(*data, linear, quad, self._V, own.fit_intercept)
+        else:
+            self._sets.use(linear, quad)
+        for _ in range(_ROUNDS):
+            if self._sets.about() <= max(self._target, _SHARE * self._sets.objective):
+                break
+            self._sets.round()
+        return self._sets.coefficients()

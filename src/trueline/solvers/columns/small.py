@@ -74,7 +74,7 @@ class SmallDescent:
         assert isinstance(problem.design, SparseDesign)
         X = problem.design.by_columns
         self._parts = X.data, X.indices.astype(np.int32, copy=False), X.indptr
-        self._problem, self._linear, self._quad = problem, linear, quad
+        self._problem = problem
         n, d = problem.design.shape
         self.V = V[:, 0].copy()
         self._y = problem.target[:, 0]
@@ -82,20 +82,31 @@ class SmallDescent:
         self._z = (X @ self.V[:-1] if self.V[:-1].any() else np.zeros(n)) + self.V[-1]
         self._G, self._bends, self._means = np.empty(d), np.empty(d), np.empty(d)
         self._active, self._scaled = np.empty(d, np.int64), np.empty(len(X.data))
-        self._candidates = self._possible()
+        self._steepest = self._slope_bounds()
         self._losses = self._value(self._z)
         self.steps = self.sweeps = 0
+        self.use(linear, quad)
+
+    def use(self, linear: Array, quad: Array) -> None:
+        """Go on with other strengths."""
+        self._linear, self._quad = linear, quad
+        # The columns that may have a coefficient, at a minimum or here.
+        self._candidates = np.flatnonzero((self._steepest > linear) | (self.V[:-1] != 0))
         self._first = 0.0
         self.look()
 
-    def _possible(self) -> NDArray[np.intp]:
-        """The columns that may have a coefficient, at a minimum or here."""
+    @property
+    def strengths(self) -> tuple[Array, Array]:
+        """Of absolute values and of squares."""
+        return self._linear, self._quad
+
+    def _slope_bounds(self) -> Array:
+        """How steep the losses can be along each column."""
         from trueline.solvers.columns.small_kernels import find_reaches
 
-        reach = np.empty(len(self._linear))
+        reach = np.empty(self._problem.n_features)
         find_reaches(*self._parts, self._s, reach)
-        bound = self._problem.loss.slope_bound * (1 + 1e-9)
-        return np.flatnonzero((bound * reach > self._linear) | (self.V[:-1] != 0))
+        return reach * (self._problem.loss.slope_bound * (1 + 1e-9))
 
     def _value(self, z: Array) -> float:
         return float(self._s @ self._problem.loss.value(self._y, z))
