@@ -37,7 +37,7 @@ def occurring_columns(problem: Problem) -> NDArray[np.intp] | None:
     if d < 1000 or design.nonzeros > 20 * d:  # likely that nearly all occur
         return None
     occurs = np.zeros(d, dtype=bool)
-    occurs[design.by_rows.indices] = True
+    occurs[design.rows_as_given.indices] = True
     found = np.flatnonzero(occurs)
     return found if len(found) <= _SHARE * d else None
 
@@ -54,7 +54,7 @@ def solve_on_columns(
     place = np.zeros(d, dtype=np.int32)
     place[columns] = np.arange(len(columns), dtype=np.int32)
     assert isinstance(problem.design, SparseDesign)
-    X = problem.design.by_rows
+    X = problem.design.rows_as_given
     few = sp.csr_array((X.data, place[X.indices], X.indptr), shape=(X.shape[0], len(columns)))
 
     def back(W: Array, b: Array) -> tuple[Array, Array]:

@@ -165,6 +165,7 @@ class _Iteration(Iteration):
         e, h, low, high = problem.loss.dual_boxes(y)
         design, self.mean = with_constant(problem)
         self.rows = Rows(design)
+        self.own_constant = 0.0 if problem.fit_intercept else self.rows.constant
         bend = self.strength * h / s
         self.terms = np.stack(
             [
@@ -208,7 +209,14 @@ class _Iteration(Iteration):
         self.scores = None
         is_full = self.active == len(self.beta)
         self.active, worst, seen = self.rows.sweep(
-            self.terms, self.beta, self.w, self.order, self.active, self.threshold, self.state
+            self.centre,
+            self.terms,
+            self.beta,
+            self.w,
+            self.order,
+            self.active,
+            self.threshold,
+            self.state,
         )
         self.threshold = _REST * worst if worst > 0 else np.inf
         self.latest = self.strength * seen
@@ -221,7 +229,6 @@ class _Iteration(Iteration):
             self._compare_kinds()
         if self.problem.fit_intercept:
             self.centre += self.rows.constant * float(self.w[-1])
-            self.terms[:, 0] = self.problem.target[:, 0] - self.centre
 
     def _minimise_on_face(self) -> None:
         """Conjugate gradients; of few rows as far as they go, and only the active ones follow."""
@@ -230,13 +237,15 @@ class _Iteration(Iteration):
             enough = _LEAST
             if self.scores is None:
                 scores = np.zeros(len(self.beta))
-                scores[face.free] = self.rows.scores(face.free, self.w)
+                scores[face.free] = self.rows.scores(face.free, self.w, self.own_constant)
             else:
                 scores = self.scores
         else:
             # The gap falls with the slope squared if the losses bend, with the slope if not.
             wanted = 0.1 * (self.aim / self.gap) ** (1 if self.terms[:, 2].all() else 2)
             enough, scores = min(max(wanted, _LEAST), _MOST), self._scores()
+        if self.problem.fit_intercept:
+            scores = scores + (self.rows.constant * float(self.w[-1]) + self.centre)
         minimise_on(self.rows, face, self.terms, self.beta, self.w, scores, enough)
         if not self.is_brief or self.evaluated == self.sweeps - 1:
             self._look_at_all()
@@ -263,9 +272,10 @@ class _Iteration(Iteration):
         self.seen, self.full = seen, self.sweeps
 
     def _scores(self) -> Array:
-        """x_i.w of all rows."""
+        """x_i.w of all rows, without a constant that stands for a level."""
         if self.scores is None:
-            self.scores = self.rows.scores(np.arange(len(self.beta)), self.w)
+            everyone = np.arange(len(self.beta))
+            self.scores = self.rows.scores(everyone, self.w, self.own_constant)
         return self.scores
 
     def refine(self) -> None:
@@ -284,7 +294,9 @@ class _Iteration(Iteration):
 
     def known_scores(self) -> Array | None:
         """Those of the coefficients as they are, if nothing was shifted and they are known."""
-        return None if self.scores is None or self.problem.fit_intercept else self.scores[:, None]
+        if self.scores is None or self.mean.any():
+            return None
+        return (self.scores + self.centre)[:, None]
 
     def dual(self) -> Array:
         """The derivatives u of the losses."""
@@ -308,15 +320,14 @@ class _Iteration(Iteration):
     def _evaluate(self) -> Progress:
         self.expose()
         scores, square = self._scores(), self._square(self.w)
-        ahead = self.rows.constant * float(self.w[-1]) if self.problem.fit_intercept else 0.0
-        losses, own = both_values(scores, self.beta, self.terms, self.centre, ahead)
+        losses, own = both_values(scores, self.beta, self.terms, self.centre)
         objective = self.strength * (losses + 0.5 * square)
         # The dual is a lower bound if sum_i beta_i = 0.
         gap = self.strength * (losses + own + square)
         if self.problem.fit_intercept and gap <= self.target:
             beta = balanced(self.beta)
             square = self._square(self.rows.pull(np.arange(len(beta)), beta))
-            _, own = both_values(scores, beta, self.terms, self.centre, ahead)
+            _, own = both_values(scores, beta, self.terms, self.centre)
             gap = objective + self.strength * (own + 0.5 * square)
         self.gap = max(gap, 0.0)
         return Progress(objective, self.gap)
