@@ -14,10 +14,11 @@ from trueline.design.base import Accuracy, Array, Design, SecondMoments
 
 __all__ = ["SparseDesign"]
 
-# From so many entries on products take all threads; kernels need not be compiled for fewer.
+# From so many entries on products take all threads.
 LARGE = 1_000_000
-# From so many on, entries in any order are left in it: sorting them takes longer than to see that
-# none is there twice. More of them are read the faster for being sorted.
+# From so many on passes over them are compiled, which those over fewer are not worth. Entries in
+# any order are left in it then: sorting them takes longer than to see that none is there twice,
+# and LARGE numbers of them are read the faster for being sorted.
 _MANY = 20_000
 # Pairs of entries in the rows from which on compiled Gram matrices pay, and the widest of them.
 _COMPILED_WORK, _WIDE = 100_000, 3000
@@ -52,8 +53,11 @@ class SparseDesign(Design):
         self.shape = (self.X.shape[0], self.X.shape[1])
         self.nonzeros = int(self.X.nnz)
         self._double = self.X.astype(np.float64, copy=False)
-        # The transpose of CSR is CSC of the same memory: no copy, and fast products both ways.
-        self._transposed = self._double.T
+
+    @cached_property
+    def _transposed(self) -> sp.csr_array | sp.csc_array:
+        """The transpose of CSR is CSC of the same memory: no copy, fast products both ways."""
+        return self._double.T
 
     @cached_property
     def rows_as_given(self) -> sp.csr_array:
@@ -140,7 +144,7 @@ class SparseDesign(Design):
     def extent(self) -> tuple[float, float]:
         """The largest magnitude, and the least that is not zero; 0 and inf if there is none."""
         data = self.X.data
-        if self.nonzeros < LARGE:
+        if self.nonzeros < _MANY:
             sizes = np.abs(data)
             least = sizes.min(initial=np.inf, where=sizes > 0)
             return float(sizes.max(initial=0.0)), float(least)
@@ -160,7 +164,7 @@ class SparseDesign(Design):
     def _row_squares(self) -> Array:
         if self.X.format == "csc":
             return self._across(np.ones(self.shape[1]))[0]
-        if self.nonzeros < LARGE:
+        if self.nonzeros < _MANY:
             return _sums_of_lines(self._double.data**2, self._double.indptr)
         from trueline.design.sparse_products import squares_along
 
@@ -194,7 +198,7 @@ class SparseDesign(Design):
         ``factor`` weighs the other lines, which are those that are compressed.
         """
         X = self._double
-        if self.nonzeros < LARGE:
+        if self.nonzeros < _MANY:
             size, places = self.shape[1 if X.format == "csr" else 0], X.indices.astype(np.intp)
             squares = X.data**2
             if (factor != 1.0).any():

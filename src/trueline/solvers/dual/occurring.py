@@ -6,6 +6,7 @@ adds nothing to the dual. Objective and gap are those of the other columns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from trueline.certificates.base import Certificate
 from trueline.design import SparseDesign
 from trueline.problem import Problem
 from trueline.solution import Solution
-from trueline.solvers.base import Options, Solver
+from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor, seen_through
 
 __all__ = ["occurring_columns", "solve_on_columns"]
@@ -43,7 +44,7 @@ def occurring_columns(problem: Problem) -> NDArray[np.intp] | None:
 
 
 def solve_on_columns(
-    solver: Solver,
+    solve: Callable[[Problem, Options, Monitor], Solution],
     problem: Problem,
     columns: NDArray[np.intp],
     options: Options,
@@ -63,20 +64,20 @@ def solve_on_columns(
         return whole, b
 
     smaller = replace(problem, design=SparseDesign(few))
-    found = solver.solve(smaller, options, seen_through(monitor, back))
+    found = solve(smaller, options, seen_through(monitor, back))
     W, _ = back(found.coef, found.intercept)
-    return replace(found, coef=W, proof=_of_all(problem, found.certificate, W, len(columns)))
+    return replace(found, coef=W, proof=_of_all(problem, found.certificate, W, found.coef))
 
 
 def _of_all(
-    problem: Problem, proof: Certificate | None, W: Array, count: int
+    problem: Problem, proof: Certificate | None, W: Array, own: Array
 ) -> Certificate | None:
-    """The proof of so many coefficients, for all of them."""
+    """The proof of some coefficients, for all of them."""
     if proof is None:
         return None
     # Whoever checks it sums up all coefficients, and allows a unit of rounding for each.
-    units = 1.01 * (problem.n_features - count) * float(np.finfo(np.float64).eps)
-    more = units * abs(problem.penalty.value(W))
+    units = 1.01 * (problem.n_features - len(own)) * float(np.finfo(np.float64).eps)
+    more = units * abs(problem.penalty.value(own))
     return replace(
         proof,
         coef=W,

@@ -17,6 +17,8 @@ changes nothing but the number of sweeps.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -97,7 +99,11 @@ class DualCoordinateDescent(Solver):
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         occurring = occurring_columns(problem)
         if occurring is not None:
-            return solve_on_columns(self, problem, occurring, options, monitor)
+            return solve_on_columns(self._solve_all, problem, occurring, options, monitor)
+        return self._solve_all(problem, options, monitor)
+
+    def _solve_all(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        """Solve for the coefficients of all columns."""
         iteration = _Iteration(problem, options, monitor.is_watching)
         status, n_iter, _ = run(
             iteration,
@@ -314,8 +320,11 @@ class _Iteration(Iteration):
             return True
         if self.is_slow and self.is_clear:
             return not self.is_brief or self.latest <= self.target
-        # A sweep saw the gap fall by its rate: half of that is yet to be counted.
-        return self.seen * self.rate ** (self.sweeps - self.full + 0.5) <= self.target
+        # What it was when it was evaluated, and as a sweep saw it: half of what that saw it fall
+        # by is yet to be counted.
+        expected = self.seen * self.rate ** (self.sweeps - self.full + 0.5)
+        known = self.gap * self.rate**late if self.evaluated else 0.0
+        return max(expected, known) <= self.target
 
     def _evaluate(self) -> Progress:
         self.expose()
@@ -339,9 +348,19 @@ class _Iteration(Iteration):
 
 def random_start(options: Options) -> NDArray[np.uint64]:
     """The state of the random numbers that the kernels draw."""
-    seed = np.random.RandomState(0) if options.random_state is None else options.random_state
-    draw = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
-    return np.array([draw.randint(1, 2**31 - 1)], dtype=np.uint64)
+    seed = 0 if options.random_state is None else options.random_state
+    first = _draw(seed) if isinstance(seed, np.random.RandomState) else _drawn(seed)
+    return np.array([first], dtype=np.uint64)
+
+
+@lru_cache(maxsize=64)
+def _drawn(seed: int) -> int:
+    """What a new generator draws first: to make one takes as long as a sweep over short data."""
+    return _draw(np.random.RandomState(seed))
+
+
+def _draw(generator: np.random.RandomState) -> int:
+    return int(generator.randint(1, 2**31 - 1))
 
 
 def with_constant(problem: Problem) -> tuple[Design, Array]:
