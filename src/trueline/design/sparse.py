@@ -203,7 +203,8 @@ class SparseDesign(Design):
             squares = X.data**2
             if (factor != 1.0).any():
                 squares *= np.repeat(factor, np.diff(X.indptr))
-            return np.bincount(places, squares, size), np.bincount(places, minlength=size)
+            total = np.bincount(places, squares, size).astype(np.float64, copy=False)
+            return total, np.bincount(places, minlength=size)
         from trueline.design.sparse_products import squares_across
 
         return squares_across(X, factor)

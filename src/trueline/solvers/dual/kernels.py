@@ -3,8 +3,8 @@ r"""Sweeps over rows, each of which moves one dual variable to its best place.
     minimise over beta in [low, high]    1/2 || sum_i beta_i x_i ||^2
         + sum_i (e_i abs(beta_i) + h_i/2 beta_i^2 - t_i beta_i)
 
-with w = sum_i beta_i x_i kept beside, and t_i = y_i - centre. Along one beta_i the function is a parabola with a kink at
-zero; with g = x_i.w + h_i beta_i - t_i and H = x_i.x_i + h_i its minimum is
+with w = sum_i beta_i x_i kept beside, and t_i = y_i - centre. Along one beta_i the function is a
+parabola with a kink at zero; with g = x_i.w + h_i beta_i - t_i and H = x_i.x_i + h_i its minimum is
 
     beta_i <- clip(soft(H beta_i - g, e_i) / H, low_i, high_i).
 
@@ -161,9 +161,7 @@ def own_gap(product: float, at: float, terms: Array, i: int) -> float:
 
 
 @kernel
-def both_values(
-    scores: Array, beta: Array, terms: Array, centre: float
-) -> tuple[float, float]:
+def both_values(scores: Array, beta: Array, terms: Array, centre: float) -> tuple[float, float]:
     """The losses of all rows, given x_i.w, and what the dual adds to the square of w."""
     losses = own = 0.0
     for i in range(len(beta)):
@@ -200,7 +198,7 @@ def sweep_dense(
     worst = seen = 0.0
     for k in visiting_order(active, constant, state):
         i = order[k]
-        product = constant * w[d] + centre
+        product = float(constant * w[d] + centre)
         for j in range(d):
             product += X[i, j] * w[j]
         seen += own_gap(product, beta[i], terms, i)
