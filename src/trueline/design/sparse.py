@@ -14,14 +14,21 @@ from trueline.design.base import Accuracy, Array, Design, SecondMoments
 
 __all__ = ["SparseDesign"]
 
-# From so many entries on products take all threads; kernels need not be compiled for fewer.
+# From so many entries on products take all threads.
 LARGE = 1_000_000
+# From so many on passes over them are compiled, which those over fewer are not worth. Entries in
+# any order are left in it then: sorting them takes longer than to see that none is there twice,
+# and LARGE numbers of them are read the faster for being sorted.
+_MANY = 20_000
 # Pairs of entries in the rows from which on compiled Gram matrices pay, and the widest of them.
 _COMPILED_WORK, _WIDE = 100_000, 3000
 
 
 class SparseDesign(Design):
     """A SciPy sparse matrix or array, held by rows or by columns, as it comes.
+
+    The entries of ``X`` and :attr:`rows_as_given` may be in any order within a row; those of
+    :attr:`by_rows` and :attr:`by_columns` ascend.
 
     Examples
     --------
@@ -38,7 +45,7 @@ class SparseDesign(Design):
         self.X = sp.csc_array(X) if X.format == "csc" else sp.csr_array(X)
         if self.X.dtype not in (np.float32, np.float64):
             self.X = self.X.astype(np.float64)
-        if not self.X.has_canonical_format:
+        if not (self.X.has_canonical_format or _has_each_once(self.X)):
             # Entries stored in several pieces are one number; the caller's arrays stay as they are.
             self.X = self.X.copy()
             self.X.sum_duplicates()
@@ -46,24 +53,28 @@ class SparseDesign(Design):
         self.shape = (self.X.shape[0], self.X.shape[1])
         self.nonzeros = int(self.X.nnz)
         self._double = self.X.astype(np.float64, copy=False)
-        # The transpose of CSR is CSC of the same memory: no copy, and fast products both ways.
-        self._transposed = self._double.T
+
+    @cached_property
+    def _transposed(self) -> sp.csr_array | sp.csc_array:
+        """The transpose of CSR is CSC of the same memory: no copy, fast products both ways."""
+        return self._double.T
+
+    @cached_property
+    def rows_as_given(self) -> sp.csr_array:
+        """Compressed rows, in double precision, each in any order."""
+        return self._double.tocsr()
 
     @cached_property
     def by_rows(self) -> sp.csr_array:
         """Compressed rows, in double precision."""
-        return self._double.tocsr()
+        X = self.rows_as_given
+        return X if X.has_sorted_indices else X.sorted_indices()
 
     @cached_property
     def by_columns(self) -> sp.csc_array:
         """Compressed columns, in double precision."""
-        return self._double.tocsc()
-
-    @property
-    def _squares(self) -> sp.csr_array | sp.csc_array:
-        """The squares of all entries, in the same places."""
-        X = self._double
-        return type(X)((X.data**2, X.indices, X.indptr), shape=X.shape)
+        X = self._double.tocsc()
+        return X if X.has_sorted_indices else X.sorted_indices()
 
     def matvec(self, W: Array) -> Array:
         if W.ndim == 2 and W.shape[1] == 1:  # one vector takes half the time of a matrix of one
@@ -133,7 +144,7 @@ class SparseDesign(Design):
     def extent(self) -> tuple[float, float]:
         """The largest magnitude, and the least that is not zero; 0 and inf if there is none."""
         data = self.X.data
-        if self.nonzeros < LARGE:
+        if self.nonzeros < _MANY:
             sizes = np.abs(data)
             least = sizes.min(initial=np.inf, where=sizes > 0)
             return float(sizes.max(initial=0.0)), float(least)
@@ -144,15 +155,17 @@ class SparseDesign(Design):
     def column_squares(self, weights: Array | None, shift: Array | None) -> Array:
         factor = np.ones(self.shape[0]) if weights is None else weights
         is_along = self.X.format == "csc"
-        total = self._squares.T @ factor if is_along else self._across(factor)[0]
+        total = self._along(factor) if is_along else self._across(factor)[0]
         if shift is not None:
             total = total - 2 * shift * self.rmatvec(factor) + factor.sum() * shift**2
         return np.maximum(total, 0.0)
 
     @cached_property
     def _row_squares(self) -> Array:
-        if self.X.format == "csc" or self.nonzeros < LARGE:
-            return self._squares @ np.ones(self.shape[1])
+        if self.X.format == "csc":
+            return self._across(np.ones(self.shape[1]))[0]
+        if self.nonzeros < _MANY:
+            return _sums_of_lines(self._double.data**2, self._double.indptr)
         from trueline.design.sparse_products import squares_along
 
         return squares_along(self._double)
@@ -174,16 +187,24 @@ class SparseDesign(Design):
             magnitude = np.sqrt(squares) * (1 + 1e-8)
         return Accuracy(int(in_rows), int(in_columns), magnitude)
 
+    def _along(self, factor: Array) -> Array:
+        """Weighted squares of the columns of a matrix held by columns."""
+        X = self._double
+        return _sums_of_lines(X.data**2 * factor[X.indices], X.indptr)
+
     def _across(self, factor: Array) -> tuple[Array, NDArray[Any]]:
         """Weighted squares of the columns and how many entries they have; of the rows by columns.
 
         ``factor`` weighs the other lines, which are those that are compressed.
         """
         X = self._double
-        if self.nonzeros < LARGE:
-            by_rows = X.format == "csr"
-            squares = (self._squares.T if by_rows else self._squares) @ factor
-            return squares, np.bincount(X.indices, minlength=self.shape[1 if by_rows else 0])
+        if self.nonzeros < _MANY:
+            size, places = self.shape[1 if X.format == "csr" else 0], X.indices.astype(np.intp)
+            squares = X.data**2
+            if (factor != 1.0).any():
+                squares *= np.repeat(factor, np.diff(X.indptr))
+            total = np.bincount(places, squares, size).astype(np.float64, copy=False)
+            return total, np.bincount(places, minlength=size)
         from trueline.design.sparse_products import squares_across
 
         return squares_across(X, factor)
@@ -198,3 +219,22 @@ class SparseDesign(Design):
 
     def row(self, i: int) -> Array:
         return self.by_rows[[i]].toarray().ravel()
+
+
+def _has_each_once(X: sp.csr_array | sp.csc_array) -> bool:
+    """Whether no entry is stored in pieces, where there are enough for that to be looked at."""
+    if not _MANY <= X.nnz < LARGE:
+        return False
+    from trueline.design.sparse_products import has_each_once
+
+    return bool(has_each_once(X.indices, X.indptr, X.shape[1 if X.format == "csr" else 0]))
+
+
+def _sums_of_lines(values: Array, starts: NDArray[Any]) -> Array:
+    """The sums of the values of each compressed line."""
+    out = np.zeros(len(starts) - 1)
+    filled = np.flatnonzero(starts[1:] > starts[:-1])
+    if len(filled):
+        # Lines without entries in between take nothing from the sums of those before them.
+        out[filled] = np.add.reduceat(values[: starts[-1]], starts[filled])
+    return out

@@ -23,6 +23,7 @@ __all__ = [
     "extent",
     "gather",
     "gram_of_rows",
+    "has_each_once",
     "scatter",
     "squares_across",
     "squares_along",
@@ -37,6 +38,18 @@ Starts = NDArray[np.int32] | NDArray[np.int64]
 _STRANDS, _SCATTERING = 8, 2
 # Additions for every entry of a Gram matrix from which on a second one of it pays.
 _MUCH = 50
+
+
+@kernel
+def has_each_once(indices: Indices, indptr: Starts, size: int) -> bool:
+    """Whether no line has two entries in one place."""
+    last = np.full(size, -1)
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            if last[indices[e]] == i:
+                return False
+            last[indices[e]] = i
+    return True
 
 
 @kernel

@@ -78,8 +78,8 @@ class _HingeLike(Loss):
         return np.full(np.shape(y), e), h / factor, low * factor, high * factor
 
     def project_dual(self, y: Array, u: Array) -> Array:
-        _, _, low, high = self.dual_boxes(y)
-        return np.clip(u, low, high)
+        most = self.dual_box[3] * self._factor(y)
+        return np.where(y > 0, np.clip(u, -most, 0.0), np.clip(u, 0.0, most))
 
 
 @dataclass(frozen=True)

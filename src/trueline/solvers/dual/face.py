@@ -70,7 +70,7 @@ def minimise_on(
     beta, w : arrays of shape (n,) and (d + 1,)
         Changed in place.
     scores : array of shape (n,)
-        x_i.w
+        x_i.w, and what was added to all scores.
     enough : float
         How much of the slope, squared, may remain.
     """

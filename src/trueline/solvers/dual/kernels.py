@@ -3,8 +3,8 @@ r"""Sweeps over rows, each of which moves one dual variable to its best place.
     minimise over beta in [low, high]    1/2 || sum_i beta_i x_i ||^2
         + sum_i (e_i abs(beta_i) + h_i/2 beta_i^2 - t_i beta_i)
 
-with w = sum_i beta_i x_i kept beside. Along one beta_i the function is a parabola with a kink at
-zero; with g = x_i.w + h_i beta_i - t_i and H = x_i.x_i + h_i its minimum is
+with w = sum_i beta_i x_i kept beside, and t_i = y_i - centre. Along one beta_i the function is a
+parabola with a kink at zero; with g = x_i.w + h_i beta_i - t_i and H = x_i.x_i + h_i its minimum is
 
     beta_i <- clip(soft(H beta_i - g, e_i) / H, low_i, high_i).
 
@@ -161,18 +161,13 @@ def own_gap(product: float, at: float, terms: Array, i: int) -> float:
 
 
 @kernel
-def both_values(
-    scores: Array, beta: Array, terms: Array, centre: float, ahead: float
-) -> tuple[float, float]:
-    """The losses of all rows, given x_i.w, and what the dual adds to the square of w.
-
-    ``centre`` is what the targets t were shifted by, and ``ahead`` what is taken off the scores.
-    """
+def both_values(scores: Array, beta: Array, terms: Array, centre: float) -> tuple[float, float]:
+    """The losses of all rows, given x_i.w, and what the dual adds to the square of w."""
     losses = own = 0.0
     for i in range(len(beta)):
         at, e, h = beta[i], terms[i, 1], terms[i, 2]
-        pull, size = terms[i, 0] - scores[i] + ahead, abs(at)
-        own += size * (e + 0.5 * h * size) - (terms[i, 0] + centre) * at
+        pull, size = terms[i, 0] - (scores[i] + centre), abs(at)
+        own += size * (e + 0.5 * h * size) - terms[i, 0] * at
         beyond = abs(pull) - e
         if beyond > 0.0:
             bound = terms[i, 4] if pull > 0.0 else -terms[i, 3]
@@ -185,6 +180,7 @@ def both_values(
 def sweep_dense(
     X: Array,
     constant: float,
+    centre: float,
     terms: Array,
     beta: Array,
     w: Array,
@@ -195,14 +191,14 @@ def sweep_dense(
 ) -> tuple[int, float, float]:
     """One sweep; how many variables are still active, the worst violation, the gap as it was seen.
 
-    ``order`` begins with the active rows, ascending; ``terms`` has the columns t, e, h, low, high
-    and x_i.x_i + h.
+    ``order`` begins with the active rows, ascending; ``terms`` has the columns y, e, h, low, high
+    and x_i.x_i + h, and ``centre`` is added to all scores.
     """
     d = X.shape[1]
     worst = seen = 0.0
     for k in visiting_order(active, constant, state):
         i = order[k]
-        product = float(constant * w[d])
+        product = float(constant * w[d] + centre)
         for j in range(d):
             product += X[i, j] * w[j]
         seen += own_gap(product, beta[i], terms, i)
@@ -226,6 +222,7 @@ def sweep_sparse(
     indices: Indices,
     indptr: Integers,
     constant: float,
+    centre: float,
     terms: Array,
     beta: Array,
     w: Array,
@@ -239,7 +236,8 @@ def sweep_sparse(
     worst = seen = 0.0
     for k in visiting_order(active, constant, state):
         i = order[k]
-        product = column_dot(data, indices, indptr[i], indptr[i + 1], w) + constant * w[d]
+        product = column_dot(data, indices, indptr[i], indptr[i + 1], w)
+        product += constant * w[d] + centre
         seen += own_gap(product, beta[i], terms, i)
         off, best = decide(product, beta[i], terms, i)
         if off < -threshold:

@@ -6,6 +6,7 @@ adds nothing to the dual. Objective and gap are those of the other columns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from trueline.certificates.base import Certificate
 from trueline.design import SparseDesign
 from trueline.problem import Problem
 from trueline.solution import Solution
-from trueline.solvers.base import Options, Solver
+from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor, seen_through
 
 __all__ = ["occurring_columns", "solve_on_columns"]
@@ -37,13 +38,13 @@ def occurring_columns(problem: Problem) -> NDArray[np.intp] | None:
     if d < 1000 or design.nonzeros > 20 * d:  # likely that nearly all occur
         return None
     occurs = np.zeros(d, dtype=bool)
-    occurs[design.by_rows.indices] = True
+    occurs[design.rows_as_given.indices] = True
     found = np.flatnonzero(occurs)
     return found if len(found) <= _SHARE * d else None
 
 
 def solve_on_columns(
-    solver: Solver,
+    solve: Callable[[Problem, Options, Monitor], Solution],
     problem: Problem,
     columns: NDArray[np.intp],
     options: Options,
@@ -54,7 +55,7 @@ def solve_on_columns(
     place = np.zeros(d, dtype=np.int32)
     place[columns] = np.arange(len(columns), dtype=np.int32)
     assert isinstance(problem.design, SparseDesign)
-    X = problem.design.by_rows
+    X = problem.design.rows_as_given
     few = sp.csr_array((X.data, place[X.indices], X.indptr), shape=(X.shape[0], len(columns)))
 
     def back(W: Array, b: Array) -> tuple[Array, Array]:
@@ -63,20 +64,20 @@ def solve_on_columns(
         return whole, b
 
     smaller = replace(problem, design=SparseDesign(few))
-    found = solver.solve(smaller, options, seen_through(monitor, back))
+    found = solve(smaller, options, seen_through(monitor, back))
     W, _ = back(found.coef, found.intercept)
-    return replace(found, coef=W, proof=_of_all(problem, found.certificate, W, len(columns)))
+    return replace(found, coef=W, proof=_of_all(problem, found.certificate, W, found.coef))
 
 
 def _of_all(
-    problem: Problem, proof: Certificate | None, W: Array, count: int
+    problem: Problem, proof: Certificate | None, W: Array, own: Array
 ) -> Certificate | None:
-    """The proof of so many coefficients, for all of them."""
+    """The proof of some coefficients, for all of them."""
     if proof is None:
         return None
     # Whoever checks it sums up all coefficients, and allows a unit of rounding for each.
-    units = 1.01 * (problem.n_features - count) * float(np.finfo(np.float64).eps)
-    more = units * abs(problem.penalty.value(W))
+    units = 1.01 * (problem.n_features - len(own)) * float(np.finfo(np.float64).eps)
+    more = units * abs(problem.penalty.value(own))
     return replace(
         proof,
         coef=W,

@@ -53,7 +53,7 @@ class Rows:
         self._pull: Callable[..., None]
         self._sweep: Callable[..., tuple[int, float, float]]
         if isinstance(design, SparseDesign):
-            X = design.by_rows
+            X = design.rows_as_given
             indices, starts = X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
             self._parts = X.data, indices, starts
             self._score, self._pull = kernels.score_sparse, kernels.pull_sparse
@@ -85,9 +85,9 @@ class Rows:
         """Whether the products of so many rows cost less than what calls them."""
         return len(self._parts) > 1 and len(self._strands(count)) == 1
 
-    def scores(self, rows: Integers, w: Array) -> Array:
-        """x_i.w of some rows."""
-        return self._scores(self._parts, rows, w, self.constant)
+    def scores(self, rows: Integers, w: Array, constant: float | None = None) -> Array:
+        """x_i.w of some rows; those may end with another constant."""
+        return self._scores(self._parts, rows, w, self.constant if constant is None else constant)
 
     def pull(self, rows: Integers, weights: Array) -> Array:
         """sum_i weights_i x_i over some rows."""

@@ -17,6 +17,8 @@ changes nothing but the number of sweeps.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -94,7 +96,11 @@ class DualCoordinateDescent(Solver):
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         occurring = occurring_columns(problem)
         if occurring is not None:
-            return solve_on_columns(self, problem, occurring, options, monitor)
+            return solve_on_columns(self._solve_all, problem, occurring, options, monitor)
+        return self._solve_all(problem, options, monitor)
+
+    def _solve_all(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        """Solve for the coefficients of all columns."""
         iteration = _Iteration(problem, options, monitor.is_watching)
         status, n_iter, _ = run(
             iteration,
@@ -162,6 +168,7 @@ class _Iteration(Iteration):
         e, h, low, high = problem.loss.dual_boxes(y)
         design, self.mean = with_constant(problem)
         self.rows = Rows(design)
+        self.own_constant = 0.0 if problem.fit_intercept else self.rows.constant
         bend = self.strength * h / s
         self.terms = np.stack(
             [
@@ -205,7 +212,14 @@ class _Iteration(Iteration):
         self.scores = None
         is_full = self.active == len(self.beta)
         self.active, worst, seen = self.rows.sweep(
-            self.terms, self.beta, self.w, self.order, self.active, self.threshold, self.state
+            self.centre,
+            self.terms,
+            self.beta,
+            self.w,
+            self.order,
+            self.active,
+            self.threshold,
+            self.state,
         )
         self.threshold = _REST * worst if worst > 0 else np.inf
         self.latest = self.strength * seen
@@ -218,7 +232,6 @@ class _Iteration(Iteration):
             self._compare_kinds()
         if self.problem.fit_intercept:
             self.centre += self.rows.constant * float(self.w[-1])
-            self.terms[:, 0] = self.problem.target[:, 0] - self.centre
 
     def _minimise_on_face(self) -> None:
         """Conjugate gradients; of few rows as far as they go, and only the active ones follow."""
@@ -227,13 +240,15 @@ class _Iteration(Iteration):
             enough = _LEAST
             if self.scores is None:
                 scores = np.zeros(len(self.beta))
-                scores[face.free] = self.rows.scores(face.free, self.w)
+                scores[face.free] = self.rows.scores(face.free, self.w, self.own_constant)
             else:
                 scores = self.scores
         else:
             # The gap falls with the slope squared if the losses bend, with the slope if not.
             wanted = 0.1 * (self.aim / self.gap) ** (1 if self.terms[:, 2].all() else 2)
             enough, scores = min(max(wanted, _LEAST), _MOST), self._scores()
+        if self.problem.fit_intercept:
+            scores = scores + (self.rows.constant * float(self.w[-1]) + self.centre)
         minimise_on(self.rows, face, self.terms, self.beta, self.w, scores, enough)
         if not self.is_brief or self.evaluated == self.sweeps - 1:
             self._look_at_all()
@@ -260,9 +275,10 @@ class _Iteration(Iteration):
         self.seen, self.full = seen, self.sweeps
 
     def _scores(self) -> Array:
-        """x_i.w of all rows."""
+        """x_i.w of all rows, without a constant that stands for a level."""
         if self.scores is None:
-            self.scores = self.rows.scores(np.arange(len(self.beta)), self.w)
+            everyone = np.arange(len(self.beta))
+            self.scores = self.rows.scores(everyone, self.w, self.own_constant)
         return self.scores
 
     def refine(self) -> None:
@@ -281,7 +297,9 @@ class _Iteration(Iteration):
 
     def known_scores(self) -> Array | None:
         """Those of the coefficients as they are, if nothing was shifted and they are known."""
-        return None if self.scores is None or self.problem.fit_intercept else self.scores[:, None]
+        if self.scores is None or self.mean.any():
+            return None
+        return (self.scores + self.centre)[:, None]
 
     def dual(self) -> Array:
         """The derivatives u of the losses."""
@@ -299,21 +317,23 @@ class _Iteration(Iteration):
             return True
         if self.is_slow and self.is_clear:
             return not self.is_brief or self.latest <= self.target
-        # A sweep saw the gap fall by its rate: half of that is yet to be counted.
-        return self.seen * self.rate ** (self.sweeps - self.full + 0.5) <= self.target
+        # What it was when it was evaluated, and as a sweep saw it: half of what that saw it fall
+        # by is yet to be counted.
+        expected = self.seen * self.rate ** (self.sweeps - self.full + 0.5)
+        known = self.gap * self.rate**late if self.evaluated else 0.0
+        return max(expected, known) <= self.target
 
     def _evaluate(self) -> Progress:
         self.expose()
         scores, square = self._scores(), self._square(self.w)
-        ahead = self.rows.constant * float(self.w[-1]) if self.problem.fit_intercept else 0.0
-        losses, own = both_values(scores, self.beta, self.terms, self.centre, ahead)
+        losses, own = both_values(scores, self.beta, self.terms, self.centre)
         objective = self.strength * (losses + 0.5 * square)
         # The dual is a lower bound if sum_i beta_i = 0.
         gap = self.strength * (losses + own + square)
         if self.problem.fit_intercept and gap <= self.target:
             beta = balanced(self.beta)
             square = self._square(self.rows.pull(np.arange(len(beta)), beta))
-            _, own = both_values(scores, beta, self.terms, self.centre, ahead)
+            _, own = both_values(scores, beta, self.terms, self.centre)
             gap = objective + self.strength * (own + 0.5 * square)
         self.gap = max(gap, 0.0)
         return Progress(objective, self.gap)
@@ -325,9 +345,19 @@ class _Iteration(Iteration):
 
 def random_start(options: Options) -> NDArray[np.uint64]:
     """The state of the random numbers that the kernels draw."""
-    seed = np.random.RandomState(0) if options.random_state is None else options.random_state
-    draw = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
-    return np.array([draw.randint(1, 2**31 - 1)], dtype=np.uint64)
+    seed = 0 if options.random_state is None else options.random_state
+    first = _draw(seed) if isinstance(seed, np.random.RandomState) else _drawn(seed)
+    return np.array([first], dtype=np.uint64)
+
+
+@lru_cache(maxsize=64)
+def _drawn(seed: int) -> int:
+    """What a new generator draws first: to make one takes as long as a sweep over short data."""
+    return _draw(np.random.RandomState(seed))
+
+
+def _draw(generator: np.random.RandomState) -> int:
+    return int(generator.randint(1, 2**31 - 1))
 
 
 def with_constant(problem: Problem) -> tuple[Design, Array]:
