@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 # Its square is the gap asked for, relative to the objective of the zero model.
 _TOL = 1e-3
-_ROUNDS, _STEPS = 30, 60
+_ROUNDS, _STEPS = 30, 150
 # Steps over all columns also end when two in a row lower the objective by no more than this share.
 _GAIN = 1e-7
 # Strengths that differ by more than this factor have one between them, for a few steps.
