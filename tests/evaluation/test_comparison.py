@@ -16,6 +16,7 @@ import trueline as tl
 from trueline.evaluation.significance import holm, paired_test
 from trueline.evaluation.task import make_task
 from trueline.evaluation.walks import choose_walk
+from trueline.evaluation.walks.lanes import bent_products, make_lanes
 from trueline.evaluation.walks.pipeline import same_settings
 
 CS = np.logspace(-2, 1, 4)
@@ -100,11 +101,12 @@ def test_walks_of_logistic_regression_score_as_single_fits_do(kind, l1_ratio):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_walks_reach_the_minimum(kind):
+@pytest.mark.parametrize("folds", [3, 7])  # less and more than go side by side
+def test_walks_reach_the_minimum(kind, folds):
     """The objective of a fold's fit is that of a fit of its own, to many digits."""
     X, y = load_breast_cancer(return_X_y=True)
     X = kind(scale(X))
-    cv = StratifiedKFold(3)
+    cv = StratifiedKFold(folds)
     for model in (tl.LogisticRegression(C=0.3), tl.LinearSVC(C=0.1, intercept_scaling=1.0)):
         found = tl.cross_validate(model, X, y, cv=cv, return_estimator=True)
         assert "Newton steps" in found.route
@@ -114,6 +116,25 @@ def test_walks_reach_the_minimum(kind):
             least = own.certificate_.objective - own.certificate_.gap
             fitted._positive = 1.0
             assert problem.objective(*fitted._coefficients()) <= least * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("goes", [[1], [0, 1], [1, 1], [1, 0, 1], [1, 1, 1, 1, 1], [1, 0, 0, 1, 1]])
+def test_one_pass_serves_all_problems_that_go_on(goes):
+    rng, (n, d, p) = np.random.default_rng(0), (30, 8, len(goes))
+    X = sp.random_array((n, d), density=0.4, format="csr", rng=rng)
+    H, P, levels = rng.random((p, n)), rng.standard_normal((p, d)), rng.standard_normal(p)
+    H[:, :5], images, totals = 0.0, np.ones((p, d)), np.zeros(p)
+    rows, H_lanes, P_lanes, image_lanes = make_lanes(H, d)
+    parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    lanes = P_lanes, image_lanes
+    bent_products(
+        *parts, rows, np.array(goes, dtype=bool), H, H_lanes, levels, P, *lanes, images, totals
+    )
+    bent = H * (P @ X.toarray().T + levels[:, None])
+    for f in range(p):
+        expected = 1.0 + goes[f] * (bent[f] @ X.toarray())
+        assert_allclose(images[f], expected, rtol=1e-12)
+        assert_allclose(totals[f], goes[f] * bent[f].sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
