@@ -1,5 +1,6 @@
 """The decorator's promises: light imports, kernels inside kernels, one compilation per machine."""
 
+import ast
 import json
 import os
 import shutil
@@ -252,3 +253,41 @@ def test_closure_is_refused_with_a_remedy(monkeypatch):
         @jit.kernel
         def scale(a):
             return factor * a
+
+
+def test_kernels_use_names_of_files_that_the_cache_key_digests():
+    # A constant or helper from any other file could change while old machine code stays in use.
+    root = Path(jit.__file__).parent
+    sources = {path: path.read_text() for path in root.rglob("*.py")}
+    digested = {
+        ".".join(path.relative_to(root.parent).with_suffix("").parts)
+        for path, text in sources.items()
+        if "@kernel" in text or "numba" in text
+    }
+    strangers = []
+    for path, text in sources.items():
+        if "@kernel" not in text:
+            continue
+        tree = ast.parse(text)
+        origin = {
+            alias.asname or alias.name: node.module
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("trueline")
+            for alias in node.names
+        }
+        for function in tree.body:
+            if isinstance(function, ast.FunctionDef) and any(
+                "kernel" in ast.unparse(decorator) for decorator in function.decorator_list
+            ):
+                used = {
+                    n.id
+                    for part in function.body
+                    for n in ast.walk(part)
+                    if isinstance(n, ast.Name)
+                }
+                strangers += [
+                    (path.name, function.name, name)
+                    for name in used & set(origin)
+                    if origin[name] not in digested
+                ]
+    assert not strangers

@@ -21,9 +21,11 @@ What the decorator promises:
   order written. ``reassociate=True`` allows the compiler to reorder sums (twice the speed in
   dot-product loops) and to fuse multiply-adds; NaN and infinity keep their meaning.
 - *Compiled once per machine.* Machine code is kept in ``<cache>/<key>/``, where ``key`` digests
-  every source file of the package and the versions of Python, NumPy, Numba and llvmlite. Numba's
-  own cache looks at the kernel's file alone, so that editing a helper in another file leaves the
-  old helper's code in use; here any edit starts an empty folder. The newest few folders stay.
+  every source file of the package that compiles anything and the versions of Python, NumPy, Numba
+  and llvmlite. Numba's own cache looks at the kernel's file alone, so that editing a helper in
+  another file leaves the old helper's code in use; here an edit of any such file starts an empty
+  folder. Kernels therefore use names of such files only (a test sees to it). The newest few
+  folders stay.
 - *Switches.* ``TRUELINE_PURE_PYTHON=1`` leaves functions undecorated (debugger, coverage).
   ``TRUELINE_CACHE_DIR`` moves the cache. A folder that cannot be written means no cache.
 """
@@ -67,8 +69,8 @@ class Compiler:
     Parameters
     ----------
     root : Path
-        Folder of the package. All Python files below it enter the cache key, and only functions
-        defined below it are cached: the key knows nothing of others.
+        Folder of the package. The Python files below it that compile anything enter the cache key,
+        and only functions defined below it are cached: the key knows nothing of others.
     name : str
         Name of the folder inside the user's cache directory.
     """
@@ -160,9 +162,11 @@ class Compiler:
         digest.update(repr((versions, switches)).encode())
         try:
             for path in sorted(self.root.rglob("*.py")):
+                content = path.read_bytes()
+                if b"@kernel" not in content and b"numba" not in content:
+                    continue
                 if path.stat().st_mtime > self._imported_at:
                     return None
-                content = path.read_bytes()
                 digest.update(f"{path.relative_to(self.root).as_posix()}:{len(content)}:".encode())
                 digest.update(content)
         except OSError:
@@ -240,7 +244,7 @@ def _make_disk_cache(folder: Path, function: FunctionType) -> Any:
     from numba.core.compiler import CompileResult
     from numba.core.serialize import dumps
 
-    # The folder's name digests all sources, so the place of a function identifies its code.
+    # The folder's name digests the sources, so the place of a function identifies its code.
     identity = (function.__module__, function.__qualname__, function.__code__.co_firstlineno)
     label = re.sub(r"[^\w.]", "", f"{function.__module__}.{function.__qualname__}")[-80:]
 
