@@ -1,0 +1,98 @@
+"""The checker: does a certificate's claim follow from the data?
+
+It reads a certificate as data (:mod:`trueline.check.schema`), recomputes everything from the rows
+and answers *proven*, *proven under a stated condition*, or *not proven*. It shares no code with
+what it checks: it imports NumPy, ``scipy.sparse`` and the standard library, and restates each
+formula that it needs. One file per theorem; each opens with the theorem and its proof.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from trueline.check.verdict import Check, Refused, Verdict, Verification, VerificationError
+
+__all__ = ["THEOREMS", "Check", "Verdict", "Verification", "VerificationError", "verify"]
+
+#: The file that proves each kind of claim.
+THEOREMS: dict[str, str] = {
+    "quadratic": "fenchel_young",
+    "row space": "fenchel_young",
+    "fenchel": "fenchel_young",
+    "duality": "fenchel_young",
+    "ordered duality": "fenchel_young",
+    "tangent": "fenchel_young",
+    "bounded": "fenchel_young",
+    "curvature": "curvature",
+    "local": "curvature",
+    "maximum error": "maximum_error",
+    "concomitant": "concomitant",
+    "stationary": "firth",
+    "hard margin": "margin",
+    "margin": "margin",
+    "search": "best_subset",
+    "conditioned search": "best_subset",
+    "zero-one packing": "zero_one",
+    "zero-one search": "zero_one",
+    "training errors": "mistakes",
+    "mistake bound": "mistakes",
+    "kernel mistake bound": "mistakes",
+    "separable": "separation",
+    "quasi-separable": "separation",
+    "not separable": "separation",
+    "kernel duality": "support_vectors",
+    "kernel stationarity": "support_vectors",
+    "kernel equations": "kernel_methods",
+    "stationary point": "kernel_methods",
+    "given parameters": "kernel_methods",
+    "evidence bounds": "kernel_methods",
+}
+
+
+def verify(
+    certificate: Any, X: Any, y: Any = None, sample_weight: Any = None, effort: str = "normal"
+) -> Verification:
+    """Check a certificate against the data it is about.
+
+    Parameters
+    ----------
+    certificate : certificate, or mapping with the same fields
+    X : array-like or sparse matrix of shape (n, d)
+    y : array-like of shape (n,) or (n, k)
+    sample_weight : array-like of shape (n,), optional
+    effort : {"normal", "full"}
+        How much of a search is repeated: "full" rechecks all of it, however long that takes.
+
+    Returns
+    -------
+    verification : Verification
+        True in a boolean context if the claim is proven without any condition. Whatever the
+        certificate holds, nothing is raised: what is malformed is not proven.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import Ridge
+    >>> from trueline.check import verify
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 3.0, 4.0])
+    >>> print(verify(Ridge().fit(X, y).certificate_, X, y))  # doctest: +ELLIPSIS
+    check ...
+    The certificate holds.
+    """
+    if effort not in ("normal", "full"):
+        raise ValueError(f"effort must be 'normal' or 'full', got {effort!r}.")
+    kind = certificate.get("kind") if isinstance(certificate, dict) else None
+    kind = getattr(certificate, "kind", kind)
+    if not isinstance(kind, str) or kind not in THEOREMS:
+        return Verification((Check("kind of proof", str(kind)[:80], "unknown", False),))
+    try:
+        theorem = import_module(f"trueline.check.{THEOREMS[kind]}")
+        with np.errstate(all="ignore"):  # what is not finite proves nothing
+            return theorem.check(certificate, X, y, sample_weight, effort)
+    except Refused as reason:
+        return Verification.refused(reason)
+    except Exception as error:  # a claim that cannot be computed is not proven
+        return Verification.refused(f"not computable: {type(error).__name__}: {error}")

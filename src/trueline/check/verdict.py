@@ -1,0 +1,100 @@
+"""What a check ends with: proven, proven under a stated condition, or not proven."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Check", "Refused", "Verdict", "Verification", "VerificationError"]
+
+
+class Refused(Exception):
+    """The certificate or the data do not have the form that the claim needs."""
+
+
+class VerificationError(ValueError):
+    """A certificate was required to hold and does not."""
+
+
+class Verdict(Enum):
+    """The three answers of the checker."""
+
+    PROVEN = "proven"
+    CONDITIONAL = "proven under a condition"
+    NOT_PROVEN = "not proven"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One claim: its name, what was claimed, what was found, and whether it holds."""
+
+    name: str
+    claimed: str
+    found: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of all checks.
+
+    Attributes
+    ----------
+    checks : tuple of Check
+        One for each claim.
+    statement : str
+        What is proven, in a sentence.
+    conditions : tuple of str
+        What the statement presupposes beyond the data. If there are any, the statement is proven
+        under these conditions only, and the verification is false in a boolean context.
+    """
+
+    checks: tuple[Check, ...]
+    statement: str = ""
+    conditions: tuple[str, ...] = ()
+
+    @classmethod
+    def refused(cls, reason: object) -> Verification:
+        """The one check that fails where nothing could be computed."""
+        return cls((Check("certificate and data fit each other", "yes", str(reason), False),))
+
+    @property
+    def holds(self) -> bool:
+        """Whether every claim holds, given the conditions."""
+        return bool(self.checks) and all(check.holds for check in self.checks)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Proven, proven under a condition, or not proven."""
+        if not self.holds:
+            return Verdict.NOT_PROVEN
+        return Verdict.CONDITIONAL if self.conditions else Verdict.PROVEN
+
+    def __bool__(self) -> bool:
+        return self.verdict is Verdict.PROVEN
+
+    def raise_if_false(self) -> None:
+        """Raise :class:`VerificationError` that names what fails or what is presupposed."""
+        failed = [check for check in self.checks if not check.holds]
+        if failed or not self.checks:
+            lines = [f"{c.name}: claimed {c.claimed}, found {c.found}" for c in failed]
+            raise VerificationError("The certificate does not hold: " + "; ".join(lines) + ".")
+        if self.conditions:
+            raise VerificationError("Proven only if " + "; and if ".join(self.conditions) + ".")
+
+    def __str__(self) -> str:
+        rows = [("check", "claimed", "found", "")]
+        rows += [(c.name, c.claimed, c.found, "holds" if c.holds else "FAILS") for c in self.checks]
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        lines = [
+            "  ".join([*(row[i].ljust(widths[i]) for i in range(3)), row[3]]).rstrip()
+            for row in rows
+        ]
+        endings = {
+            Verdict.PROVEN: "The certificate holds.",
+            Verdict.CONDITIONAL: "The certificate holds if " + "; and if ".join(self.conditions) + ".",
+            Verdict.NOT_PROVEN: "The certificate does NOT hold.",
+        }
+        if self.statement and self.holds:
+            lines.append(f"Proven: {self.statement}.")
+        return "\n".join([*lines, endings[self.verdict]])
