@@ -23,6 +23,6 @@ class PendingProof:
 
     def certificate(self, claim: SupportVectorCertificate) -> SupportVectorCertificate:
         """The claim with its numbers."""
-        from trueline.certificates.support_vectors_check import certify_support_vectors
+        from trueline.certificates.support_vectors_proof import certify_support_vectors
 
         return certify_support_vectors(claim, self.X, self.y, self.weights)
