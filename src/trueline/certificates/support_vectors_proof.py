@@ -281,8 +281,8 @@ def _evaluate_part(part: Part, K: _Kernel) -> Found:
     box, half, short = np.maximum(part.high, -part.low), 0.5, 0.0
     if np.isinf(box).any():
         # Margins short by this much hold for the function divided by one minus it.
-        short = float((losses + 2 * losses_error).max())
-        loss = loss_error = 0.0
+        short = float((losses + losses_error).max())
+        loss, loss_error = 0.0, 4 * square * float(losses_error.max())
         if part.machine == "svc":
             half = 0.5 / (1.0 - short) ** 2 if short < 1 else math.inf
             short = 0.0
@@ -292,7 +292,6 @@ def _evaluate_part(part: Part, K: _Kernel) -> Found:
     extra, extra_error = _priced(part)
     objective = half * square + loss + extra
     rounding = half * square_error + loss_error + extra_error + units * abs(objective)
-    rounding += (2 * half - 1) * square * 1e-9
     gain = float(part.gain_target @ beta) - part.epsilon_of_dual * float(np.abs(beta).sum())
     gain_error = 4 * units * float(np.abs(part.gain_target * beta).sum())
     gain_error += 4 * units * part.epsilon_of_dual * float(np.abs(beta).sum())
