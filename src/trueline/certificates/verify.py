@@ -29,7 +29,6 @@ from trueline.certificates import (
 from trueline.certificates.base import Certificate
 from trueline.certificates.checking import Check, Rows, Verification, check_objective
 from trueline.certificates.duality_check import check_bounded, check_duality, check_ordered
-from trueline.certificates.mistakes_check import KINDS_OF_MISTAKES, check_mistakes
 from trueline.certificates.quadratic_check import check_fenchel, check_quadratic, coercivity
 from trueline.wording import counted
 
@@ -81,8 +80,10 @@ def verify(certificate: Certificate, X: Any, y: Any, sample_weight: Any = None) 
     check ...
     The certificate holds.
     """
-    if certificate.kind in KINDS_OF_MISTAKES:  # about classes, not about numbers
-        return check_mistakes(certificate, X, y, sample_weight)
+    if certificate.kind in ("training errors", "mistake bound", "kernel mistake bound"):
+        from trueline import check
+
+        return check.verify(certificate, X, y, sample_weight)  # type: ignore[return-value]
     rows = Rows(X, y, sample_weight, certificate)
     trouble = rows.problems(certificate)
     d, k = certificate.coef.shape
