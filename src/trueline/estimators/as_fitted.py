@@ -1,13 +1,14 @@
 """Whether a model is still as it was fitted: the proof must be about what the model predicts with.
 
 A certificate proves something about numbers that a fit found, for hyperparameters that it was given.
-Whoever changes either afterwards has another model, of which nothing is proven. Models keep copies
-of both (large matrices are compared with the data instead), and ``verify`` compares.
+Whoever changes either afterwards has another model, of which nothing is proven. Models keep marks
+of both, arrays as digests, and ``verify`` compares.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ import scipy.sparse as sp
 
 from trueline.check import Check, Verification
 
-__all__ = ["same", "same_rows", "settings_of", "snapshot", "tied"]
+__all__ = ["marked", "same_rows", "settings_of", "tied"]
 
 # Parameters that say how to compute, not what: changing them changes neither statement nor model.
 _HOW = frozenset(
@@ -29,83 +30,79 @@ _HOW = frozenset(
 
 def settings_of(model: Any) -> dict[str, Any]:
     """The hyperparameters that state the problem or the prediction."""
-    return {
-        name: value for name, value in model.get_params(deep=False).items() if name not in _HOW
-    }
+    parameters = model.get_params(deep=False)
+    return {name: value for name, value in parameters.items() if name not in _HOW}
 
 
-def snapshot(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Copies of numbers and settings; functions stay what they are.
+def marked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells whether values have changed: digests of arrays, everything else as plain data.
 
     Examples
     --------
-    >>> from trueline.estimators.as_fitted import same, snapshot
+    >>> from trueline.estimators.as_fitted import marked
     >>> values = {"coef_": np.zeros(2), "C": 1.0}
-    >>> before = snapshot(values)
+    >>> before = marked(values)
+    >>> before == marked(values)
+    True
     >>> values["coef_"][1] = 0.5
-    >>> same(before["coef_"], values["coef_"]), same(before["C"], values["C"])
-    (False, True)
+    >>> before == marked(values)
+    False
     """
-    return {
-        name: value if isfunction(value) else copy.deepcopy(value) for name, value in values.items()
-    }
+    return {name: _mark(value) for name, value in values.items()}
 
 
-def isfunction(value: Any) -> bool:
-    """Whether it is called rather than compared; kernels of scikit-learn can be compared."""
-    return callable(value) and not hasattr(value, "get_params")
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal, arrays number by number."""
-    if one is other:
-        return True
-    if sp.issparse(one) or sp.issparse(other):
-        both = sp.issparse(one) and sp.issparse(other) and one.shape == other.shape
-        return bool(both and abs(sp.csr_array(one) - sp.csr_array(other)).sum() == 0)
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        try:
-            return np.array_equal(np.asarray(one), np.asarray(other))
-        except (TypeError, ValueError):
-            return False
-    return bool(type(one) is type(other) or isinstance(one, (int, float, str))) and bool(
-        one == other
-    )
+def _mark(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if sp.issparse(value):
+        rows = sp.csr_array(value)
+        rows.sum_duplicates()
+        return [_mark(part) for part in (rows.indptr, rows.indices, rows.data)]
+    if isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            return [str(item) for item in value.ravel()]
+        numbers = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+        digest = hashlib.blake2b(numbers, digest_size=16)
+        return f"{value.dtype} {value.shape} {digest.hexdigest()}"
+    if isinstance(value, Mapping):
+        return {key: _mark(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_mark(item) for item in value]
+    if hasattr(value, "get_params") and not isinstance(value, type):  # kernels of scikit-learn
+        return {"class": type(value).__name__, **_mark(value.get_params(deep=False))}
+    return value if callable(value) else copy.deepcopy(value)
 
 
 def same_rows(kept: Any, X: Any, which: Any = slice(None)) -> bool:
     """Whether rows that a model kept are those of the data, or some of them."""
     try:
         if sp.issparse(X) or sp.issparse(kept):
-            return same(sp.csr_array(kept), sp.csr_array(sp.csr_array(X)[which]))
-        if not (hasattr(kept, "dtype") and np.asarray(kept).dtype.kind in "biuf"):
-            return same(list(kept), list(X))  # what kernels of one's own compare
-        rows = np.asarray(X, dtype=np.asarray(kept).dtype)[which]
-        return np.array_equal(rows, kept)
+            one, other = sp.csr_array(kept), sp.csr_array(X)[which]
+            return one.shape == other.shape and bool(abs(one - other).sum() == 0)
+        if np.asarray(kept).dtype.kind not in "biuf":  # what kernels of one's own compare
+            return list(kept) == list(X)
+        return np.array_equal(np.asarray(X, dtype=np.asarray(kept).dtype)[which], kept)
     except (IndexError, TypeError, ValueError):
         return False
 
 
 def tied(
-    before: Mapping[str, Any] | None, now: Mapping[str, Any], verification: Verification, **kept: bool
+    before: Mapping[str, Any], now: Mapping[str, Any], verification: Verification, **kept: bool
 ) -> Verification:
     """The outcome of a check, which fails as well if the model is not as it was fitted.
 
     Parameters
     ----------
     before : mapping of str to value
-        The :func:`snapshot` of the fit.
+        What was :func:`marked` in the fit.
     now : mapping of str to value
-        The same, as it is.
+        The values as they are.
     verification : Verification
     **kept : bool
         Other things of the model, and whether they are what the data make them.
     """
-    changed = [name for name in now if before is None or not same(before.get(name), now[name])]
+    marks = marked(now)
+    changed = [name for name in marks if before.get(name) != marks[name]]
     changed += [name for name, is_kept in kept.items() if not is_kept]
     found = f"changed: {', '.join(changed)}" if changed else "yes"
     tie = Check("model as fitted", "yes", found, not changed)

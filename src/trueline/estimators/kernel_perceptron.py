@@ -25,7 +25,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.kernel_mistakes import bound_kernel_mistakes
 from trueline.certificates.mistakes import certify_mistakes
 from trueline.check import Verification
-from trueline.estimators.as_fitted import same_rows, settings_of, snapshot, tied
+from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of
@@ -268,7 +268,7 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         run = (np.ascontiguousarray(counts.T), float(self.eta0), float(self.margin))
         how = (recipe, self.n_features_in_, _widest)
         self._certificate = bound_kernel_mistakes(errors, K, target, weights, *run, *how)
-        self._as_fitted = snapshot(self._predicting())
+        self._as_fitted = marked(self._predicting())
 
     def _predicting(self) -> dict[str, Any]:
         """What scores are made of, and what the statement is about."""

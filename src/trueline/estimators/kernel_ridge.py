@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.check import Verification
-from trueline.estimators.as_fitted import same_rows, settings_of, snapshot, tied
+from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
@@ -153,7 +153,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.dual_coef_ = c[:, 0].copy() if y.ndim == 1 else c
         self.X_fit_ = X.copy()
         self._rows = rows
-        self._as_fitted = snapshot(self._predicting())
+        self._as_fitted = marked(self._predicting())
         return self
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:

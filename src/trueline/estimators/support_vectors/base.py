@@ -22,7 +22,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from trueline.certificates.support_vectors import SupportVectorCertificate
 from trueline.check import Verification
-from trueline.estimators.as_fitted import same_rows, settings_of, snapshot, tied
+from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.support_vectors.pending import PendingProof
@@ -125,7 +125,7 @@ class SupportVectorMachine(BaseEstimator):
                 "values that are too large. Scale the columns, or lower C."
             )
         self._warn_if_short()
-        self._as_fitted = snapshot(self._predicting())
+        self._as_fitted = marked(self._predicting())
         self._proof: Any = PendingProof(X, self._proof_target(y), weights, self._claim())
         return self
 
