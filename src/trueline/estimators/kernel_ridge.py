@@ -145,7 +145,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         part = K if rows.all() else K[np.ix_(rows, rows)]
         self._certificate: KernelCertificate | Undecided = certify_equations(
-            self._recipe(), part, Y[rows], weights, alpha, c[rows]
+            self._recipe(), X if rows.all() else X[rows], part, Y[rows], weights, alpha, c[rows]
         )
         # Rows of weight zero are predicted by all others anyway.
         left_out = Y - np.divide(c, diagonal, where=rows[:, None], out=Y - K @ c)
