@@ -15,7 +15,7 @@ from trueline.penalties import Penalty
 if TYPE_CHECKING:
     from trueline.certificates.verify import Verification
 
-__all__ = ["KINDS", "Certificate", "Reading"]
+__all__ = ["KINDS", "Certificate", "Reading", "checkable"]
 
 Array = NDArray[np.float64]
 #: Design, target and weights out of what an estimator was given.
@@ -112,6 +112,21 @@ KINDS: dict[str, str] = {
         "exhaustive search (checked: the errors, and the sets of rows that bound it at the root)"
     ),
 }
+
+
+def checkable(gap: float, objective: float, floor: float = 1e-14) -> float:
+    """A gap that leaves room for whoever checks it, whose bounds round differently.
+
+    Parameters
+    ----------
+    gap : float
+        As proven by the fit.
+    objective : float
+    floor : float
+        The share of the objective below which nothing is claimed: proofs of first order in the
+        multipliers round at a few units of the last place, those of second order at its square.
+    """
+    return float(gap) * 1.02 + floor * abs(float(objective)) + 1e-290
 
 
 @dataclass(frozen=True)

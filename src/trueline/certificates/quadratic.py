@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
+from trueline.certificates.base import Certificate, checkable
 from trueline.problem import MomentsProblem, Problem
 
 __all__ = ["Evidence", "certify_quadratic", "quadratic_gap"]
@@ -160,12 +160,14 @@ def certify_quadratic(
     gap = gap * _MARGIN
     coercivity = 0.99 * evidence.coercivity
     objective = float(evidence.objective.sum())
-    objective_rounding = float(evidence.objective_rounding.sum()) + _UNDERFLOW
-    if len(evidence.objective) > 1:
-        objective_rounding += len(evidence.objective) * np.finfo(float).eps * objective
+    units = (len(evidence.objective) + 64) * np.finfo(float).eps
+    objective_rounding = 2 * float(evidence.objective_rounding.sum()) + units * objective + _UNDERFLOW
     # Least squares cannot go below zero: a nearly perfect fit proves itself.
     trivial = objective + objective_rounding
     witness = {"basis": evidence.basis, "coercivity": np.array(coercivity)}
+    # Columns that depend on others only up to rounding are held by a bound on their coefficients,
+    # which is the wider the more is left for it.
+    floor = 1e-20 if evidence.is_global else 1e-10
     if not evidence.is_global:
         witness["left_out"] = np.array(evidence.left_out)
     return Certificate(
@@ -173,7 +175,7 @@ def certify_quadratic(
         objective=objective,
         objective_rounding=objective_rounding,
         # Where both say about the same, the one that is easier to check.
-        gap=(trivial if 10 * gap.sum() > trivial else float(gap.sum())) + _UNDERFLOW,
+        gap=trivial if 10 * gap.sum() > trivial else checkable(gap.sum(), objective, floor),
         loss=problem.loss,
         penalty=problem.penalty,
         fit_intercept=problem.fit_intercept,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
+from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.curvature import centred_sums, shifted_sums
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, evaluation_of_sums
 from trueline.certificates.tangent_check import (
@@ -148,13 +148,13 @@ class Tangent:
             kind="tangent",
             objective=float(at.objective.sum()),
             objective_rounding=float(2 * at.objective_rounding.sum()),
-            gap=self.gap(at, W, b),
+            gap=checkable(self.gap(at, W, b), at.objective.sum()),
             loss=problem.loss,
             penalty=problem.penalty,
             fit_intercept=problem.fit_intercept,
             coef=W,
             intercept=b,
-            witness={"about": self.centre},
+            witness={},
         )
 
 
@@ -248,11 +248,11 @@ def certify_sums(
         kind="tangent",
         objective=float(at.objective[0]),
         objective_rounding=float(2 * at.objective_rounding[0]),
-        gap=gap * (1 + 1e-9) + _UNDERFLOW * rounding.rows,
+        gap=checkable(gap * (1 + 1e-9) + _UNDERFLOW * rounding.rows, at.objective[0]),
         loss=loss,
         penalty=penalty,
         fit_intercept=fit_intercept,
         coef=W,
         intercept=b,
-        witness={"about": about},
+        witness={},
     )
