@@ -13,7 +13,7 @@ from trueline.losses import Loss
 from trueline.penalties import Penalty
 
 if TYPE_CHECKING:
-    from trueline.certificates.verify import Verification
+    from trueline.check import Verification
 
 __all__ = ["KINDS", "Certificate", "Reading", "checkable"]
 
@@ -211,13 +211,12 @@ class Certificate:
         verification : Verification
             True in a boolean context if everything holds; prints as a table of checks.
         """
-        from trueline.certificates.checking import Verification
-        from trueline.certificates.verify import verify
+        from trueline.check import Verification, verify
 
         try:
             X, y, sample_weight = self.read(X, y, sample_weight)
         except ValueError as error:
-            return Verification.of_other_data(error)
+            return Verification.refused(error)
         return verify(self, X, y, sample_weight)
 
     def read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

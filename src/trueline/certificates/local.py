@@ -64,9 +64,7 @@ def certify_local(problem: Problem, W: Array, b: Array, centre: Array, basis: Ar
     )
 
 
-def _steepness(
-    problem: Problem, at: Evaluation, W: Array, centre: Array, basis: Array
-) -> float:
+def _steepness(problem: Problem, at: Evaluation, W: Array, centre: Array, basis: Array) -> float:
     """|M g|, with three times what rounding may add to it."""
     d = len(W)
     g = at.correlation - centre[:, None] * at.slope + problem.penalty.curvature * W

@@ -22,6 +22,7 @@ With nonnegative coefficients M is diagonal, M = diag(t), and the bound separate
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,10 +31,12 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate, checkable
 from trueline.problem import MomentsProblem, Problem
 
-__all__ = ["Evidence", "certify_quadratic", "quadratic_gap"]
+__all__ = ["Evidence", "certify_quadratic", "coercivity", "quadratic_gap"]
 
 Array = NDArray[np.float64]
 
+_EPS = float(np.finfo(np.float64).eps)
+_BLOCK_ROWS = 2048
 _MARGIN = 1.25
 # Squares below the range of doubles vanish without a trace: the claim stays above them.
 _UNDERFLOW = 1e-290
@@ -161,7 +164,9 @@ def certify_quadratic(
     coercivity = 0.99 * evidence.coercivity
     objective = float(evidence.objective.sum())
     units = (len(evidence.objective) + 64) * np.finfo(float).eps
-    objective_rounding = 2 * float(evidence.objective_rounding.sum()) + units * objective + _UNDERFLOW
+    objective_rounding = (
+        2 * float(evidence.objective_rounding.sum()) + units * objective + _UNDERFLOW
+    )
     # Least squares cannot go below zero: a nearly perfect fit proves itself.
     trivial = objective + objective_rounding
     witness = {"basis": evidence.basis, "coercivity": np.array(coercivity)}
@@ -183,3 +188,57 @@ def certify_quadratic(
         intercept=intercept,
         witness=witness,
     )
+
+
+def coercivity(
+    blocks: Iterable[tuple[slice, Array]],
+    weights: Array,
+    basis: Array,
+    curvature: Array,
+    mean: Array | None,
+    enough: float = np.inf,
+) -> float:
+    """A number nu, on the safe side of rounding, with M^T (X_c^T S X_c + A) M >= nu I.
+
+    Parameters
+    ----------
+    blocks : iterable of (slice, array)
+        Consecutive blocks of at most 2048 dense rows.
+    weights : array of shape (n,)
+    basis : array of shape (d,) or (d, r)
+        M, one dimension meaning a diagonal matrix.
+    curvature : array of shape (d,)
+        The diagonal of A.
+    mean : array of shape (d,), optional
+        About which X is centred; None if there is no intercept.
+    enough : float, optional
+        Stop early when the penalty alone proves this much.
+    """
+    diagonal = basis.ndim == 1
+    if diagonal:
+        from_penalty = float((curvature * basis**2).min(initial=np.inf))
+        if from_penalty >= enough:  # the data can only add to this
+            return from_penalty
+    M = np.diag(basis) if diagonal else basis
+    r = M.shape[1]
+    d, n, total_weight = len(M), len(weights), float(weights.sum())
+    gram, total = np.zeros((r, r)), np.zeros(r)
+    drift = 0.0  # squared Frobenius norm of the products' rounding errors
+    for where, block in blocks:
+        centred = block if mean is None else block - mean
+        root = np.sqrt(weights[where])[:, None]
+        Z = root * (centred @ M)
+        gram += Z.T @ Z
+        total += (root * Z).sum(axis=0)
+        reach = root * (np.abs(centred) @ np.abs(M))
+        drift += float((reach**2).sum())
+    lift = np.sqrt(curvature)[:, None] * M
+    gram += lift.T @ lift
+    size = float(np.trace(gram))
+    # S-weighted sums about any point exceed those about the true mean by what the point misses.
+    if mean is not None:
+        gram -= np.outer(total, total) / total_weight
+    least = float(np.linalg.eigvalsh(gram)[0]) if r else np.inf
+    least -= 2 * (min(n, _BLOCK_ROWS) + n / _BLOCK_ROWS + 4 * r + 16) * _EPS * size
+    root_least = np.sqrt(max(least, 0.0)) - (d + 4) * _EPS * np.sqrt(drift)
+    return max(root_least, 0.0) ** 2

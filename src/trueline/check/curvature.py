@@ -114,10 +114,14 @@ def _gradient(claim: Claim, doubled: bool) -> tuple[Array, Array, Array, Array]:
 
 def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]:
     rows, W, penalty = claim.rows, claim.W, claim.penalty
-    if penalty.linear.any() or np.isfinite(penalty.high).any() or (penalty.low > -np.inf).any() and (
-        penalty.low != 0
-    ).any():
-        raise Refused("this proof is about quadratic penalties, on coefficients of any sign or none")
+    if (
+        penalty.linear.any()
+        or np.isfinite(penalty.high).any()
+        or ((penalty.low > -np.inf).any() and (penalty.low != 0).any())
+    ):
+        raise Refused(
+            "this proof is about quadratic penalties, on coefficients of any sign or none"
+        )
     g, error, slope, slope_error = _gradient(claim, doubled)
     a = penalty.curvature
     g, error = g + a * W, error + 4 * EPS * np.abs(a * W) + 2 * EPS * np.abs(g)
@@ -201,7 +205,9 @@ def _dependent(
     for where, block in rows:
         centred = block - claim.centre
         own = centred[:, rest] - centred[:, kept] @ C
-        own = np.abs(own) + (len(kept) + 4) * EPS * (np.abs(centred[:, kept]) @ np.abs(C) + np.abs(centred[:, rest]))
+        own = np.abs(own) + (len(kept) + 4) * EPS * (
+            np.abs(centred[:, kept]) @ np.abs(C) + np.abs(centred[:, rest])
+        )
         size += rows.s[where] @ own**2
     if claim.has_intercept and rows.is_sparse:
         size = size + 1e-12 * size
@@ -229,7 +235,12 @@ def _gap_by_curvature(claim: Claim) -> float:
     fields, rows, W = claim.fields, claim.rows, claim.W
     if np.isinf(fields.gap):
         return fields.gap  # nothing is claimed
-    if fields.diagonal is None or fields.reach is None or claim.penalty.is_bounded or claim.penalty.note:
+    if (
+        fields.diagonal is None
+        or fields.reach is None
+        or claim.penalty.is_bounded
+        or claim.penalty.note
+    ):
         raise Refused("this proof needs a diagonal and a reach, and an elastic penalty or none")
     p = rows.d + claim.has_intercept
     if fields.diagonal.shape[0] != p:

@@ -96,7 +96,9 @@ def _is_combination(
             total = np.zeros(len(part))
         else:
             # Multiples of one unit, so few of them that sums are whole numbers below 2^53.
-            unit = np.ldexp(1.0, int(np.frexp(top)[1]) - 52 + int(np.ceil(np.log2(np.abs(c).sum()))))
+            unit = np.ldexp(
+                1.0, int(np.frexp(top)[1]) - 52 + int(np.ceil(np.log2(np.abs(c).sum())))
+            )
             whole = part / unit
             if (whole != np.rint(whole)).any():
                 return len(used) == 2 and _is_copy(rows, used, c)

@@ -77,7 +77,9 @@ def check(
     if is_ordered and fields.order.shape[1] != claim.rows.k - 1:
         raise Refused(f"multipliers of {fields.order.shape[1]} pairs of {claim.rows.k} quantiles")
     # The dual point of the witness, or the slopes of a smooth loss, whichever proves more.
-    points = [fields.dual] if fields.dual is None or not claim.loss.is_smooth else [fields.dual, None]
+    points = (
+        [fields.dual] if fields.dual is None or not claim.loss.is_smooth else [fields.dual, None]
+    )
     gap, radius, objective = np.inf, None, None
     for doubled, dual in [(False, dual) for dual in points] + [(True, dual) for dual in points]:
         claim.evaluate(doubled)
@@ -96,7 +98,9 @@ def check(
     if is_ordered:
         crossing = bound.crossing()
         slack = 0.0 if fields.slack is None else fields.slack
-        checks.append(Check("order", f"kept up to {slack:.3g}", f"{crossing:.3g}", crossing <= slack))
+        checks.append(
+            Check("order", f"kept up to {slack:.3g}", f"{crossing:.3g}", crossing <= slack)
+        )
         statement += f", of those whose quantiles do not cross; these cross by {slack:.3g} at most"
     conditions = () if radius is None else (
         "no coefficient without a penalty is changed by more than "
@@ -114,7 +118,9 @@ class _Bound:
         value = self.s * loss.value(claim.y, claim.z)
         total, error = claim.losses()
         # Per target where targets do not interact; else everything is shared.
-        self.shared = loss.is_coupled or claim.penalty.blocks is not None or bool(claim.penalty.note)
+        self.shared = (
+            loss.is_coupled or claim.penalty.blocks is not None or bool(claim.penalty.note)
+        )
         self.shared = self.shared or claim.fields.order is not None
         self.losses = value.sum(axis=0) * (1 + 1e-9) + error
         if self.shared:
@@ -244,7 +250,9 @@ class _Bound:
         cost = np.zeros(self.u.shape[1])
         weighted, rest = exact_product(self.s, self.u)
         for t in range(len(cost)):
-            total = math.fsum([*weighted[:, t].tolist(), *rest[:, t].tolist(), *self.push[:, t].tolist()])
+            total = math.fsum(
+                [*weighted[:, t].tolist(), *rest[:, t].tolist(), *self.push[:, t].tolist()]
+            )
             sides = np.maximum(weighted[:, t], 0).sum(), np.maximum(-weighted[:, t], 0).sum()
             side = max(sides) if self.claim.fields.order is None else sides[int(total < 0)]
             if total == 0:
@@ -292,8 +300,12 @@ class _Bound:
     def _steps(self) -> tuple[Array, Array]:
         """z_next - z_j for neighbours in the order, and bounds on the errors."""
         z = (self.claim.z + self.claim.rows.y)[:, self.ranks]
-        off = (self.claim.off + EPS * np.abs(self.claim.z) + EPS * np.abs(self.claim.rows.y))[:, self.ranks]
-        return z[:, 1:] - z[:, :-1], off[:, 1:] + off[:, :-1] + EPS * (np.abs(z[:, 1:]) + np.abs(z[:, :-1]))
+        off = (self.claim.off + EPS * np.abs(self.claim.z) + EPS * np.abs(self.claim.rows.y))[
+            :, self.ranks
+        ]
+        return z[:, 1:] - z[:, :-1], off[:, 1:] + off[:, :-1] + EPS * (
+            np.abs(z[:, 1:]) + np.abs(z[:, :-1])
+        )
 
     def crossing(self) -> float:
         """By how much scores are out of order at the most."""
@@ -345,7 +357,11 @@ class _Bound:
         claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
         size = np.where(free, np.abs(q) + off, 0.0)
         otherwise = excess, off, float(size.sum()) * (1 + 1e-9)
-        if loss.note or claim.penalty.blocks is not None or (loss.room == 0 and not self.from_scores):
+        if (
+            loss.note
+            or claim.penalty.blocks is not None
+            or (loss.room == 0 and not self.from_scores)
+        ):
             return otherwise
         columns, _, exact = independent_columns(
             rows, np.flatnonzero(free.any(axis=1)), claim.centre, claim.has_intercept
@@ -367,7 +383,9 @@ class _Bound:
         if type(loss).__name__ == "_Squared":
             excess = 0.5 * (np.sqrt(2 * excess) + moved) ** 2
         else:
-            far = np.sqrt((self.s * (2 * np.abs(claim.z) + claim.off + loss.width) ** 2).sum(axis=0))
+            far = np.sqrt(
+                (self.s * (2 * np.abs(claim.z) + claim.off + loss.width) ** 2).sum(axis=0)
+            )
             excess = excess + share * self.losses + moved * far + 0.5 * moved**2
         return excess, off + np.sqrt(squares)[:, None] * 1.01 * moved, 0.0
 
@@ -393,7 +411,10 @@ class _Bound:
             if claim.has_intercept:
                 steep = np.append(steep, float(rows.s @ self.error[:, t]) + 1e-300)
             steep = float(np.linalg.norm(M * steep)) * (1 + 1e-9)
-            r, far = 2.5 * steep / max(least_eigenvalue(part, bends, None, M), 1e-300), np.zeros(rows.n)
+            r, far = (
+                2.5 * steep / max(least_eigenvalue(part, bends, None, M), 1e-300),
+                np.zeros(rows.n),
+            )
             for where, block in part:
                 far[where] = r * (np.abs(block) @ M) * (1 + 1e-9)
             bends = rows.s * own.least_bend(y, z, off + far) * (1 - 4 * EPS)

@@ -135,7 +135,9 @@ class _Lines(Loss):
 
     def excess(self, y: Array, z: Array, u: Array) -> Array:
         inside = (u >= -self.below) & (u <= self.above)
-        return np.where(inside, np.where(z > 0, z * (self.above - u), -z * (u + self.below)), np.inf)
+        return np.where(
+            inside, np.where(z > 0, z * (self.above - u), -z * (u + self.below)), np.inf
+        )
 
     def of_target(self, t: int) -> Loss:
         if self.below.ndim == 0:
@@ -255,7 +257,10 @@ class _Logistic(_Labels):
         # Relative entropy of p to q, by terms a (t - 1 - log t) >= 0 with t the ratio to a.
         small, p = np.exp(-np.abs(z)), -y * u
         right = y * z >= 0
-        q, rest = np.where(right, small, 1.0) / (1 + small), np.where(right, 1.0, small) / (1 + small)
+        q, rest = (
+            np.where(right, small, 1.0) / (1 + small),
+            np.where(right, 1.0, small) / (1 + small),
+        )
         inside = (p >= 0) & (p <= 1)
         p = np.where(inside, p, 0.5)
         return np.where(inside, _entropy_term(p, q) + _entropy_term(1 - p, rest), np.inf)
@@ -361,7 +366,9 @@ class _Deviance(Loss):
             return super().excess(y, z, u)
         # Poisson: the means y + u against exp(z); gamma: 1 - u against y exp(-z).
         own, other = (y + u, np.exp(z)) if self.c == 0 else (1.0 - u, y * np.exp(-z))
-        slack = 4 * EPS * (np.abs(y) + np.abs(u) + 1) * (1 + np.abs(z) + np.abs(np.log(own + 1e-300)))
+        slack = (
+            4 * EPS * (np.abs(y) + np.abs(u) + 1) * (1 + np.abs(z) + np.abs(np.log(own + 1e-300)))
+        )
         return np.where(own >= 0, _entropy_term(np.maximum(own, 0.0), other) + slack, np.inf)
 
     def most_bend(self, y: Array, z: Array, reach: Any) -> Array:
@@ -482,8 +489,6 @@ class _Foreign(Loss):
 
     def of_target(self, t: int) -> Loss:
         return _Foreign(self.loss.of_target(t))
-
-
 
 
 def loss_of(loss: Any, k: int) -> Loss:

@@ -68,7 +68,9 @@ class Claim:
         self.y = np.zeros_like(rows.y) if self.loss.is_residual else rows.y
         self.centre = np.zeros(rows.d)
         if self.has_intercept and not rows.is_sparse:
-            self.centre = sum((rows.s[w] @ block for w, block in rows), np.zeros(rows.d)) / rows.weight
+            self.centre = (
+                sum((rows.s[w] @ block for w, block in rows), np.zeros(rows.d)) / rows.weight
+            )
         self.z, self.off = np.zeros_like(self.y), np.zeros_like(self.y)
 
     @property

@@ -208,7 +208,10 @@ def penalty_of(penalty: Any, shape: tuple[int, int]) -> Penalty:
             raise Refused("bounds go with none, l1, l2 and elastic_net")
         low, high = np.asarray(0.0), np.asarray(np.inf)
         if name == "bounded":
-            low, high = strength("lower", -np.inf, 1e300, False), strength("upper", -1e300, np.inf, False)
+            low, high = (
+                strength("lower", -np.inf, 1e300, False),
+                strength("upper", -1e300, np.inf, False),
+            )
         if np.any(low > high):
             raise Refused("the bounds leave no room")
         return Penalty(shape, base.linear, base.curvature, low, high)

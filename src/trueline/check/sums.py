@@ -38,7 +38,7 @@ def sums_of_columns(
     d, k = rows.d, weighted.shape[1]
     parts: list[Array] = []
     low, off, squares = np.zeros((d, k)), np.zeros((d, k)), np.zeros(d)
-    longest = min(rows.n, rows.is_sparse and 2048 or _FEW)
+    longest = min(rows.n, (rows.is_sparse and 2048) or _FEW)
     units = (longest + math.log2(rows.n / longest + 2) + 16) * EPS
     if rows.is_sparse:
         units += rows.n / 2048 * EPS
@@ -58,9 +58,7 @@ def sums_of_columns(
             parts.append(np.asarray(block.T @ own))
         else:
             centred = block - centre if centre.any() else block
-            parts += [
-                centred[i : i + _FEW].T @ own[i : i + _FEW] for i in range(0, len(own), _FEW)
-            ]
+            parts += [centred[i : i + _FEW].T @ own[i : i + _FEW] for i in range(0, len(own), _FEW)]
         size = abs(centred)
         off += np.asarray(size.T @ (units * np.abs(own) + error[where]))
         squares += np.asarray((centred * centred).T @ rows.s[where]).reshape(d)
