@@ -27,12 +27,13 @@ the units. What is claimed of nu is not read: it is found here.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS
+from trueline.check.arithmetic import EPS, exact_product
 from trueline.check.coercivity import coercivity
 from trueline.check.dependence import factor, independent_columns
 from trueline.check.objective import Claim, read_claim, rows_floor
@@ -52,12 +53,12 @@ def check(
     given = getattr(certificate, "witness", None) or {}
     is_quadratic = certificate.kind in ("quadratic", "row space")
     shape = ("d",) if np.ndim(given.get("basis")) == 1 else ("d", "r")
-    witness = {"basis": Field(shape, optional=True), "coercivity": Field(optional=True),
+    witness = {"basis": Field(shape, optional=True), "coercivity": Field(finite=False, optional=True),
                "left_out": Field(optional=True)}  # fmt: skip
     if not is_quadratic:
         witness = {"diagonal": Field(("p", "k"), low=1e-290, high=1e290, optional=True),
                    "reach": Field(("k",), low=0.0, optional=True), "about": Field(("d",), optional=True),
-                   "coercivity": Field(("k",), optional=True)}  # fmt: skip
+                   "coercivity": Field(("k",), finite=False, optional=True)}  # fmt: skip
     claim = read_claim(certificate, witness, X, y, sample_weight)
     if not is_quadratic and claim.has_intercept and claim.fields.about is not None:
         claim.centre = claim.fields.about
@@ -97,15 +98,19 @@ def _gradient(claim: Claim, doubled: bool) -> tuple[Array, Array, Array, Array]:
     rows, loss = claim.rows, claim.loss
     s, y, z, off = rows.s[:, None], claim.y, claim.z, claim.off
     u = loss.slope(y, z)
+    weighted, rest = exact_product(s, u)
+    if type(loss).__name__ == "_Squared":
+        rest = rest + s * claim.low  # the residual in twice the digits
+    else:
+        off = off + np.abs(claim.low)
     if loss.is_coupled:
         off = np.sqrt((off**2).sum(axis=1, keepdims=True)) + 0 * off
-    error = s * (loss.most_bend(y, z, off) * off + loss.slope_error(y, z)) + EPS * np.abs(s * u)
-    g, g_error, _ = sums_of_columns(claim, s * u, error, doubled)
+    error = s * (loss.most_bend(y, z, off) * off + loss.slope_error(y, z)) + 4 * EPS * np.abs(rest)
+    g, g_error, _ = sums_of_columns(claim, weighted, rest, error, doubled)
     if not claim.has_intercept:
         return g, g_error, np.zeros(rows.k), np.zeros(rows.k)
-    units = (np.log2(rows.n + 2) + 8) * EPS
-    slope = np.ascontiguousarray((s * u).T).sum(axis=1)
-    slope_error = (error + units * np.abs(s * u)).sum(axis=0) * (1 + 1e-9)
+    slope = np.array([math.fsum(np.append(weighted[:, t], rest[:, t]).tolist()) for t in range(rows.k)])
+    slope_error = error.sum(axis=0) * (1 + 1e-9) + EPS * np.abs(slope)
     return g, g_error, slope, slope_error
 
 
@@ -262,7 +267,7 @@ def _gap_by_curvature(claim: Claim) -> float:
         augmented = Augmented(rows, claim.centre, claim.has_intercept)
         for where, block in augmented:
             far[where] = np.abs(block) @ M
-        far = reach * far * (1 + 1e-9) + claim.off[:, t]
+        far = reach * far * (1 + 1e-9) + claim.off[:, t] + np.abs(claim.low[:, t])
         own = claim.loss.of_target(t)
         bends = rows.s * own.least_bend(claim.y[:, t], claim.z[:, t], far) * (1 - 4 * EPS)
         bend = np.append(a[:, t], np.zeros(int(claim.has_intercept)))

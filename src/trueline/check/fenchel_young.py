@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, exact_product
+from trueline.check.arithmetic import EPS, exact_product, two_sum
 from trueline.check.coercivity import coercivity
 from trueline.check.dependence import independent_columns
 from trueline.check.objective import Claim, read_claim, rows_floor
@@ -114,7 +114,7 @@ class _Bound:
     def __init__(self, claim: Claim, dual: Array | None, doubled: bool) -> None:
         self.claim, self.dual, self.doubled = claim, dual, doubled
         rows, loss = claim.rows, claim.loss
-        self.s = rows.s[:, None]
+        self.s, self.off = rows.s[:, None], claim.off + np.abs(claim.low)
         value = self.s * loss.value(claim.y, claim.z)
         total, error = claim.losses()
         # Per target where targets do not interact; else everything is shared.
@@ -135,7 +135,7 @@ class _Bound:
     def _dual_point(self) -> Array:
         """Set u and a bound on its error; return the excess of the losses, per target."""
         claim, loss = self.claim, self.claim.loss
-        y, z, off = claim.y, claim.z, claim.off
+        y, z, off = claim.y, claim.z, self.off
         given = self.dual
         if given is None and loss.is_smooth:
             return self._slopes()
@@ -162,7 +162,7 @@ class _Bound:
     def _slopes(self) -> Array:
         """The slopes of a smooth loss at the best intercept for these coefficients."""
         claim, loss = self.claim, self.claim.loss
-        y, z, off, s = claim.y, claim.z, claim.off, self.s
+        y, z, off, s = claim.y, claim.z, self.off, self.s
         near, reach = np.zeros(z.shape[1]), np.zeros(z.shape[1])
         if claim.has_intercept:
             near, reach = (self._class_levels if loss.is_coupled else self._levels)()
@@ -300,7 +300,7 @@ class _Bound:
     def _steps(self) -> tuple[Array, Array]:
         """z_next - z_j for neighbours in the order, and bounds on the errors."""
         z = (self.claim.z + self.claim.rows.y)[:, self.ranks]
-        off = (self.claim.off + EPS * np.abs(self.claim.z) + EPS * np.abs(self.claim.rows.y))[
+        off = (self.off + EPS * np.abs(self.claim.z) + EPS * np.abs(self.claim.rows.y))[
             :, self.ranks
         ]
         return z[:, 1:] - z[:, :-1], off[:, 1:] + off[:, :-1] + EPS * (
@@ -321,11 +321,12 @@ class _Bound:
             return claim.ceiling, None  # no objective is negative
         if not np.isfinite(self.excess).all():
             return np.inf, None
-        weighted = self.s * self.u + self.push
-        error = self.s * self.error + 2 * EPS * (np.abs(self.s * self.u) + np.abs(self.push))
-        if self.doubled and (claim.rows.s == 1).all() and claim.fields.order is None:
-            error = self.s * self.error
-        q, off, squares = sums_of_columns(claim, weighted, error, self.doubled)
+        weighted, rest = exact_product(self.s, self.u)
+        if claim.fields.order is not None:
+            weighted, small = two_sum(weighted, self.push)
+            rest = rest + small
+        error = self.s * self.error + 4 * EPS * np.abs(rest)
+        q, off, squares = sums_of_columns(claim, weighted, rest, error, self.doubled)
         excess, free = self.excess, penalty.is_free(q, off)
         radius_cost = 0.0
         if free.any():
@@ -334,7 +335,7 @@ class _Bound:
         t = np.full(len(t), t.min()) if self.shared else t
         if (t < 1).any():
             if type(claim.loss).__name__ == "_Squared":
-                far = np.sqrt((self.s * (np.abs(claim.z) + claim.off) ** 2).sum(axis=0))
+                far = np.sqrt((self.s * (np.abs(claim.z) + self.off) ** 2).sum(axis=0))
                 excess = 0.5 * ((1 - t) * far + np.sqrt(2 * excess)) ** 2
             else:
                 excess = excess + (1 - t) * self.losses / (len(t) if self.shared else 1)
@@ -384,7 +385,7 @@ class _Bound:
             excess = 0.5 * (np.sqrt(2 * excess) + moved) ** 2
         else:
             far = np.sqrt(
-                (self.s * (2 * np.abs(claim.z) + claim.off + loss.width) ** 2).sum(axis=0)
+                (self.s * (2 * np.abs(claim.z) + self.off + loss.width) ** 2).sum(axis=0)
             )
             excess = excess + share * self.losses + moved * far + 0.5 * moved**2
         return excess, off + np.sqrt(squares)[:, None] * 1.01 * moved, 0.0

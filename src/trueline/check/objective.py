@@ -47,8 +47,8 @@ class Claim:
         As the loss is given it: zero for losses of the residual.
     centre : array of shape (d,)
         What columns are counted from: about their means, zero without an intercept.
-    z, off : arrays of shape (n, k)
-        Scores (or residuals), and bounds on their error; see :meth:`evaluate`.
+    z, low, off : arrays of shape (n, k)
+        Scores (or residuals) are z + low up to off; see :meth:`evaluate`.
     """
 
     def __init__(self, fields: SimpleNamespace, X: Any, y: Any, sample_weight: Any) -> None:
@@ -71,7 +71,7 @@ class Claim:
             self.centre = (
                 sum((rows.s[w] @ block for w, block in rows), np.zeros(rows.d)) / rows.weight
             )
-        self.z, self.off = np.zeros_like(self.y), np.zeros_like(self.y)
+        self.z, self.low, self.off = (np.zeros_like(self.y) for _ in range(3))
 
     @property
     def ceiling(self) -> float:
@@ -104,14 +104,13 @@ class Claim:
             size = size + np.abs(self.b if doubled else level) + np.abs(minus[where])
             self.off[where] = (rows.row_terms + 6) * EPS * size + (rows.d + 4) * SMALLEST
             for t in range(W.shape[1] if doubled else 0):
-                z, _ = residual_doubled(block, W[:, t], float(self.b[t]), minus[where, t])
-                self.z[where, t] = z
-                self.off[where, t] = EPS * np.abs(z) + sum_units(rows.d + 2) * size[:, t]
-                self.off[where, t] += (rows.d + 4) * SMALLEST
+                both = residual_doubled(block, W[:, t], float(self.b[t]), minus[where, t])
+                self.z[where, t], self.low[where, t] = both
+                self.off[where, t] = sum_units(rows.d + 2) * size[:, t] + (rows.d + 4) * SMALLEST
 
     def losses(self) -> tuple[float, float]:
         """The weighted sum of the losses, and a bound on its error."""
-        s, y, z, off = self.rows.s[:, None], self.y, self.z, self.off
+        s, y, z, off = self.rows.s[:, None], self.y, self.z, self.off + np.abs(self.low)
         value = s * self.loss.value(y, z)
         if self.loss.is_coupled:  # an error of one score is felt by all of its row
             off = np.broadcast_to(np.sqrt((off**2).sum(axis=1, keepdims=True)), off.shape)

@@ -28,11 +28,11 @@ _FEW = 64  # rows that are added one after the other
 
 
 def sums_of_columns(
-    claim: Claim, weighted: Array, error: Array, doubled: bool
+    claim: Claim, weighted: Array, rest: Array, error: Array, doubled: bool
 ) -> tuple[Array, Array, Array]:
-    """sum_i weighted_i (x_i - centre), a bound on its error, and sum_i s_i (x_i - centre)^2.
+    """sum_i (weighted + rest)_i (x_i - centre), its error, and sum_i s_i (x_i - centre)^2.
 
-    ``error`` bounds that of the weighted numbers themselves.
+    ``rest`` is what double precision leaves of the weighted numbers, ``error`` bounds their error.
     """
     rows, centre = claim.rows, claim.centre
     d, k = rows.d, weighted.shape[1]
@@ -49,22 +49,24 @@ def sums_of_columns(
         if doubled:
             centred, below = two_sum(block, -centre)
             for t in range(k):
-                products, rest = exact_product(centred, own[:, t : t + 1])
+                products, slack = exact_product(centred, own[:, t : t + 1])
                 high, small = tree_sum(products)
                 parts.append(np.where(np.arange(k) == t, high[:, None], 0.0))
-                low[:, t] += small + rest.sum(axis=0) + own[:, t] @ below
+                low[:, t] += small + slack.sum(axis=0) + own[:, t] @ below
         elif rows.is_sparse:
             centred = block
             parts.append(np.asarray(block.T @ own))
         else:
             centred = block - centre if centre.any() else block
             parts += [centred[i : i + _FEW].T @ own[i : i + _FEW] for i in range(0, len(own), _FEW)]
+        low += np.asarray(centred.T @ rest[where])
         size = abs(centred)
-        off += np.asarray(size.T @ (units * np.abs(own) + error[where]))
+        fuzzy = units * np.abs(own) + rows.n * EPS * np.abs(rest[where]) + error[where]
+        off += np.asarray(size.T @ fuzzy)
         squares += np.asarray((centred * centred).T @ rows.s[where]).reshape(d)
     stacked = np.stack(parts)
-    high, rest = tree_sum(stacked)
-    total = high + (rest + low)
+    high, small = tree_sum(stacked)
+    total = high + (small + low)
     return total, off * (1 + 1e-9) + 2 * EPS * np.abs(total) + rows.n * SMALLEST, squares
 
 
