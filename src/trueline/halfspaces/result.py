@@ -12,7 +12,7 @@ from trueline.certificates.separation import SeparationCertificate
 from trueline.halfspaces.statement import plain_statement
 
 if TYPE_CHECKING:
-    from trueline.certificates.checking import Verification
+    from trueline.check import Verification
 
 __all__ = ["Separability"]
 
