@@ -97,11 +97,14 @@ def exact_dot(x: Array, g: Any) -> Fraction:
 
 
 def as_integers(numbers: Array) -> tuple[Integers, int]:
-    """Integers and one power q with ``numbers = integers * 2**q``, exactly."""
+    """Integers and one power q with ``numbers = integers * 2**q``, exactly; q is the largest."""
     mantissa, exponent = np.frexp(numbers)
-    whole, exponent = (mantissa * 2.0**53).astype(np.int64), exponent.astype(np.int64) - 53
-    lowest = int(exponent[whole != 0].min(initial=1100))
-    shift = np.where(whole != 0, exponent - lowest, 0)
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    zeros = np.frexp((whole & -whole).astype(np.float64))[1] - 1  # at the end of each, in binary
+    whole >>= np.maximum(zeros, 0)
+    power = np.where(whole != 0, exponent.astype(np.int64) - 53 + zeros, 1100)
+    lowest = int(power.min(initial=1100))
+    shift = np.where(whole != 0, power - lowest, 0)
     out = np.empty(whole.size, dtype=object)
     out[:] = [v << q for v, q in zip(whole.ravel().tolist(), shift.ravel().tolist(), strict=True)]
     return out.reshape(numbers.shape), lowest
