@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from trueline import ChebyshevRegressor, LinearRegressor, load, save
+from trueline.check import Verdict
 from trueline.checks import ESTIMATOR_LAWS
 from trueline.checks.estimators import EstimatorPoints
 from trueline.errors import PairingError
@@ -326,7 +327,12 @@ def test_dependent_and_constant_columns():
     assert_allclose(model.max_error_, plain.max_error_, rtol=1e-12)
     assert_allclose(model.predict(wide), plain.predict(X), rtol=1e-8)
     assert model.certificate_.relative_gap < 1e-10
-    assert model.verify(wide, y)
+    # Beyond the radius that it states, coefficients of 1e16 make use of the rounding of a column.
+    found = model.verify(wide, y)
+    assert found.verdict is Verdict.CONDITIONAL
+    assert "coefficients differ from the stated ones by at most" in found.conditions[0]
+    exact = np.delete(wide, 4, axis=1)
+    assert ChebyshevRegressor().fit(exact, y).verify(exact, y)
 
 
 def test_a_constant_column_far_from_zero_in_a_sparse_matrix():

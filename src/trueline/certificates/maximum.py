@@ -6,7 +6,9 @@ The multipliers of an optimal reference are such, and the bound is the largest e
 
 What rounding leaves of the sums is repaired by whoever checks: in integers where rows and columns are
 few, so that the bound is that of multipliers in doubled precision (:mod:`trueline.precision`); by
-an approximate inverse elsewhere, which costs eta max_i |r_i| as it is estimated here.
+an approximate inverse elsewhere, which costs eta max_i |r_i| as it is estimated here. Columns that
+depend on each other up to rounding allow no repair: the proof then holds for coefficients within a
+radius, and what is left of the sums is multiplied by it.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ Indices = NDArray[np.intp]
 Pair = tuple[Array, Array]
 
 _EPS = float(np.finfo(np.float64).eps)
+# How many times further away than the data ask for coefficients are covered, where need be.
+_RADIUS = 1000.0
 # Equations of up to so many products are solved in integers by whoever checks.
 _FEW = 3e5
 # More numbers than this are not worth twice the digits.
@@ -203,9 +207,27 @@ def _lower_bound(X: Array, y: Array, w: Array, b: float, pair: Pair, with_ones: 
     beside = np.abs(X) @ np.abs(w) + abs(b) + np.abs(y)
     rounding = (units + (d + 8) ** 2 * _EPS**2) * float(np.abs(u) @ beside)
     size, eta = math.fsum([*np.abs(u), *np.abs(low)]), 0.0
+    largest = float(np.abs(residuals[:, 0]).max())
     if (d + with_ones) ** 2 * np.count_nonzero(u) > _FEW:
-        eta = _repair(X, u, with_ones) * 1.5
-    return (value - 2 * rounding - eta * float(np.abs(residuals[:, 0]).max())) / (size + eta)
+        eta = 1.5 * _repair(X, u, with_ones)
+    elif not _is_solved(X, pair, with_ones):
+        eta = np.inf
+    if eta < np.inf:
+        return (value - 2 * rounding - eta * largest) / (size + eta)
+    centred = X - (X.mean(axis=0) if with_ones else 0.0)
+    spread = np.abs(centred).max(axis=0)
+    radius = _RADIUS * (np.abs(w) + np.divide(largest, spread, out=np.zeros(d), where=spread > 0))
+    missed = np.abs(centred.T @ u) + (m + 8) * _EPS * (np.abs(centred).T @ np.abs(u))
+    level = abs(math.fsum(u)) * _RADIUS * largest * with_ones
+    return (value - 2 * rounding - 1.01 * (float(missed @ radius) + level)) / size
+
+
+def _is_solved(X: Array, pair: Pair, with_ones: bool) -> bool:
+    """Whether doubled multipliers satisfy the equations as far as doubled precision goes."""
+    high, low = transposed_product_doubled(X, *pair)
+    left = np.abs(high + low)[: None if with_ones else -1]
+    size = np.append(np.abs(X).T @ np.abs(pair[0]), 1.0)[: len(left)]
+    return bool((left <= 1e-24 * size).all())
 
 
 def _repair(X: Array, u: Array, with_ones: bool) -> float:
