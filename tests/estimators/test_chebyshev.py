@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from trueline import ChebyshevRegressor, LinearRegressor, load, save
+from trueline.check import Verdict
 from trueline.checks import ESTIMATOR_LAWS
 from trueline.checks.estimators import EstimatorPoints
 from trueline.errors import PairingError
@@ -326,7 +327,12 @@ def test_dependent_and_constant_columns():
     assert_allclose(model.max_error_, plain.max_error_, rtol=1e-12)
     assert_allclose(model.predict(wide), plain.predict(X), rtol=1e-8)
     assert model.certificate_.relative_gap < 1e-10
-    assert model.verify(wide, y)
+    # Beyond the radius that it states, coefficients of 1e16 make use of the rounding of a column.
+    found = model.verify(wide, y)
+    assert found.verdict is Verdict.CONDITIONAL
+    assert "coefficients differ from the stated ones by at most" in found.conditions[0]
+    exact = np.delete(wide, 4, axis=1)
+    assert ChebyshevRegressor().fit(exact, y).verify(exact, y)
 
 
 def test_a_constant_column_far_from_zero_in_a_sparse_matrix():
@@ -487,14 +493,12 @@ def test_other_witnesses_are_rejected(proven):
     assert not tampered(certificate, rows=beyond).verify(X, y)
     assert not tampered(certificate, rows=-rows - 1).verify(X, y)
     assert not tampered(certificate, rows=rows + 0.5).verify(X, y)
-    assert not tampered(certificate, dual=2 * u).verify(X, y)  # more than one in sum
-    assert not tampered(certificate, dual=-u).verify(X, y)
+    assert not tampered(certificate, dual=1e3 * u).verify(X, y)  # more than one
     assert not tampered(certificate, dual=u[:-1]).verify(X, y)
     assert not tampered(certificate, dual=np.full_like(u, np.nan)).verify(X, y)
     assert not tampered(certificate, dual=0 * u).verify(X, y)
-    assert not tampered(certificate, radius=-certificate.witness["radius"]).verify(X, y)
-    assert not tampered(certificate, centre=np.full(4, np.inf)).verify(X, y)
-    lacking = {name: part for name, part in certificate.witness.items() if name != "dual_low"}
+    assert not tampered(certificate, radius=np.zeros(1)).verify(X, y)  # the proof has none
+    lacking = {name: part for name, part in certificate.witness.items() if name != "dual"}
     assert not replace(certificate, witness=lacking).verify(X, y)
 
 
@@ -518,11 +522,9 @@ def test_a_false_lower_bound_cannot_be_proven(proven):
         replace(worse, objective_rounding=1e-9, gap=1e-6),
         rows=np.array([float(most)]),
         dual=np.array([[float(np.sign(error[most]))]]),
-        dual_low=np.zeros((1, 1)),
     )
     checks = {check.name: check.holds for check in alone.verify(X, y).checks}
     assert checks["largest error"]
-    assert checks["sum of multipliers"]
     assert not checks["gap"]
 
 
