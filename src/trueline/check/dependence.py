@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.check.exact import as_integers, null_space
 from trueline.check.rows import Rows
 
 __all__ = ["factor", "independent_columns"]
@@ -21,6 +22,8 @@ Array = NDArray[np.float64]
 # A column of which less than this is left after the others counts as dependent.
 _LEAST = 1e-9
 _GRID = 1024.0
+# Tables of so few numbers are decided by exact elimination.
+_FEW = 1500
 
 
 def factor(rows: Rows, columns: NDArray[np.intp], centre: Array) -> Array:
@@ -84,6 +87,10 @@ def _is_combination(
 
     ``constant`` allows for the same number in all rows.
     """
+    if rows.n * (len(others) + 2) <= _FEW:  # by elimination without rounding
+        table = np.concatenate([block[:, np.append(others, column)] for _, block in rows])
+        ones = np.ones((rows.n, int(constant)))
+        return bool(null_space(as_integers(np.hstack([ones, table]))[0]))
     c = np.rint(coefficients * _GRID)
     if not np.allclose(c / _GRID, coefficients, rtol=1e-6, atol=1e-6) or (np.abs(c) > 2**20).any():
         return False
@@ -91,6 +98,11 @@ def _is_combination(
     value = None
     for _, block in rows:
         part = block[:, used]
+        if len(used) == 1 and constant:
+            value = part[0, 0] if value is None else value
+            if (part != value).any():
+                return False
+            continue
         top = float(np.abs(part).max(initial=0.0))
         if top == 0.0:
             total = np.zeros(len(part))

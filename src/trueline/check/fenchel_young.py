@@ -265,27 +265,33 @@ class _Bound:
         return cost
 
     def _flows(self) -> Array:
-        """The same for multipliers that flow from the class of a row to the others."""
-        k, y = self.claim.rows.k, self.claim.y
+        """The same for multipliers that flow from the class of a row to the others; what it costs.
+
+        Too much flows into one class and too little into another: a row of the first gives more to
+        the second, or a row of the second less to the first, by t, at a cost of t |h|.
+        """
+        k, y, s = self.claim.rows.k, self.claim.y, self.claim.rows.s
+        z = self.claim.z
+        h = np.abs(z + 1.0 - (y * z).sum(axis=1, keepdims=True)) + self.off + 1.0
         high, low = exact_product(self.s, np.where(y != 0, 0.0, self.u))
-        flow = np.array([high[y[:, c] != 0].sum(axis=0) for c in range(k)])
         left = np.zeros(k)
         for c in range(k):
             own, other = y[:, c] != 0, y[:, c] == 0
             parts = [high[other, c], low[other, c], -high[own].ravel(), -low[own].ravel()]
-            left[c] = math.fsum(np.concatenate(parts).tolist()) * (1 + 4 * EPS)
-        worst, slack = 0.0, 8 * EPS * float(np.abs(left).sum())
+            left[c] = math.fsum(np.concatenate(parts).tolist())
+        unsure, cost = 4 * k * EPS * float(np.abs(left).sum()), 0.0
         for to in np.flatnonzero(left > 0):
-            for origin in np.argsort(-flow[:, to]):
-                amount = min(left[to], max(-left[origin], 0.0))
-                if amount > 0 and flow[origin, to] > 0:
-                    worst = max(worst, amount * (1 + 1e-9) / flow[origin, to])
-                    left[to], left[origin] = left[to] - amount, left[origin] + amount
-        share = worst if np.abs(left).sum() <= slack else np.inf
-        if not share < 0.5:
-            return np.full(k, np.inf)
-        self.error = self.error + share * np.abs(self.u)
-        return np.full(k, share * float(self.losses[0]))
+            for origin in np.flatnonzero(left < 0):
+                amount = min(left[to], -left[origin])
+                left[to], left[origin] = left[to] - amount, left[origin] + amount
+                amount = (amount + unsure) * (1 + 1e-9)
+                gives = (y[:, to] != 0) & (1 + (y * self.u).sum(axis=1) > 2 * amount / s)
+                takes = (y[:, origin] != 0) & (self.u[:, to] > 2 * amount / s)
+                price = np.where(gives, h[:, origin], np.where(takes, h[:, to], np.inf))
+                row = int(np.argmin(price))
+                cost += amount * float(price[row])
+                self.error[row] += amount / s[row]
+        return np.full(k, cost / k if np.abs(left).sum() <= unsure else np.inf)
 
     # --- ordered quantiles ------------------------------------------------------------------------
 

@@ -97,7 +97,7 @@ class Penalty:
         # The norm of a block is shared by its entries as their squares are.
         share = np.where(norm > 0, np.abs(W) * (np.abs(W) / np.where(norm > 0, norm, 1.0)), 0.0)
         total = float((self.linear * share + (0.5 * self.curvature * W) * W).sum())
-        return total, (W.size + 32) * EPS * total + 1e-290
+        return total, (W.size + 32) * EPS * total + 1e-300
 
     def scale(self, q: Array, error: Array) -> Array:
         """Per target, a t <= 1 such that -t q is in the domain of p* for all q within the error."""
@@ -154,7 +154,7 @@ class _Foreign(Penalty):
 
     def value(self, W: Array) -> tuple[float, float]:
         total = float(self.penalty.value(W))
-        return total, (W.size + 32) * EPS * abs(total) + 1e-290
+        return total, (W.size + 32) * EPS * abs(total) + 1e-300
 
     def scale(self, q: Array, error: Array) -> Array:
         ends = self.penalty.worst_ends(-q - error, error - q)
