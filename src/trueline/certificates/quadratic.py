@@ -145,9 +145,16 @@ def _separable_gap(
 
 
 def certify_quadratic(
-    problem: Problem | MomentsProblem, coef: Array, intercept: Array, evidence: Evidence
+    problem: Problem | MomentsProblem,
+    coef: Array,
+    intercept: Array,
+    evidence: Evidence,
+    floor: float | None = None,
 ) -> Certificate:
-    """Turn a solver's evidence into a certificate."""
+    """Turn a solver's evidence into a certificate.
+
+    Below ``floor`` times the objective nothing is claimed; solvers that only ask for the gap take 0.
+    """
     nonnegative = "nonnegative" in problem.penalty.capabilities
     gap = quadratic_gap(
         evidence.gradient,
@@ -172,7 +179,8 @@ def certify_quadratic(
     witness = {"basis": evidence.basis, "coercivity": np.array(coercivity)}
     # Columns that depend on others only up to rounding are held by a bound on their coefficients,
     # which is the wider the more is left for it.
-    floor = 1e-20 if evidence.is_global else 1e-10
+    if floor is None:
+        floor = 1e-20 if evidence.is_global else 1e-10
     if not evidence.is_global:
         witness["left_out"] = np.array(evidence.left_out)
     return Certificate(
