@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, exact_product
 from trueline.check.coercivity import coercivity
-from trueline.check.dependence import factor, independent_columns
+from trueline.check.dependence import factor, independent_columns, inverse
 from trueline.check.objective import Claim, read_claim, rows_floor
 from trueline.check.schema import Field
 from trueline.check.sums import Augmented, least_eigenvalue, sums_of_columns
@@ -191,9 +191,8 @@ def _dependent(
     kept, rest, exact = independent_columns(rows, columns, claim.centre, claim.has_intercept)
     if not len(kept):
         return (level, ()) if exact else (np.inf, ())
-    R = factor(rows, kept, claim.centre)
-    basis = np.linalg.lstsq(R, np.eye(len(R)), rcond=None)[0] if len(R) >= len(kept) else None
-    if basis is None or basis.shape[0] != basis.shape[1]:
+    basis = inverse(factor(rows, kept, claim.centre))
+    if basis is None:
         return np.inf, ()
     nu, M = coercivity(rows, kept, None, None, basis, claim.has_intercept)
     if nu <= 0:

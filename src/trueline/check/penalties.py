@@ -69,7 +69,8 @@ class Penalty:
     def is_free(self, q: Array, error: Array) -> NDArray[np.bool_]:
         """Coefficients that nothing holds in a direction in which q may fall."""
         falls = (np.isinf(self.high) & (q - error < 0)) | (np.isinf(self.low) & (q + error > 0))
-        return (self.linear == 0) & (self.curvature == 0) & falls
+        # A strength below the rounding of q holds nothing that could be seen.
+        return (self.linear <= 1e3 * error * (self.linear > 0)) & (self.curvature == 0) & falls
 
     def admits(self, W: Array) -> bool:
         """Whether the coefficients are within the bounds."""
@@ -133,7 +134,7 @@ class Penalty:
         span = np.where(stays & (a == 0), 0.0, self.high - self.low)
         further = np.minimum(np.where(a > 0, self._norm(error) / a, np.inf), span)
         uncertain = np.where(error > 0, error * (moved + further), 0.0)
-        total = np.where(free, 0.0, terms + rounding + uncertain).sum()
+        total = np.where(free, l * share, terms + rounding + uncertain).sum()
         return float(total) * (1 + 1e-12) if not np.isnan(total) else np.inf
 
 
