@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from trueline.persistence.registry import known_classes
 
-__all__ = ["misfit", "misfit_attribute"]
+__all__ = ["misfit", "misfit_attribute", "misfit_parameter"]
 
 _NUMBERS = "biuf"  # the dtype kinds that can stand where numbers are expected
 
@@ -54,6 +54,42 @@ def misfit_attribute(name: str, value: Any) -> str | None:
     if _fits(value, _attribute_types().get(name, Any)):
         return None
     return f"{name} cannot be of type {type(value).__name__}"
+
+
+def misfit_parameter(cls: type, values: Mapping[str, Any]) -> str | None:
+    """What is wrong with these parameters of an estimator, or None.
+
+    Decided by the same constraints as at the beginning of a fit.
+
+    Examples
+    --------
+    >>> from trueline import Ridge
+    >>> from trueline.persistence.typecheck import misfit_parameter
+    >>> misfit_parameter(Ridge, {"alpha": 1.0})
+    >>> misfit_parameter(Ridge, {"alpha": "much"})
+    'the parameter alpha of Ridge must be a float in the range [0.0, inf) or an array-like, not a str'
+    """
+    allowed = _constraints(cls)
+    for name, value in values.items():
+        options = allowed.get(name, ())
+        if options and not any(option.is_satisfied_by(value) for option in options):
+            listed = " or ".join(str(option) for option in options if not option.hidden)
+            kind = type(value).__name__
+            return f"the parameter {name} of {cls.__name__} must be {listed}, not a {kind}"
+    return None
+
+
+@cache
+def _constraints(cls: type) -> dict[str, tuple[Any, ...]]:
+    """Scikit-learn makes these anew for every estimator that it checks."""
+    from sklearn.utils._param_validation import make_constraint
+
+    declared: Mapping[str, Any] = getattr(cls, "_parameter_constraints", {})
+    return {
+        name: tuple(make_constraint(option) for option in options)
+        for name, options in declared.items()
+        if not isinstance(options, str)  # "no_validation"
+    }
 
 
 @cache
