@@ -18,14 +18,15 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from trueline.errors import ModelFileError
 
+_locks: Any
 try:
-    import fcntl
+    import fcntl as _locks
 except ImportError:  # Windows, where a file that is open cannot be removed anyway
-    fcntl = None  # type: ignore[assignment]
+    _locks = None
 
 __all__ = ["open_regular", "replace_file"]
 
@@ -133,17 +134,19 @@ def _replace_without_name(
     except OSError:  # the file system has none; if it is something else, it happens again by name
         return False
     with os.fdopen(descriptor, "wb") as file:
-        _write_locked(file, mode, write)
+        _lock(file)
+        _write(file, mode, write)
         if mode is None:
             try:
                 return _link(descriptor, target)
             except FileExistsError:  # by now there is one
                 pass
         temporary = _temporary_name(target)
+        _mode_of_old(target)  # writing took a while: something else may stand there by now
         try:
             if not _link(descriptor, temporary):
                 return False
-            _rename(temporary, target)
+            os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
     return True
@@ -164,28 +167,38 @@ def _link(descriptor: int, path: Path) -> bool:
 
 def _replace_by_name(target: Path, mode: int | None, write: Callable[[IO[bytes]], None]) -> None:
     """Write a file under a temporary name, then rename it."""
-    temporary = _temporary_name(target)
+    temporary, file = _create_locked(target)
     try:
-        with temporary.open("xb") as file:
-            _write_locked(file, mode, write)
-            if fcntl is not None:  # with the lock still held
-                _rename(temporary, target)
-        if fcntl is None:  # Windows renames closed files only
-            _rename(temporary, target)
+        with file:
+            _write(file, mode, write)
+            _mode_of_old(target)  # as above
+            if _locks is not None:  # while the lock is held
+                os.replace(temporary, target)
+        if _locks is None:  # Windows renames closed files only
+            os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _rename(temporary: Path, target: Path) -> None:
-    _mode_of_old(target)  # writing takes a while: something else may have come to stand there
-    temporary.replace(target)
+def _create_locked(target: Path) -> tuple[Path, IO[bytes]]:
+    """A temporary file beside the target that nobody takes for a stray."""
+    while True:
+        temporary = _temporary_name(target)
+        file = temporary.open("xb")
+        _lock(file)
+        if os.fstat(file.fileno()).st_nlink:
+            return temporary, file
+        file.close()  # another save removed it before it was locked
 
 
-def _write_locked(file: IO[bytes], mode: int | None, write: Callable[[IO[bytes]], None]) -> None:
+def _lock(file: IO[bytes]) -> None:
+    if _locks is not None:
+        with suppress(OSError):  # where there are no locks, nothing is taken for a stray either
+            _locks.flock(file.fileno(), _locks.LOCK_EX)
+
+
+def _write(file: IO[bytes], mode: int | None, write: Callable[[IO[bytes]], None]) -> None:
     """Everything on disk, with the permissions it will have from the first byte on."""
-    if fcntl is not None:
-        with suppress(OSError):  # without locks nothing is taken for a stray either
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
     if mode is not None and hasattr(os, "fchmod"):
         os.fchmod(file.fileno(), mode)
     write(file)
@@ -211,12 +224,12 @@ def _remove_strays(folder: Path) -> None:
 
 def _remove_if_abandoned(path: str) -> None:
     """Remove a temporary file unless its owner lives (then an ``OSError`` comes out)."""
-    if fcntl is None:
+    if _locks is None:
         os.unlink(path)
         return
     descriptor = _open_stray(path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _locks.flock(descriptor, _locks.LOCK_EX | _locks.LOCK_NB)
         os.unlink(path)
     finally:
         os.close(descriptor)

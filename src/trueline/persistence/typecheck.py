@@ -66,8 +66,8 @@ def misfit_parameter(cls: type, values: Mapping[str, Any]) -> str | None:
     >>> from trueline import Ridge
     >>> from trueline.persistence.typecheck import misfit_parameter
     >>> misfit_parameter(Ridge, {"alpha": 1.0})
-    >>> misfit_parameter(Ridge, {"alpha": "much"})
-    'the parameter alpha of Ridge must be a float in the range [0.0, inf) or an array-like, not a str'
+    >>> misfit_parameter(Ridge, {"tol": "low"})
+    'the parameter tol of Ridge must be a float in the range [0.0, inf), not a str'
     """
     allowed = _constraints(cls)
     for name, value in values.items():
