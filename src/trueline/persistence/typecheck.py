@@ -126,7 +126,8 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin in (Union, types.UnionType):
         return any(_fits(value, option) for option in get_args(hint))
     if origin is np.ndarray:
-        return isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS
+        holds_anything = get_args(hint)[-1:] == (np.dtype[Any],)  # NDArray[Any]: labels of classes
+        return isinstance(value, np.ndarray) and (holds_anything or value.dtype.kind in _NUMBERS)
     if origin in (float, int):
         accepted = (int, np.integer) if origin is int else (int, float, np.integer, np.floating)
         return isinstance(value, accepted) and not isinstance(value, bool)
