@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -233,6 +234,25 @@ def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(tmp_
     save(OLD, tmp_path / "m.trueline")
     assert len(made) == 2
     assert os.listdir(tmp_path) == ["m.trueline"]
+
+
+@posix
+def test_several_that_save_at_once_do_not_hinder_each_other(tmp_path, way, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # the disk survives
+    path = tmp_path / "m.trueline"
+
+    def save_and_load(number):
+        own = tmp_path / f"{number}.trueline"
+        for _ in range(25):
+            for target in (path, own):
+                disk.replace_file(target, lambda file: file.write(bytes([number]) * 9000))
+            assert own.read_bytes() == bytes([number]) * 9000
+            found = path.read_bytes()
+            assert found == found[:1] * 9000
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(save_and_load, range(4)))
+    assert sorted(os.listdir(tmp_path)) == [f"{name}.trueline" for name in "0123m"]
 
 
 # A process that forks: each child saves and is killed at another call of a built-in function, of

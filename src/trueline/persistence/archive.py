@@ -1,4 +1,4 @@
-"""The archive of a model file: written whole or not at all, read with suspicion.
+"""The archive of a model file, read with suspicion.
 
 Entries are stored without compression. Coefficients hardly compress, and it means that a file can
 never unfold into more than its own size: whatever an entry claims is compared with the file's true
