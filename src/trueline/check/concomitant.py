@@ -77,7 +77,7 @@ def check(
         rows, claim.dual[:, 0], claim, epsilon, alpha
     )
     off = abs(objective - claim.objective) * (1 + 2 * EPS) + rounding
-    gap = (claim.objective + claim.objective_rounding) * (1 + 4 * EPS) - max(lower, 0.0)
+    gap = (claim.objective + claim.objective_rounding) * (1 + 4 * EPS) - lower
     said = f"{claim.objective:.12g} within {claim.objective_rounding:.2g}"
     checks = (
         Check("objective", said, f"{objective:.12g} within {rounding:.2g}", bool(off <= claim.objective_rounding)),
@@ -130,7 +130,7 @@ def _lower_bound(
         centre = sum((s[where] @ block for where, block in rows.blocks()), np.zeros(rows.d))
         centre = centre / rows.weight
     if not 0 <= eta <= 1:
-        return -np.inf, ()
+        return 0.0, ()
     parts, magnitude, longest = [], np.zeros(rows.d), 0.0
     squares = np.zeros(rows.d)
     for where, block in rows:
@@ -156,8 +156,8 @@ def _lower_bound(
         return value * within * (1 - 8 * EPS) if value > 0 else value
 
     cost = V * (V / (4 * alpha)) if alpha > 0 else np.where(V > 0, np.inf, 0.0)
-    best = shrunk(value, 0.0, 0.0) - float(cost.sum()) * (1 + (rows.d + 8) * EPS)
-    if claim.objective + claim.objective_rounding - best <= claim.gap:
+    best = max(shrunk(value, 0.0, 0.0) - float(cost.sum()) * (1 + (rows.d + 8) * EPS), 0.0)
+    if (claim.objective + claim.objective_rounding) * (1 + 4 * EPS) - best <= claim.gap:
         return best, ()
     keep = distinct_columns(rows, claim.fit_intercept)
     nu, M = coercivity(rows, keep, centred=claim.fit_intercept)
