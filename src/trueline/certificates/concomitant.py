@@ -12,7 +12,7 @@ for sum_i s_i u_i = 0, and what is left is minimised by w = -X^T (s u) / (2 alph
 At the minimum u_i = clip(2 r_i / sigma, -2 epsilon, 2 epsilon). What rounding leaves of sum_i s_i u_i
 is made up for by shrinking the u_i of one sign by a share eta; V = X^T (s u) that no penalty pays for
 is brought to -2 alpha w by taking off d = X_c G^-1 (V + 2 alpha w), G = X_c^T S X_c, whose size the
-smallest eigenvalue of G bounds; where that is zero, the proof is about coefficients within a radius.
+inverse of a factor of G bounds; where there is none, the proof is about coefficients within a radius.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _FEW_ROWS, _BLOCK_ROWS = 32, 1024
 # Coefficients and levels so many times larger than those of the data are still covered.
 _RADIUS = 10.0
 _UNDERFLOW = 1e-290
+# Columns whose correlations are worse conditioned than this depend on each other.
+_SINGULAR = 1e10
 
 
 def certify_concomitant(
@@ -137,19 +139,20 @@ def _cost(
     if paid <= needed + 1e-12 * objective:
         return paid
     target_size = np.sqrt(float((s * beside) @ beside)) * (1 + 1e-6)
-    kept = _distinct(problem.parts) if problem.alpha == 0 else np.arange(len(w))
-    least, scale, longest = _least_eigenvalue(problem.parts, kept, centre, s)
-    if least > 0:
-        rest = (np.abs(V + 2 * problem.alpha * w) + error)[kept]
-        kappa = float(np.linalg.norm(rest * scale)) / np.sqrt(least)
-        tau = kappa * longest / np.sqrt(least)
-        grown = max(tau / (2 * problem.epsilon), kappa / max(u_size, 1e-300))
-        repaired = 1.01 * (kappa * target_size + grown * abs(value)) + needed * (1 + 1e-14)
-        return min(paid, repaired)
     with np.errstate(divide="ignore"):
         alone = np.where(wide > 0, target_size / wide, 0.0)
     within = 1.01 * most * _RADIUS * (np.abs(w) + alone)
-    return float(np.minimum(within, beyond).sum()) * (1 + (len(w) + 16) * _EPS)
+    near = float(np.minimum(within, beyond).sum()) * (1 + (len(w) + 16) * _EPS)
+    kept = _distinct(problem.parts) if problem.alpha == 0 else np.arange(len(w))
+    inverse, longest = _inverse(problem.parts, kept, centre, s)
+    if inverse is None:
+        return near
+    rest = (np.abs(V + 2 * problem.alpha * w) + error)[kept]
+    kappa = float(np.linalg.norm(np.abs(inverse).T @ rest))
+    grown = max(kappa * longest / (2 * problem.epsilon), kappa / max(u_size, 1e-300))
+    repaired = 1.2 * (kappa * target_size + grown * abs(value)) + needed * (1 + 1e-14)
+    # For all coefficients, unless what that costs shows.
+    return repaired if repaired - needed <= 1e-7 * objective else min(near, repaired)
 
 
 def _distinct(parts: Problem) -> NDArray[np.intp]:
@@ -160,25 +163,22 @@ def _distinct(parts: Problem) -> NDArray[np.intp]:
     return np.sort(first[X[:, first].any(axis=0)])
 
 
-def _least_eigenvalue(
+def _inverse(
     parts: Problem, kept: NDArray[np.intp], centre: Array, s: Array
-) -> tuple[float, Array, float]:
-    """Of the correlation matrix, from below; the scale of its columns; the longest row so scaled."""
-    gram = np.zeros((len(kept),) * 2)
+) -> tuple[Array | None, float]:
+    """M with M^T G M = 1 for the Gram matrix of the centred columns, and the longest row x^T M."""
+    R = np.zeros((0, len(kept)))
     for where, block in parts.design.blocks(_BLOCK_ROWS):
-        centred = (block - centre)[:, kept]
-        gram += centred.T @ (s[where, None] * centred)
-    size = gram.diagonal()
-    if not (size > 0).all():
-        return 0.0, np.ones(len(size)), 0.0
-    scale = 1.0 / np.sqrt(size)
-    least = float(np.linalg.eigvalsh(scale[:, None] * gram * scale)[0])
-    least -= 8 * (_BLOCK_ROWS + parts.n_samples / _BLOCK_ROWS + 4 * len(size)) * len(size) * _EPS
-    longest = 0.0
+        R = np.vstack([R, np.sqrt(s[where, None]) * (block - centre)[:, kept]])
+        R = np.linalg.qr(R, mode="r")
+    size = np.sqrt(np.square(R).sum(axis=0))
+    if len(R) < len(kept) or not (size > 0).all() or np.linalg.cond(R / size) > _SINGULAR:
+        return None, 0.0
+    inverse, longest = np.linalg.inv(R), 0.0
     for _, block in parts.design.blocks(_BLOCK_ROWS):
-        squares = np.square((block - centre)[:, kept] * scale).sum(axis=1)
+        squares = np.square((block - centre)[:, kept] @ inverse).sum(axis=1)
         longest = max(longest, float(np.sqrt(squares.max(initial=0.0))))
-    return 0.98 * least, scale, longest
+    return inverse, longest
 
 
 def _balanced(u: Array, s: Array, bound: float) -> Array:

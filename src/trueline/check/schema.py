@@ -51,7 +51,10 @@ CLAIMS = {
 
 
 def read(
-    certificate: Any, fields: Mapping[str, Field], witness: Mapping[str, Field], sizes: dict[str, int]
+    certificate: Any,
+    fields: Mapping[str, Field],
+    witness: Mapping[str, Field],
+    sizes: dict[str, int],
 ) -> SimpleNamespace:
     """The fields as arrays and numbers of the types that the schema states.
 

@@ -92,7 +92,9 @@ class Verification:
         ]
         endings = {
             Verdict.PROVEN: "The certificate holds.",
-            Verdict.CONDITIONAL: "The certificate holds if " + "; and if ".join(self.conditions) + ".",
+            Verdict.CONDITIONAL: "The certificate holds if "
+            + "; and if ".join(self.conditions)
+            + ".",
             Verdict.NOT_PROVEN: "The certificate does NOT hold.",
         }
         if self.statement and self.holds:
