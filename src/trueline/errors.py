@@ -18,6 +18,8 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from trueline.check.verdict import TruelineError, VerificationError
+
 __all__ = [
     "MemoryNeededError",
     "MissingExtraError",
@@ -30,16 +32,8 @@ __all__ = [
 ]
 
 
-class TruelineError(Exception):
-    """Base class of all errors that are trueline's own."""
-
-
 class PairingError(TruelineError, ValueError):
     """No admissible solver: the message says what is missing and what would work."""
-
-
-class VerificationError(TruelineError, ValueError):
-    """A certificate was checked against the data and does not hold."""
 
 
 class ModelFileError(TruelineError, ValueError):

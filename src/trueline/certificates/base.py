@@ -13,9 +13,9 @@ from trueline.losses import Loss
 from trueline.penalties import Penalty
 
 if TYPE_CHECKING:
-    from trueline.certificates.verify import Verification
+    from trueline.check import Verification
 
-__all__ = ["KINDS", "Certificate", "Reading"]
+__all__ = ["KINDS", "Certificate", "Reading", "checkable"]
 
 Array = NDArray[np.float64]
 #: Design, target and weights out of what an estimator was given.
@@ -114,6 +114,21 @@ KINDS: dict[str, str] = {
 }
 
 
+def checkable(gap: float, objective: float, floor: float = 1e-14) -> float:
+    """A gap that leaves room for whoever checks it, whose bounds round differently.
+
+    Parameters
+    ----------
+    gap : float
+        As proven by the fit.
+    objective : float
+    floor : float
+        The share of the objective below which nothing is claimed: proofs of first order in the
+        multipliers round at a few units of the last place, those of second order at its square.
+    """
+    return float(gap) * 1.02 + floor * abs(float(objective)) + 1e-290
+
+
 @dataclass(frozen=True)
 class Certificate:
     """The objective reached, a proven lower bound on the optimum, and the witness.
@@ -196,13 +211,12 @@ class Certificate:
         verification : Verification
             True in a boolean context if everything holds; prints as a table of checks.
         """
-        from trueline.certificates.checking import Verification
-        from trueline.certificates.verify import verify
+        from trueline.check import Verification, verify
 
         try:
             X, y, sample_weight = self.read(X, y, sample_weight)
         except ValueError as error:
-            return Verification.of_other_data(error)
+            return Verification.refused(error)
         return verify(self, X, y, sample_weight)
 
     def read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
+from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.problem import Problem
 
@@ -116,6 +116,7 @@ def certify_curvature(
         return None
     nu = 0.5 * coercivity
     gap = float((steep**2 / (2 * nu)).sum()) * (1 + 1e-9) + _UNDERFLOW * problem.n_samples
+    gap = checkable(gap, at.objective.sum(), 1e-22)
     return Certificate(
         kind="curvature",
         objective=float(at.objective.sum()),

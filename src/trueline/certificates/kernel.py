@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from trueline.certificates.checking import Verification
+    from trueline.check import Verification
 
 __all__ = ["KERNEL_KINDS", "KernelCertificate"]
 

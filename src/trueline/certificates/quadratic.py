@@ -22,18 +22,21 @@ With nonnegative coefficients M is diagonal, M = diag(t), and the bound separate
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
+from trueline.certificates.base import Certificate, checkable
 from trueline.problem import MomentsProblem, Problem
 
-__all__ = ["Evidence", "certify_quadratic", "quadratic_gap"]
+__all__ = ["Evidence", "certify_quadratic", "coercivity", "quadratic_gap"]
 
 Array = NDArray[np.float64]
 
+_EPS = float(np.finfo(np.float64).eps)
+_BLOCK_ROWS = 2048
 _MARGIN = 1.25
 # Squares below the range of doubles vanish without a trace: the claim stays above them.
 _UNDERFLOW = 1e-290
@@ -142,9 +145,16 @@ def _separable_gap(
 
 
 def certify_quadratic(
-    problem: Problem | MomentsProblem, coef: Array, intercept: Array, evidence: Evidence
+    problem: Problem | MomentsProblem,
+    coef: Array,
+    intercept: Array,
+    evidence: Evidence,
+    floor: float | None = None,
 ) -> Certificate:
-    """Turn a solver's evidence into a certificate."""
+    """Turn a solver's evidence into a certificate.
+
+    Below ``floor`` times the objective nothing is claimed; solvers that only ask for the gap take 0.
+    """
     nonnegative = "nonnegative" in problem.penalty.capabilities
     gap = quadratic_gap(
         evidence.gradient,
@@ -160,12 +170,17 @@ def certify_quadratic(
     gap = gap * _MARGIN
     coercivity = 0.99 * evidence.coercivity
     objective = float(evidence.objective.sum())
-    objective_rounding = float(evidence.objective_rounding.sum()) + _UNDERFLOW
-    if len(evidence.objective) > 1:
-        objective_rounding += len(evidence.objective) * np.finfo(float).eps * objective
+    units = (len(evidence.objective) + 64) * np.finfo(float).eps
+    objective_rounding = (
+        2 * float(evidence.objective_rounding.sum()) + units * objective + _UNDERFLOW
+    )
     # Least squares cannot go below zero: a nearly perfect fit proves itself.
     trivial = objective + objective_rounding
     witness = {"basis": evidence.basis, "coercivity": np.array(coercivity)}
+    # Columns that depend on others only up to rounding are held by a bound on their coefficients,
+    # which is the wider the more is left for it.
+    if floor is None:
+        floor = 1e-20 if evidence.is_global else 1e-10
     if not evidence.is_global:
         witness["left_out"] = np.array(evidence.left_out)
     return Certificate(
@@ -173,7 +188,7 @@ def certify_quadratic(
         objective=objective,
         objective_rounding=objective_rounding,
         # Where both say about the same, the one that is easier to check.
-        gap=(trivial if 10 * gap.sum() > trivial else float(gap.sum())) + _UNDERFLOW,
+        gap=trivial if 10 * gap.sum() > trivial else checkable(gap.sum(), objective, floor),
         loss=problem.loss,
         penalty=problem.penalty,
         fit_intercept=problem.fit_intercept,
@@ -181,3 +196,57 @@ def certify_quadratic(
         intercept=intercept,
         witness=witness,
     )
+
+
+def coercivity(
+    blocks: Iterable[tuple[slice, Array]],
+    weights: Array,
+    basis: Array,
+    curvature: Array,
+    mean: Array | None,
+    enough: float = np.inf,
+) -> float:
+    """A number nu, on the safe side of rounding, with M^T (X_c^T S X_c + A) M >= nu I.
+
+    Parameters
+    ----------
+    blocks : iterable of (slice, array)
+        Consecutive blocks of at most 2048 dense rows.
+    weights : array of shape (n,)
+    basis : array of shape (d,) or (d, r)
+        M, one dimension meaning a diagonal matrix.
+    curvature : array of shape (d,)
+        The diagonal of A.
+    mean : array of shape (d,), optional
+        About which X is centred; None if there is no intercept.
+    enough : float, optional
+        Stop early when the penalty alone proves this much.
+    """
+    diagonal = basis.ndim == 1
+    if diagonal:
+        from_penalty = float((curvature * basis**2).min(initial=np.inf))
+        if from_penalty >= enough:  # the data can only add to this
+            return from_penalty
+    M = np.diag(basis) if diagonal else basis
+    r = M.shape[1]
+    d, n, total_weight = len(M), len(weights), float(weights.sum())
+    gram, total = np.zeros((r, r)), np.zeros(r)
+    drift = 0.0  # squared Frobenius norm of the products' rounding errors
+    for where, block in blocks:
+        centred = block if mean is None else block - mean
+        root = np.sqrt(weights[where])[:, None]
+        Z = root * (centred @ M)
+        gram += Z.T @ Z
+        total += (root * Z).sum(axis=0)
+        reach = root * (np.abs(centred) @ np.abs(M))
+        drift += float((reach**2).sum())
+    lift = np.sqrt(curvature)[:, None] * M
+    gram += lift.T @ lift
+    size = float(np.trace(gram))
+    # S-weighted sums about any point exceed those about the true mean by what the point misses.
+    if mean is not None:
+        gram -= np.outer(total, total) / total_weight
+    least = float(np.linalg.eigvalsh(gram)[0]) if r else np.inf
+    least -= 2 * (min(n, _BLOCK_ROWS) + n / _BLOCK_ROWS + 4 * r + 16) * _EPS * size
+    root_least = np.sqrt(max(least, 0.0)) - (d + 4) * _EPS * np.sqrt(drift)
+    return max(root_least, 0.0) ** 2

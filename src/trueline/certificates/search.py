@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.checking import Check, check_objective
-from trueline.certificates.quadratic_check import coercivity
+from trueline.certificates.quadratic import coercivity
 from trueline.certificates.supports import fitted_supports, open_supports
 
 __all__ = ["WITNESS", "check_search"]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from trueline.certificates.checking import Verification
+    from trueline.check import Verification
 
 __all__ = ["SUPPORT_VECTOR_KINDS", "SupportVectorCertificate"]
 

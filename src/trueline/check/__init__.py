@@ -19,8 +19,8 @@ __all__ = ["THEOREMS", "Check", "Verdict", "Verification", "VerificationError", 
 
 #: The file that proves each kind of claim.
 THEOREMS: dict[str, str] = {
-    "quadratic": "fenchel_young",
-    "row space": "fenchel_young",
+    "quadratic": "curvature",
+    "row space": "curvature",
     "fenchel": "fenchel_young",
     "duality": "fenchel_young",
     "ordered duality": "fenchel_young",

@@ -79,12 +79,13 @@ def coercivity(
         raise Refused("the columns are too wide for the range of doubles")
     power = np.frexp(reach)[1]
     M, stated = _basis(basis, power + half)
-    gram, total, drift = np.zeros((M.shape[-1],) * 2), np.zeros(M.shape[-1]), 0.0
+    r = M.shape[-1]
+    gram, total, drift = np.zeros((r, r)), np.zeros(r), np.zeros(r)
     for where, block in rows:
         root = np.sqrt(s[where])
         Z = root[:, None] * np.ldexp(block[:, pick] - centre, -power)
         if M.ndim == 2:
-            drift += float(np.square(np.abs(Z) @ np.abs(M)).sum())
+            drift += np.square(np.abs(Z) @ np.abs(M)).sum(axis=0)
             Z = Z @ M
         gram, total = gram + Z.T @ Z, total + root @ Z
     a = np.ldexp(a, -2 * power)
@@ -92,10 +93,12 @@ def coercivity(
     if basis is None:
         M = 1.0 / np.sqrt(np.maximum(gram.diagonal(), 1e-200))
         stated = _normal(np.ldexp(M, -(power + half)))
-    if M.ndim == 1:
-        gram, total = M[:, None] * gram * M, M * total
-        drift = float(np.trace(gram))
+    # A diagonal basis is applied here; columns of another one are made equally long.
+    unit = M if M.ndim == 1 else 1.0 / np.sqrt(np.maximum(gram.diagonal(), 1e-200))
+    gram, total = unit[:, None] * gram * unit, unit * total
+    stated = stated if M.ndim == 1 else _normal(stated * unit)
     size = float(np.trace(gram))
+    missed = size if M.ndim == 1 else float((drift * unit**2).sum())
     gram -= np.outer(total, total) / (s.sum() or 1.0) * float(centred)
     if not (gram.size and np.isfinite(gram).all()):
         return 0.0, stated
@@ -106,7 +109,7 @@ def coercivity(
         return 0.0, stated
     terms = 2 * (min(rows.n, ROWS) + rows.n / ROWS) + m + len(gram) + 32
     root_least = np.sqrt(max(theta - terms * EPS * size - 1e-290, 0.0))
-    return max(root_least - (m + 4) * EPS * np.sqrt(drift), 0.0) ** 2 * (1 - 8 * EPS), stated
+    return max(root_least - (m + 4) * EPS * np.sqrt(missed), 0.0) ** 2 * (1 - 8 * EPS), stated
 
 
 def _basis(basis: Array | None, power: NDArray[Any]) -> tuple[Array, Array]:

@@ -129,8 +129,10 @@ class Rows:
             yield where, self.X[where]
 
     def kept(self, values: Array) -> Array:
-        """Those of values for all given rows that belong to rows with a positive weight."""
-        return values[self.keep]
+        """Values for rows with a positive weight, from values for these or for all given rows."""
+        if len(values) not in (self.n, self.given):
+            raise Refused(f"a witness has {len(values)} rows, the data {self.n}")
+        return values if len(values) == self.n else values[self.keep]
 
 
 def _scaled(numbers: Any, powers: Any) -> Any:

@@ -5,15 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Check", "Refused", "Verdict", "Verification", "VerificationError"]
+__all__ = [
+    "Check",
+    "Refused",
+    "TruelineError",
+    "Verdict",
+    "Verification",
+    "VerificationError",
+]
 
 
 class Refused(Exception):
     """The certificate or the data do not have the form that the claim needs."""
 
 
-class VerificationError(ValueError):
-    """A certificate was required to hold and does not."""
+class TruelineError(Exception):
+    """Base class of all errors that are trueline's own; here, where nothing else is imported."""
+
+
+class VerificationError(TruelineError, ValueError):
+    """A certificate was checked against the data and does not hold."""
 
 
 class Verdict(Enum):

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from trueline.certificates.base import Certificate, Reading
-from trueline.certificates.verify import Verification, verify
+from trueline.check import Verification, verify
 from trueline.design import as_design
 from trueline.estimators.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
 from trueline.estimators.numeric_target import numeric_target

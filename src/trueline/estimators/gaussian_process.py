@@ -18,8 +18,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trueline.certificates.checking import Verification
 from trueline.certificates.kernel import KernelCertificate
+from trueline.check import Verification
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.process_report import ProcessExplanation, planned_process
 from trueline.processes.covariance import covariance, cross_covariance

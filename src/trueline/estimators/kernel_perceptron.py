@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 from trueline.certificates.base import Certificate
 from trueline.certificates.kernel_mistakes import bound_kernel_mistakes
 from trueline.certificates.mistakes import certify_mistakes
-from trueline.certificates.verify import Verification, verify
+from trueline.check import Verification, verify
 from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of

@@ -18,8 +18,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from trueline.certificates.checking import Verification
 from trueline.certificates.kernel import KernelCertificate
+from trueline.check import Verification
 from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.mistakes import Run, certify_mistakes
-from trueline.certificates.verify import Verification, verify
+from trueline.check import Verification, verify
 from trueline.estimators.labels import encode_declared, signs_of
 from trueline.online.rows import Rows, normalised, with_constant
 from trueline.wording import counted

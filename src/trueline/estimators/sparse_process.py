@@ -15,8 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from trueline.certificates.checking import Verification
 from trueline.certificates.kernel import KernelCertificate
+from trueline.check import Verification
 from trueline.estimators.kernel_plan import data_text
 from trueline.estimators.numeric_target import numeric_target
 from trueline.processes.covariance import cross_covariance, diagonal

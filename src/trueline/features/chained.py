@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from trueline.certificates.verify import Check, Verification
+from trueline.check import Check, Verification
 from trueline.estimators.labels import check_labels
 from trueline.estimators.multiclass.proof import (
     CombinedCertificate,

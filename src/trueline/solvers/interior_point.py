@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.duality import certify_dual
+from trueline.certificates.duality import certify_dual, size_of_targets
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
@@ -88,7 +88,7 @@ def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: s
     scores = np.stack(known).T if len(known) == len(answers) else None
     certificate = certify_dual(problem, W, b, u, source.mean, scale, scores)
     # A perfect fit leaves nothing to compare with but the targets, in the units of the proof.
-    targets = 1e-3 * float(certificate.witness["radius"].sum())
+    targets = size_of_targets(problem, certificate)
     size = abs(certificate.objective) + problem.total_weight * targets
     # Nor is a vertex believed to be optimal against its own proof.
     share = _BELIEVED if all(answer.is_exact for answer in answers) else _CLOSE

@@ -286,7 +286,7 @@ def _nothing_proven(problem: Problem, W: Array, b: Array) -> Certificate:
         fit_intercept=problem.fit_intercept,
         coef=W,
         intercept=b,
-        witness={"radius": np.zeros_like(W), "intercept_radius": np.zeros_like(b)},
+        witness={},
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
-from trueline.certificates.verify import coercivity
+from trueline.certificates.quadratic import coercivity
 from trueline.problem import Problem
 from trueline.solvers.normal import left_out_growth, power_of_two_scale, project, row_space
 from trueline.threads import run_strands

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Rounding, evaluate
-from trueline.certificates.verify import coercivity
+from trueline.certificates.quadratic import coercivity
 from trueline.problem import Problem
 from trueline.subset.node import ROOT_STEPS, Start, relaxed
 from trueline.subset.relaxation import sum_of_largest

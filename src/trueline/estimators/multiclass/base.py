@@ -19,7 +19,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trueline.certificates.verify import Check, Verification
+from trueline.check import Check, Verification
 from trueline.estimators.multiclass.linear import planes_of
 from trueline.estimators.multiclass.parts import (
     Binary,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.verify import Check, Verification
+from trueline.check import Check, Verification
 from trueline.wording import counted
 
 __all__ = ["CombinedCertificate", "certified_parts", "checks_of_part"]
@@ -129,7 +129,7 @@ class CombinedCertificate:
         try:
             return self._verify(X, y, sample_weight)
         except ValueError as error:
-            return Verification.of_other_data(error)
+            return Verification.refused(error)
 
     def __str__(self) -> str:
         return (

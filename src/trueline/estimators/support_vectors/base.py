@@ -20,8 +20,8 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from trueline.certificates.checking import Verification
 from trueline.certificates.support_vectors import SupportVectorCertificate
+from trueline.check import Verification
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.support_vectors.pending import PendingProof
