@@ -152,7 +152,7 @@ def _cost(
     grown = max(kappa * longest / (2 * problem.epsilon), kappa / max(u_size, 1e-300))
     repaired = 1.2 * (kappa * target_size + grown * abs(value)) + needed * (1 + 1e-14)
     # For all coefficients, unless what that costs shows.
-    return repaired if repaired - needed <= 1e-7 * objective else min(near, repaired)
+    return repaired if repaired - needed <= 1e-7 * objective else min(near, paid)
 
 
 def _distinct(parts: Problem) -> NDArray[np.intp]:

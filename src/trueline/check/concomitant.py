@@ -5,18 +5,19 @@ Minimised over w, b and sigma >= 0 is, with r_i = x_i.w + b - y_i and S = sum_i 
     F = sum_i s_i (sigma + sigma H(r_i / sigma)) + alpha ||w||^2,
     H(t) = t^2 where |t| <= epsilon, 2 epsilon |t| - epsilon^2 beyond; sigma = 0: 2 epsilon |r|.
 
-Theorem. Every u with |u_i| <= 2 epsilon, sum_i s_i u_i^2 <= 4 S and (with an intercept) sum_i s_i u_i
-= 0 proves F >= -sum_i s_i u_i y_i - ||X^T (s u)||^2 / (4 alpha).
+Theorem. Every u with |u_i| <= 2 epsilon, sum_i s_i u_i^2 <= 4 S and, with an intercept,
+sum_i s_i u_i = 0 proves F >= -sum_i s_i u_i y_i - ||X^T (s u)||^2 / (4 alpha).
 
 Proof. sigma H(r / sigma) >= u r - sigma u^2 / 4; the least over sigma >= 0, b and w is the bound.
 
-Any stated u is made feasible. (a) With e = sum_i s_i u_i, the u_i of the heavier sign are multiplied
-by 1 - eta, eta = |e| / sum of their s_i |u_i|. Columns and target may then be counted from their means.
-(b) V = X_c^T (s u) costs V_j^2 / (4 alpha), or is brought to -2 alpha w, the w stated, by taking off
-d = X_c G^-1 Z, Z = V + 2 alpha w, G = X_c^T S X_c: with M^T G M >= nu I, sum_i s_i d_i^2 <= kappa^2
-= |M^T Z|^2 / nu and |d_i| <= kappa |M^T x_i| / sqrt(nu). (c) All of u is multiplied by a number up to 1 that brings it within the two bounds.
-Without a penalty, V of copies and
-constant columns vanishes with that of the others. Where alpha and nu are zero, a condition states how large coefficients may be.
+Any stated u is made feasible. (a) With e = sum_i s_i u_i, the u_i of the heavier sign are
+multiplied by 1 - eta, eta = |e| / sum of their s_i |u_i|; columns and target may then be counted from means.
+(b) V = X_c^T (s u) costs V_j^2 / (4 alpha), or is brought to -2 alpha w, the w stated, by taking
+off d = X_c G^-1 Z, Z = V + 2 alpha w, G = X_c^T S X_c: with M^T G M >= nu I, sum_i s_i d_i^2 <=
+kappa^2 = |M^T Z|^2 / nu and |d_i| <= kappa |M^T x_i| / sqrt(nu). Without a penalty, columns that
+are combinations of others need no Z of their own. (c) All of u is multiplied by a number up to 1
+that brings it within the two bounds. Where none of this is enough, a condition states how large
+coefficients may be.
 
 Sums of n numbers err by (log2 n + 32) eps of their magnitudes (pairwise summation), of products of
 columns by (64 + log2 n + 12) eps.
@@ -34,7 +35,7 @@ from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS
 from trueline.check.coercivity import coercivity
-from trueline.check.exact import distinct_columns
+from trueline.check.dependence import factor, independent_columns
 from trueline.check.rows import Rows
 from trueline.check.schema import CLAIMS, Field, is_builtin, parameters, read
 from trueline.check.verdict import Check, Refused, Verification
@@ -164,13 +165,10 @@ def _lower_bound(
     top_of = (claim.objective + claim.objective_rounding) * (1 + 4 * EPS)
     if top_of - best <= claim.gap:
         return best, ()
-    keep = distinct_columns(rows, claim.fit_intercept)
-    if alpha == 0 or len(keep) == rows.d:
-        R = np.zeros((0, len(keep)))
-        for where, block in rows:
-            R = np.vstack([R, np.sqrt(s[where])[:, None] * (block - centre)[:, keep]])
-            R = np.linalg.qr(R, mode="r")
-        nu, M = _inverse_basis(rows, keep, R, claim.fit_intercept)
+    every = np.arange(rows.d)
+    keep, rest, exact = independent_columns(rows, every, centre, claim.fit_intercept)
+    if len(rest) == 0 or (alpha == 0 and exact):
+        nu, M = _inverse_basis(rows, keep, factor(rows, keep, centre), claim.fit_intercept)
         if nu > 0:
             kappa = float(np.sqrt(((np.abs(M).T @ Z[keep]) ** 2).sum() / nu))
             kappa, longest = kappa * (1 + (2 * rows.d + 8) * EPS), 0.0

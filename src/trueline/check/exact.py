@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, ROWS
-from trueline.check.rows import Rows, as_matrix, as_weights
+from trueline.check.rows import as_matrix, as_weights
 from trueline.check.verdict import Refused
 
 __all__ = [
     "Classified",
     "as_integers",
     "dense",
-    "distinct_columns",
     "exact_dot",
     "null_space",
     "scores_with_error",
@@ -83,23 +81,6 @@ class Classified:
             raise Refused("the certificate names rows or classes that are not there")
         if (self.codes[rows] == against).any():
             raise Refused("the certificate holds rows against their own class")
-
-
-def distinct_columns(rows: Rows, centred: bool) -> NDArray[np.intp]:
-    """Columns without those of zeros (if centred, those that are constant) and copies of earlier ones.
-
-    Exactly: what is left out is a combination of what is kept and, if centred, of a constant.
-    """
-    digests, first = [blake2b() for _ in range(rows.d)], None
-    varies = np.zeros(rows.d, dtype=bool)
-    for _, block in rows:
-        first = (block[:1] if centred else np.zeros((1, rows.d))) if first is None else first
-        varies |= (block != first).any(axis=0)
-        for digest, column in zip(digests, np.ascontiguousarray(block.T + 0.0), strict=True):
-            digest.update(column.tobytes())
-    seen: dict[bytes, int] = {}
-    own = [seen.setdefault(digest.digest(), j) == j for j, digest in enumerate(digests)]
-    return np.flatnonzero(varies & np.array(own, dtype=bool))
 
 
 def dense(block: Any) -> Array:
