@@ -20,7 +20,14 @@ from trueline.check.arithmetic import EPS, ROWS
 from trueline.check.rows import as_matrix, as_weights
 from trueline.check.verdict import Refused
 
-__all__ = ["Classified", "as_integers", "dense", "exact_dot", "null_space", "scores_with_error"]
+__all__ = [
+    "Classified",
+    "as_integers",
+    "dense",
+    "exact_dot",
+    "null_space",
+    "scores_with_error",
+]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.object_]
