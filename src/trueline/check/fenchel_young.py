@@ -69,7 +69,7 @@ def check(
     """Objective and gap of a claim about all coefficients."""
     claim = read_claim(certificate, _WITNESS, X, y, sample_weight)
     fields = claim.fields
-    if not claim.loss.is_convex:
+    if not claim.loss.is_convex and np.isfinite(fields.gap):
         raise Refused("the loss is not convex")
     is_ordered = parameters(fields.loss).get("name") == "ordered_quantiles"
     if is_ordered != (fields.order is not None):
@@ -324,6 +324,8 @@ class _Bound:
     def gap(self, claimed: float) -> tuple[float, float | None]:
         """The bound, and the radius that it is subject to (None if it holds everywhere)."""
         claim, penalty, W = self.claim, self.claim.penalty, self.claim.W
+        if np.isinf(claimed):
+            return claimed, None  # nothing is claimed
         if not penalty.note and not claim.loss.note and claim.ceiling <= claimed:
             return claim.ceiling, None  # no objective is negative
         if not np.isfinite(self.excess).all():

@@ -524,7 +524,7 @@ def loss_of(loss: Any, k: int) -> Loss:
 
     def each(field: str) -> Any:
         """One number, or one for each target."""
-        shape = ("k",) if np.ndim(given.get(field)) else ()
+        shape = ("k",) if isinstance(given.get(field), tuple | list | np.ndarray) else ()
         return getattr(read(given, {field: Field(shape, low=5e-324, high=1e300)}, {}, sizes), field)
 
     plain = {

@@ -183,8 +183,8 @@ def penalty_of(penalty: Any, shape: tuple[int, int]) -> Penalty:
     def strength(field: str, low: float = 0.0, high: float = np.inf, finite: bool = True) -> Array:
         """A number, or an array that broadcasts against the coefficients."""
         value = given.get(field)
-        forms: list[tuple[str | int, ...]] = [(), ("k",), ("d", "k"), ("d", 1), (1, "k"), (1,)]
-        own = [form for form in forms if len(form) == np.ndim(value)]
+        forms: list[tuple[str | int, ...]] = [(), ("k",), ("d", "k"), ("d", 1), (1, "k")]
+        own = [form for form in forms if len(form) == getattr(value, "ndim", 0)]
         for form in own:
             try:
                 schema = {field: Field(form, low=low, high=high, finite=finite)}
@@ -219,7 +219,8 @@ def penalty_of(penalty: Any, shape: tuple[int, int]) -> Penalty:
     if name == "group":
         return _groups(given, shape, strength("alpha"), strength("l2"))
     if name == "multi_task":
-        alpha, ratio = float(strength("alpha")), float(strength("l1_ratio", high=1.0))
+        numbers = {"alpha": Field(low=0.0), "l1_ratio": Field(low=0.0, high=1.0)}
+        alpha, ratio = vars(read(given, numbers, {}, {})).values()
         blocks = np.broadcast_to(np.arange(shape[0])[:, None], shape).copy()
         return Penalty(shape, alpha * ratio, alpha * (1.0 - ratio), blocks=blocks)
     raise Refused(f"the penalty {name!r} is not known")
