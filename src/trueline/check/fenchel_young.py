@@ -298,7 +298,7 @@ class _Bound:
 
     def _order(self) -> None:
         claim = self.claim
-        q = np.atleast_1d(np.asarray(parameters(claim.fields.loss)["q"], dtype=np.float64))
+        q = np.broadcast_to(claim.loss.below, claim.rows.k)  # type: ignore[attr-defined]
         self.ranks = np.argsort(q, kind="stable")
         self.multipliers = claim.rows.kept(claim.fields.order)
         self.push[:, self.ranks[:-1]] += self.multipliers
@@ -401,9 +401,7 @@ class _Bound:
         if type(loss).__name__ == "_Squared":
             excess = 0.5 * (np.sqrt(2 * excess) + moved) ** 2
         else:
-            far = np.sqrt(
-                (self.s * (2 * np.abs(claim.z) + self.off + loss.width) ** 2).sum(axis=0)
-            )
+            far = np.sqrt((self.s * (2 * np.abs(claim.z) + self.off + loss.width) ** 2).sum(axis=0))
             excess = excess + share * self.losses + moved * far + 0.5 * moved**2
         return excess, off + np.sqrt(squares)[:, None] * 1.01 * moved, 0.0
 
