@@ -109,7 +109,9 @@ def _gradient(claim: Claim, doubled: bool) -> tuple[Array, Array, Array, Array]:
     g, g_error, _ = sums_of_columns(claim, weighted, rest, error, doubled)
     if not claim.has_intercept:
         return g, g_error, np.zeros(rows.k), np.zeros(rows.k)
-    slope = np.array([math.fsum(np.append(weighted[:, t], rest[:, t]).tolist()) for t in range(rows.k)])
+    slope = np.array(
+        [math.fsum(np.append(weighted[:, t], rest[:, t]).tolist()) for t in range(rows.k)]
+    )
     slope_error = error.sum(axis=0) * (1 + 1e-9) + EPS * np.abs(slope)
     return g, g_error, slope, slope_error
 

@@ -390,9 +390,7 @@ class _Bound:
         if type(loss).__name__ == "_Squared":
             excess = 0.5 * (np.sqrt(2 * excess) + moved) ** 2
         else:
-            far = np.sqrt(
-                (self.s * (2 * np.abs(claim.z) + self.off + loss.width) ** 2).sum(axis=0)
-            )
+            far = np.sqrt((self.s * (2 * np.abs(claim.z) + self.off + loss.width) ** 2).sum(axis=0))
             excess = excess + share * self.losses + moved * far + 0.5 * moved**2
         return excess, off + np.sqrt(squares)[:, None] * 1.01 * moved, 0.0
 
