@@ -126,7 +126,8 @@ def checkable(gap: float, objective: float, floor: float = 1e-14) -> float:
         The share of the objective below which nothing is claimed: proofs of first order in the
         multipliers round at a few units of the last place, those of second order at its square.
     """
-    return float(gap) * 1.02 + floor * abs(float(objective)) + 1e-290
+    room = floor * abs(float(objective)) + 1e-290 if floor else 0.0
+    return max(float(gap), 0.0) * 1.02 + room
 
 
 @dataclass(frozen=True)

@@ -171,9 +171,9 @@ def certify_quadratic(
     coercivity = 0.99 * evidence.coercivity
     objective = float(evidence.objective.sum())
     units = (len(evidence.objective) + 64) * np.finfo(float).eps
-    objective_rounding = (
-        2 * float(evidence.objective_rounding.sum()) + units * objective + _UNDERFLOW
-    )
+    objective_rounding = float(evidence.objective_rounding.sum()) + _UNDERFLOW
+    if floor != 0:
+        objective_rounding = 2 * objective_rounding + units * objective
     # Least squares cannot go below zero: a nearly perfect fit proves itself.
     trivial = objective + objective_rounding
     witness = {"basis": evidence.basis, "coercivity": np.array(coercivity)}

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from trueline.check.schema import get
 from trueline.check.verdict import Check, Refused, Verdict, Verification, VerificationError
 
 __all__ = ["THEOREMS", "Check", "Verdict", "Verification", "VerificationError", "verify"]
@@ -84,8 +85,7 @@ def verify(
     """
     if effort not in ("normal", "full"):
         raise ValueError(f"effort must be 'normal' or 'full', got {effort!r}.")
-    kind = certificate.get("kind") if isinstance(certificate, dict) else None
-    kind = getattr(certificate, "kind", kind)
+    kind = get(certificate, "kind")
     if not isinstance(kind, str) or kind not in THEOREMS:
         return Verification((Check("kind of proof", str(kind)[:80], "unknown", False),))
     try:

@@ -35,9 +35,9 @@ from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, exact_product
 from trueline.check.coercivity import coercivity
-from trueline.check.dependence import factor, independent_columns
+from trueline.check.dependence import factor, independent_columns, inverse
 from trueline.check.objective import Claim, read_claim, rows_floor
-from trueline.check.schema import Field
+from trueline.check.schema import Field, get, witness_of
 from trueline.check.sums import Augmented, least_eigenvalue, sums_of_columns
 from trueline.check.verdict import Check, Refused, Verification
 
@@ -50,9 +50,10 @@ def check(
     certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
 ) -> Verification:
     """Objective and gap of a claim by growth."""
-    given = getattr(certificate, "witness", None) or {}
-    is_quadratic = certificate.kind in ("quadratic", "row space")
-    shape = ("d",) if np.ndim(given.get("basis")) == 1 else ("d", "r")
+    kind = get(certificate, "kind")
+    is_quadratic = kind in ("quadratic", "row space")
+    basis = witness_of(certificate).get("basis")
+    shape = ("d",) if getattr(basis, "ndim", 2) == 1 else ("d", "r")
     witness = {"basis": Field(shape, optional=True), "coercivity": Field(finite=False, optional=True),
                "left_out": Field(optional=True)}  # fmt: skip
     if not is_quadratic:
@@ -63,7 +64,7 @@ def check(
     if not is_quadratic and claim.has_intercept and claim.fields.about is not None:
         claim.centre = claim.fields.about
     fields, conditions = claim.fields, ()
-    is_local = certificate.kind == "local"
+    is_local = kind == "local"
     if not (claim.loss.is_convex or is_local) or claim.penalty.blocks is not None:
         raise Refused("this theorem is about convex losses and penalties of single coefficients")
     if is_quadratic and type(claim.loss).__name__ != "_Squared":
@@ -193,9 +194,8 @@ def _dependent(
     kept, rest, exact = independent_columns(rows, columns, claim.centre, claim.has_intercept)
     if not len(kept):
         return (level, ()) if exact else (np.inf, ())
-    R = factor(rows, kept, claim.centre)
-    basis = np.linalg.lstsq(R, np.eye(len(R)), rcond=None)[0] if len(R) >= len(kept) else None
-    if basis is None or basis.shape[0] != basis.shape[1]:
+    basis = inverse(factor(rows, kept, claim.centre))
+    if basis is None:
         return np.inf, ()
     nu, M = coercivity(rows, kept, None, None, basis, claim.has_intercept)
     if nu <= 0:

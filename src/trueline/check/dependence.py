@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trueline.check.exact import as_integers, null_space
 from trueline.check.rows import Rows
 
-__all__ = ["factor", "independent_columns"]
+__all__ = ["factor", "independent_columns", "inverse"]
 
 Array = NDArray[np.float64]
 
@@ -33,6 +33,17 @@ def factor(rows: Rows, columns: NDArray[np.intp], centre: Array) -> Array:
         centred = (block[:, columns] - centre[columns]) * np.sqrt(rows.s[where])[:, None]
         R = np.linalg.qr(np.vstack([R, centred]), mode="r")
     return R
+
+
+def inverse(R: Array) -> Array | None:
+    """The inverse of a square factor, whatever the scale of its columns; None if there is none."""
+    if len(R) < R.shape[1]:
+        return None
+    scale = 1.0 / np.linalg.norm(R, axis=0)
+    try:
+        return scale[:, None] * np.linalg.inv(R * scale)
+    except np.linalg.LinAlgError:
+        return None
 
 
 def independent_columns(

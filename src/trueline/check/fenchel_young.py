@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, exact_product, two_sum
 from trueline.check.coercivity import coercivity
-from trueline.check.dependence import independent_columns
+from trueline.check.dependence import factor, independent_columns, inverse
 from trueline.check.objective import Claim, read_claim, rows_floor
 from trueline.check.schema import Field, parameters
 from trueline.check.sums import Augmented, least_eigenvalue, sums_of_columns
@@ -69,7 +69,7 @@ def check(
     """Objective and gap of a claim about all coefficients."""
     claim = read_claim(certificate, _WITNESS, X, y, sample_weight)
     fields = claim.fields
-    if not claim.loss.is_convex:
+    if not claim.loss.is_convex and np.isfinite(fields.gap):
         raise Refused("the loss is not convex")
     is_ordered = parameters(fields.loss).get("name") == "ordered_quantiles"
     if is_ordered != (fields.order is not None):
@@ -88,7 +88,8 @@ def check(
         found, limit = bound.gap(fields.gap)
         if not gap <= fields.gap or (found <= fields.gap and limit is None):
             gap, radius = found, limit
-        if objective.holds and gap <= fields.gap and radius is None:
+        in_order = not is_ordered or bound.crossing() <= (fields.slack or 0.0)
+        if objective.holds and gap <= fields.gap and radius is None and in_order:
             break
     checks = [objective, Check("gap", f"<= {fields.gap:.4g}", f"{gap:.4g}", gap <= fields.gap)]
     statement = (
@@ -174,7 +175,7 @@ class _Bound:
         self.way, self.from_scores = way, True
         if loss.is_coupled:
             way = np.sqrt((way**2).sum(axis=1, keepdims=True)) + 0 * way
-            self.error = self.error + np.sqrt((reach**2).sum()) * loss.bend
+            self.error = self.error + np.sqrt((reach**2).sum()) * bend
         terms = s * (0.5 * loss.most_bend(y, z, way) * way) * way
         if not np.isfinite(reach).all():
             return np.full(z.shape[1], np.inf)
@@ -316,13 +317,15 @@ class _Bound:
     def crossing(self) -> float:
         """By how much scores are out of order at the most."""
         steps, off = self._steps()
-        return float((off - steps).max(initial=0.0))
+        return max(float((off - steps).max(initial=0.0)) - 1e-300, 0.0)  # but for underflow
 
     # --- the bound --------------------------------------------------------------------------------
 
     def gap(self, claimed: float) -> tuple[float, float | None]:
         """The bound, and the radius that it is subject to (None if it holds everywhere)."""
         claim, penalty, W = self.claim, self.claim.penalty, self.claim.W
+        if np.isinf(claimed):
+            return claimed, None  # nothing is claimed
         if not penalty.note and not claim.loss.note and claim.ceiling <= claimed:
             return claim.ceiling, None  # no objective is negative
         if not np.isfinite(self.excess).all():
@@ -376,11 +379,19 @@ class _Bound:
         if exact and loss.room == 0:
             held = self._hold_smooth(columns, size, squares)
             return otherwise if held is None else (held[0], off + held[1], 0.0)
-        nu, basis = coercivity(rows, columns, centred=claim.has_intercept)
-        if not (exact and (nu > 0 or not len(columns))):
+        if not exact:
             return otherwise
-        nu = nu if len(columns) else 1.0
-        long = np.sqrt(((basis[:, None] * size[columns]) ** 2).sum(axis=0))
+        nu, basis = 1.0, np.zeros((0, 0))
+        if len(columns):
+            basis = inverse(factor(rows, columns, claim.centre))
+            if basis is None:
+                return otherwise
+            nu, basis = coercivity(rows, columns, None, None, basis, claim.has_intercept)
+            if nu <= 0:
+                return otherwise
+        along = np.abs(basis.T @ q[columns]) * (1 + 1e-9)
+        along = along + np.abs(basis).T @ (off[columns] + len(columns) * EPS * np.abs(q[columns]))
+        long = np.sqrt((along**2).sum(axis=0))
         moved = long / np.sqrt(nu) * (1 + 1e-9)
         # |change of u_i| <= ||M x_i|| ||M q|| / nu, and s_i ||M x_i||^2 is at most the trace.
         most = 1.01 * np.sqrt(len(columns) / float(rows.s.min())) * long / nu

@@ -265,6 +265,10 @@ class _Logistic(_Labels):
         p = np.where(inside, p, 0.5)
         return np.where(inside, _entropy_term(p, q) + _entropy_term(1 - p, rest), np.inf)
 
+    def most_bend(self, y: Array, z: Array, reach: Any) -> Array:
+        small = np.exp(-np.maximum(np.abs(z) - reach, 0.0))
+        return small / (1 + small) ** 2 * (1 + 1e-12)
+
     def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
         small = np.exp(-(np.abs(z) + reach))
         return small / (1 + small) ** 2 * (1 - 1e-12)
@@ -301,6 +305,13 @@ class _Softmax(_Classes):
         others = np.where(y != 0, 0.0, small)
         mine = np.where(y != 0, -others.sum(axis=1, keepdims=True), others)
         return mine / small.sum(axis=1, keepdims=True)
+
+    def most_bend(self, y: Array, z: Array, reach: Any) -> Array:
+        # The trace 1 - sum p^2 <= 2 (1 - max p) bounds the curvature; 1 - max p grows by exp(2 r).
+        small = np.exp(z - z.max(axis=1, keepdims=True))
+        total = small.sum(axis=1, keepdims=True)
+        rest = (total - 1.0) / total * np.exp(np.minimum(2 * np.max(reach, initial=0.0), 700.0))
+        return np.minimum(self.bend, 2.0 * np.broadcast_to(rest, z.shape) + 1e-15)
 
     def slope_error(self, y: Array, z: Array) -> Array:
         far = np.ptp(z, axis=1, keepdims=True)  # differences of scores round before exp
@@ -513,7 +524,7 @@ def loss_of(loss: Any, k: int) -> Loss:
 
     def each(field: str) -> Any:
         """One number, or one for each target."""
-        shape = ("k",) if np.ndim(given.get(field)) else ()
+        shape = ("k",) if isinstance(given.get(field), tuple | list | np.ndarray) else ()
         return getattr(read(given, {field: Field(shape, low=5e-324, high=1e300)}, {}, sizes), field)
 
     plain = {

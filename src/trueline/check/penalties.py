@@ -69,7 +69,8 @@ class Penalty:
     def is_free(self, q: Array, error: Array) -> NDArray[np.bool_]:
         """Coefficients that nothing holds in a direction in which q may fall."""
         falls = (np.isinf(self.high) & (q - error < 0)) | (np.isinf(self.low) & (q + error > 0))
-        return (self.linear == 0) & (self.curvature == 0) & falls
+        # A strength below the rounding of q holds nothing that could be seen.
+        return (self.linear <= 1e3 * error * (self.linear > 0)) & (self.curvature == 0) & falls
 
     def admits(self, W: Array) -> bool:
         """Whether the coefficients are within the bounds."""
@@ -133,7 +134,7 @@ class Penalty:
         span = np.where(stays & (a == 0), 0.0, self.high - self.low)
         further = np.minimum(np.where(a > 0, self._norm(error) / a, np.inf), span)
         uncertain = np.where(error > 0, error * (moved + further), 0.0)
-        total = np.where(free, 0.0, terms + rounding + uncertain).sum()
+        total = np.where(free, l * share, terms + rounding + uncertain).sum()
         return float(total) * (1 + 1e-12) if not np.isnan(total) else np.inf
 
 
@@ -182,8 +183,8 @@ def penalty_of(penalty: Any, shape: tuple[int, int]) -> Penalty:
     def strength(field: str, low: float = 0.0, high: float = np.inf, finite: bool = True) -> Array:
         """A number, or an array that broadcasts against the coefficients."""
         value = given.get(field)
-        forms: list[tuple[str | int, ...]] = [(), ("k",), ("d", "k"), ("d", 1), (1, "k"), (1,)]
-        own = [form for form in forms if len(form) == np.ndim(value)]
+        forms: list[tuple[str | int, ...]] = [(), ("k",), ("d", "k"), ("d", 1), (1, "k")]
+        own = [form for form in forms if len(form) == getattr(value, "ndim", 0)]
         for form in own:
             try:
                 schema = {field: Field(form, low=low, high=high, finite=finite)}
@@ -218,7 +219,8 @@ def penalty_of(penalty: Any, shape: tuple[int, int]) -> Penalty:
     if name == "group":
         return _groups(given, shape, strength("alpha"), strength("l2"))
     if name == "multi_task":
-        alpha, ratio = float(strength("alpha")), float(strength("l1_ratio", high=1.0))
+        numbers = {"alpha": Field(low=0.0), "l1_ratio": Field(low=0.0, high=1.0)}
+        alpha, ratio = vars(read(given, numbers, {}, {})).values()
         blocks = np.broadcast_to(np.arange(shape[0])[:, None], shape).copy()
         return Penalty(shape, alpha * ratio, alpha * (1.0 - ratio), blocks=blocks)
     raise Refused(f"the penalty {name!r} is not known")

@@ -38,10 +38,10 @@ def sums_of_columns(
     d, k = rows.d, weighted.shape[1]
     parts: list[Array] = []
     low, off, squares = np.zeros((d, k)), np.zeros((d, k)), np.zeros(d)
-    longest = min(rows.n, (rows.is_sparse and 2048) or _FEW)
-    units = (longest + math.log2(rows.n / longest + 2) + 16) * EPS
-    if rows.is_sparse:
-        units += rows.n / 2048 * EPS
+    longest = min(rows.n, _FEW)
+    if rows.is_sparse:  # zeros add nothing, not even rounding
+        longest = int(np.bincount(rows.X.indices, minlength=1).max(initial=1)) + 1
+    units = (longest + math.log2(rows.n / _FEW + 2) + 16) * EPS
     if doubled:
         units = sum_units(rows.n) + (rows.n + 16) * EPS**2
     for where, block in rows if doubled else rows.blocks():

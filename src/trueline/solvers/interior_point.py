@@ -92,7 +92,7 @@ def _solution(problem: Problem, answers: list[Answer], monitor: Monitor, name: s
     size = abs(certificate.objective) + problem.total_weight * targets
     # Nor is a vertex believed to be optimal against its own proof.
     share = _BELIEVED if all(answer.is_exact for answer in answers) else _CLOSE
-    close = certificate.gap <= share * size + certificate.objective_rounding
+    close = certificate.gap <= share * size + 1.1 * certificate.objective_rounding
     steps = sum(answer.steps for answer in answers)
     exchanges = sum(answer.exchanges for answer in answers)
     rows = max(answer.rows for answer in answers)

@@ -48,7 +48,7 @@ class NonCrossing(Solver):
         size = abs(certificate.objective) + problem.total_weight * targets
         # Nor is a vertex believed to be optimal against its own proof.
         share = _BELIEVED if answer.is_exact else _CLOSE
-        close = certificate.gap <= share * size + certificate.objective_rounding
+        close = certificate.gap <= share * size + 1.1 * certificate.objective_rounding
         notes = [
             f"{counted(answer.steps, 'step')}, {counted(answer.exchanges, 'exchange')} of rows",
             f"{counted(answer.rows, 'row')} of {problem.n_samples} treated one by one",
