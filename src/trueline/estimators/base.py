@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from trueline.certificates.base import Certificate, Reading
 from trueline.check import Verification, verify
 from trueline.design import as_design
+from trueline.estimators.as_fitted import chosen_by, marked, tied
 from trueline.estimators.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.report import Explanation
@@ -223,6 +224,11 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self._plan = plan
         self._certificate = proof
         self._solution_facts = solution.facts()
+        self._mark_fitted()
+
+    def _mark_fitted(self) -> None:
+        """Remember coefficients and hyperparameters, so that later changes of them are noticed."""
+        self._as_fitted = marked(chosen_by(self))
 
     @abstractmethod
     def _fitted_attributes(
@@ -323,7 +329,16 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             True in a boolean context if every claim holds.
         """
         certificate = self.certificate_
-        return verify(certificate, *certificate.read(X, y, sample_weight))
+        try:
+            data = certificate.read(X, y, sample_weight)
+        except ValueError as error:
+            return Verification.refused(error)
+        return self._tied(verify(certificate, *data))
+
+    def _tied(self, verification: Verification) -> Verification:
+        """The outcome, which fails as well if hyperparameters were changed after the fit."""
+        before = getattr(self, "_as_fitted", {})
+        return tied(before, chosen_by(self), verification)
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Design, target and weights that the certificate is about."""

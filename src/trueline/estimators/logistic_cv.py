@@ -277,6 +277,7 @@ class LogisticRegressionCV(LogisticRegression):
         finally:
             del self.C, self.l1_ratio
         self._remember(grid, scores, coefs, n_iter)
+        self._mark_fitted()
         return self
 
     def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
