@@ -32,7 +32,7 @@ CLASSIFIERS = {
     "softmax": (trueline.LogisticRegression(), classes, {"C": 2.0}),
     "LogisticRegressionCV": (
         trueline.LogisticRegressionCV(
-            Cs=3, cv=3, l1_ratios=(0,), use_legacy_attributes=False
+            Cs=3, cv=3, l1_ratios=(0,), scoring="accuracy", use_legacy_attributes=False
         ),
         labels,
         {"C_": 9.0},

@@ -172,13 +172,13 @@ class SubsetRegressor(LinearRegressorBase):
         task = replace(statement.task, k=answer.k, delta=answer.delta)
         statement = replace(statement, task=task)
         self._certificate = certify_search(problem, statement, W, b, answer.found.lower_bound)
-        self._mark_fitted()
         self.coef_ = W[:, 0].astype(dtype)
         self.intercept_ = b.astype(dtype)[0] if problem.fit_intercept else 0.0
         self.support_ = answer.found.support
         self.proven_ = answer.found.is_proven
         self.n_iter_ = max(1, answer.found.nodes)
         self.solver_ = _SOLVER
+        self._mark_fitted()
 
     def _sharpen(self, chosen: int) -> None:
         """The bound of the certificate into the path, for this size and for smaller ones."""
