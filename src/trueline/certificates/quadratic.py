@@ -22,6 +22,7 @@ With nonnegative coefficients M is diagonal, M = diag(t), and the bound separate
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.problem import MomentsProblem, Problem
 
-__all__ = ["Evidence", "certify_quadratic", "quadratic_gap"]
+__all__ = ["Evidence", "certify_quadratic", "proven_coercivity", "quadratic_gap"]
 
 Array = NDArray[np.float64]
 
@@ -139,6 +140,52 @@ def _separable_gap(
         step = np.where(np.isfinite(step), step, W)
         downward = high * step - 0.5 * curvature * step**2
     return np.sum(np.maximum(upward, np.where(high > 0, downward, 0.0)), axis=0) * (1 + 1e-10)
+
+
+def proven_coercivity(
+    blocks: Iterable[tuple[slice, Array]],
+    weights: Array,
+    basis: Array,
+    curvature: Array,
+    mean: Array | None,
+) -> float:
+    """A number nu, on the safe side of rounding, with M^T (X_c^T S X_c + A) M >= nu I.
+
+    Parameters
+    ----------
+    blocks : iterable of (slice, array)
+        Consecutive blocks of dense rows, of which at most 2048 are added up at a time.
+    weights : array of shape (n,)
+    basis : array of shape (d, r)
+        M.
+    curvature : array of shape (d,)
+        The diagonal of A.
+    mean : array of shape (d,), optional
+        About which X is centred; None if there is no intercept.
+    """
+    d, r = basis.shape
+    n, eps = len(weights), float(np.finfo(np.float64).eps)
+    if r == 0:
+        return np.inf
+    gram, total = np.zeros((r, r)), np.zeros(r)
+    drift = 0.0  # squared Frobenius norm of the products' rounding errors
+    magnitudes = np.abs(basis)
+    for where, block in blocks:
+        centred = block if mean is None else block - mean
+        root = np.sqrt(weights[where])[:, None]
+        Z = root * (centred @ basis)
+        gram += Z.T @ Z
+        total += (root * Z).sum(axis=0)
+        drift += float(((root * (np.abs(centred) @ magnitudes)) ** 2).sum())
+    lift = np.sqrt(curvature)[:, None] * basis
+    gram += lift.T @ lift
+    size = float(np.trace(gram))
+    # S-weighted sums about any point exceed those about the true mean by what the point misses.
+    if mean is not None:
+        gram -= np.outer(total, total) / float(weights.sum())
+    least = float(np.linalg.eigvalsh(gram)[0])
+    least -= 2 * (min(n, 2048) + n / 2048 + 4 * r + 16) * eps * size
+    return max(np.sqrt(max(least, 0.0)) - (d + 4) * eps * np.sqrt(drift), 0.0) ** 2
 
 
 def certify_quadratic(

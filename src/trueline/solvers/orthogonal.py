@@ -6,7 +6,10 @@ QR of stacked blocks needs each block once and no copy of the whole:
 
 (J. Demmel, L. Grigori, M. Hoemmen, J. Langou, "Communication-optimal parallel and sequential QR
 and LU factorizations", SIAM J. Sci. Comput. 34 (2012) A206-A239). The column of ones goes first,
-so that the rest of R is the factor of the exactly centred design whatever the rounding of m.
+so that the rest of R is the factor of the exactly centred design whatever the rounding of m. With
+fewer rows than columns the transpose is factored, after the same first step: the reflection that
+takes the weighted ones to a single row, which is left out. What remains has one row less, as the
+centred design has one dimension less.
 
 Unlike the Gram matrix, R keeps the singular values of X to relative accuracy cond(X) eps, not its
 square. The rank is decided on columns of equal norm, from the singular values of R; the
@@ -22,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
-from trueline.certificates.verify import coercivity
+from trueline.certificates.quadratic import proven_coercivity
 from trueline.problem import Problem
 from trueline.solvers.normal import left_out_growth, power_of_two_scale, project, row_space
 from trueline.threads import run_strands
@@ -152,12 +155,14 @@ def factor_rows(
         space = row_space(vectors, singular[:rank], scale, level)
         basis = project(basis, space)
     weights = np.ones(n) if problem.weights is None else problem.weights
-    proven = coercivity(problem.design.blocks(2048), weights, basis, curvature, mean)
+    proven = proven_coercivity(problem.design.blocks(2048), weights, basis, curvature, mean)
     own_units = R.T if not wide else R
     own_units = np.divide(
         own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
     )
-    own = np.asarray(np.linalg.svd(own_units, compute_uv=False)[: min(n, d)], dtype=np.float64)
+    own = np.zeros(min(n, d))
+    values = np.linalg.svd(own_units, compute_uv=False)[: len(own)]
+    own[: len(values)] = values
     left_out = 0.0
     if rank < d:
         grown = left_out_growth(basis, scale, singular[:rank])
@@ -167,7 +172,7 @@ def factor_rows(
 
 def _column_scale(problem: Problem, mean: Array | None, curvature: Array) -> Array:
     """Powers of two that equalise the columns; zero for columns without variation."""
-    squares = problem.design.column_squares(problem.weights, mean)
+    squares = _centred_squares(problem, mean)
     if mean is not None:
         # Squares about a rounded mean may be nothing but the rounding of that mean.
         limit = (8 * problem.n_samples * _EPS) ** 2 * problem.total_weight * mean**2
@@ -177,6 +182,18 @@ def _column_scale(problem: Problem, mean: Array | None, curvature: Array) -> Arr
     squares = squares + curvature
     scale: Array = np.where(squares > 0, power_of_two_scale(squares), 0.0)
     return scale
+
+
+def _centred_squares(problem: Problem, mean: Array | None) -> Array:
+    """Weighted squares of the columns about their means, from differences, which do not cancel."""
+    if not problem.design.is_sparse or mean is None:
+        return problem.design.column_squares(problem.weights, mean)
+    # A sparse design multiplies the squares out, and is left with the rounding of what cancels.
+    weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+    squares = np.zeros(problem.n_features)
+    for rows, block in problem.design.blocks(4096):
+        squares += weights[rows] @ (block - mean) ** 2
+    return squares
 
 
 def _squares_of_differences(problem: Problem, columns: NDArray[np.intp]) -> Array:
@@ -210,9 +227,21 @@ def _pivoted(R: Array, tolerance: float) -> tuple[Array, Array] | None:
 def _factor_of_transpose(
     problem: Problem, mean: Array | None, scale: Array, curvature: Array
 ) -> Array:
-    """(S^(1/2) (X - m) T)^T whole, for designs with more columns than rows."""
+    """(S^(1/2) (X - m) T)^T whole, for designs with more columns than rows.
+
+    With an intercept, the rows are reflected so that their weighted sum is the first one, which is
+    zero but for the rounding of m and left out.
+    """
     V = problem.design.toarray()
     V = (V if mean is None else V - mean) * scale
+    root = np.ones(len(V)) if problem.weights is None else np.sqrt(problem.weights)
     if problem.weights is not None:
-        V *= np.sqrt(problem.weights)[:, None]
+        present = root > 0
+        root = root[present]
+        V = V[present] * root[:, None]
+    if mean is not None:
+        normal = root / np.linalg.norm(root)
+        normal[0] += 1.0
+        V -= np.outer(normal, (normal @ V) / normal[0])
+        V = V[1:]
     return V.T

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.quadratic import Evidence, certify_quadratic
+from trueline.design import DenseDesign
 from trueline.penalties import L2
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Status
@@ -36,6 +37,9 @@ __all__ = ["QR", "SVD", "certify_groups", "part_of", "plain_steps", "solve_by_ro
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+# Entries up to which a sparse matrix is factored as a dense one.
+_MOST_DENSE = 2e7
+
 
 def solve_by_rows(
     problem: Problem,
@@ -56,6 +60,7 @@ def solve_by_rows(
     X_low : array of shape (n, d), optional
         Low parts of the design, if it is known to more than double precision.
     """
+    problem = _as_dense(problem)
     d, k = problem.n_features, problem.n_targets
     mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
     centre = np.zeros(d) if mean is None else mean
@@ -110,6 +115,14 @@ def solve_by_rows(
     )
     solution.certificate = certify_groups(problem, W, b, parts)
     return solution
+
+
+def _as_dense(problem: Problem) -> Problem:
+    """The problem with its rows as they are factored, if a copy of all of them is no burden."""
+    n, d = problem.design.shape
+    if not problem.design.is_sparse or n * d > _MOST_DENSE:
+        return problem
+    return replace(problem, design=DenseDesign(problem.design.toarray()))
 
 
 @overload
@@ -209,7 +222,7 @@ class QR(Solver):
     proof = "quadratic"
 
     def refuses(self, facts: Facts) -> str | None:
-        if facts.is_sparse and facts.n * facts.d > 2e7:
+        if facts.is_sparse and facts.n * facts.d > _MOST_DENSE:
             return "would factor a large sparse matrix as a dense one"
         if facts.d > 1.5 * facts.n and not facts.unpenalised and facts.d > 5000:
             return "more columns than rows: the kernel form is smaller"
