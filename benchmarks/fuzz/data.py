@@ -28,51 +28,53 @@ def shape(rng: Rng, rows: int = 14, columns: int = 14) -> tuple[int, int]:
 
 
 def design(rng: Rng, n: int, d: int, is_sparse: bool = False) -> tuple[Array, str]:
-    """A dense matrix and what was done to it: units, offsets, copies, constants."""
+    """A dense matrix and what was done to it: units, offsets, constants, copies.
+
+    Columns depend on each other exactly or by far more than the rounding of their entries: whether
+    a dependence that rounding has blurred is one is a matter of definition, not of right and wrong.
+    """
     notes = [f"{n} x {d}"]
     kind = str(rng.choice(["normal", "normal", "integers", "levels"]))
+    width = float(rng.choice([0, 0, 1, 3, 8]))
+    scale = 10.0 ** rng.uniform(-width, width, size=d)
     if kind == "normal":
         X = rng.standard_normal((n, d))
     else:
-        X = rng.integers(-4, 5, size=(n, d)).astype(float) if kind == "integers" else (
-            rng.integers(0, 2, size=(n, d)).astype(float)
-        )
+        least, most = (-4, 5) if kind == "integers" else (0, 2)
+        X = rng.integers(least, most, size=(n, d)).astype(float)
         notes.append(kind)
+        scale = 2.0 ** np.round(np.log2(scale))  # multiples and sums stay exact
     if is_sparse:
         X *= rng.random((n, d)) < rng.choice([0.2, 0.5, 1.0])
-    X, text = _with_copies(rng, X)
-    notes += text
-    width = float(rng.choice([0, 0, 1, 3, 8]))
-    X *= 10.0 ** rng.uniform(-width, width, size=d)
     offset = float(rng.choice([0, 0, 1, 10, 100, 1e4, 1e6, 1e8]))
+    how = str(rng.choice(["units", "some", "numbers"]))
     if width:
         notes.append(f"scales 1e+-{width:g}")
     if offset:
-        notes.append(f"offset {offset:g}")
-        how = str(rng.choice(["all", "some", "of their size"]))
-        moved = rng.random(d) < (1.0 if how != "some" else 0.5)
-        unit = np.abs(X).max(axis=0) if how == "of their size" else 1.0
-        X = X + moved * offset * unit
+        notes.append(f"offset {offset:g} ({how})")
+    moved = offset * (rng.random(d) < (0.5 if how == "some" else 1.0))
+    X = X * scale + moved if how == "numbers" and kind == "normal" else (X + moved) * scale
     for j in np.flatnonzero(rng.random(d) < rng.choice([0.0, 0.0, 0.2])):
         X[:, j] = rng.choice([0.0, 1.0, 0.1, -7e5])
         notes.append("constant column")
+    if d > 1 and rng.random() < 0.4:
+        notes += _copy_columns(rng, X)
     return X, ", ".join(notes)
 
 
-def _with_copies(rng: Rng, X: Array) -> tuple[Array, list[str]]:
-    """Columns that follow from others, exactly or nearly."""
-    d = X.shape[1]
-    if d < 2 or rng.random() < 0.6:
-        return X, []
+def _copy_columns(rng: Rng, X: Array) -> list[str]:
+    """Make columns equal to others or to multiples of them, exactly or nearly."""
+    n, d = X.shape
     notes = []
     for _ in range(int(rng.integers(1, d))):
         i, j = rng.choice(d, 2, replace=False)
         near = float(rng.choice([0.0, 0.0, 1e-3, 1e-6, 1e-9]))
-        X[:, j] = float(rng.choice([1.0, -2.0, 0.5])) * X[:, i]
+        X[:, j] = X[:, i]
         if near:
-            X[:, j] += near * rng.standard_normal(len(X))
+            X[:, j] += near * np.ptp(X[:, i]) * rng.standard_normal(n)
+        X[:, j] *= float(rng.choice([1.0, -2.0, 0.5]))
         notes.append(f"copy up to {near:g}" if near else "copy")
-    return X, notes
+    return notes
 
 
 def weights(rng: Rng, n: int) -> tuple[Array | None, str]:

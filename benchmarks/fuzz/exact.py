@@ -1,17 +1,13 @@
-r"""Least squares in integer arithmetic: objectives and optima without any rounding.
+r"""Least squares in integer arithmetic: objectives and minimisers without any rounding.
 
-Every double is an integer times a power of two, so that sums of squares and their minima,
-
-    2 min P = y^T S y - c^T H^{-1} c,     H = [X 1]^T S [X 1] + diag(alpha, 0),   c = [X 1]^T S y,
-
-are fractions. The right-hand side is what is left of the last diagonal entry of [[H, c], [c^T,
-y^T S y]] after elimination of H, by steps that divide without remainder (E. H. Bareiss, "Sylvester's
-identity and multistep integer-preserving Gaussian elimination", Math. Comp. 22 (1968) 565-578).
+Every double is an integer times a power of two, so that sums of squares are integers and the
+normal equations a system of them, which elimination solves by divisions without remainder (E. H.
+Bareiss, "Sylvester's identity and multistep integer-preserving Gaussian elimination", Math. Comp.
+22 (1968) 565-578). Only the answer is rounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["LeastSquares", "independent_columns"]
+
+Array = NDArray[np.float64]
 
 _PRIME = 2**31 - 1
 # Unknowns up to which elimination takes milliseconds.
@@ -50,20 +48,28 @@ def _float(value: Fraction) -> float:
         return float("inf")
 
 
-def _eliminated(M: NDArray[Any], order: Sequence[int], wanted: Sequence[int]) -> list[Fraction]:
-    """Diagonal entries of a symmetric matrix after elimination of others, zero pivots left out."""
-    M = M.copy()
-    last, left = 1, list(order)
-    while True:
-        pivot = next((i for i in left if M[i, i] != 0), None)
-        if pivot is None:
-            return [Fraction(M[i, i], last) for i in wanted]
-        left.remove(pivot)
-        keep = np.array([*left, *wanted])
-        p = M[pivot, pivot]
-        block = p * M[np.ix_(keep, keep)] - np.outer(M[keep, pivot], M[pivot, keep])
-        M[np.ix_(keep, keep)] = block // last
+def _solved(
+    A: NDArray[Any], B: NDArray[Any]
+) -> tuple[list[int], list[list[Fraction]]]:
+    """A X = B for a positive semidefinite A of integers, columns without a pivot left at zero.
+
+    Returns the columns with a pivot and their rows of X.
+    """
+    width, k = B.shape
+    M = np.hstack([A, B])
+    last, done = 1, []
+    for j in range(width):
+        p = M[j, j]
+        if p == 0:  # semidefinite: the whole row is zero by now
+            continue
+        rows = np.array([i for i in range(width) if i != j])
+        if len(rows):
+            block = p * M[rows] - np.outer(M[rows, j], M[j])
+            M[rows] = block // last
         last = p
+        done.append(j)
+    X = [[Fraction(int(M[j, width + t]), int(last)) for t in range(k)] for j in done]
+    return done, X
 
 
 def independent_columns(B: NDArray[Any]) -> list[int]:
@@ -130,45 +136,63 @@ class LeastSquares:
             level = (self.s / self.s.max()) @ self.Y / (self.s / self.s.max()).sum()
         return self.value(np.zeros((d, k)), level)
 
-    def least(self) -> float | None:
-        """The minimum; None if that would take long."""
+    def minimum(self) -> tuple[Array, Array] | None:
+        """A minimiser, rounded to doubles; None if that would take long."""
         n, d = self.X.shape
-        X, _ = _integers(self.X)
         if self.alpha > 0:
             if min(n, d) > _FEW:
                 return None
-            return self._least_of_rows() if n < d else self._least_of_columns(range(d))
+            return self._from_rows() if n < d else self._from_columns(list(range(d)))
+        X, _ = _integers(self.X)
         ones = np.ones((n, 1), dtype=object)
         columns = independent_columns(np.hstack([ones, X]) if self.fit_intercept else X)
-        if len(columns) == n:
-            return 0.0
         if len(columns) > _FEW:
             return None
-        own = [j - 1 for j in columns if j > 0] if self.fit_intercept else columns
-        return self._least_of_columns(own)
+        return self._from_columns([j - self.fit_intercept for j in columns if j >= self.fit_intercept])
 
-    def _least_of_columns(self, columns: Sequence[int]) -> float:
-        X, x_e = _integers(self.X[:, list(columns)])
+    def _from_columns(self, columns: list[int]) -> tuple[Array, Array]:
+        """(X_c^T S X_c + alpha) w = X_c^T S y for independent columns; the others are zero.
+
+        Times the total weight: then centring needs no division.
+        """
+        X, x_e = _integers(self.X[:, columns])
         s, s_e = _integers(self.s)
         Y, y_e = _integers(self.Y)
-        ones = np.ones((len(s), 1), dtype=object)
-        # Units of a column are free: those of the intercept are 1, of the others 2^x_e.
-        B = np.hstack([X, ones]) if self.fit_intercept else X
-        M = np.hstack([B, Y])
-        M = M.T @ (s[:, None] * M)
+        weighted, total = s[:, None] * X, s.sum()
+        H, c = weighted.T @ X, weighted.T @ Y
+        if self.fit_intercept:
+            x_sum, y_sum = weighted.sum(axis=0), (s[:, None] * Y).sum(axis=0)
+            H = total * H - np.outer(x_sum, x_sum)
+            c = total * c - np.outer(x_sum, y_sum)
+        # H in units of 2^(2 x_e + s_e) and once more 2^s_e with an intercept, alpha likewise.
         alpha, a_e = _integers(np.array([self.alpha]))
-        e = min(a_e - 2 * x_e, s_e) if self.alpha else s_e
-        M = M * (1 << (s_e - e))
+        shift = a_e - 2 * x_e - s_e
+        up = max(0, -shift) if self.alpha else 0
+        H, c = H * (1 << up), c * (1 << up)
         if self.alpha:
             for j in range(len(columns)):
-                M[j, j] += alpha[0] << (a_e - 2 * x_e - e)
-        width = B.shape[1]
-        left = _eliminated(M, range(width), range(width, width + Y.shape[1]))
-        factor = _scaled(1, e + 2 * y_e)
-        return float(sum((value * factor for value in left), Fraction(0)) / 2)
+                H[j, j] += alpha[0] * (total if self.fit_intercept else 1) << (shift + up)
+        done, solved = _solved(H, c)
+        d, k = self.X.shape[1], Y.shape[1]
+        W, level = np.zeros((d, k)), np.zeros(k)
+        for t in range(k):
+            exact = [row[t] * _scaled(1, y_e - x_e) for row in solved]
+            for j, value in zip(done, exact, strict=True):
+                W[columns[j], t] = _float(value)
+            if self.fit_intercept:
+                level[t] = self._level(X, x_e, s, Y[:, t], y_e, dict(zip(done, exact, strict=True)))
+        return W, level
 
-    def _least_of_rows(self) -> float:
-        """alpha/2 u.y where (X X^T + alpha S^{-1}) u + b 1 = y, 1.u = 0, rows times s_i."""
+    def _level(
+        self, X: Any, x_e: int, s: Any, y: Any, y_e: int, w: dict[int, Fraction]
+    ) -> float:
+        """The best intercept for exact coefficients."""
+        left = _scaled(int(s @ y), y_e)
+        left -= sum((_scaled(int(s @ X[:, j]), x_e) * v for j, v in w.items()), Fraction(0))
+        return _float(left / int(s.sum()))
+
+    def _from_rows(self) -> tuple[Array, Array]:
+        """(X X^T + alpha S^{-1}) u + b 1 = y, 1.u = 0, w = X^T u, with rows and columns times s."""
         X, x_e = _integers(self.X)
         s, s_e = _integers(self.s)
         Y, y_e = _integers(self.Y)
@@ -179,12 +203,16 @@ class LeastSquares:
         K = (s[:, None] * X) @ (s[:, None] * X).T * (1 << (2 * x_e + 2 * s_e - e))
         for i in range(n):
             K[i, i] += alpha[0] * s[i] << (a_e + s_e - e)
-        total = Fraction(0)
+        _, solved = _solved(K, np.hstack([s[:, None], s[:, None] * Y]))
+        V = np.array(solved, dtype=object)  # of 1 and of y, in units of 2^(s_e - e) and y's
+        W, level = np.zeros((X.shape[1], k)), np.zeros(k)
         for t in range(k):
-            beside = np.stack([s, s * Y[:, t]], axis=1)
-            M = np.zeros((n + 2, n + 2), dtype=object)
-            M[:n, :n], M[:n, n:], M[n:, :n] = K, beside, beside.T
-            order = range(n + 1) if self.fit_intercept else range(n)
-            total -= _eliminated(M, order, [n + 1])[0]
-        # Beside: units of 2^s_e and 2^(s_e + y_e); (S y)^T (S A S)^{-1} (S y) in their ratio.
-        return float(total * _scaled(alpha[0], a_e + 2 * s_e + 2 * y_e - e) / 2)
+            u, b = V[:, 1 + t], Fraction(0)
+            if self.fit_intercept:
+                b = (s @ u) / (s @ V[:, 0])
+                u = u - b * V[:, 0]
+                level[t] = _float(b * _scaled(1, y_e))
+            W[:, t] = [
+                _float(value * _scaled(1, 2 * s_e + x_e + y_e - e)) for value in X.T @ (s * u)
+            ]
+        return W, level

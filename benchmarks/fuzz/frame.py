@@ -1,8 +1,8 @@
 """One random problem: what is fitted, what it should reach, and the verdict on what it reached.
 
 A family is a function ``generate(rng) -> Case``. The reference of a case is the objective at some
-point that was found without trueline, hence never below the optimum: a fit that is called wrong is
-wrong, however inaccurate the reference.
+point, in double precision, that was found without trueline, hence never below the optimum: a fit
+that is called wrong is wrong, however inaccurate the reference.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Case:
     value : callable
         From the fitted estimator to its objective, by formulas of the family's own.
     reference : callable
-        From the fitted estimator (which may have chosen a strength) to the objective that can be
-        reached.
+        From the fitted estimator (which may have chosen a strength) to the objective that others
+        reach.
     scale : float
         What the distance of the two is compared with: the objective of the best constant, usually.
     note : str

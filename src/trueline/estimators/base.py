@@ -34,11 +34,11 @@ from trueline.estimators.scaling import (
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.planner import Plan, execute, make_plan
-from trueline.problem import Problem
+from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
-from trueline.solvers.quadratic import evidence_from_moments, evidence_from_rows
+from trueline.solvers.quadratic import evidence_at, evidence_from_moments
 from trueline.trace import Trace
 from trueline.wording import counted
 
@@ -64,6 +64,8 @@ _SUMS_TELL = {
 }
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.
 _LARGE = 1e100
+# Of the squares that a constant leaves: what rounding to single precision may cost.
+_FELT = 1e-7
 
 
 class LinearEstimator(CallbackSupport, BaseEstimator):
@@ -211,7 +213,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         proof = solution.proof
         if dtype == np.float32:
             W, b = _in_single_precision(problem, W, b)
-            proof = self._certify_rounded(problem, solution, W, b)
+            if W.dtype == np.float32:
+                proof = self._certify_rounded(problem, solution, W, b)
         self.__dict__.update(self._fitted_attributes(W, b, y_ndim, problem.fit_intercept))
         self.solver_ = solution.solver
         self.n_iter_ = solution.n_iter
@@ -258,10 +261,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if "basis" not in witness:
             return certify(problem, W, b)
         basis, coercivity = witness["basis"], float(witness["coercivity"])
-        if moments is None:
-            mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
-            centre = np.zeros(problem.n_features) if mean is None else mean
-            evidence = evidence_from_rows(problem, W, b, centre, basis, coercivity)
+        if isinstance(problem, Problem):
+            evidence = evidence_at(problem, W, b, basis, coercivity)
         else:
             about = moments if problem.fit_intercept else moments.about_zero()
             evidence = evidence_from_moments(problem, about, W, b, basis, coercivity)
@@ -542,7 +543,11 @@ def _without_idle_extremes(X: Any, Y: Array, weights: Array) -> tuple[Any, Array
 
 
 def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Coefficients as float32, unless that would change the fit by more than a last digit."""
+    """Coefficients as float32, unless that would change the fit: then as they are.
+
+    Offsets of the columns multiply the rounding: coefficients of columns around 1e6 with a spread
+    of one are needed to more digits than single precision has.
+    """
     with np.errstate(over="ignore", under="ignore"):
         single, level = W.astype(np.float32), b.astype(np.float32)
     # Infinity, or fewer digits than single precision has: out of its range.
@@ -554,12 +559,30 @@ def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any]
             x_size, y_size = np.sqrt(problem.moments.x_size), np.sqrt(problem.moments.y_size)
         matters = lost & (np.abs(W) * x_size[:, None] > 1e-6 * y_size)
         if matters.any() or (lost_level & (np.abs(b) > 1e-6 * y_size)).any():
-            raise ValueError(
-                "The coefficients of these data are too large or too small for single precision, "
-                "in which X was given. Give X as float64, or divide the columns or the target by a "
-                "power of ten."
-            )
-    return single, level
+            return W, b
+    return (W, b) if _is_felt(problem, single - W, level - b) else (single, level)
+
+
+def _is_felt(problem: Any, dW: Array, db: Array) -> bool:
+    """Whether changes of the coefficients cost a least-squares fit more than a last digit.
+
+    At a minimum they cost 1/2 sum_i s_i (x_i.dw + db)^2, to be compared with the objective of the
+    best constant.
+    """
+    if isinstance(problem, Problem) and "quadratic" in problem.loss.capabilities:
+        y = problem.target
+        level = problem.weigh(y).sum(axis=0) / problem.total_weight if problem.fit_intercept else 0
+        cost = problem.weigh(problem.scores(dW, db) ** 2).sum(axis=0)
+        return bool((cost > _FELT * problem.weigh((y - level) ** 2).sum(axis=0)).any())
+    if isinstance(problem, MomentsProblem):
+        moments = problem.moments
+        off = moments.x_mean @ dW + db
+        cost = np.einsum("ij,ij->j", dW, moments.gram @ dW) + moments.weight * off**2
+        square = moments.y_square
+        if not problem.fit_intercept:
+            square = square + moments.weight * moments.y_mean**2
+        return bool((cost > _FELT * square).any())
+    return False
 
 
 def build_problem(

@@ -33,6 +33,7 @@ from trueline.threads import run_strands
 __all__ = ["RowFactor", "factor_rows", "rank_tolerance", "triangular_factor"]
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -57,10 +58,8 @@ class RowFactor:
     coercivity : float
         The proven part of that.
     rank : int
-    pivots : array
-        Singular values, or pivots of QR, of the scaled design, descending.
-    scale : array of shape (d,)
-        T.
+    condition : float
+        Ratio of the largest to the smallest singular value, or pivot of QR, of the scaled design.
     singular : array of shape (min(n, d),)
         Singular values of [S^(1/2) X_c; A^(1/2)] in its own units, descending.
     left_out : float
@@ -72,16 +71,10 @@ class RowFactor:
     basis: Array
     coercivity: float
     rank: int
-    pivots: Array
-    scale: Array
+    condition: float
     singular: Array
     left_out: float
     space: Array | None = None
-
-    @property
-    def condition(self) -> float:
-        """Ratio of the largest to the smallest pivot that counts."""
-        return float(self.pivots[0] / self.pivots[self.rank - 1]) if self.rank else 1.0
 
 
 def triangular_factor(
@@ -133,11 +126,14 @@ def factor_rows(
         Decide the rank by singular values always, not only when pivoted QR finds a small pivot.
     """
     n, d = problem.design.shape
-    scale = _column_scale(problem, mean, curvature)
+    squares = _centred_squares(problem, mean)
+    # Columns that do not vary have no part in the factor; a penalty keeps their coefficients zero.
+    flat = np.flatnonzero(squares == 0)
+    scale = np.where(squares > 0, power_of_two_scale(squares + curvature), 0.0)
     wide = d > n and not curvature.any()
     R = (_factor_of_transpose if wide else triangular_factor)(problem, mean, scale, curvature)
     tolerance = rank_tolerance(n, d)
-    found = None if use_svd or wide else _pivoted(R, tolerance)
+    found = None if use_svd or wide or len(flat) else _pivoted(R, tolerance)
     if found is None:
         left, singular, right = np.linalg.svd(R, full_matrices=False)
         rank = int(np.count_nonzero(singular > tolerance * singular.max(initial=0.0)))
@@ -147,13 +143,17 @@ def factor_rows(
     else:
         inverse, singular = found
         rank = d
+    condition = float(singular[0] / singular[rank - 1]) if rank else 1.0
     basis, space = scale[:, None] * inverse, None
-    if rank < d:
+    if rank + len(flat) < d:
         # Each direction is replaced by the one of least norm that has the same effect on the fit:
         # the parts of the coefficients that the data do not see are zero (Moore-Penrose).
         level = tolerance * float(singular.max(initial=0.0))
         space = row_space(vectors, singular[:rank], scale, level)
         basis = project(basis, space)
+    elif len(flat):
+        basis, space = _beside_flat(problem, mean, curvature, flat, basis)
+        rank = basis.shape[1]
     weights = np.ones(n) if problem.weights is None else problem.weights
     proven = proven_coercivity(problem.design.blocks(2048), weights, basis, curvature, mean)
     own_units = R.T if not wide else R
@@ -167,50 +167,62 @@ def factor_rows(
     if rank < d:
         grown = left_out_growth(basis, scale, singular[:rank])
         left_out = 8 * tolerance * float(np.sqrt(d)) * grown
-    return RowFactor(basis, 0.9 * proven, rank, singular, scale, own, left_out, space)
+    return RowFactor(basis, 0.9 * proven, rank, condition, own, left_out, space)
 
 
-def _column_scale(problem: Problem, mean: Array | None, curvature: Array) -> Array:
-    """Powers of two that equalise the columns; zero for columns without variation."""
-    squares = _centred_squares(problem, mean)
+def _beside_flat(
+    problem: Problem, mean: Array | None, curvature: Array, flat: Indices, basis: Array
+) -> tuple[Array, Array | None]:
+    """The basis where all columns that vary are independent, and the row space if it is not all.
+
+    A penalty bends the objective along columns that do not vary too. It counts if it is more than
+    what is left of such a column after its mean, which is rounded, was subtracted.
+    """
+    noise = np.zeros(len(flat))
     if mean is not None:
-        # Squares about a rounded mean may be nothing but the rounding of that mean.
-        limit = (8 * problem.n_samples * _EPS) ** 2 * problem.total_weight * mean**2
-        doubtful = np.flatnonzero(squares <= limit)
-        if len(doubtful):
-            squares[doubtful] = _squares_of_differences(problem, doubtful)
-    squares = squares + curvature
-    scale: Array = np.where(squares > 0, power_of_two_scale(squares), 0.0)
-    return scale
+        noise = problem.total_weight * (64 * _EPS * mean[flat]) ** 2
+    bend = curvature[flat]
+    if (bend > noise).all():
+        beside = np.zeros((len(basis), len(flat)))
+        beside[flat, np.arange(len(flat))] = 1.0 / np.sqrt(bend)
+        return np.hstack([basis, beside]), None
+    varying = np.setdiff1d(np.arange(len(basis)), flat)
+    return basis, np.eye(len(basis))[:, varying]
 
 
 def _centred_squares(problem: Problem, mean: Array | None) -> Array:
-    """Weighted squares of the columns about their means, from differences, which do not cancel."""
-    if not problem.design.is_sparse or mean is None:
-        return problem.design.column_squares(problem.weights, mean)
-    # A sparse design multiplies the squares out, and is left with the rounding of what cancels.
-    weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
-    squares = np.zeros(problem.n_features)
-    for rows, block in problem.design.blocks(4096):
-        squares += weights[rows] @ (block - mean) ** 2
+    """Weighted squares of the columns about their means; zero if a column does not vary."""
+    if mean is None:
+        return problem.design.column_squares(problem.weights, None)
+    if problem.design.is_sparse:
+        # It would multiply the squares out, and be left with the rounding of what cancels.
+        return _squares_of_differences(problem, np.arange(problem.n_features))
+    squares = problem.design.column_squares(problem.weights, mean)
+    # Squares about a rounded mean may be nothing but the rounding of that mean.
+    limit = (8 * problem.n_samples * _EPS) ** 2 * problem.total_weight * mean**2
+    doubtful = np.flatnonzero(squares <= limit)
+    if len(doubtful):
+        squares[doubtful] = _squares_of_differences(problem, doubtful)
     return squares
 
 
-def _squares_of_differences(problem: Problem, columns: NDArray[np.intp]) -> Array:
+def _squares_of_differences(problem: Problem, columns: Indices) -> Array:
     """Centred squares of columns that hardly vary; zero for those that do not vary at all.
 
     Differences to one of the rows are exact or nearly so, and small: their mean is accurate.
     """
     weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
     first = problem.design.row(int(np.argmax(weights > 0)))[columns]
-    total, squares = np.zeros(len(columns)), np.zeros(len(columns))
-    for rows, block in problem.design.blocks(4096):
-        present = weights[rows] > 0
-        difference = block[present][:, columns] - first
-        weighted = weights[rows][present, None] * difference
-        total += weighted.sum(axis=0)
-        squares += (weighted * difference).sum(axis=0)
-    return np.maximum(squares - total**2 / problem.total_weight, 0.0)
+    mean, squares = np.zeros(len(columns)), np.zeros(len(columns))
+    for adds_up in ("mean", "squares"):
+        for rows, block in problem.design.blocks(4096):
+            present = weights[rows] > 0
+            difference = block[present][:, columns] - first
+            if adds_up == "mean":
+                mean += weights[rows][present] @ difference / problem.total_weight
+            else:
+                squares += weights[rows][present] @ (difference - mean) ** 2
+    return squares
 
 
 def _pivoted(R: Array, tolerance: float) -> tuple[Array, Array] | None:

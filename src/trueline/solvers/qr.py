@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.quadratic import Evidence, certify_quadratic
-from trueline.design import DenseDesign
 from trueline.penalties import L2
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import Solution, Status
@@ -24,6 +23,8 @@ from trueline.solvers.costs import (
 from trueline.solvers.loop import Monitor
 from trueline.solvers.orthogonal import RowFactor, factor_rows
 from trueline.solvers.quadratic import (
+    MOST_DENSE,
+    as_dense,
     curvature_matrix,
     evidence_from_refined,
     evidence_from_rows,
@@ -36,9 +37,6 @@ __all__ = ["QR", "SVD", "certify_groups", "part_of", "plain_steps", "solve_by_ro
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-
-# Entries up to which a sparse matrix is factored as a dense one.
-_MOST_DENSE = 2e7
 
 
 def solve_by_rows(
@@ -60,7 +58,7 @@ def solve_by_rows(
     X_low : array of shape (n, d), optional
         Low parts of the design, if it is known to more than double precision.
     """
-    problem = _as_dense(problem)
+    problem = as_dense(problem)
     d, k = problem.n_features, problem.n_targets
     mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
     centre = np.zeros(d) if mean is None else mean
@@ -115,14 +113,6 @@ def solve_by_rows(
     )
     solution.certificate = certify_groups(problem, W, b, parts)
     return solution
-
-
-def _as_dense(problem: Problem) -> Problem:
-    """The problem with its rows as they are factored, if a copy of all of them is no burden."""
-    n, d = problem.design.shape
-    if not problem.design.is_sparse or n * d > _MOST_DENSE:
-        return problem
-    return replace(problem, design=DenseDesign(problem.design.toarray()))
 
 
 @overload
@@ -222,7 +212,7 @@ class QR(Solver):
     proof = "quadratic"
 
     def refuses(self, facts: Facts) -> str | None:
-        if facts.is_sparse and facts.n * facts.d > _MOST_DENSE:
+        if facts.is_sparse and facts.n * facts.d > MOST_DENSE:
             return "would factor a large sparse matrix as a dense one"
         if facts.d > 1.5 * facts.n and not facts.unpenalised and facts.d > 5000:
             return "more columns than rows: the kernel form is smaller"
