@@ -35,6 +35,9 @@ __all__ = ["RowFactor", "factor_rows", "rank_tolerance", "triangular_factor"]
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+# What M^T H M >= nu I must reach for steps along M to be trusted.
+_PROVEN_ENOUGH = 0.5
+
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -66,6 +69,9 @@ class RowFactor:
         Bound on the part of the design, its columns scaled to equal norm, outside of the basis.
     space : array of shape (d, rank), optional
         Vectors that span the row space, if it is not everything.
+    is_least_norm : bool
+        Whether the basis lies in the row space. If not it has the same effects on the fit, and
+        coefficients are to be projected.
     """
 
     basis: Array
@@ -75,6 +81,7 @@ class RowFactor:
     singular: Array
     left_out: float
     space: Array | None = None
+    is_least_norm: bool = True
 
 
 def triangular_factor(
@@ -150,12 +157,20 @@ def factor_rows(
         # the parts of the coefficients that the data do not see are zero (Moore-Penrose).
         level = tolerance * float(singular.max(initial=0.0))
         space = row_space(vectors, singular[:rank], scale, level)
+        is_least, steep = True, basis
         basis = project(basis, space)
-    elif len(flat):
-        basis, space = _beside_flat(problem, mean, curvature, flat, basis)
-        rank = basis.shape[1]
-    weights = np.ones(n) if problem.weights is None else problem.weights
-    proven = proven_coercivity(problem.design.blocks(2048), weights, basis, curvature, mean)
+        growth = left_out_growth(basis, scale, singular[:rank])
+        proven = _proven(problem, mean, curvature, basis)
+        if proven < _PROVEN_ENOUGH:
+            # Units so far apart that the projection has lost the digits of some columns.
+            is_least, basis, growth = False, steep, 1.0
+            proven = _proven(problem, mean, curvature, basis)
+    else:
+        is_least, growth = True, 1.0
+        if len(flat):
+            basis, space = _beside_flat(problem, mean, curvature, flat, basis)
+            rank = basis.shape[1]
+        proven = _proven(problem, mean, curvature, basis)
     own_units = R.T if not wide else R
     own_units = np.divide(
         own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
@@ -163,11 +178,14 @@ def factor_rows(
     own = np.zeros(min(n, d))
     values = np.linalg.svd(own_units, compute_uv=False)[: len(own)]
     own[: len(values)] = values
-    left_out = 0.0
-    if rank < d:
-        grown = left_out_growth(basis, scale, singular[:rank])
-        left_out = 8 * tolerance * float(np.sqrt(d)) * grown
-    return RowFactor(basis, 0.9 * proven, rank, condition, own, left_out, space)
+    left_out = 8 * tolerance * float(np.sqrt(d)) * growth if rank < d else 0.0
+    return RowFactor(basis, 0.9 * proven, rank, condition, own, left_out, space, is_least)
+
+
+def _proven(problem: Problem, mean: Array | None, curvature: Array, basis: Array) -> float:
+    """The coercivity of a basis."""
+    weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+    return proven_coercivity(problem.design.blocks(2048), weights, basis, curvature, mean)
 
 
 def _beside_flat(

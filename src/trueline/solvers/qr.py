@@ -21,6 +21,7 @@ from trueline.solvers.costs import (
     refinement_seconds,
 )
 from trueline.solvers.loop import Monitor
+from trueline.solvers.normal import project
 from trueline.solvers.orthogonal import RowFactor, factor_rows
 from trueline.solvers.quadratic import (
     MOST_DENSE,
@@ -30,13 +31,16 @@ from trueline.solvers.quadratic import (
     evidence_from_rows,
     same_strength_groups,
 )
-from trueline.solvers.refinement import can_refine, evaluate_exactly, refine
+from trueline.solvers.refinement import Refined, can_refine, evaluate_exactly, refine
 from trueline.wording import counted
 
-__all__ = ["QR", "SVD", "certify_groups", "part_of", "plain_steps", "solve_by_rows"]
+__all__ = ["QR", "SVD", "best_level", "certify_groups", "part_of", "plain_steps", "solve_by_rows"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+# Of the squares that a constant leaves: what the least norm may cost.
+_NOT_WORSE = 1e-14
 
 
 def solve_by_rows(
@@ -71,10 +75,12 @@ def solve_by_rows(
     for strength, targets in same_strength_groups(curvature):
         part = problem if len(targets) == k else part_of(problem, targets, strength)
         factor = factor_rows(part, mean, strength, use_svd=use_svd)
-        start, level = np.zeros((d, len(targets))), _level(part)
+        start, level = np.zeros((d, len(targets))), best_level(part)
         bend = curvature[:, targets]
         if can_refine(part):
             refined = refine(part, start, level, factor.basis, centre, bend, X_low)
+            if factor.space is not None and not factor.is_least_norm:
+                refined = _least_norm(part, refined, factor, factor.space, centre, bend, X_low)
             steps = max(steps, refined.steps)
             W[:, targets], b[targets] = refined.coef, refined.intercept
             if X_low is not None:  # the certificate is about the double-precision design
@@ -115,6 +121,36 @@ def solve_by_rows(
     return solution
 
 
+def _least_norm(
+    problem: Problem,
+    found: Refined,
+    factor: RowFactor,
+    space: Array,
+    mean: Array,
+    curvature: Array,
+    X_low: Array | None,
+) -> Refined:
+    """Coefficients of least norm from others that fit as well, by projection on the row space.
+
+    Projection costs the fit some digits, which refinement brings back; what that adds beside the
+    row space is small, and projected once more costs none.
+    """
+    for steps in (factor.basis, None):
+        W = project(found.coef, space)
+        b = found.intercept + mean @ (found.coef - W)
+        least = refine(problem, W, b, steps, mean, curvature, X_low)
+        if steps is not None:
+            found = least
+    worse = _objective(problem, least) - _objective(problem, found)
+    level = problem.weigh((problem.target - best_level(problem)) ** 2).sum(axis=0)
+    return least if (worse <= _NOT_WORSE * level).all() else found
+
+
+def _objective(problem: Problem, at: Refined) -> Array:
+    """The objective of each target."""
+    return 0.5 * at.residual_square + problem.penalty.value_per_target(at.coef)
+
+
 @overload
 def part_of(problem: Problem, targets: Indices, strength: Array) -> Problem: ...
 @overload
@@ -131,7 +167,7 @@ def part_of(
     return replace(problem, target=problem.target[:, targets], penalty=penalty)
 
 
-def _level(problem: Problem) -> Array:
+def best_level(problem: Problem) -> Array:
     """The best constant: weighted means of the targets (zeros without an intercept)."""
     if not problem.fit_intercept:
         return np.zeros(problem.n_targets)

@@ -11,12 +11,17 @@ Each step divides the error by about 1 / (cond(X) eps), so that two or three ste
 coefficient to the last digit that double precision can hold, as long as cond(X) eps < 1. The
 argument is that of A. Bjorck, "Iterative refinement of linear least squares solutions I", BIT 7
 (1967) 257-278; the residual is not iterated on because it is evaluated to twice the digits.
+
+In g - m h the rounding of m multiplies h, which itself is as large as the rounding of b makes it.
+Where that is felt along M, columns far from zero being the case, m is taken in twice the digits.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -41,6 +46,8 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
 _MAX_STEPS = 12
+# Errors of more than this share of a gradient are felt.
+_FELT = 1e-3
 # From so many elements on the rows are shared out to threads.
 _THREADED = 1_000_000
 # Beyond so many elements times targets, exact evaluation takes longer than it is worth.
@@ -108,11 +115,13 @@ def refine(
     design = problem.design
     assert isinstance(design, DenseDesign)
     parts = []
+    exact_mean = cache(partial(_mean_doubled, design.X, problem.weights, X_low))
     for t in range(W.shape[1]):
-        one = _Target(problem, design, t, mean, curvature[:, t], X_low)
+        one = _Target(problem, design, t, mean, curvature[:, t], X_low, exact_mean)
         w, beta, done, is_evaluated = W[:, t], float(b[t]), 0, True
         if basis is None:
             one.evaluate(w, beta)
+            one.centre_exactly()
         else:
             w, beta, done, is_evaluated = _refine_one(one, w, beta, basis, defect)
         if is_evaluated:
@@ -132,6 +141,17 @@ def _side_by_side(parts: list[Refined]) -> Refined:
     return Refined(**joined, steps=steps, is_evaluated=all(part.is_evaluated for part in parts))
 
 
+def _mean_doubled(X: Any, weights: Array | None, X_low: Array | None) -> tuple[Array, Array]:
+    """Weighted means of the columns as doubled numbers."""
+    s = np.ones(len(X)) if weights is None else weights
+    sums, rests = transposed_product_doubled(X, s, np.zeros(len(X)), X_low)
+    weight, weight_lo = sums[-1], rests[-1]
+    mean = sums[:-1] / weight
+    product, error = two_product(mean, np.full_like(mean, weight))
+    rest = (sums[:-1] - product) - error + rests[:-1] - mean * weight_lo
+    return two_sum(mean, rest / weight)
+
+
 def evaluate_exactly(
     problem: Problem, W: Array, b: Array, mean: Array, curvature: Array
 ) -> Refined:
@@ -144,12 +164,20 @@ def _refine_one(
 ) -> tuple[Array, float, int, bool]:
     """Newton steps until a step no longer changes a digit, or no longer shrinks."""
     previous = largest = np.inf
+    root_weight = math.sqrt(one.weight)
+    # How a relative error of the mean, times h, is seen along M.
+    offsets = np.abs(one.mean) @ np.abs(basis) if one.fit_intercept else np.zeros(1)
+    felt = 4 * len(one.y) * _EPS * math.sqrt(offsets @ offsets)
     for step in range(_MAX_STEPS):
         one.evaluate(w, b)
         along = one.g @ basis
+        if felt * abs(one.h) > _FELT * math.sqrt(along @ along):
+            one.centre_exactly()
+            along = one.g @ basis
         dw = -(basis @ along)
         db = one.intercept_step(dw)
-        size = math.sqrt(along @ along) + abs(one.h)
+        # Both are roots of what they may still cost.
+        size = math.sqrt(along @ along) + abs(one.h) / root_weight
         # Rounding of the coefficients keeps the gradient large along directions that the data
         # determine well, while the steps along the others still shrink.
         length = np.abs(dw)
@@ -166,6 +194,8 @@ def _refine_one(
             if _settled(w, b, next_dw, float(np.abs(one.mean) @ next_dw)):
                 return w, b, step + 1, False
     one.evaluate(w, b)
+    if felt > 0:
+        one.centre_exactly()
     return w, b, _MAX_STEPS, True
 
 
@@ -187,7 +217,9 @@ class _Target:
         mean: Array,
         curvature: Array,
         X_low: Array | None,
+        exact_mean: Callable[[], tuple[Array, Array]],
     ) -> None:
+        self.exact_mean, self.is_centred_exactly = exact_mean, False
         self.X: Any = design.X
         self.X_low = X_low
         self.y = problem.target[:, t]
@@ -213,16 +245,28 @@ class _Target:
             self.residual_square = sum(part[2] for part in parts)
             total, error = sum_doubled(np.array([part[0] for part in parts]))
             sums, rests = two_sum(total, error + sum(part[1] for part in parts))
-        g_hi, g_lo = sums[:-1], rests[:-1]
+        g_hi, g_lo = -sums[:-1], -rests[:-1]
         if self.is_bent:
             bend, bend_lo = two_product(self.curvature, w)
-            g_hi, error = two_sum(bend, -g_hi)
-            self.g = self.plain_g = g_hi + (error + (bend_lo - g_lo))
-        else:
-            self.g = self.plain_g = -(g_hi + g_lo)
+            g_hi, error = two_sum(bend, g_hi)
+            g_lo = error + (bend_lo + g_lo)
+        self.parts = g_hi, g_lo, -float(sums[-1]), -float(rests[-1])
+        self.g = self.plain_g = g_hi + g_lo
+        self.is_centred_exactly = False
         if self.fit_intercept:
-            self.h = -float(sums[-1] + rests[-1])
+            self.h = self.parts[2] + self.parts[3]
             self.g = self.plain_g - self.mean * self.h
+
+    def centre_exactly(self) -> None:
+        """g - m h of the last evaluation once more, all in twice the digits."""
+        if not self.fit_intercept:
+            return
+        g_hi, g_lo, h_hi, h_lo = self.parts
+        mean, mean_lo = self.exact_mean()
+        product, error = two_product(mean, np.full_like(mean, h_hi))
+        g_hi, rest = two_sum(g_hi, -product)
+        self.g = g_hi + (rest + (g_lo - error - mean_lo * h_hi - mean * h_lo))
+        self.is_centred_exactly = True
 
     def bound_rounding(self, w: Array, b: float) -> None:
         """Bounds on the rounding of the last evaluation, which was at (w, b)."""
@@ -240,7 +284,8 @@ class _Target:
             self.h_rounding = units * root_weight * reach + 2 * _EPS * abs(self.h)
             # About the exact mean; the mean's own rounding multiplies a vanishing h.
             off = abs(self.h) + self.h_rounding
-            self.g_rounding += (4 * n * _EPS) * x_root * off / root_weight
+            own = units if self.is_centred_exactly else 4 * n * _EPS
+            self.g_rounding += own * x_root * off / root_weight
 
     def _sums(self, w: Array, b: float, rows: slice) -> tuple[Array, Array, float]:
         """[X, 1]^T S r and r^T S r over some rows."""
