@@ -135,15 +135,16 @@ def _least_norm(
     Projection costs the fit some digits, which refinement brings back; what that adds beside the
     row space is small, and projected once more costs none.
     """
+    points = [found]
     for steps in (factor.basis, None):
-        W = project(found.coef, space)
-        b = found.intercept + mean @ (found.coef - W)
-        least = refine(problem, W, b, steps, mean, curvature, X_low)
-        if steps is not None:
-            found = least
-    worse = _objective(problem, least) - _objective(problem, found)
-    level = problem.weigh((problem.target - best_level(problem)) ** 2).sum(axis=0)
-    return least if (worse <= _NOT_WORSE * level).all() else found
+        W = project(points[-1].coef, space)
+        b = points[-1].intercept + mean @ (points[-1].coef - W)
+        points.append(refine(problem, W, b, steps, mean, curvature, X_low))
+    values = np.array([_objective(problem, point) for point in points])
+    allowed = _NOT_WORSE * problem.weigh((problem.target - best_level(problem)) ** 2).sum(axis=0)
+    # The last one that fits as well as any: where digits do not suffice, the fit comes first.
+    well = (values <= values.min(axis=0) + allowed).all(axis=1)
+    return points[int(np.flatnonzero(well)[-1])] if well.any() else found
 
 
 def _objective(problem: Problem, at: Refined) -> Array:
