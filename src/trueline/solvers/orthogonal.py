@@ -30,7 +30,7 @@ from trueline.problem import Problem
 from trueline.solvers.normal import left_out_growth, power_of_two_scale, project, row_space
 from trueline.threads import run_strands
 
-__all__ = ["RowFactor", "factor_rows", "rank_tolerance", "triangular_factor"]
+__all__ = ["RowFactor", "centred_squares", "factor_rows", "rank_tolerance", "triangular_factor"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -133,7 +133,7 @@ def factor_rows(
         Decide the rank by singular values always, not only when pivoted QR finds a small pivot.
     """
     n, d = problem.design.shape
-    squares = _centred_squares(problem, mean)
+    squares = centred_squares(problem, mean)
     # Columns that do not vary have no part in the factor; a penalty keeps their coefficients zero.
     flat = np.flatnonzero(squares == 0)
     scale = np.where(squares > 0, power_of_two_scale(squares + curvature), 0.0)
@@ -208,7 +208,7 @@ def _beside_flat(
     return basis, np.eye(len(basis))[:, varying]
 
 
-def _centred_squares(problem: Problem, mean: Array | None) -> Array:
+def centred_squares(problem: Problem, mean: Array | None) -> Array:
     """Weighted squares of the columns about their means; zero if a column does not vary."""
     if mean is None:
         return problem.design.column_squares(problem.weights, None)

@@ -48,6 +48,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 _MAX_STEPS = 12
 # Errors of more than this share of a gradient are felt.
 _FELT = 1e-3
+# Objectives of the same number of good digits.
+_NO_WORSE = 1e-10
 # From so many elements on the rows are shared out to threads.
 _THREADED = 1_000_000
 # Beyond so many elements times targets, exact evaluation takes longer than it is worth.
@@ -162,41 +164,46 @@ def evaluate_exactly(
 def _refine_one(
     one: _Target, w: Array, b: float, basis: Array, defect: float
 ) -> tuple[Array, float, int, bool]:
-    """Newton steps until a step no longer changes a digit, or no longer shrinks."""
-    previous = largest = np.inf
+    """Newton steps until a step no longer changes a digit, or nothing shrinks any more."""
+    before, best = (math.inf, math.inf, math.inf), (math.inf, w, b)
     root_weight = math.sqrt(one.weight)
     # How a relative error of the mean, times h, is seen along M.
     offsets = np.abs(one.mean) @ np.abs(basis) if one.fit_intercept else np.zeros(1)
     felt = 4 * len(one.y) * _EPS * math.sqrt(offsets @ offsets)
     for step in range(_MAX_STEPS):
-        one.evaluate(w, b)
-        along = one.g @ basis
-        if felt * abs(one.h) > _FELT * math.sqrt(along @ along):
-            one.centre_exactly()
-            along = one.g @ basis
+        along = one.along(w, b, basis, felt)
+        value = one.value(w)
         dw = -(basis @ along)
         db = one.intercept_step(dw)
-        # Both are roots of what they may still cost.
-        size = math.sqrt(along @ along) + abs(one.h) / root_weight
-        # Rounding of the coefficients keeps the gradient large along directions that the data
-        # determine well, while the steps along the others still shrink.
         length = np.abs(dw)
-        moved = max(float(length.max(initial=0.0)), abs(db))
-        shrinks = size <= 0.5 * previous or moved <= 0.5 * largest
-        if not (math.isfinite(size) and shrinks) or _settled(w, b, length, abs(db)):
+        # Rounding of the coefficients keeps the gradient large along directions that the data
+        # determine well, while the steps along the others still shrink; that of b keeps h large.
+        sizes = (
+            math.sqrt(along @ along),
+            abs(one.h) / root_weight,
+            max(float(length.max(initial=0.0)), abs(db)),
+        )
+        shrinks = any(now <= 0.5 * then for now, then in zip(sizes, before, strict=True))
+        if not (math.isfinite(sum(sizes)) and shrinks):
+            if value <= best[0] * (1 + _NO_WORSE):
+                return w, b, step, True
+            break
+        if _settled(w, b, length, abs(db)):
             return w, b, step, True
+        best = min(best, (value, w, b), key=lambda seen: seen[0])
         new_w, new_b = w + dw, b + db
         if new_b == b and (new_w == w).all():
             return w, b, step, True
-        w, b, previous, largest = new_w, new_b, size, moved
+        w, b, before = new_w, new_b, sizes
+        size = sizes[0] + sizes[1]
         if defect * size < 1e-8:  # otherwise the bound cannot be small enough: skip its cost
             next_dw = np.sqrt((basis * basis).sum(axis=1)) * (defect * size)
             if _settled(w, b, next_dw, float(np.abs(one.mean) @ next_dw)):
                 return w, b, step + 1, False
-    one.evaluate(w, b)
-    if felt > 0:
-        one.centre_exactly()
-    return w, b, _MAX_STEPS, True
+    # Coefficients that double precision does not hold: the best rounding of them that was seen.
+    _, w, b = best
+    one.along(w, b, basis, felt)
+    return w, b, step, True
 
 
 def _settled(w: Array, b: float, dw: Array, db: float) -> bool:
@@ -256,6 +263,19 @@ class _Target:
         if self.fit_intercept:
             self.h = self.parts[2] + self.parts[3]
             self.g = self.plain_g - self.mean * self.h
+
+    def along(self, w: Array, b: float, basis: Array, felt: float) -> Array:
+        """M^T g at (w, b), about the exact mean if that is felt."""
+        self.evaluate(w, b)
+        along = self.g @ basis
+        if felt * abs(self.h) > _FELT * math.sqrt(along @ along):
+            self.centre_exactly()
+            along = self.g @ basis
+        return along
+
+    def value(self, w: Array) -> float:
+        """Twice the objective of the last evaluation, which was at w."""
+        return self.residual_square + float(self.curvature @ (w * w))
 
     def centre_exactly(self) -> None:
         """g - m h of the last evaluation once more, all in twice the digits."""
