@@ -166,7 +166,7 @@ def proven_coercivity(
     d, r = basis.shape
     n, eps = len(weights), float(np.finfo(np.float64).eps)
     if r == 0:
-        return np.inf
+        return 1.0
     gram, total = np.zeros((r, r)), np.zeros(r)
     drift = 0.0  # squared Frobenius norm of the products' rounding errors
     magnitudes = np.abs(basis)

@@ -218,8 +218,10 @@ def _certify_rows(problem: Problem, mean: Array | None, W: Array, b: Array) -> C
     blocks = problem.design.blocks(2048)
     proven = 0.9 * proven_coercivity(blocks, weights, np.diag(scale), curvature, mean)
     evidence = evidence_at(problem, W, b, scale, proven)
-    proofs = (certify_quadratic(problem, W, b, evidence), certify_bounded(problem, W, b))
-    return min(proofs, key=lambda proof: proof.gap)
+    curved, plain = certify_quadratic(problem, W, b, evidence), certify_bounded(problem, W, b)
+    if proven <= 0:  # then it only says that no objective is below zero
+        curved = replace(curved, gap=curved.objective + curved.objective_rounding)
+    return min(curved, plain, key=lambda proof: proof.gap)
 
 
 def _nonnegative(moments: Moments, curvature: Array, cross: Array) -> Array:

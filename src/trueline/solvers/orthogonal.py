@@ -152,25 +152,26 @@ def factor_rows(
         rank = d
     condition = float(singular[0] / singular[rank - 1]) if rank else 1.0
     basis, space = scale[:, None] * inverse, None
+    is_least, growth = True, 1.0
     if rank + len(flat) < d:
         # Each direction is replaced by the one of least norm that has the same effect on the fit:
         # the parts of the coefficients that the data do not see are zero (Moore-Penrose).
         level = tolerance * float(singular.max(initial=0.0))
         space = row_space(vectors, singular[:rank], scale, level)
-        is_least, steep = True, basis
-        basis = project(basis, space)
-        growth = left_out_growth(basis, scale, singular[:rank])
-        proven = _proven(problem, mean, curvature, basis)
-        if proven < _PROVEN_ENOUGH:
-            # Units so far apart that the projection has lost the digits of some columns.
-            is_least, basis, growth = False, steep, 1.0
-            proven = _proven(problem, mean, curvature, basis)
-    else:
-        is_least, growth = True, 1.0
-        if len(flat):
-            basis, space = _beside_flat(problem, mean, curvature, flat, basis)
-            rank = basis.shape[1]
-        proven = _proven(problem, mean, curvature, basis)
+        least = project(basis, space)
+        is_least = _proven(problem, mean, curvature, least) >= _PROVEN_ENOUGH
+        if is_least:  # otherwise units are so far apart that it has lost the digits of some columns
+            basis, growth = least, left_out_growth(least, scale, singular[:rank])
+    elif len(flat):
+        space = np.eye(d)[:, squares > 0]
+    held = _held(problem, mean, curvature, flat)
+    if len(held):
+        alone = np.eye(d)[:, held]
+        basis = np.hstack([basis, alone / np.sqrt(curvature[held])])
+        space = None if space is None else np.hstack([space, alone])
+    rank = basis.shape[1]
+    space = space if rank < d else None
+    proven = _proven(problem, mean, curvature, basis)
     own_units = R.T if not wide else R
     own_units = np.divide(
         own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
@@ -188,24 +189,16 @@ def _proven(problem: Problem, mean: Array | None, curvature: Array, basis: Array
     return proven_coercivity(problem.design.blocks(2048), weights, basis, curvature, mean)
 
 
-def _beside_flat(
-    problem: Problem, mean: Array | None, curvature: Array, flat: Indices, basis: Array
-) -> tuple[Array, Array | None]:
-    """The basis where all columns that vary are independent, and the row space if it is not all.
+def _held(problem: Problem, mean: Array | None, curvature: Array, flat: Indices) -> Indices:
+    """Columns that do not vary and whose coefficients a penalty holds at zero.
 
-    A penalty bends the objective along columns that do not vary too. It counts if it is more than
-    what is left of such a column after its mean, which is rounded, was subtracted.
+    The penalty must be more than what is left of such a column after its mean, which is rounded,
+    was subtracted.
     """
     noise = np.zeros(len(flat))
     if mean is not None:
         noise = problem.total_weight * (64 * _EPS * mean[flat]) ** 2
-    bend = curvature[flat]
-    if (bend > noise).all():
-        beside = np.zeros((len(basis), len(flat)))
-        beside[flat, np.arange(len(flat))] = 1.0 / np.sqrt(bend)
-        return np.hstack([basis, beside]), None
-    varying = np.setdiff1d(np.arange(len(basis)), flat)
-    return basis, np.eye(len(basis))[:, varying]
+    return flat[curvature[flat] > noise]
 
 
 def centred_squares(problem: Problem, mean: Array | None) -> Array:
