@@ -27,11 +27,14 @@ def shape(rng: Rng, rows: int = 14, columns: int = 14) -> tuple[int, int]:
     return n, d
 
 
-def design(rng: Rng, n: int, d: int, is_sparse: bool = False) -> tuple[Array, str]:
+def design(
+    rng: Rng, n: int, d: int, is_sparse: bool = False, fit_intercept: bool = True
+) -> tuple[Array, str]:
     """A dense matrix and what was done to it: units, offsets, constants, copies.
 
     Columns depend on each other exactly or by far more than the rounding of their entries: whether
     a dependence that rounding has blurred is one is a matter of definition, not of right and wrong.
+    Without an intercept an offset makes columns dependent to as many digits as it has: it is small.
     """
     notes = [f"{n} x {d}"]
     kind = str(rng.choice(["normal", "normal", "integers", "levels"]))
@@ -48,6 +51,8 @@ def design(rng: Rng, n: int, d: int, is_sparse: bool = False) -> tuple[Array, st
         X *= rng.random((n, d)) < rng.choice([0.2, 0.5, 1.0])
     offset = float(rng.choice([0, 0, 1, 10, 100, 1e4, 1e6, 1e8]))
     how = str(rng.choice(["units", "some", "numbers"]))
+    if not fit_intercept:
+        offset, how = min(offset, 100.0), "units"
     if width:
         notes.append(f"scales 1e+-{width:g}")
     if offset:
@@ -71,7 +76,7 @@ def _copy_columns(rng: Rng, X: Array) -> list[str]:
         near = float(rng.choice([0.0, 0.0, 1e-3, 1e-6, 1e-9]))
         X[:, j] = X[:, i]
         if near:
-            X[:, j] += near * np.ptp(X[:, i]) * rng.standard_normal(n)
+            X[:, j] += near * np.abs(X[:, i]).max() * rng.standard_normal(n)
         X[:, j] *= float(rng.choice([1.0, -2.0, 0.5]))
         notes.append(f"copy up to {near:g}" if near else "copy")
     return notes

@@ -48,9 +48,7 @@ def _float(value: Fraction) -> float:
         return float("inf")
 
 
-def _solved(
-    A: NDArray[Any], B: NDArray[Any]
-) -> tuple[list[int], list[list[Fraction]]]:
+def _solved(A: NDArray[Any], B: NDArray[Any]) -> tuple[list[int], list[list[Fraction]]]:
     """A X = B for a positive semidefinite A of integers, columns without a pivot left at zero.
 
     Returns the columns with a pivot and their rows of X.
@@ -148,7 +146,8 @@ class LeastSquares:
         columns = independent_columns(np.hstack([ones, X]) if self.fit_intercept else X)
         if len(columns) > _FEW:
             return None
-        return self._from_columns([j - self.fit_intercept for j in columns if j >= self.fit_intercept])
+        first = int(self.fit_intercept)
+        return self._from_columns([j - first for j in columns if j >= first])
 
     def _from_columns(self, columns: list[int]) -> tuple[Array, Array]:
         """(X_c^T S X_c + alpha) w = X_c^T S y for independent columns; the others are zero.
@@ -183,9 +182,7 @@ class LeastSquares:
                 level[t] = self._level(X, x_e, s, Y[:, t], y_e, dict(zip(done, exact, strict=True)))
         return W, level
 
-    def _level(
-        self, X: Any, x_e: int, s: Any, y: Any, y_e: int, w: dict[int, Fraction]
-    ) -> float:
+    def _level(self, X: Any, x_e: int, s: Any, y: Any, y_e: int, w: dict[int, Fraction]) -> float:
         """The best intercept for exact coefficients."""
         left = _scaled(int(s @ y), y_e)
         left -= sum((_scaled(int(s @ X[:, j]), x_e) * v for j, v in w.items()), Fraction(0))

@@ -120,7 +120,9 @@ def judge(case: Case, seconds: float = 60.0, verified: bool = False) -> Verdict:
         if not gap <= TOLERANCE * case.scale and not said:
             faults.append("unproven")
         unseen = certificate.objective_rounding
-        if certificate.kind == "row space":  # it says nothing of what rounding cannot tell from zero
+        if (
+            certificate.kind == "row space"
+        ):  # it says nothing of what rounding cannot tell from zero
             unseen += TOLERANCE * case.scale
         if distance > gap * (1 + 1e-9) + unseen:
             faults.append("false gap")

@@ -21,6 +21,7 @@ __all__ = ["least_squares"]
 Array = NDArray[np.float64]
 Rng = np.random.Generator
 
+_NAMES = ("plain", "plain", "ridge", "ridge", "general", "positive", "classes", "cv")
 _PLAIN = ("auto", "auto", "cholesky", "qr", "svd", "lsmr", "conjugate_gradient")
 _RIDGE = (*_PLAIN, "kernel", "kernel")
 _ALPHAS = (1e-300, 1e-100, 1e-30, 1e-20, 1e-14, 1e-10, 1e-8, 1e-3, 1.0, 1e3, 1e8)
@@ -33,11 +34,11 @@ def least_squares(rng: Rng) -> Case:
     else:
         n, d = data.shape(rng)
     is_sparse = rng.random() < 0.25
-    X, about = data.design(rng, n, d, is_sparse)
+    fit_intercept = bool(rng.random() < 0.8)
+    X, about = data.design(rng, n, d, is_sparse, fit_intercept)
     held, numbers, how = data.as_given(rng, X, is_sparse)
     s, weighing = data.weights(rng, n)
-    name = str(rng.choice(["plain", "plain", "ridge", "ridge", "general", "positive", "classes", "cv"]))
-    fit_intercept = bool(rng.random() < 0.8)
+    name = str(rng.choice(_NAMES))
     if name == "classes":
         return _classes(rng, held, numbers, s, fit_intercept, f"{about}, {how}, {weighing}")
     k = int(rng.choice([1, 1, 1, 2, 3]))
@@ -111,9 +112,7 @@ def _case(
 
     def parts(fitted: Any) -> list[LeastSquares]:
         strengths = np.broadcast_to(fitted.alpha_ if alphas is None else alphas, k)
-        return [
-            LeastSquares(X, Y[:, [t]], s, strengths[t], fit_intercept) for t in range(k)
-        ]
+        return [LeastSquares(X, Y[:, [t]], s, strengths[t], fit_intercept) for t in range(k)]
 
     def value(fitted: Any) -> float:
         W = np.atleast_2d(np.asarray(fitted.coef_, dtype=np.float64)).T

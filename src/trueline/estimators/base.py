@@ -265,6 +265,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if isinstance(problem, Problem):
             evidence = evidence_at(problem, W, b, basis, coercivity)
         else:
+            assert moments is not None
             about = moments if problem.fit_intercept else moments.about_zero()
             evidence = evidence_from_moments(problem, about, W, b, basis, coercivity)
         left_out = float(witness.get("left_out", 0.0))

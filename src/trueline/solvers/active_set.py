@@ -139,7 +139,7 @@ def _start_from_rows(problem: Problem, mean: Array | None, curvature: Array) -> 
     first = int(problem.fit_intercept)
     lift = np.zeros((problem.n_features, V.shape[1]))
     lift[:, first:-1] = np.diag(np.sqrt(curvature) * scale)
-    R = np.linalg.qr(np.vstack([V, lift]), mode="r")[first:, first:]
+    R = np.asarray(np.linalg.qr(np.vstack([V, lift]), mode="r"))[first:, first:]
     size = float(np.abs(R[:, -1]).max(initial=0.0)) or 1.0
     try:
         w, _ = nnls(R[:, :-1], R[:, -1] / size, maxiter=max(100, 10 * len(scale)))

@@ -111,10 +111,11 @@ def make_prover(problem: Problem) -> Prover:
     moments = moments if problem.fit_intercept else moments.about_zero()
     if not moments.is_finite():
         return Prover(problem, rounding=rounding)
-    factor: NormalFactor | RowFactor | None = factor_normal_equations(moments, least)
+    normal = factor_normal_equations(moments, least)
     if "nonnegative" in penalty.capabilities:
-        normal = factor if factor is not None else factor_spectrum(moments, least)
+        normal = factor_spectrum(moments, least) if normal is None else normal
         return Prover(problem, normal.scale, normal.diagonal_coercivity, rounding)
+    factor: NormalFactor | RowFactor | None = normal
     if factor is None or factor.coercivity <= 0:
         # Directions that the Gram matrix has lost in its rounding are still there in the rows.
         n = problem.n_samples

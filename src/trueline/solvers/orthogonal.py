@@ -87,11 +87,15 @@ class RowFactor:
 def triangular_factor(
     problem: Problem, mean: Array | None, scale: Array, curvature: Array
 ) -> Array:
-    """The factor R of the module's text, without the row and column of the ones."""
+    """The factor R of the module's text, without the row and column of the ones.
+
+    The columns are scaled, by T = diag(scale), or combined, by a matrix M in place of T.
+    """
     design, weights = problem.design, problem.weights
     n, d = design.shape
     first = 0 if mean is None else 1
-    width = d + first
+    is_diagonal = scale.ndim == 1
+    width = (d if is_diagonal else scale.shape[1]) + first
     rows = max(2 * width, 512)
     count = 1 if n * d * d < 20_000_000 else 4
     cuts = np.linspace(0, n, count + 1).astype(int)
@@ -103,7 +107,8 @@ def triangular_factor(
         weight = weights if weights is None else weights[strand]
         for where, block in part.blocks(rows):
             V = np.ones((len(block), width))
-            np.multiply(block if mean is None else block - mean, scale, out=V[:, first:])
+            centred = block if mean is None else block - mean
+            (np.multiply if is_diagonal else np.matmul)(centred, scale, out=V[:, first:])
             if weight is not None:
                 V *= np.sqrt(weight[where])[:, None]
             R = np.asarray(np.linalg.qr(np.vstack([R, V]), mode="r"))
@@ -111,7 +116,8 @@ def triangular_factor(
 
     R = np.vstack(run_strands(work, strands))
     lift = np.zeros((d, width))
-    lift[:, first:] = np.diag(np.sqrt(curvature) * scale)
+    root = np.sqrt(curvature)
+    lift[:, first:] = np.diag(root * scale) if is_diagonal else root[:, None] * scale
     R = np.asarray(np.linalg.qr(np.vstack([R, lift]), mode="r"))
     square = np.zeros((width, width))
     square[: len(R)] = R
@@ -158,7 +164,7 @@ def factor_rows(
         # the parts of the coefficients that the data do not see are zero (Moore-Penrose).
         level = tolerance * float(singular.max(initial=0.0))
         space = row_space(vectors, singular[:rank], scale, level)
-        least = project(basis, space)
+        least = _conditioned(problem, mean, curvature, project(basis, space))
         is_least = _proven(problem, mean, curvature, least) >= _PROVEN_ENOUGH
         if is_least:  # otherwise units are so far apart that it has lost the digits of some columns
             basis, growth = least, left_out_growth(least, scale, singular[:rank])
@@ -172,6 +178,9 @@ def factor_rows(
     rank = basis.shape[1]
     space = space if rank < d else None
     proven = _proven(problem, mean, curvature, basis)
+    if proven < _PROVEN_ENOUGH:
+        basis = _conditioned(problem, mean, curvature, basis)
+        proven = _proven(problem, mean, curvature, basis)
     own_units = R.T if not wide else R
     own_units = np.divide(
         own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
@@ -187,6 +196,16 @@ def _proven(problem: Problem, mean: Array | None, curvature: Array, basis: Array
     """The coercivity of a basis."""
     weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
     return proven_coercivity(problem.design.blocks(2048), weights, basis, curvature, mean)
+
+
+def _conditioned(problem: Problem, mean: Array | None, curvature: Array, basis: Array) -> Array:
+    """M R^{-1} with R the factor of the rows X_c M, which rounding keeps from being the identity."""
+    with np.errstate(all="ignore"):
+        R = triangular_factor(problem, mean, basis, curvature)
+        pivots = np.abs(R.diagonal())
+        if not pivots.min(initial=np.inf) > 1e-6 * pivots.max(initial=0.0):
+            return basis
+        return np.ascontiguousarray(solve_triangular(R, basis.T, trans=1).T)
 
 
 def _held(problem: Problem, mean: Array | None, curvature: Array, flat: Indices) -> Indices:

@@ -50,6 +50,8 @@ _MAX_STEPS = 12
 _FELT = 1e-3
 # Objectives of the same number of good digits.
 _NO_WORSE = 1e-10
+# Gradients along M of this size, relative to the target, are as good as zero.
+_CLOSE = 1e-12
 # From so many elements on the rows are shared out to threads.
 _THREADED = 1_000_000
 # Beyond so many elements times targets, exact evaluation takes longer than it is worth.
@@ -185,7 +187,8 @@ def _refine_one(
         )
         shrinks = any(now <= 0.5 * then for now, then in zip(sizes, before, strict=True))
         if not (math.isfinite(sum(sizes)) and shrinks):
-            if value <= best[0] * (1 + _NO_WORSE):
+            is_close = max(sizes[:2]) <= _CLOSE * one.size
+            if value <= best[0] * (1 + _NO_WORSE) and is_close:
                 return w, b, step, True
             break
         if _settled(w, b, length, abs(db)):
@@ -200,10 +203,36 @@ def _refine_one(
             next_dw = np.sqrt((basis * basis).sum(axis=1)) * (defect * size)
             if _settled(w, b, next_dw, float(np.abs(one.mean) @ next_dw)):
                 return w, b, step + 1, False
-    # Coefficients that double precision does not hold: the best rounding of them that was seen.
-    _, w, b = best
+    # Coefficients of the iterates that double precision does not hold: steps in twice the digits.
+    w, b = _refine_doubled(one, *best[1:], basis, felt)
     one.along(w, b, basis, felt)
+    if one.value(w) > best[0]:
+        _, w, b = best
+        one.along(w, b, basis, felt)
     return w, b, step, True
+
+
+def _refine_doubled(
+    one: _Target, w: Array, b: float, basis: Array, felt: float
+) -> tuple[Array, float]:
+    """Newton steps whose iterates are doubled numbers, which are rounded at the end.
+
+    Rounding of the iterates, times offsets of the columns and the condition, can be as large as
+    the steps (J. Demmel, Y. Hida, E. J. Riedy, X. S. Li, "Extra-precise iterative refinement for
+    overdetermined least squares problems", ACM Trans. Math. Softw. 35 (2009) 28).
+    """
+    w_low, b_low, before = np.zeros_like(w), 0.0, math.inf
+    for _ in range(_MAX_STEPS):
+        along = one.along(w, b, basis, felt, w_low, b_low)
+        size = math.sqrt(along @ along)
+        if not size <= 0.5 * before:
+            break
+        dw = -(basis @ along)
+        w, w_low = two_sum(w, w_low + dw)
+        b, b_low = two_sum(b, b_low + one.intercept_step(dw))
+        before = size
+    one.evaluate(w, b)
+    return w, b + one.intercept_step(np.zeros_like(w))
 
 
 def _settled(w: Array, b: float, dw: Array, db: float) -> bool:
@@ -235,20 +264,23 @@ class _Target:
         self.mean, self.curvature, self.is_bent = mean, curvature, bool(curvature.any())
         self.fit_intercept = problem.fit_intercept
         self.design = design
+        weighted = self.y if self.s is None else self.s * self.y
+        self.size = math.sqrt(weighted @ self.y)
         self.h = 0.0
         # Nothing is known of the rounding until it is asked for.
         self.residual_rounding = self.h_rounding = math.inf
         self.g_rounding: Array | None = None
 
-    def evaluate(self, w: Array, b: float) -> None:
+    def evaluate(self, w: Array, b: float, w_low: Array | None = None, b_low: float = 0.0) -> None:
         """Gradient g (at the best intercept) and derivative h in b."""
+        low = w_low, b_low
         n, d = self.X.shape
         if n * d < _THREADED:
-            sums, rests, self.residual_square = self._sums(w, b, slice(0, n))
+            sums, rests, self.residual_square = self._sums(w, b, slice(0, n), low)
         else:
             cuts = np.linspace(0, n, 5).astype(int).tolist()
             strands = [slice(start, stop) for start, stop in pairwise(cuts)]
-            parts = run_strands(lambda rows: self._sums(w, b, rows), strands)
+            parts = run_strands(lambda rows: self._sums(w, b, rows, low), strands)
             self.residual_square = sum(part[2] for part in parts)
             total, error = sum_doubled(np.array([part[0] for part in parts]))
             sums, rests = two_sum(total, error + sum(part[1] for part in parts))
@@ -264,9 +296,17 @@ class _Target:
             self.h = self.parts[2] + self.parts[3]
             self.g = self.plain_g - self.mean * self.h
 
-    def along(self, w: Array, b: float, basis: Array, felt: float) -> Array:
+    def along(
+        self,
+        w: Array,
+        b: float,
+        basis: Array,
+        felt: float,
+        w_low: Array | None = None,
+        b_low: float = 0.0,
+    ) -> Array:
         """M^T g at (w, b), about the exact mean if that is felt."""
-        self.evaluate(w, b)
+        self.evaluate(w, b, w_low, b_low)
         along = self.g @ basis
         if felt * abs(self.h) > _FELT * math.sqrt(along @ along):
             self.centre_exactly()
@@ -293,10 +333,9 @@ class _Target:
         n, d = self.X.shape
         units = 32 * (n + d) * _EPS**2
         # Magnitudes by Cauchy and Schwarz: root sums of squares.
-        weighted = self.y if self.s is None else self.s * self.y
         x_root = np.sqrt(self.design.column_squares(self.s, None))
         root_weight = float(np.sqrt(self.weight))
-        reach = float(x_root @ np.abs(w) + np.sqrt(weighted @ self.y) + abs(b) * root_weight)
+        reach = float(x_root @ np.abs(w) + self.size + abs(b) * root_weight)
         self.residual_rounding = units * reach
         self.g_rounding = units * x_root * reach + 2 * _EPS * np.abs(self.plain_g)
         self.h_rounding = 0.0
@@ -307,11 +346,13 @@ class _Target:
             own = units if self.is_centred_exactly else 4 * n * _EPS
             self.g_rounding += own * x_root * off / root_weight
 
-    def _sums(self, w: Array, b: float, rows: slice) -> tuple[Array, Array, float]:
+    def _sums(
+        self, w: Array, b: float, rows: slice, low: tuple[Array | None, float]
+    ) -> tuple[Array, Array, float]:
         """[X, 1]^T S r and r^T S r over some rows."""
         X, y = self.X[rows], self.y[rows]
         X_low = None if self.X_low is None else self.X_low[rows]
-        hi, lo = residual_doubled(X, w, b, y, X_low)
+        hi, lo = residual_doubled(X, w, b, y, X_low, *low)
         weighted = hi
         if self.s is not None:
             s = self.s[rows]
