@@ -183,6 +183,8 @@ def proven_coercivity(
     # S-weighted sums about any point exceed those about the true mean by what the point misses.
     if mean is not None:
         gram -= np.outer(total, total) / float(weights.sum())
+    if not np.isfinite(gram).all():
+        return 0.0
     least = float(np.linalg.eigvalsh(gram)[0])
     least -= 2 * (min(n, 2048) + n / 2048 + 4 * r + 16) * eps * size
     return max(np.sqrt(max(least, 0.0)) - (d + 4) * eps * np.sqrt(drift), 0.0) ** 2

@@ -31,11 +31,15 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.cholesky import Cholesky
 from trueline.solvers.loop import Monitor
-from trueline.solvers.normal import NormalFactor, factor_normal_equations, power_of_two_scale
+from trueline.solvers.normal import (
+    NormalFactor,
+    factor_normal_equations,
+    noise_of_squares,
+    power_of_two_scale,
+)
 from trueline.solvers.orthogonal import centred_squares
 from trueline.solvers.qr import best_level, solve_by_rows
 from trueline.solvers.quadratic import (
-    MOST_DENSE,
     as_dense,
     curvature_matrix,
     evidence_at,
@@ -50,6 +54,8 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 # Of the squares that a constant leaves: the gap up to which the answer is taken as it is.
 _TRUSTED = 1e-13
+# Entries up to which the active set is followed on the rows.
+_FEW_ENTRIES = 2e6
 
 
 class ActiveSet(Solver):
@@ -82,7 +88,7 @@ class ActiveSet(Solver):
         assert proof is not None
         enough = _TRUSTED * problem.weigh((problem.target - best_level(problem)) ** 2).sum()
         dense = as_dense(problem)
-        if proof.gap <= enough or not can_refine(dense) or dense.design.nonzeros > MOST_DENSE:
+        if proof.gap <= enough or not can_refine(dense) or dense.design.nonzeros > _FEW_ENTRIES:
             return solution
         return replace(solution, **_from_rows(dense))
 
@@ -227,7 +233,8 @@ def _certify_rows(problem: Problem, mean: Array | None, W: Array, b: Array) -> C
 def _nonnegative(moments: Moments, curvature: Array, cross: Array) -> Array:
     """One target: active sets on the factor, then the free coefficients once more."""
     diagonal = moments.gram.diagonal() + curvature
-    counted = np.flatnonzero(diagonal > 0)  # rounding must not lend weight to columns of zeros
+    # Rounding must not lend weight to columns of zeros, nor a penalty to those that do not vary.
+    counted = np.flatnonzero(diagonal > noise_of_squares(moments))
     answer, d = np.zeros(len(cross)), len(counted)
     if d == 0:
         return answer

@@ -45,7 +45,7 @@ _EPS = float(np.finfo(np.float64).eps)
 # Up to this many columns a factor of the Hessian, used for nothing but the proof, is cheap.
 _FACTOR_COLUMNS = 500
 # Multiplications up to which the rows are factored for it where the Gram matrix is not enough.
-_FACTOR_WORK = 1e10
+_FACTOR_WORK = 1e9
 # A factor that leaves out more than this of the design proves too little.
 _LEFT_OUT = 1e-3
 _BISECTIONS = 50

@@ -29,6 +29,7 @@ __all__ = [
     "factor_normal_equations",
     "factor_spectrum",
     "left_out_growth",
+    "noise_of_squares",
     "orthogonal_complement",
     "power_of_two_scale",
     "project",
@@ -135,6 +136,12 @@ def _noise_of_means(moments: Moments) -> Array:
     return noise
 
 
+def noise_of_squares(moments: Moments) -> Array:
+    """Squares of columns up to which the moments cannot tell them from nothing."""
+    noise: Array = np.maximum(moments.unit * moments.x_size, _noise_of_means(moments))
+    return noise
+
+
 def _frobenius(triangle: Array) -> float:
     """The Frobenius norm of a Fortran-ordered matrix."""
     entries = triangle.ravel(order="K")
@@ -149,7 +156,7 @@ def factor_spectrum(moments: Moments, curvature: Array) -> NormalFactor:
     """
     d = moments.n_features
     diagonal = moments.gram.diagonal() + curvature
-    alive = diagonal > np.maximum(moments.unit * moments.x_size, _noise_of_means(moments))
+    alive = diagonal > noise_of_squares(moments)
     scale = np.where(alive, power_of_two_scale(diagonal), 0.0)
     hessian = moments.gram * scale * scale[:, None]
     hessian.flat[:: d + 1] = diagonal * scale**2

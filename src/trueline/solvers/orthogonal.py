@@ -35,8 +35,8 @@ __all__ = ["RowFactor", "centred_squares", "factor_rows", "rank_tolerance", "tri
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# What M^T H M >= nu I must reach for steps along M to be trusted.
-_PROVEN_ENOUGH = 0.5
+# What M^T H M >= nu I must reach for steps along M to be trusted, and to be left as they are.
+_PROVEN_ENOUGH, _CLOSE_TO_ONE = 0.5, 0.9
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -158,14 +158,14 @@ def factor_rows(
         rank = d
     condition = float(singular[0] / singular[rank - 1]) if rank else 1.0
     basis, space = scale[:, None] * inverse, None
-    is_least, growth = True, 1.0
+    is_least, growth, proven = True, 1.0, -1.0
     if rank + len(flat) < d:
         # Each direction is replaced by the one of least norm that has the same effect on the fit:
         # the parts of the coefficients that the data do not see are zero (Moore-Penrose).
         level = tolerance * float(singular.max(initial=0.0))
         space = row_space(vectors, singular[:rank], scale, level)
-        least = _conditioned(problem, mean, curvature, project(basis, space))
-        is_least = _proven(problem, mean, curvature, least) >= _PROVEN_ENOUGH
+        least, proven = _conditioned(problem, mean, curvature, project(basis, space))
+        is_least = proven >= _PROVEN_ENOUGH
         if is_least:  # otherwise units are so far apart that it has lost the digits of some columns
             basis, growth = least, left_out_growth(least, scale, singular[:rank])
     elif len(flat):
@@ -177,10 +177,8 @@ def factor_rows(
         space = None if space is None else np.hstack([space, alone])
     rank = basis.shape[1]
     space = space if rank < d else None
-    proven = _proven(problem, mean, curvature, basis)
-    if proven < _PROVEN_ENOUGH:
-        basis = _conditioned(problem, mean, curvature, basis)
-        proven = _proven(problem, mean, curvature, basis)
+    if len(held) or proven < _PROVEN_ENOUGH:
+        basis, proven = _conditioned(problem, mean, curvature, basis)
     own_units = R.T if not wide else R
     own_units = np.divide(
         own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
@@ -192,20 +190,30 @@ def factor_rows(
     return RowFactor(basis, 0.9 * proven, rank, condition, own, left_out, space, is_least)
 
 
-def _proven(problem: Problem, mean: Array | None, curvature: Array, basis: Array) -> float:
-    """The coercivity of a basis."""
+def _conditioned(
+    problem: Problem, mean: Array | None, curvature: Array, basis: Array
+) -> tuple[Array, float]:
+    """A basis of the same span for which M^T H M is close to the identity, and its coercivity.
+
+    Where rounding has kept M from that, M R^{-1} is closer, with R the factor of the rows X_c M.
+    """
     weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
-    return proven_coercivity(problem.design.blocks(2048), weights, basis, curvature, mean)
 
+    def proven(M: Array) -> float:
+        return proven_coercivity(problem.design.blocks(2048), weights, M, curvature, mean)
 
-def _conditioned(problem: Problem, mean: Array | None, curvature: Array, basis: Array) -> Array:
-    """M R^{-1} with R the factor of the rows X_c M, which rounding keeps from being the identity."""
-    with np.errstate(all="ignore"):
+    found = proven(basis)
+    if found >= _CLOSE_TO_ONE:
+        return basis, found
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         R = triangular_factor(problem, mean, basis, curvature)
         pivots = np.abs(R.diagonal())
         if not pivots.min(initial=np.inf) > 1e-6 * pivots.max(initial=0.0):
-            return basis
-        return np.ascontiguousarray(solve_triangular(R, basis.T, trans=1).T)
+            return basis, found
+        other = np.ascontiguousarray(solve_triangular(R, basis.T, trans=1).T)
+    if not np.isfinite(other).all():
+        return basis, found
+    return max((basis, found), (other, proven(other)), key=lambda pair: pair[1])
 
 
 def _held(problem: Problem, mean: Array | None, curvature: Array, flat: Indices) -> Indices:

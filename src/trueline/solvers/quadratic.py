@@ -31,6 +31,8 @@ Indices = NDArray[np.intp]
 _EPS = float(np.finfo(np.float64).eps)
 #: Entries up to which a sparse matrix is factored as a dense one.
 MOST_DENSE = 2e7
+# Entries (times targets) up to which products in doubled precision take less than a second.
+_FEW_ENTRIES = 2e6
 
 
 def curvature_matrix(problem: Problem | MomentsProblem) -> Array:
@@ -165,9 +167,9 @@ def evidence_at(problem: Problem, W: Array, b: Array, basis: Array, coercivity: 
 
 
 def as_dense(problem: Problem) -> Problem:
-    """The problem with its rows as they are factored, if a copy of all of them is no burden."""
+    """The problem with dense rows, if they are few enough to be evaluated exactly in no time."""
     n, d = problem.design.shape
-    if not problem.design.is_sparse or n * d > MOST_DENSE:
+    if not problem.design.is_sparse or n * d * problem.n_targets > _FEW_ENTRIES:
         return problem
     return replace(problem, design=DenseDesign(problem.design.toarray()))
 

@@ -229,7 +229,8 @@ def _refine_doubled(
             break
         dw = -(basis @ along)
         w, w_low = two_sum(w, w_low + dw)
-        b, b_low = two_sum(b, b_low + one.intercept_step(dw))
+        level, rest = two_sum(np.array(b), np.array(b_low + one.intercept_step(dw)))
+        b, b_low = float(level), float(rest)
         before = size
     one.evaluate(w, b)
     return w, b + one.intercept_step(np.zeros_like(w))
