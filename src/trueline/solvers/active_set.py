@@ -45,7 +45,7 @@ from trueline.solvers.quadratic import (
     evidence_at,
     evidence_from_moments,
 )
-from trueline.solvers.refinement import can_refine, evaluate_exactly
+from trueline.solvers.refinement import Refined, can_refine, evaluate_exactly
 
 __all__ = ["ActiveSet", "solve_nonnegative"]
 
@@ -54,6 +54,10 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 # Of the squares that a constant leaves: the gap up to which the answer is taken as it is.
 _TRUSTED = 1e-13
+# Of the objective of a constant: what tells two starts apart.
+_ALIKE = 1e-6
+# Of the squares that a constant leaves: what a step must bring.
+_BETTER = 1e-15
 # Entries up to which the active set is followed on the rows.
 _FEW_ENTRIES = 2e6
 
@@ -90,7 +94,7 @@ class ActiveSet(Solver):
         dense = as_dense(problem)
         if proof.gap <= enough or not can_refine(dense) or dense.design.nonzeros > _FEW_ENTRIES:
             return solution
-        return replace(solution, **_from_rows(dense))
+        return replace(solution, **_from_rows(dense, solution.coef))
 
 
 def solve_nonnegative(problem: Problem | MomentsProblem, centred: Moments) -> Solution:
@@ -111,8 +115,12 @@ def solve_nonnegative(problem: Problem | MomentsProblem, centred: Moments) -> So
     )
 
 
-def _from_rows(problem: Problem) -> dict[str, Any]:
-    """Coefficients, intercepts, proof and notes, from the rows of a dense design."""
+def _from_rows(problem: Problem, given: Array) -> dict[str, Any]:
+    """Coefficients, intercepts, proof and notes, from the rows of a dense design.
+
+    Where the answer is not unique that of the moments, which rows in another order or counted
+    twice do not change, is the better start.
+    """
     d, k = problem.n_features, problem.n_targets
     mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
     curvature = curvature_matrix(problem)
@@ -123,7 +131,10 @@ def _from_rows(problem: Problem) -> dict[str, Any]:
             target=problem.target[:, [t]],
             penalty=L2(curvature[:, [t]]) if curvature[:, t].any() else NoPenalty(),
         )
-        start = _start_from_rows(one, mean, curvature[:, t])
+        starts = (given[:, t], _start_from_rows(one, mean, curvature[:, t]))
+        values = [_value(one, mean, start) for start in starts]
+        nothing = _ALIKE * _value(one, mean, np.zeros(d))
+        start = starts[0] if values[0] <= values[1] + nothing else starts[1]
         W[:, [t]], b[[t]] = _follow(one, start)
     return {
         "coef": W,
@@ -131,6 +142,12 @@ def _from_rows(problem: Problem) -> dict[str, Any]:
         "proof": _certify_rows(problem, mean, W, b),
         "notes": ["too ill-conditioned for the Gram matrix: rows factored"],
     }
+
+
+def _value(problem: Problem, mean: Array | None, w: Array) -> float:
+    """The objective at the best intercept."""
+    level = best_level(problem) - (0.0 if mean is None else mean @ w)
+    return problem.objective(w[:, None], np.atleast_1d(level))
 
 
 def _start_from_rows(problem: Problem, mean: Array | None, curvature: Array) -> Array:
@@ -168,7 +185,10 @@ def _follow(problem: Problem, w: Array) -> tuple[Array, Array]:
         mean = problem.design.column_means(problem.weights)
     curvature = curvature_matrix(problem)
     free = w > 0
-    best: tuple[float, Array, Array] | None = None
+    level = best_level(problem)
+    enough = _BETTER * float(problem.weigh((problem.target - level) ** 2).sum())
+    b = level - mean @ w[:, None]
+    best = _exact_value(problem, evaluate_exactly(problem, w[:, None], b, mean, curvature)), w, b
     for _ in range(3 * d + 10):
         target, b = _solve_free(problem, free)
         if (target[free] < 0).any():
@@ -186,8 +206,8 @@ def _follow(problem: Problem, w: Array) -> tuple[Array, Array]:
             continue
         w = target
         at = evaluate_exactly(problem, w[:, None], b, mean, curvature)
-        value = 0.5 * float(at.residual_square[0]) + problem.penalty.value(w[:, None])
-        if best is not None and value >= best[0] * (1 - 4 * _EPS):
+        value = _exact_value(problem, at)
+        if value >= best[0] - enough:
             break
         best = value, w, b
         size = np.sqrt(at.residual_square[0]) + np.sqrt(_EPS * 2 * value)
@@ -196,9 +216,12 @@ def _follow(problem: Problem, w: Array) -> tuple[Array, Array]:
         if not (slope < 0).any():
             break
         free[np.argmin(slope)] = True
-    if best is None:
-        return w[:, None], best_level(problem) - mean @ w[:, None]
     return best[1][:, None], best[2]
+
+
+def _exact_value(problem: Problem, at: Refined) -> float:
+    """The objective where it was evaluated exactly."""
+    return 0.5 * float(at.residual_square[0]) + problem.penalty.value(at.coef)
 
 
 def _solve_free(problem: Problem, free: NDArray[np.bool_]) -> tuple[Array, Array]:

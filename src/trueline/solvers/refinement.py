@@ -50,8 +50,8 @@ _MAX_STEPS = 12
 _FELT = 1e-3
 # Objectives of the same number of good digits.
 _NO_WORSE = 1e-10
-# Gradients along M of this size, relative to the target, are as good as zero.
-_CLOSE = 1e-12
+# Roots of costs, relative to what a constant leaves of the target, that are as good as zero.
+_CLOSE = 1e-9
 # From so many elements on the rows are shared out to threads.
 _THREADED = 1_000_000
 # Beyond so many elements times targets, exact evaluation takes longer than it is worth.
@@ -187,7 +187,7 @@ def _refine_one(
         )
         shrinks = any(now <= 0.5 * then for now, then in zip(sizes, before, strict=True))
         if not (math.isfinite(sum(sizes)) and shrinks):
-            is_close = max(sizes[:2]) <= _CLOSE * one.size
+            is_close = max(sizes[:2]) <= _CLOSE * one.spread
             if value <= best[0] * (1 + _NO_WORSE) and is_close:
                 return w, b, step, True
             break
@@ -206,6 +206,10 @@ def _refine_one(
     # Coefficients of the iterates that double precision does not hold: steps in twice the digits.
     w, b = _refine_doubled(one, *best[1:], basis, felt)
     one.along(w, b, basis, felt)
+    if abs(one.h) / root_weight > 1e3 * _CLOSE * one.spread:
+        # Rounding of w is felt as well: the best intercept for rounded coefficients.
+        b += one.intercept_step(np.zeros_like(w))
+        one.along(w, b, basis, felt)
     if one.value(w) > best[0]:
         _, w, b = best
         one.along(w, b, basis, felt)
@@ -232,8 +236,7 @@ def _refine_doubled(
         level, rest = two_sum(np.array(b), np.array(b_low + one.intercept_step(dw)))
         b, b_low = float(level), float(rest)
         before = size
-    one.evaluate(w, b)
-    return w, b + one.intercept_step(np.zeros_like(w))
+    return w, b
 
 
 def _settled(w: Array, b: float, dw: Array, db: float) -> bool:
@@ -267,6 +270,9 @@ class _Target:
         self.design = design
         weighted = self.y if self.s is None else self.s * self.y
         self.size = math.sqrt(weighted @ self.y)
+        level = float(weighted.sum()) / self.weight if self.fit_intercept else 0.0
+        apart = self.y - level
+        self.spread = math.sqrt(apart @ apart if self.s is None else (self.s * apart) @ apart)
         self.h = 0.0
         # Nothing is known of the rounding until it is asked for.
         self.residual_rounding = self.h_rounding = math.inf
