@@ -35,11 +35,12 @@ from trueline.estimators.scaling import (
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.planner import Plan, execute, make_plan
-from trueline.problem import Problem
+from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
 from trueline.solvers.base import Options
+from trueline.solvers.iterative import make_prover
 from trueline.solvers.loop import Monitor
-from trueline.solvers.quadratic import evidence_from_moments, evidence_from_rows
+from trueline.solvers.quadratic import evidence_at, evidence_from_moments
 from trueline.trace import Trace
 from trueline.wording import counted
 
@@ -65,6 +66,8 @@ _SUMS_TELL = {
 }
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.
 _LARGE = 1e100
+# Of the squares that a constant leaves: what rounding to single precision may cost.
+_FELT = 1e-7
 
 
 class LinearEstimator(CallbackSupport, BaseEstimator):
@@ -212,7 +215,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         proof = solution.proof
         if dtype == np.float32:
             W, b = _in_single_precision(problem, W, b)
-            proof = self._certify_rounded(problem, solution, W, b)
+            if W.dtype == np.float32:
+                proof = self._certify_rounded(problem, solution, W, b)
         self.__dict__.update(self._fitted_attributes(W, b, y_ndim, problem.fit_intercept))
         self.solver_ = solution.solver
         self.n_iter_ = solution.n_iter
@@ -264,17 +268,21 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if "basis" not in witness:
             return certify(problem, W, b)
         basis, coercivity = witness["basis"], float(witness["coercivity"])
-        if moments is None:
-            mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
-            centre = np.zeros(problem.n_features) if mean is None else mean
-            evidence = evidence_from_rows(problem, W, b, centre, basis, coercivity)
+        if isinstance(problem, Problem):
+            evidence = evidence_at(problem, W, b, basis, coercivity)
         else:
+            assert moments is not None
             about = moments if problem.fit_intercept else moments.about_zero()
             evidence = evidence_from_moments(problem, about, W, b, basis, coercivity)
         left_out = float(witness.get("left_out", 0.0))
         is_global = certificate.kind == "quadratic"
         evidence = replace(evidence, is_global=is_global, left_out=left_out)
-        return certify_quadratic(problem, W, b, evidence)
+        proof = certify_quadratic(problem, W, b, evidence)
+        if basis.ndim == 1 and isinstance(problem, Problem):
+            # A bound by the penalty alone is sharp at the optimum, not beside it.
+            other = make_prover(problem).certify(W, b)
+            return min(proof, other, key=lambda certificate: certificate.gap)
+        return proof
 
     # --- what is known afterwards ---------------------------------------------------------------
 
@@ -557,7 +565,11 @@ def _without_idle_extremes(X: Any, Y: Array, weights: Array) -> tuple[Any, Array
 
 
 def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Coefficients as float32, unless that would change the fit by more than a last digit."""
+    """Coefficients as float32, unless that would change the fit: then as they are.
+
+    Offsets of the columns multiply the rounding: coefficients of columns around 1e6 with a spread
+    of one are needed to more digits than single precision has.
+    """
     with np.errstate(over="ignore", under="ignore"):
         single, level = W.astype(np.float32), b.astype(np.float32)
     # Infinity, or fewer digits than single precision has: out of its range.
@@ -569,12 +581,30 @@ def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any]
             x_size, y_size = np.sqrt(problem.moments.x_size), np.sqrt(problem.moments.y_size)
         matters = lost & (np.abs(W) * x_size[:, None] > 1e-6 * y_size)
         if matters.any() or (lost_level & (np.abs(b) > 1e-6 * y_size)).any():
-            raise ValueError(
-                "The coefficients of these data are too large or too small for single precision, "
-                "in which X was given. Give X as float64, or divide the columns or the target by a "
-                "power of ten."
-            )
-    return single, level
+            return W, b
+    return (W, b) if _is_felt(problem, single - W, level - b) else (single, level)
+
+
+def _is_felt(problem: Any, dW: Array, db: Array) -> bool:
+    """Whether changes of the coefficients cost a least-squares fit more than a last digit.
+
+    At a minimum they cost 1/2 sum_i s_i (x_i.dw + db)^2, to be compared with the objective of the
+    best constant.
+    """
+    if isinstance(problem, Problem) and "quadratic" in problem.loss.capabilities:
+        y = problem.target
+        level = problem.weigh(y).sum(axis=0) / problem.total_weight if problem.fit_intercept else 0
+        cost = problem.weigh(problem.scores(dW, db) ** 2).sum(axis=0)
+        return bool((cost > _FELT * problem.weigh((y - level) ** 2).sum(axis=0)).any())
+    if isinstance(problem, MomentsProblem):
+        moments = problem.moments
+        off = moments.x_mean @ dW + db
+        cost = np.einsum("ij,ij->j", dW, moments.gram @ dW) + moments.weight * off**2
+        square = moments.y_square
+        if not problem.fit_intercept:
+            square = square + moments.weight * moments.y_mean**2
+        return bool((cost > _FELT * square).any())
+    return False
 
 
 def build_problem(

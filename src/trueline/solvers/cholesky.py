@@ -25,6 +25,7 @@ from trueline.solvers.loop import Monitor
 from trueline.solvers.normal import NormalFactor, factor_normal_equations, factor_spectrum
 from trueline.solvers.qr import QR, certify_groups, part_of, plain_steps, solve_by_rows
 from trueline.solvers.quadratic import (
+    as_dense,
     curvature_matrix,
     evidence_from_moments,
     evidence_from_refined,
@@ -239,6 +240,10 @@ def _solve_group(
     problem: Problem | MomentsProblem, moments: Moments, factor: NormalFactor, curvature: Array
 ) -> tuple[Array, Array, Evidence | PendingProof, list[str]]:
     """Coefficients, intercepts and evidence for targets of equal strength."""
+    if isinstance(problem, Problem) and problem.design.is_sparse:
+        n, d = problem.design.shape
+        if n * d * problem.n_targets <= _ALWAYS_REFINE:
+            problem = as_dense(problem)
     W = factor.solve(moments.cross)
     b = moments.y_mean - moments.x_mean @ W
     notes = [f"condition number at most {factor.condition:.2g} (columns of equal norm)"]

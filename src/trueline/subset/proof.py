@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Rounding, evaluate
-from trueline.certificates.quadratic import coercivity
+from trueline.certificates.quadratic import proven_coercivity
 from trueline.problem import Problem
 from trueline.subset.node import ROOT_STEPS, Start, relaxed
 from trueline.subset.relaxation import sum_of_largest
@@ -116,4 +116,4 @@ def _coercivity(problem: Problem, columns: NDArray[np.bool_], E: Array) -> float
     mean = design.column_means(problem.weights)[columns] if problem.fit_intercept else None
     blocks = ((rows, block[:, columns]) for rows, block in design.blocks(_ROWS))
     curvature = np.full(len(E), float(np.max(problem.penalty.curvature)))
-    return coercivity(blocks, weights, 1.0 / np.sqrt(E), curvature, mean) * (1 - 1e-9)
+    return proven_coercivity(blocks, weights, np.diag(1.0 / np.sqrt(E)), curvature, mean) * (1 - 1e-9)
