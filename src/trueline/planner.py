@@ -18,7 +18,7 @@ from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.cholesky import solve_from_moments
 from trueline.solvers.coordinate.solver import GramDescent
 from trueline.solvers.loop import Monitor
-from trueline.solvers.registry import SOLVERS, as_solver, missing
+from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 from trueline.threads import single_threaded_blas
 from trueline.wording import counted
 
@@ -169,8 +169,7 @@ def _choose(
             raise PairingError(
                 f"No solver can minimise the {problem.loss.name} loss with the "
                 f"{problem.penalty.name} penalty on data of shape {problem.design.shape}: "
-                + "; ".join(f"{c.solver} {c.verdict}" for c in candidates)
-                + "."
+                f"{_way_out(problem)}."
             )
         best = min(slow, key=lambda c: c.cost.seconds if c.cost else float("inf"))
         return best.solver, "the only kind of solver for this loss and penalty"
@@ -183,6 +182,15 @@ def _choose(
         f"{solver.title}; estimated {_quantity(cost.seconds, 's')}, next best {second.name} "
         f"{_quantity(other.seconds, 's')}"
     )
+
+
+def _way_out(problem: Problem) -> str:
+    """What to do where no solver fits."""
+    able = solvers_for(problem.loss, problem.penalty)
+    if not able:
+        return "choose another penalty"
+    facts = Facts.of(problem)
+    return f"give fewer columns, for {able[0].name} {able[0].refuses(facts)}"
 
 
 def execute(

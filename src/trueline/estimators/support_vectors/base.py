@@ -124,9 +124,9 @@ class SupportVectorMachine(BaseEstimator):
                 "The dual coefficients or intercepts are not finite: the input data may contain "
                 "values that are too large. Scale the columns, or lower C."
             )
-        self._warn_if_short()
         self._as_fitted = marked(self._predicting())
         self._proof: Any = PendingProof(X, self._proof_target(y), weights, self._claim())
+        self._warn_if_short()
         return self
 
     @abstractmethod
@@ -239,10 +239,15 @@ class SupportVectorMachine(BaseEstimator):
     def _warn_if_short(self) -> None:
         if self.fit_status_ == 0:
             return
+        steps = int(np.max(self.n_iter_))
+        if 0 <= self.max_iter <= steps:
+            remedy = "Raise max_iter"
+        else:
+            remedy = "Standardise the columns, or lower C"
         warnings.warn(
-            f"Solver terminated early (max_iter={self.max_iter}): the largest violation is "
-            f"{self._violation:.3g}, tol is {self.tol:.3g}. Raise max_iter, or standardise the "
-            "columns.",
+            f"Solver terminated early, after {steps:,} steps (max_iter={self.max_iter}): the "
+            f"largest violation is {self._violation:.3g}, tol is {self.tol:.3g}; "
+            f"{self.certificate_}. {remedy}.",
             ConvergenceWarning,
             stacklevel=3,
         )
