@@ -32,6 +32,7 @@ class Status(Enum):
         "the gradient vanished to the tolerance; without a penalty and with so many columns the "
         "gap is proven for a bounded region only"
     )
+    SMOOTHED = "the smooth function was minimised to rounding; the gap is what the smoothing leaves"
     STATIONARY = "the gradient vanished to the tolerance; the objective is not convex"
     STALLED = (
         "progress stopped at the rounding level before the gap reached the tolerance: the "
@@ -52,7 +53,13 @@ class Status(Enum):
     @property
     def is_final(self) -> bool:
         """Whether the answer is as good as was asked for."""
-        return self in (Status.SOLVED, Status.CONVERGED, Status.SETTLED, Status.STATIONARY)
+        return self in (
+            Status.SOLVED,
+            Status.CONVERGED,
+            Status.SETTLED,
+            Status.SMOOTHED,
+            Status.STATIONARY,
+        )
 
 
 class PendingCertificate(Protocol):
