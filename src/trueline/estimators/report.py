@@ -37,6 +37,11 @@ class Explanation:
                 f"{facts['seconds']:.3g} s: {facts['status']}"
             )
             lines += [f"           {note}" for note in facts["notes"]]
+            stages = facts.get("stages", ())
+            if len(stages) > 1:
+                lines += [
+                    f"{'' if i else 'stages':<11}{i + 1}. {stage}" for i, stage in enumerate(stages)
+                ]
         if self.certificate is not None:
             lines.append(f"proof      {self.certificate}")
             lines.append(f"           {self.certificate.statement}")

@@ -73,11 +73,12 @@ class Smoothed(Solver):
         iteration = _Iteration(problem, start, max(spread, last), last)
         # Nesterov's bound on what smoothing costs, for all rows: the gap to reach at the end.
         bound = problem.n_targets * problem.total_weight * problem.loss.slope_bound**2
+        target = 0.5 * last * bound
         outcome = run(
             iteration,
             monitor,
             max_iter=options.max_iter or _MAX_ITER,
-            target_gap=0.5 * last * bound,
+            target_gap=target,
             check_every=_CHECK_EVERY,
         )
         status, n_iter, _ = outcome
@@ -89,6 +90,7 @@ class Smoothed(Solver):
             n_iter=max(1, n_iter),
             proof=iteration.certificate,
             trace=monitor.trace,
+            tolerance=target,
             notes=[
                 f"smoothing from {max(spread, last):.3g} to {iteration.delta:.3g} in "
                 f"{counted(iteration.stages, 'stage')}"
