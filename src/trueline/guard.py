@@ -38,7 +38,16 @@ from trueline.solution import PendingCertificate, Solution, Stage, Status
 from trueline.solvers.newton import constant_model
 from trueline.wording import counted
 
-__all__ = ["Verdict", "confirm", "is_about", "judge", "tolerance_of", "verdict_of", "warn_of_gaps"]
+__all__ = [
+    "Verdict",
+    "confirm",
+    "is_about",
+    "judge",
+    "tolerance_of",
+    "verdict_of",
+    "warn_of_gap",
+    "warn_of_gaps",
+]
 
 Array = NDArray[np.float64]
 
@@ -46,6 +55,11 @@ _EPS = float(np.finfo(np.float64).eps)
 # Of the terms that cancel in an objective: what a proof with a radius cannot tell from zero.
 _UNSEEN = 1e-9
 _UNDERFLOW = 1e-280
+# The size of the coefficients relative to the radius of such a proof.
+_OF_RADIUS = 1e-3
+# A target varies if the best constant leaves more than this of its square; of what it leaves, more
+# than this part is never put down to rounding.
+_CONSTANT, _SMALL_PART = 1e-20, 1e-3
 # Proofs of these kinds are quadratic in the rounding of the gradient.
 _SHARP = frozenset({"quadratic", "row space"})
 # Endings that claim to be as good as was asked for.
@@ -110,9 +124,7 @@ def _judge_by_own(solution: Solution, allowed: float) -> Verdict:
 
 def confirm(solution: Solution, verdict: Verdict) -> None:
     """Write the stage down; an answer that claims more than is proven is called unproven."""
-    stage = Stage(
-        solution.solver, solution.n_iter, solution.seconds, verdict.gap, solution.status
-    )
+    stage = Stage(solution.solver, solution.n_iter, solution.seconds, verdict.gap, solution.status)
     solution.stages, solution.allowed = [*solution.stages, stage], verdict.allowed
     if not verdict.is_proven and solution.status in _CLAIMS:
         if solution.status is Status.SETTLED:
@@ -143,7 +155,9 @@ def tolerance_of(problem: Problem | MomentsProblem, tol: float) -> float:
         return tol * _half_square(problem.moments, problem.fit_intercept)
     constants, unit = constant_model(problem)
     if "maximum" in problem.loss.capabilities:
-        values = problem.loss.value(problem.target, np.broadcast_to(constants, problem.target.shape))
+        values = problem.loss.value(
+            problem.target, np.broadcast_to(constants, problem.target.shape)
+        )
         unit = float(problem.loss.total(values, problem.weights).sum())
     return tol * unit if math.isfinite(unit) else 0.0
 
@@ -164,26 +178,29 @@ def _half_square(moments: Moments, fit_intercept: bool) -> float:
     return 0.5 * square
 
 
-def _rounding(
-    problem: Problem | MomentsProblem, certificate: Certificate, unit: float
-) -> float:
-    """Gaps that nobody could tell from zero, given the digits of the data."""
-    own = 4 * certificate.objective_rounding + _UNDERFLOW
-    if certificate.kind in _SHARP:
-        return own
-    cancelling = unit + abs(certificate.objective)
-    if isinstance(problem, Problem):
-        cancelling += _cancelling(problem, certificate.coef, certificate.intercept, unit)
+def _rounding(problem: Problem | MomentsProblem, certificate: Certificate, unit: float) -> float:
+    """Gaps that nobody could tell from zero, given the digits of the data.
+
+    Where the target varies, they are a small part of what there is to explain all the same: an
+    answer that rounding alone could have made is none.
+    """
+    level = 4 * certificate.objective_rounding + _UNDERFLOW
+    if isinstance(problem, MomentsProblem):
+        moments, W = problem.moments, certificate.coef
+        reach = np.sqrt(moments.y_size) + np.sqrt(moments.x_size) @ np.abs(W)
+        cancelling, targets = float(reach @ reach), float(moments.y_size.sum())
     else:
-        moments = problem.moments
-        cancelling += float(
-            (np.sqrt(moments.y_size) + np.sqrt(moments.x_size) @ np.abs(certificate.coef)).sum()
-        ) ** 2
-    return own + _UNSEEN * cancelling
+        cancelling = _cancelling(problem, certificate, unit)
+        targets = float(problem.weigh(problem.loss.target_size(problem.target) ** 2).sum())
+    if certificate.kind not in _SHARP:
+        level += _UNSEEN * (unit + abs(certificate.objective) + cancelling)
+    varies = unit > _CONSTANT * max(targets, math.sqrt(problem.total_weight * targets))
+    return min(level, _SMALL_PART * unit) if varies else level
 
 
-def _cancelling(problem: Problem, W: Array, b: Array, unit: float) -> float:
+def _cancelling(problem: Problem, certificate: Certificate, unit: float) -> float:
     """The objective of the magnitudes of targets, terms of the scores and intercepts."""
+    W, b = certificate.coef, certificate.intercept
     design, weights, weight = problem.design, problem.weights, problem.total_weight
     targets = problem.loss.target_size(problem.target)
     sizes = np.sqrt(problem.weigh(targets**2).sum(axis=0)) + math.sqrt(weight) * np.abs(b)
@@ -191,8 +208,10 @@ def _cancelling(problem: Problem, W: Array, b: Array, unit: float) -> float:
     if "maximum" in problem.loss.capabilities:
         return float(design.column_largest() @ np.abs(W).sum(axis=1) + np.abs(b).sum())
     if "quadratic" not in problem.loss.capabilities:
-        slope = problem.loss.slope_bound
-        return (slope if math.isfinite(slope) else 1.0) * math.sqrt(weight) * float(reach.sum())
+        slope = problem.loss.slope_bound if math.isfinite(problem.loss.slope_bound) else 1.0
+        # Proofs cover intercepts up to a radius, which has a size of its own for targets of zero.
+        radius = float(np.sum(certificate.witness.get("radius", 0.0)))
+        return slope * (math.sqrt(weight) * float(reach.sum()) + _OF_RADIUS * weight * radius)
     # About the means one factor of each square has no offset.
     spread = reach
     if problem.fit_intercept:
@@ -204,9 +223,7 @@ def _cancelling(problem: Problem, W: Array, b: Array, unit: float) -> float:
 # --- what is said -------------------------------------------------------------------------------
 
 
-def warn_of_gaps(
-    who: str, what: str, verdicts: Sequence[Verdict], stacklevel: int = 3
-) -> None:
+def warn_of_gaps(who: str, what: str, verdicts: Sequence[Verdict], stacklevel: int = 3) -> None:
     """One warning for many fits: how many are not proven, and the largest gap.
 
     Parameters
@@ -225,6 +242,25 @@ def warn_of_gaps(
         f"{who}: {len(open_ones)} of {counted(len(verdicts), 'fit')} ({what}) are not proven to "
         f"the tolerance; the largest gap is {worst.gap:.3g}, {_times(worst):.3g} times what is "
         "allowed. Standardise the columns, raise tol or max_iter.",
+        ConvergenceWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def warn_of_gap(who: str, what: str, verdict: Verdict, stacklevel: int = 3) -> None:
+    """One warning for one fit of a model that no registered solver fits.
+
+    Parameters
+    ----------
+    who, what : str
+        The estimator, and what of it is not proven.
+    verdict : Verdict
+    """
+    if verdict.is_proven:
+        return
+    warnings.warn(
+        f"{who}: {what} are not proven to the tolerance: the gap is {verdict.gap:.3g}, "
+        f"{_times(verdict):.3g} times what is allowed.",
         ConvergenceWarning,
         stacklevel=stacklevel,
     )

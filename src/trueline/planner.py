@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from trueline.certificates.base import Certificate
 from trueline.errors import PairingError
 from trueline.guard import confirm, judge
 from trueline.moments import Moments
@@ -295,10 +296,13 @@ def _go_on(
 
 
 def _is_better(one: Solution, other: Solution) -> bool:
-    """Whether the objective of one answer is lower, or its gap if the objectives are equal."""
+    """Whether the objective of one answer is lower, on the safe side of rounding."""
     mine, its = one.certificate, other.certificate
-    if mine is None or not np.isfinite(mine.objective):
-        return False
-    if its is None or not np.isfinite(its.objective):
-        return True
-    return (mine.objective, mine.gap) < (its.objective, its.gap)
+    if mine is None or its is None:
+        return mine is not None
+
+    def highest(certificate: Certificate) -> float:
+        value = certificate.objective + certificate.objective_rounding
+        return value if np.isfinite(value) else np.inf
+
+    return (highest(mine), mine.gap) < (highest(its), its.gap)

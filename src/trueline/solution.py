@@ -188,4 +188,6 @@ class Solution:
             "status": self.status.value,
             "notes": list(self.notes),
             "stages": [str(stage) for stage in self.stages],
+            "is_final": self.status.is_final,
+            "allowed": self.allowed,
         }

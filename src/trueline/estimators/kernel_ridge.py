@@ -23,6 +23,7 @@ from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
+from trueline.guard import Verdict, warn_of_gap
 from trueline.processes.equations import (
     KernelRidgePath,
     Rotated,
@@ -35,6 +36,9 @@ from trueline.processes.scale import check_scale
 __all__ = ["KernelRidge"]
 
 Array = NDArray[np.float64]
+
+# The gap, relative to half the square of the targets, up to which the equations count as solved.
+_CLOSE = 1e-6
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -144,6 +148,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         part = K if rows.all() else K[np.ix_(rows, rows)]
         certificate = certify_equations(self._recipe(), part, Y[rows], weights, alpha, c[rows])
         self._certificate = replace(certificate, coef=c)
+        unit = 0.5 * float((Y[rows] ** 2 * (1.0 if weights is None else weights[:, None])).sum())
+        allowed = _CLOSE * unit + 4 * certificate.objective_rounding
+        verdict = Verdict(bool(certificate.gap <= allowed), certificate.gap, allowed)
+        warn_of_gap(type(self).__name__, "the dual coefficients", verdict)
         # Rows of weight zero are predicted by all others anyway.
         left_out = Y - np.divide(c, diagonal, where=rows[:, None], out=Y - K @ c)
         self._left_out = left_out[:, 0] if y.ndim == 1 else left_out

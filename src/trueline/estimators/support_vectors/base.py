@@ -24,6 +24,7 @@ from trueline.certificates.checking import Verification
 from trueline.certificates.support_vectors import SupportVectorCertificate
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.support_vectors.guard import judged
 from trueline.estimators.support_vectors.pending import PendingProof
 from trueline.kernels import KernelFunction, KernelSource, kernel_scores
 from trueline.kernels.features import largest_exponent
@@ -123,8 +124,8 @@ class SupportVectorMachine(BaseEstimator):
                 "The dual coefficients or intercepts are not finite: the input data may contain "
                 "values that are too large. Scale the columns, or lower C."
             )
-        self._warn_if_short()
         self._proof: Any = PendingProof(X, self._proof_target(y), weights)
+        self._warn_if_short()
         return self
 
     @abstractmethod
@@ -227,8 +228,10 @@ class SupportVectorMachine(BaseEstimator):
 
     def _solve(self, program: DualProgram, source: KernelSource) -> DualSolution:
         if self.solver == "textbook_smo":
-            return solve_textbook(program, source, self.tol, self.max_iter, self.trace)
-        return solve_dual(program, source, self.tol, self.max_iter, self.cache_size * 1e6)
+            found = solve_textbook(program, source, self.tol, self.max_iter, self.trace)
+        else:
+            found = solve_dual(program, source, self.tol, self.max_iter, self.cache_size * 1e6)
+        return judged(program, source, found, self.tol)
 
     def _called(self, X: Any) -> Array:
         K = self.kernel(X, self._X_fit)
@@ -237,10 +240,12 @@ class SupportVectorMachine(BaseEstimator):
     def _warn_if_short(self) -> None:
         if self.fit_status_ == 0:
             return
+        gap = self.certificate_.gap if np.isfinite(self._violation) else np.inf
+        proven = f" (proven within {gap:.3g} of the optimum)" if np.isfinite(gap) else ""
         warnings.warn(
             f"Solver terminated early (max_iter={self.max_iter}): the largest violation is "
-            f"{self._violation:.3g}, tol is {self.tol:.3g}. Raise max_iter, or standardise the "
-            "columns.",
+            f"{self._violation:.3g}, tol is {self.tol:.3g}{proven}. Raise max_iter, or standardise "
+            "the columns.",
             ConvergenceWarning,
             stacklevel=3,
         )

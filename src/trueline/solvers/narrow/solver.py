@@ -135,9 +135,7 @@ def solve_books(
         if certificate.gap <= enough[k]:
             # Support vectors are found by their scores.
             scores = answers.scores[k] if kind == SQUARED_HINGE else None
-            found[k] = _solution(
-                certificate, int(answers.facts[k, 1]), scores, float(enough[k])
-            )
+            found[k] = _solution(certificate, int(answers.facts[k, 1]), scores, float(enough[k]))
     spent = (time.perf_counter() - start) / len(book)
     for solution in found:
         if solution is not None:
