@@ -29,9 +29,9 @@ from trueline.wording import counted
 __all__ = ["Candidate", "Plan", "execute", "make_plan"]
 
 
-# So many solvers take over, one after the other, if they are not estimated to take more than these
-# times as long (and a second), nor more bytes.
-_MOST_SUCCESSORS, _PATIENCE, _SECONDS, _MEMORY = 2, 30.0, 1.0, 2e9
+# A solver takes over if it is not estimated to take more than so many times as long (and a second),
+# nor more bytes.
+_PATIENCE, _SECONDS, _MEMORY = 30.0, 1.0, 2e9
 # Endings that somebody asked for: no other solver goes on.
 _LIMITS = (Status.MAX_ITER, Status.TIME_LIMIT, Status.STOPPED)
 
@@ -176,31 +176,30 @@ def _plan(problem: Problem, facts: Facts, solver: str) -> Plan:
 
 
 def _successors(chosen: str, open_ones: list[tuple[Solver, Cost]]) -> tuple[str, ...]:
-    """The cheapest of the others and the cheapest that works otherwise, as far as affordable.
+    """One solver of the same kind and one of the other, as far as they are affordable.
 
     One of the same kind repairs what one method gets wrong, one of the other kind (iterations for a
-    factorisation, or the reverse) what a kind of method does. Of these, a solver made for the same
-    losses comes first: it knows which of several answers is asked for.
+    factorisation, or the reverse) what a kind of method does. Each is the cheapest, those made for
+    the same losses first: they know which of several answers is asked for.
     """
     known = {solver.name: (solver, cost) for solver, cost in open_ones}
     if chosen not in known:
         return ()
     own, first = known.pop(chosen)
     longest = _PATIENCE * first.seconds + _SECONDS
-    others = [
-        (cost.seconds, name)
-        for name, (_, cost) in known.items()
+    others = sorted(
+        (solver.needs_loss != own.needs_loss, cost.seconds, name)
+        for name, (solver, cost) in known.items()
         if cost.seconds <= longest and cost.memory <= _MEMORY
+    )
+    kinds = [
+        [other for other in others if known[other[-1]][0].is_direct is is_direct]
+        for is_direct in (True, False)
     ]
-
-    def strangeness(pair: tuple[float, str]) -> tuple[bool, bool, float]:
-        other = known[pair[1]][0]
-        return other.is_direct == own.is_direct, other.needs_loss != own.needs_loss, pair[0]
-
-    picked = set(sorted(others)[:1]) | set(sorted(others, key=strangeness)[:1])
-    if len(picked) < _MOST_SUCCESSORS:
-        picked |= set(sorted(others)[:_MOST_SUCCESSORS])
-    return tuple(name for _, name in sorted(picked))
+    picked = [kind[0] for kind in kinds if kind]
+    if len(picked) < len(kinds):
+        picked = others[: len(kinds)]
+    return tuple(name for _, _, name in sorted(picked, key=lambda other: other[1]))
 
 
 def _choose(

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.moments import Moments
 from trueline.trace import Trace
-from trueline.wording import counted
 
 __all__ = ["PendingCertificate", "Solution", "Stage", "Status", "resolved"]
 
@@ -102,12 +101,9 @@ class Stage:
     gap: float
     status: Status
 
-    def __str__(self) -> str:
-        iterations = counted(self.n_iter, "iteration")
-        return (
-            f"{self.solver}, {iterations}, {self.seconds:.3g} s: proven within {self.gap:.3g} of "
-            "the optimum"
-        )
+    def facts(self) -> list[Any]:
+        """Plain data: solver, iterations, seconds, gap, and the ending in words."""
+        return [self.solver, self.n_iter, self.seconds, self.gap, self.status.value]
 
 
 @dataclass
@@ -187,7 +183,7 @@ class Solution:
             "seconds": self.seconds,
             "status": self.status.value,
             "notes": list(self.notes),
-            "stages": [str(stage) for stage in self.stages],
+            "stages": [stage.facts() for stage in self.stages],
             "is_final": self.status.is_final,
             "allowed": self.allowed,
         }

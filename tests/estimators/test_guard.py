@@ -444,7 +444,7 @@ def test_paths_that_are_not_proven_are_said(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "model", [LogisticRegression(max_iter=1), LogisticRegression(solver="newton-cg")]
+    "model", [LogisticRegression(max_iter=1), LogisticRegression(solver="newton_cg")]
 )
 def test_cross_validation_counts_the_fits_that_are_not_proven(model, monkeypatch):
     if model.max_iter > 1:

@@ -262,8 +262,8 @@ class PendingProof:
             off = self.intercept + x_mean @ W - y_mean
             slope = math.sqrt(weight * np.vdot(off, off)) + 3 * units * math.sqrt(largest)
             bound += 0.5 * slope * slope
-        # The certificate leaves room for the rounding of its checker, and takes the objective itself
-        # for the gap where that is no more than ten times as much.
+        # The certificate leaves room for the rounding of its checker, and takes the objective
+        # itself for the gap where that is no more than ten times as much.
         return 13 * bound
 
     def certificate(self) -> Certificate:

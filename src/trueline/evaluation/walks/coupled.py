@@ -291,8 +291,8 @@ def solve_coupled(
         descent = _Descent(rows, linear, quad, tol)
         for f in range(folds):
             patience = _PATIENCE if f else _FIRST_PATIENCE
-            at, *ends = descent.run(V[f], weights[f], model, patience)
-            judged[f].append(judge_decrease(*ends, units[f], tol))
+            at, decrease, objective = descent.run(V[f], weights[f], model, patience)
+            judged[f].append(judge_decrease(decrease, objective, units[f], tol))
             V[f] = at.V
             level = at.V[-1] - rows.centre @ at.V[:-1] if fit_intercept else np.zeros(k)
             W[:, i, f], b[i, f] = at.V[:-1], level - level.mean()

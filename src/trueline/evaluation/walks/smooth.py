@@ -114,8 +114,8 @@ class SmoothWalk(JointWalk):
                 precondition = _near(factor_hessian(centre, middle)[0], curve, intercept)
             every = Batch(rows, curve, Y, S, np.repeat(quad, folds, axis=1))
             V, Z, left = solve_batch(every, V, precondition, self.tol)
-            for own, ends, unit in zip(judged, left.T, units, strict=True):
-                own.append(judge_decrease(*ends, unit, self.tol))
+            for own, decrease, objective, unit in zip(judged, *left, units, strict=True):
+                own.append(judge_decrease(decrease, objective, unit, self.tol))
             W[:, i], b[i] = V[:-1], V[-1]
             codes[:, i] = (Z[:, :, 0] > 0) if k == 1 else Z.argmax(axis=2)
         if basis is not None:
