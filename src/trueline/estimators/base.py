@@ -32,6 +32,7 @@ from trueline.estimators.scaling import (
     rescaled,
     unscaled,
 )
+from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.planner import Plan, execute, make_plan
@@ -173,8 +174,11 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             return unscaled(least_norm(scaled, solution, exponents[0]), *exponents)
 
     def _warn(self, solution: Solution) -> None:
+        gap = solution.stages[-1].gap if solution.stages else np.inf
         certificate = solution.certificate
-        proven = f"proven within {certificate.gap:.3g} of it" if certificate else "nothing proven"
+        if certificate is not None and is_about(certificate, solution.coef, solution.intercept):
+            gap = certificate.gap
+        proven = f"proven within {gap:.3g} of it" if np.isfinite(gap) else "nothing proven"
         iterations = counted(solution.n_iter, "iteration")
         warnings.warn(
             f"{self._own_name} stopped short of the optimum ({proven}) after {iterations} of "
@@ -211,6 +215,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
     ) -> None:
         """Copy the solution into fitted attributes, in scikit-learn's shapes and dtypes."""
+        self._guard(problem, solution)
         W, b = solution.coef, solution.intercept
         proof = solution.proof
         if dtype == np.float32:
@@ -233,6 +238,15 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     def _mark_fitted(self) -> None:
         """Remember coefficients and hyperparameters, so that later changes of them are noticed."""
         self._as_fitted = marked(chosen_by(self))
+
+    def _guard(self, problem: Any, solution: Solution) -> None:
+        """Judge an answer that did not come by the planner, which judges its own, and warn."""
+        if solution.stages:
+            return
+        claimed = solution.status.is_final
+        confirm(solution, judge(problem, solution, self._options().tol))
+        if claimed and not solution.status.is_final:
+            self._warn(solution)
 
     @abstractmethod
     def _fitted_attributes(

@@ -24,6 +24,8 @@ __all__ = ["REMEDY", "separated", "solve_hard_margin"]
 Array = NDArray[np.float64]
 
 _NAME = "nearest_points"
+# The gap, relative to the objective, up to which the margin counts as found.
+_CLOSE = 1e-6
 _TITLE = "Wolfe's method for the nearest points of both hulls, on the rows near the margins"
 #: What to do where there is no hard margin.
 REMEDY = "Give a finite C, which lets rows be inside the margin at a price."
@@ -73,7 +75,13 @@ def solve_hard_margin(
         (Candidate(_NAME, _TITLE, cost, "chosen"),),
     )
     solution = Solution(
-        certificate.coef, certificate.intercept, Status.SOLVED, _NAME, n_iter=1, proof=certificate
+        certificate.coef,
+        certificate.intercept,
+        Status.SOLVED,
+        _NAME,
+        n_iter=1,
+        proof=certificate,
+        tolerance=_CLOSE * certificate.objective,
     )
     solution.seconds = time.perf_counter() - start
     return plan, solution

@@ -91,6 +91,7 @@ class Smoothed(Solver):
             n_iter=max(1, n_iter),
             proof=iteration.certificate,
             trace=monitor.trace,
+            tolerance=last * bound if is_given else goal,
             notes=[
                 f"smoothing from {max(spread, last):.3g} to {iteration.delta:.3g} in "
                 f"{counted(iteration.stages, 'stage')}"

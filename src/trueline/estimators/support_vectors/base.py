@@ -25,6 +25,7 @@ from trueline.check import Verification
 from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.support_vectors.guard import judged
 from trueline.estimators.support_vectors.pending import PendingProof
 from trueline.kernels import KernelFunction, KernelSource, kernel_scores
 from trueline.kernels.features import largest_exponent
@@ -229,8 +230,10 @@ class SupportVectorMachine(BaseEstimator):
 
     def _solve(self, program: DualProgram, source: KernelSource) -> DualSolution:
         if self.solver == "textbook_smo":
-            return solve_textbook(program, source, self.tol, self.max_iter, self.trace)
-        return solve_dual(program, source, self.tol, self.max_iter, self.cache_size * 1e6)
+            found = solve_textbook(program, source, self.tol, self.max_iter, self.trace)
+        else:
+            found = solve_dual(program, source, self.tol, self.max_iter, self.cache_size * 1e6)
+        return judged(program, source, found, self.tol)
 
     def _called(self, X: Any) -> Array:
         K = self.kernel(X, self._X_fit)
