@@ -96,10 +96,7 @@ def check(
         reach = np.inf if fields.reach is None else float(fields.reach.max())
         conditions = (f"only coefficients within the distance {reach:.4g} are considered, in the "
                       "units of the stated diagonal: the loss is not convex",)  # fmt: skip
-    statement = (
-        f"no coefficients give an objective lower than {fields.objective:.10g} by more than "
-        f"{fields.gap:.4g}{claim.note()}"
-    )
+    statement = claim.statement()
     return Verification(tuple(checks), statement, conditions)
 
 

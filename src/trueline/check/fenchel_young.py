@@ -92,10 +92,7 @@ def check(
         if objective.holds and gap <= fields.gap and radius is None and in_order:
             break
     checks = [objective, Check("gap", f"<= {fields.gap:.4g}", f"{gap:.4g}", gap <= fields.gap)]
-    statement = (
-        f"no coefficients give an objective lower than {fields.objective:.10g} by more than "
-        f"{fields.gap:.4g}{claim.note()}"
-    )
+    statement = claim.statement()
     if is_ordered:
         crossing = bound.crossing()
         slack = 0.0 if fields.slack is None else fields.slack
