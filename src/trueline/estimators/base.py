@@ -19,9 +19,8 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from trueline.certificates.base import Certificate, Reading
-from trueline.check import Check, Verification, verify
+from trueline.check import Verification, verify
 from trueline.design import as_design
-from trueline.estimators.as_fitted import marked, settings_of, tied
 from trueline.estimators.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.report import Explanation
@@ -63,7 +62,6 @@ _SUMS_TELL = {
     "newton",
     "proximal_newton",
 }
-_PLAIN = (int, float, str, type(None))
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.
 _LARGE = 1e100
 
@@ -225,7 +223,6 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self._plan = plan
         self._certificate = proof
         self._solution_facts = solution.facts()
-        self._mark_settings()
 
     @abstractmethod
     def _fitted_attributes(
@@ -298,26 +295,6 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         classes = type(self).__mro__[: type(self).__mro__.index(LinearEstimator)]
         return self._verified_data if any(own & set(vars(c)) for c in classes) else None
 
-    def _mark_settings(self, *attributes: str) -> None:
-        """Keep what the proof presupposes: :meth:`verify` tells if it was changed afterwards.
-
-        The hyperparameters that state the problem, and attributes that the proof itself does not
-        feel the change of.
-        """
-        own, names = vars(self), [name for name, _ in _defaults(type(self))]  # type: ignore[arg-type]
-        self._settings = {
-            # Plain values, which cannot be changed in place, need no mark: fits are short.
-            name: own[name] if isinstance(own[name], _PLAIN) else marked({name: own[name]})[name]
-            for name in (*names, *attributes)
-        }
-
-    def _tie(self) -> tuple[Check, ...]:
-        """Whether all that is as it was in the fit; models of older files keep no marks."""
-        if not hasattr(self, "_settings"):
-            return ()
-        attributes = {name: getattr(self, name) for name in self._settings if name.endswith("_")}
-        return tied(self._settings, {**settings_of(self), **attributes}, Verification(())).checks
-
     def _resolved_certificate(self) -> Certificate:
         """The certificate of the fit; a pending proof is worked out once."""
         certificate = resolved(self._certificate)
@@ -345,13 +322,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        check_is_fitted(self)
-        tie = self._tie()
-        if tie and not tie[0].holds:
-            return Verification(tie)
         certificate = self.certificate_
-        found = verify(certificate, *certificate.read(X, y, sample_weight))
-        return replace(found, checks=(*tie, *found.checks))
+        return verify(certificate, *certificate.read(X, y, sample_weight))
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Design, target and weights that the certificate is about."""

@@ -172,7 +172,6 @@ class SubsetRegressor(LinearRegressorBase):
         task = replace(statement.task, k=answer.k, delta=answer.delta)
         statement = replace(statement, task=task)
         self._certificate = certify_search(problem, statement, W, b, answer.found.lower_bound)
-        self._mark_settings()
         self.coef_ = W[:, 0].astype(dtype)
         self.intercept_ = b.astype(dtype)[0] if problem.fit_intercept else 0.0
         self.support_ = answer.found.support
