@@ -298,7 +298,7 @@ class _Bound:
 
     def _order(self) -> None:
         claim = self.claim
-        q = np.atleast_1d(np.asarray(parameters(claim.fields.loss)["q"], dtype=np.float64))
+        q = np.broadcast_to(claim.loss.below, claim.rows.k)  # type: ignore[attr-defined]
         self.ranks = np.argsort(q, kind="stable")
         self.multipliers = claim.rows.kept(claim.fields.order)
         self.push[:, self.ranks[:-1]] += self.multipliers

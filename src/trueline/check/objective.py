@@ -54,7 +54,9 @@ class Claim:
     def __init__(self, fields: SimpleNamespace, X: Any, y: Any, sample_weight: Any) -> None:
         self.fields = fields
         self.W, self.b = fields.coef, fields.intercept
-        rows = Rows(X, y, sample_weight, fields.column_exponent, fields.target_exponent)
+        powers = fields.column_exponent, fields.target_exponent
+        # The means of the columns tell of infinity and NaN, without another pass over the data.
+        rows = Rows(X, y, sample_weight, *powers, finite=not fields.fit_intercept)
         if (rows.d, rows.k) != self.W.shape:
             raise Refused(f"{rows.d} columns and {rows.k} targets, coefficients {self.W.shape}")
         if not fields.fit_intercept and self.b.any():
@@ -68,9 +70,10 @@ class Claim:
         self.y = np.zeros_like(rows.y) if self.loss.is_residual else rows.y
         self.centre = np.zeros(rows.d)
         if self.has_intercept and not rows.is_sparse:
-            self.centre = (
-                sum((rows.s[w] @ block for w, block in rows), np.zeros(rows.d)) / rows.weight
-            )
+            total = sum((rows.s[where] @ block for where, block in rows), np.zeros(rows.d))
+            self.centre = total / rows.weight
+            if not np.isfinite(self.centre).all():
+                raise Refused("X is not finite, or so large that its sums are not")
         self.z, self.low, self.off = (np.zeros_like(self.y) for _ in range(3))
 
     @property

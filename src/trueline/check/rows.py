@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from trueline.check.arithmetic import ROWS
 from trueline.check.verdict import Refused
 
-__all__ = ["Rows", "as_doubles", "as_matrix", "as_weights"]
+__all__ = ["Rows", "as_doubles", "as_matrix", "as_weights", "length"]
 
 Array = NDArray[np.float64]
 
 
-def as_doubles(values: Any, name: str) -> Array:
+def as_doubles(values: Any, name: str, finite: bool = True) -> Array:
     """An array of finite doubles that are exactly the given numbers.
+
+    ``finite=False`` leaves it to the caller to look for infinity and NaN.
 
     Raises
     ------
@@ -34,7 +36,7 @@ def as_doubles(values: Any, name: str) -> Array:
         raise Refused(f"{name} holds what is no number: {error}") from None
     if array.dtype.kind not in "fiub":
         raise Refused(f"{name} has the type {array.dtype}")
-    if not np.isfinite(doubles).all():
+    if finite and not np.isfinite(doubles).all():
         raise Refused(f"{name} is not finite")
     if array.dtype.kind in "iu" and array.size and int(np.abs(array).max()) > 2**53:
         raise Refused(f"{name} holds integers beyond 2^53, which doubles do not all have")
@@ -43,14 +45,22 @@ def as_doubles(values: Any, name: str) -> Array:
     return doubles
 
 
-def as_matrix(X: Any) -> Any:
+def length(X: Any) -> int:
+    """The number of rows."""
+    try:
+        return int(X.shape[0]) if hasattr(X, "shape") and len(X.shape) else len(X)
+    except TypeError:
+        raise Refused("X has no rows") from None
+
+
+def as_matrix(X: Any, finite: bool = True) -> Any:
     """X as an array or CSR matrix of exact, finite doubles."""
     if sp.issparse(X):
         matrix = sp.csr_array(X)
         return sp.csr_array(
             (as_doubles(matrix.data, "X"), matrix.indices, matrix.indptr), shape=matrix.shape
         )
-    array = as_doubles(X, "X")
+    array = as_doubles(X, "X", finite)
     if array.ndim != 2:
         raise Refused(f"X has {array.ndim} dimensions, not two")
     return array
@@ -77,6 +87,8 @@ class Rows:
     sample_weight : array-like of shape (n,), optional
     x_power, y_power : arrays of int of shape (d,) and (k,), optional
         Powers of two by which columns and targets are multiplied, which must be exact.
+    finite : bool
+        Whether X is searched for infinity and NaN here, which costs a pass over the data.
 
     Attributes
     ----------
@@ -89,10 +101,16 @@ class Rows:
     """
 
     def __init__(
-        self, X: Any, y: Any, sample_weight: Any = None, x_power: Any = None, y_power: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        x_power: Any = None,
+        y_power: Any = None,
+        finite: bool = True,
     ) -> None:
         # Rows of weight zero may hold NaN: look at the weights first.
-        n = X.shape[0] if hasattr(X, "shape") and len(X.shape) else len(X)
+        n = length(X)
         s = as_weights(sample_weight, n)
         self.given, self.keep = n, s > 0
         target = np.asarray(y)
@@ -102,7 +120,7 @@ class Rows:
         if not self.keep.all():
             X = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[self.keep]
             target, s = target[self.keep], s[self.keep]
-        self.X, self.y, self.s = as_matrix(X), as_doubles(target, "y"), s
+        self.X, self.y, self.s = as_matrix(X, finite), as_doubles(target, "y"), s
         self.n, self.d = self.X.shape
         self.k = self.y.shape[1]
         self.is_sparse = sp.issparse(self.X)

@@ -20,8 +20,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.check import Verification
+from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.process_report import ProcessExplanation, planned_process
+from trueline.guard import Verdict, warn_of_gap
 from trueline.processes.covariance import covariance, cross_covariance
 from trueline.processes.likelihood import Likelihood, generic_likelihood
 from trueline.processes.memory import check_memory
@@ -39,6 +41,8 @@ _BY_FORMULA = 100
 _BLOCK_ROWS = 2000
 # Squared differences of targets of equal rows, relative to the noise, that no noise explains.
 _BEYOND_NOISE = 1e6
+# The residual of the equations, relative to the targets, up to which they count as solved.
+_CLOSE = 1e-6
 _INSTEAD = (
     "Fit fewer rows, or take SparseGaussianProcessRegressor, whose inducing points need memory for "
     "a few columns only."
@@ -193,8 +197,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 ensure_2d=vectors,
                 dtype="numeric" if vectors else None,
             )
-            if y.dtype.kind in "OUS":  # numbers written as text are numbers
+            if y.dtype != np.float64:  # single precision, or numbers written as text
                 y = y.astype(np.float64)
+            if vectors and X.dtype.kind == "f" and X.dtype != np.float64:
+                X = X.astype(np.float64)
         seen = y.shape[1] if y.ndim > 1 else 1
         if self.n_targets is not None and seen != self.n_targets:
             raise ValueError(
@@ -225,6 +231,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             "by_formula": self._structure is not None,
             "likelihood": float(found.value),
         }
+        self._as_fitted = marked(self._predicting())
         return self
 
     def _checked_noise(self, n: int) -> Array:
@@ -345,6 +352,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         self.L_ = np.ascontiguousarray(factor.T)
         self.alpha_ = cho_solve((self.L_, True), self.y_train_, check_finite=False)
+        # Two products, where the factor took n of them: the solution solves its equations, up to
+        # the backward error of the factor.
+        left = np.abs(self.L_ @ (self.L_.T @ self.alpha_) - self.y_train_).max(initial=0.0)
+        own = float((self.L_**2).sum(axis=1).max(initial=0.0)) * np.finfo(np.float64).eps
+        allowed = _CLOSE * float(np.abs(self.y_train_).max(initial=0.0))
+        allowed += 16 * own * float(np.abs(self.alpha_).sum())
+        verdict = Verdict(bool(left <= allowed), float(left), allowed)
+        warn_of_gap(type(self).__name__, "the equations of the coefficients", verdict)
 
     def _duplicates(self) -> str:
         """A hint, if rows of X are repeated."""
@@ -407,7 +422,15 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def verify(self, X: Any, y: Any) -> Verification:
         """Check the certificate against the data that were fitted."""
-        return self.certificate_.verify(X, y)
+        verification = self.certificate_.verify(X, y)
+        kept = same_rows(self.X_train_, X)
+        return tied(self._as_fitted, self._predicting(), verification, X_train_=kept)
+
+    def _predicting(self) -> dict[str, Any]:
+        """What predictions are made of, and what the statement is about."""
+        names = ("kernel_", "alpha_", "L_", "y_train_", "_y_train_mean", "_y_train_std", "_noise")
+        names = (*names, "log_marginal_likelihood_value_")
+        return {**{name: getattr(self, name) for name in names}, **settings_of(self)}
 
     def explain(self, X: Any = None, y: Any = None) -> ProcessExplanation | str:
         """Say how the kernel was evaluated, how the parameters were found, and what is proven.
