@@ -21,9 +21,7 @@ def exact_gram(X, s, M, centred=True):
     if centred:
         mean = [sum(w * x[j] for w, x in zip(weights, rows)) / total for j in range(d)]
     basis = [[Fraction(v) for v in row] for row in M.tolist()]
-    Z = [
-        [sum((x[j] - mean[j]) * basis[j][k] for j in range(d)) for k in range(r)] for x in rows
-    ]
+    Z = [[sum((x[j] - mean[j]) * basis[j][k] for j in range(d)) for k in range(r)] for x in rows]
     entries = [
         [float(sum(w * z[a] * z[b] for w, z in zip(weights, Z))) for b in range(r)]
         for a in range(r)

@@ -69,7 +69,9 @@ def test_a_false_gap_never_verifies(seed, alpha):
     for _ in range(10):
         coef = certificate.coef + rng.normal(size=(2, 1)) * 10.0 ** rng.uniform(-4, 0)
         value = objective(np.append(coef, start[-2:]), *arguments)
-        dual = rng.uniform(-2.7, 2.7, (20, 1)) if rng.random() < 0.3 else certificate.witness["dual"]
+        dual = (
+            rng.uniform(-2.7, 2.7, (20, 1)) if rng.random() < 0.3 else certificate.witness["dual"]
+        )
         claim = replace(
             certificate,
             coef=coef,
@@ -110,7 +112,9 @@ def test_faults_of_the_prover_are_seen(monkeypatch):
     original = prover._balanced
     with monkeypatch.context() as patch:  # a skipped column
         patch.setattr(
-            prover, "_correlations", lambda *a: original_correlations(*a) * np.array([1.0, 1.0, 0.0])
+            prover,
+            "_correlations",
+            lambda *a: original_correlations(*a) * np.array([1.0, 1.0, 0.0]),
         )
         wrong = HuberRegressor(alpha=100.0).fit(X, y)
         assert not wrong.verify(X, y)

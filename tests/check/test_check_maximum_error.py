@@ -63,13 +63,20 @@ def test_a_false_bound_never_verifies(seed):
         count = int(rng.integers(1, 6))
         witness = {
             "rows": rng.choice(12, count, replace=False).astype(float),
-            "dual": rng.uniform(-1, 1, (count, 1)) if rng.random() < 0.5 else certificate.witness["dual"],
+            "dual": rng.uniform(-1, 1, (count, 1))
+            if rng.random() < 0.5
+            else certificate.witness["dual"],
         }
         if len(witness["dual"]) != count:
             witness["rows"] = certificate.witness["rows"]
         gap = (error - truth) * rng.uniform(0.0, 0.999)
         claim = replace(
-            certificate, coef=coef, objective=error, objective_rounding=1e-10, gap=gap, witness=witness
+            certificate,
+            coef=coef,
+            objective=error,
+            objective_rounding=1e-10,
+            gap=gap,
+            witness=witness,
         )
         assert claim.verify(X, y).verdict is Verdict.NOT_PROVEN
 

@@ -148,9 +148,7 @@ def test_false_margins_never_verify():
 
 def test_a_hard_margin_with_other_claims_is_refused():
     X, y = apart()
-    certificate = replace(
-        LinearSVC(C=np.inf, loss="hinge").fit(X, y).certificate_, reading=None
-    )
+    certificate = replace(LinearSVC(C=np.inf, loss="hinge").fit(X, y).certificate_, reading=None)
     signs, shares = np.where(y == 1, 1.0, -1.0), certificate.witness["shares"]
     assert certificate.verify(X, signs)
     wrong = {

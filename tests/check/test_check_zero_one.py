@@ -22,7 +22,9 @@ def fewest(X, y, s, fit_intercept=True):
         for left in combinations(range(len(X)), size):
             if s[list(left)].sum() < best:
                 rest = np.delete(A, left, axis=0)
-                found = linprog(np.zeros(A.shape[1]), -rest, -np.ones(len(rest)), bounds=(None, None))
+                found = linprog(
+                    np.zeros(A.shape[1]), -rest, -np.ones(len(rest)), bounds=(None, None)
+                )
                 if found.status == 0:
                     best = float(s[list(left)].sum())
     return best
@@ -110,9 +112,9 @@ def test_malformed_certificates_are_refused():
     if n:
         members = certificate.witness["members"].copy()
         members[0] = 99
-        assert not replace(
-            certificate, witness={**certificate.witness, "members": members}
-        ).verify(X, y)
+        assert not replace(certificate, witness={**certificate.witness, "members": members}).verify(
+            X, y
+        )
 
 
 def test_faults_of_the_prover_are_seen(monkeypatch):

@@ -97,7 +97,7 @@ def test_answers_about_separability_are_those_of_their_certificates():
         answer = separability(X, target)
         assert answer.verify(X, target)
         for change in (
-            {"coef": answer.coef + 1.0},
+            {"coef": np.ones(3)},
             {"coef": np.zeros(3)},
             {"intercept": 5.0},
             {"margin": answer.margin + 1e-9},
@@ -108,5 +108,9 @@ def test_answers_about_separability_are_those_of_their_certificates():
             assert not replace(answer, **change).verify(X, target), change
     best = maximum_margin(X, apart)
     assert best.verify(X, apart)
-    for change in ({"coef": 1.1 * best.coef + 0.1}, {"intercept": 1.0}, {"margin": 2 * best.margin}):
+    for change in (
+        {"coef": 1.1 * best.coef + 0.1},
+        {"intercept": 1.0},
+        {"margin": 2 * best.margin},
+    ):
         assert not replace(best, **change).verify(X, apart), change

@@ -83,7 +83,9 @@ def _facts(problem: Problem, W: Array, b: Array, columns: NDArray[np.intp]) -> _
     determinant, largest = (2 * float(np.log(np.abs(R.diagonal())).sum()) for R in (inner, outer))
     # One share for all sums over rows; what the factors and their inverses magnify rounding by.
     share = float(reach.max()) + (min(n, _ROWS) + n / _ROWS + 32 + 8 * p) * _EPS
-    magnified = sum(float(np.linalg.norm(np.abs(np.linalg.inv(R)).T @ np.abs(R).T)) for R in (inner, outer))
+    magnified = sum(
+        float(np.linalg.norm(np.abs(np.linalg.inv(R)).T @ np.abs(R).T)) for R in (inner, outer)
+    )
     apart = 4 * p * (p * share + (p + 8) * _EPS * magnified * np.sqrt(p))
     total = float(losses.sum())
     size = total + p + abs(determinant) + abs(largest)
@@ -96,7 +98,9 @@ def _facts(problem: Problem, W: Array, b: Array, columns: NDArray[np.intp]) -> _
         t = s[where] * slope[where] - leverage * 0.5 * np.tanh(-0.5 * z[where])
         g += A.T @ t
         spread = np.linalg.norm(np.abs(A) @ np.abs(inverse), axis=1) * np.sqrt((s * h)[where])
-        off = leverage * apart + (p + 8) * _EPS * spread * (np.sqrt(leverage) + (p + 8) * _EPS * spread)
+        off = leverage * apart + (p + 8) * _EPS * spread * (
+            np.sqrt(leverage) + (p + 8) * _EPS * spread
+        )
         off += (s[where] + leverage) * reach[where] + share * (np.abs(t) + leverage)
         g_error += np.abs(A).T @ off
     steep, room = float(np.linalg.norm(g / root)), float(np.linalg.norm(g_error / root))
@@ -104,9 +108,7 @@ def _facts(problem: Problem, W: Array, b: Array, columns: NDArray[np.intp]) -> _
     return _Facts(total - 0.5 * determinant, steep, bound, rounding, 4 * room + 1e-15)
 
 
-def _root(
-    problem: Problem, columns: NDArray[np.intp], mean: Array, weights: Array
-) -> Array | None:
+def _root(problem: Problem, columns: NDArray[np.intp], mean: Array, weights: Array) -> Array | None:
     """A triangular R with R^T R = sum_i weights_i a_i a_i^T; None if it is singular."""
     level = int(problem.fit_intercept)
     R = np.zeros((0, len(columns) + level))

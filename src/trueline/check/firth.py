@@ -177,7 +177,9 @@ def _facts(rows: Rows, table: Augmented, W: Array, b: Array) -> tuple[float, flo
     objective = total - 0.5 * own.value
     rounding = float((s * reach + 16 * EPS * losses).sum()) * (1 + 1e-9)
     rounding += 0.5 * own.error + 4 * EPS * (abs(total) + abs(own.value))
-    bound = -0.5 * (whole.value + whole.error - p * math.log(4.0)) - 4 * EPS * (abs(whole.value) + p)
+    bound = -0.5 * (whole.value + whole.error - p * math.log(4.0)) - 4 * EPS * (
+        abs(whole.value) + p
+    )
     g, g_error, squares = np.zeros(p), np.zeros(p), np.zeros(p)
     for where, A in table:
         B, weight = A @ own.M, s[where] * h[where]

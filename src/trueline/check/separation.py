@@ -80,9 +80,9 @@ def check(
     boundary[np.arange(data.n), data.codes] = False
     G = _direction(claim, data, 0 if claim.kind == "not separable" else data.k)
     parts = [(name, _combination(claim, name, data)) for name in ("common", "spanning")]
-    checks = [] if claim.kind == "not separable" else [
-        _check_direction(data, G, claim.margin, boundary)
-    ]
+    checks = (
+        [] if claim.kind == "not separable" else [_check_direction(data, G, claim.margin, boundary)]
+    )
     if claim.kind != "separable":
         checks += _check_combinations(data, parts, boundary)
     elif any(len(part.rows) for _, part in parts):
