@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.hard_margin_check import KIND, least_margins, lowest_squares
+from trueline.certificates.hard_margin_check import KIND, lowest_squares
 from trueline.problem import Problem
 
 __all__ = ["certify_hard_margin"]
@@ -29,8 +31,7 @@ def certify_hard_margin(problem: Problem, W: Array, b: Array, shares: Array) -> 
         Weights of the rows whose hulls come nearest to each other.
     """
     blocks = list(problem.design.blocks(2048))
-    least = least_margins(blocks, problem.target, W, b)
-    # A little longer than they need be, for what rounding takes off the margins of the longer ones.
+    least = _safe_margins(blocks, problem.target, W, b)
     factor = np.where(least > 0, (1 + 16 * _EPS) / least, np.nan)
     W, b = W * factor, b * factor
     lower = lowest_squares(blocks, problem.target, shares, problem.fit_intercept)
@@ -48,3 +49,16 @@ def certify_hard_margin(problem: Problem, W: Array, b: Array, shares: Array) -> 
         intercept=b,
         witness={"shares": shares},
     )
+
+
+def _safe_margins(blocks: list[tuple[Any, Array]], y: Array, W: Array, b: Array) -> Array:
+    """min_i y_i (x_i.w + b) of each target, less what any order of summation may take off it.
+
+    The sums here err by one reach, those of whoever checks them by another one, and so do those of
+    coefficients that are longer by a factor; a check takes a reach off once more.
+    """
+    least = np.full(W.shape[1], np.inf)
+    for where, block in blocks:
+        reach = (len(W) + 4) * _EPS * (np.abs(block) @ np.abs(W) + np.abs(b))
+        least = np.minimum(least, (y[where] * (block @ W + b) - 4 * reach).min(axis=0))
+    return least
