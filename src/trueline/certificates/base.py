@@ -176,7 +176,7 @@ class Certificate:
     fit_intercept: bool
     coef: Array
     intercept: Array
-    witness: Mapping[str, Array] = field(default_factory=dict)
+    witness: Mapping[str, Any] = field(default_factory=dict)
     reading: Reading | None = field(default=None, repr=False, compare=False)
 
     @property

@@ -14,8 +14,8 @@ Three kinds of statement are made about them:
 - *evidence bounds*: besides, the log marginal likelihood at these parameters lies between two
   numbers that inducing points give.
 
-What holds is checked by :mod:`trueline.certificates.kernel_check` for the matrices that the kernel
-evaluates to in double precision.
+What holds is checked by :mod:`trueline.check`, by the formulas of scikit-learn's kernels; for other
+kernels, for the matrices that they evaluate to.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ Array = NDArray[np.float64]
 #: The kinds of proof, and what each one says in a sentence.
 KERNEL_KINDS: dict[str, str] = {
     "kernel equations": (
-        "the dual coefficients solve their equations to the stated residual; if the kernel is "
-        "positive semi-definite, no function of its space has an objective lower than the one "
-        "reached by more than the gap"
+        "the dual coefficients solve their equations to the stated residual; no function of the "
+        "space of the positive semi-definite kernel has an objective lower than the one reached by "
+        "more than the gap (if the kernel is not known to be positive semi-definite the gap is "
+        "infinite, and nothing is said about other functions)"
     ),
     "stationary point": (
         "local: within the bounds the log marginal likelihood is level in the parameters of the "
@@ -127,15 +128,20 @@ class KernelCertificate:
         -------
         verification : Verification
         """
-        from trueline.certificates.kernel_check import verify_kernel
+        from trueline.check import verify
 
-        return verify_kernel(self, X, y, sample_weight)
+        return verify(self, X, y, sample_weight)
 
     def __str__(self) -> str:
+        if self.kind == "kernel equations" and math.isinf(self.gap):
+            return (
+                f"objective {self.objective:.10g}, equations solved to {self.residual:.2g}; the "
+                "kernel is not positive semi-definite, so nothing is said about other functions"
+            )
         if self.kind == "kernel equations":
             return (
                 f"objective {self.objective:.10g}, proven within {self.gap:.3g} of the optimum "
-                f"(relative {self.relative_gap:.2g}) if the kernel is positive semi-definite"
+                f"(relative {self.relative_gap:.2g})"
             )
         if self.kind == "evidence bounds":
             return (

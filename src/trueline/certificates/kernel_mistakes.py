@@ -7,13 +7,17 @@ separator u = sum_j beta_j phi(x_j) with intercept c has the scores K beta + c a
     beta.K beta + c^2;      R^2 is the largest K_ii + 1      (without an intercept: no c, no 1).
 
 The weights of the run are alpha_i = (updates by row i) (its step) y_i: their number cannot be
-misstated.
+misstated. A matrix that needs delta on its diagonal to be positive semidefinite has a bound with
+less room: with g the smallest of y_i times the scores, gamma^2 is to be replaced by
+
+    (g - delta |beta|)^2 / (beta.K beta + c^2 + delta |beta|^2) - delta.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +33,8 @@ Array = NDArray[np.float64]
 Widest = Callable[[Array, Array, bool], tuple[Array, float] | None]
 
 _EPS = float(np.finfo(np.float64).eps)
+# Eigenvalues of larger matrices would take longer than learning.
+_MOST_ROWS = 500
 
 
 def bound_kernel_mistakes(
@@ -39,6 +45,8 @@ def bound_kernel_mistakes(
     counts: NDArray[np.int32],
     rate: float,
     threshold: float,
+    recipe: Mapping[str, Any],
+    columns: int,
     widest: Widest | None = None,
 ) -> Certificate:
     """Add the mistake bound to counted training errors, if something at hand separates the rows.
@@ -52,34 +60,46 @@ def bound_kernel_mistakes(
         Signs if k is 1, else classes from 0.
     counts : array of int, of shape (n, k)
         Updates by each row.
+    recipe : mapping
+        How the matrix is computed from the rows.
+    columns : int
+        Of the rows: kernel values err by as many units.
     widest : callable, optional
         A separator of larger margin than that of the run.
     """
     n, k = certificate.coef.shape
+    delta = _shift(recipe, K)
+    if not np.isfinite(delta):
+        return certificate
     constant = float(certificate.fit_intercept)
+    units = 8.0 * (n + columns + 32) * _EPS
     plain = np.ones(n) if weights is None else weights
     steps = rate * plain
     taken = steps > 0
     square = float(np.diagonal(K)[taken].max(initial=0.0)) + constant
     if not (np.isfinite(square) and square > 0):
         return certificate
-    radius = np.sqrt(square) * (1 + 1e-12)
+    radius = np.sqrt(square) * (1 + 1e-12 + units)
     separator, level = np.zeros((n, k)), np.zeros(k)
     gamma, bound = np.zeros(k), np.full(k, np.inf)
     for r in range(k):
         signs = y if k == 1 else np.where(y == r, 1.0, -1.0)
         candidates = [(certificate.coef[:, r], float(certificate.intercept[r]))]
-        if _margin(K, signs, taken, candidates[0], constant) <= 0:
+        if _margin(K, signs, taken, candidates[0], constant, units, delta) <= 0:
             continue
         if widest is not None and taken.all():
             wider = widest(K, signs, certificate.fit_intercept)
             candidates += [] if wider is None else [wider]
-        margins = [_margin(K, signs, taken, candidate, constant) for candidate in candidates]
+        margins = [
+            _margin(K, signs, taken, candidate, constant, units, delta) for candidate in candidates
+        ]
         best = int(np.argmax(margins))
         separator[:, r], level[r] = candidates[best]
         gamma[r] = margins[best]
         low, high = steps[taken].min(), steps[taken].max()
-        bound[r] = (high * radius**2 + 2 * threshold) / (low * gamma[r] ** 2) * (1 + 1e-12)
+        room = gamma[r] ** 2 - delta
+        if room > 0:
+            bound[r] = (high * radius**2 + 2 * threshold) / (low * room) * (1 + 1e-12 + units)
     if not np.isfinite(bound).any():
         return certificate
     witness = {
@@ -97,16 +117,40 @@ def bound_kernel_mistakes(
     return replace(certificate, kind=kind, witness={**certificate.witness, **witness})
 
 
+def _shift(recipe: Mapping[str, Any], K: Array) -> float:
+    """What makes the matrix positive semidefinite; infinite if nobody looks."""
+    metric = recipe["metric"]
+    if metric in ("linear", "rbf", "laplacian", "cosine", "chi2"):
+        return 0.0
+    if metric in ("poly", "polynomial") and float(recipe["degree"]).is_integer():
+        if recipe["coef0"] >= 0:
+            return 0.0
+    if len(K) > _MOST_ROWS:
+        return np.inf
+    lowest = float(np.linalg.eigvalsh((K + K.T) / 2)[0])
+    return 2 * max(-lowest, 0.0) + 16 * len(K) * _EPS * float(np.linalg.norm(K))
+
+
 def _margin(
-    K: Array, y: Array, taken: NDArray[np.bool_], candidate: tuple[Array, float], constant: float
+    K: Array,
+    y: Array,
+    taken: NDArray[np.bool_],
+    candidate: tuple[Array, float],
+    constant: float,
+    units: float,
+    delta: float,
 ) -> float:
     """The margin of a separator, from below; not positive if it is none."""
     beta, level = candidate
     if constant == 0 and level != 0:
         return 0.0
-    z, reach = margins_of(K, y, beta[:, None], np.array([level]))
-    square = float(beta @ (K @ beta)) + level**2
-    square += 4 * (len(beta) + 4) * _EPS * (float(np.abs(beta) @ (np.abs(K) @ np.abs(beta))))
+    z, _ = margins_of(K, y, beta[:, None], np.array([level]))
+    size = np.abs(K) @ np.abs(beta)
+    bulk = float(beta @ beta)
+    square = float(beta @ (K @ beta)) + level**2 + 2 * units * float(np.abs(beta) @ size)
+    square += delta * bulk * (1 + units)
     if not 0 < square < np.inf:
         return 0.0
-    return float((z - 2 * reach)[taken].min(initial=np.inf)) / np.sqrt(square) * (1 - 1e-12)
+    least = float((z - units * (size + abs(level)))[taken].min(initial=np.inf))
+    least -= delta * np.sqrt(bulk) * (1 + units)
+    return least / np.sqrt(square) * (1 - 1e-12 - units)

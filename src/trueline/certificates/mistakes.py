@@ -192,14 +192,15 @@ def _bound(
                 own_candidates.append(wider)
                 best = _separator(Xc, target[counted], own_candidates, run)
         square = _largest_square(Xc) + run.intercept_step
-        radius[r] = np.sqrt(square) * (1 + 1e-12)
+        room = 1e-12 + 4 * (U.size + 16) * _EPS  # for another order of summation
+        radius[r] = np.sqrt(square) * (1 + room)
         if best is None:
             continue
-        U[:, of], u[of], gamma[r] = best
+        U[:, of], u[of], gamma[r] = best[0], best[1], best[2] * (1 - room)
         low, high = steps[counted].min(), max(steps[counted].max(), run.largest[r])
         twice = 2.0 if run.direct else 1.0
         bound[r] = (twice * high * radius[r] ** 2 + 2 * run.threshold) / (low * gamma[r] ** 2)
-        bound[r] *= 1 + 1e-12
+        bound[r] *= 1 + room
     if not np.isfinite(bound).any():
         return None
     updates = run.counts.sum(axis=0, dtype=np.float64)

@@ -127,9 +127,9 @@ class SupportVectorCertificate:
         -------
         verification : Verification
         """
-        from trueline.certificates.support_vectors_check import verify_support_vectors
+        from trueline.check import verify
 
-        return verify_support_vectors(self, X, y, sample_weight)
+        return verify(self, X, y, sample_weight)
 
     def __str__(self) -> str:
         if self.kind == "kernel duality":

@@ -46,10 +46,10 @@ THEOREMS: dict[str, str] = {
     "not separable": "separation",
     "kernel duality": "support_vectors",
     "kernel stationarity": "support_vectors",
-    "kernel equations": "kernel_methods",
-    "stationary point": "kernel_methods",
-    "given parameters": "kernel_methods",
-    "evidence bounds": "kernel_methods",
+    "kernel equations": "kernel_ridge",
+    "stationary point": "gaussian_process",
+    "given parameters": "gaussian_process",
+    "evidence bounds": "gaussian_process",
 }
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueline.check.arithmetic import ROWS
 from trueline.check.verdict import Refused
 
-__all__ = ["Rows", "as_doubles", "as_matrix", "as_weights"]
+__all__ = ["Rows", "as_doubles", "as_matrix", "as_weights", "length"]
 
 Array = NDArray[np.float64]
 
@@ -43,6 +43,14 @@ def as_doubles(values: Any, name: str, finite: bool = True) -> Array:
     if array.dtype.itemsize > 8 and (doubles != array).any():
         raise Refused(f"{name} holds numbers that no double is equal to")
     return doubles
+
+
+def length(X: Any) -> int:
+    """The number of rows."""
+    try:
+        return int(X.shape[0]) if hasattr(X, "shape") and len(X.shape) else len(X)
+    except TypeError:
+        raise Refused("X has no rows") from None
 
 
 def as_matrix(X: Any, finite: bool = True) -> Any:
@@ -102,7 +110,7 @@ class Rows:
         finite: bool = True,
     ) -> None:
         # Rows of weight zero may hold NaN: look at the weights first.
-        n = X.shape[0] if hasattr(X, "shape") and len(X.shape) else len(X)
+        n = length(X)
         s = as_weights(sample_weight, n)
         self.given, self.keep = n, s > 0
         target = np.asarray(y)

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.check import Verification
+from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.process_report import ProcessExplanation, planned_process
 from trueline.processes.covariance import covariance, cross_covariance
@@ -193,8 +194,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 ensure_2d=vectors,
                 dtype="numeric" if vectors else None,
             )
-            if y.dtype.kind in "OUS":  # numbers written as text are numbers
+            if y.dtype != np.float64:  # single precision, or numbers written as text
                 y = y.astype(np.float64)
+            if vectors and X.dtype.kind == "f" and X.dtype != np.float64:
+                X = X.astype(np.float64)
         seen = y.shape[1] if y.ndim > 1 else 1
         if self.n_targets is not None and seen != self.n_targets:
             raise ValueError(
@@ -225,6 +228,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             "by_formula": self._structure is not None,
             "likelihood": float(found.value),
         }
+        self._as_fitted = marked(self._predicting())
         return self
 
     def _checked_noise(self, n: int) -> Array:
@@ -407,7 +411,15 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def verify(self, X: Any, y: Any) -> Verification:
         """Check the certificate against the data that were fitted."""
-        return self.certificate_.verify(X, y)
+        verification = self.certificate_.verify(X, y)
+        kept = same_rows(self.X_train_, X)
+        return tied(self._as_fitted, self._predicting(), verification, X_train_=kept)
+
+    def _predicting(self) -> dict[str, Any]:
+        """What predictions are made of, and what the statement is about."""
+        names = ("kernel_", "alpha_", "L_", "y_train_", "_y_train_mean", "_y_train_std", "_noise")
+        names = (*names, "log_marginal_likelihood_value_")
+        return {**{name: getattr(self, name) for name in names}, **settings_of(self)}
 
     def explain(self, X: Any = None, y: Any = None) -> ProcessExplanation | str:
         """Say how the kernel was evaluated, how the parameters were found, and what is proven.

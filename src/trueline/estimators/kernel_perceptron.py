@@ -24,7 +24,8 @@ from sklearn.utils.validation import (
 from trueline.certificates.base import Certificate
 from trueline.certificates.kernel_mistakes import bound_kernel_mistakes
 from trueline.certificates.mistakes import certify_mistakes
-from trueline.check import Verification, verify
+from trueline.check import Verification
+from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of
@@ -161,11 +162,16 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         self.shuffle = shuffle
         self.random_state = random_state
 
+    def _recipe(self) -> dict[str, Any]:
+        """How to compute the kernel matrix."""
+        if callable(self.kernel):
+            return {"metric": self.kernel}
+        options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        return {"metric": self.kernel, **options}
+
     def _products(self, X: Any, Y: Any = None) -> Array:
-        options: dict[str, Any] = {}
-        if not callable(self.kernel):
-            options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        K = kernel_matrix(type(self).__name__, self.kernel, X, Y, **options)
+        recipe = self._recipe()
+        K = kernel_matrix(type(self).__name__, recipe.pop("metric"), X, Y, **recipe)
         return np.ascontiguousarray(K, dtype=np.float64)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -257,14 +263,28 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
             bool(self.fit_intercept),
             None,
         )
+        recipe = self._recipe()
+        errors = replace(errors, witness={**errors.witness, "kernel": recipe})
         run = (np.ascontiguousarray(counts.T), float(self.eta0), float(self.margin))
-        self._certificate = bound_kernel_mistakes(errors, K, target, weights, *run, _widest)
+        how = (recipe, self.n_features_in_, _widest)
+        self._certificate = bound_kernel_mistakes(errors, K, target, weights, *run, *how)
+        self._as_fitted = marked(self._predicting())
+
+    def _predicting(self) -> dict[str, Any]:
+        """What scores are made of, and what the statement is about."""
+        names = ("dual_coef_", "intercept_", "support_", "classes_")
+        return {**{name: getattr(self, name) for name in names}, **settings_of(self)}
 
     @property
     def certificate_(self) -> Certificate:
         """The training errors, counted; and the mistake bound in the space of the kernel."""
         check_is_fitted(self)
-        return replace(self._certificate, reading=self._verified_data)
+        coef = np.zeros(self._certificate.coef.shape)
+        coef[self.support_] = np.asarray(self.dual_coef_).T
+        level = np.array(self.intercept_, dtype=np.float64)
+        return replace(
+            self._certificate, coef=coef, intercept=level, reading=self._verified_data
+        )
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
         """Check the certificate against the rows that were fitted.
@@ -279,14 +299,16 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         -------
         verification : Verification
         """
-        certificate = self.certificate_
-        return verify(certificate, *certificate.read(X, y, sample_weight))
+        verification = self.certificate_.verify(X, y, sample_weight)
+        kept = self.kernel == "precomputed" or same_rows(self.support_vectors_, X, self.support_)
+        now = self._predicting()
+        return tied(self._as_fitted, now, verification, support_vectors_=kept)
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         codes = encode_declared(y, self.classes_)
         target = signs_of(codes) if len(self.intercept_) == 1 else codes
-        return self._products(X), target, sample_weight
+        return X, target, sample_weight
 
     def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Story:
         """What was done in the last fit, in words.

@@ -20,12 +20,14 @@ from sklearn.utils.validation import (
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.check import Verification
+from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
 from trueline.processes.equations import (
     KernelRidgePath,
     Rotated,
+    Undecided,
     certify_equations,
     solve_equations,
 )
@@ -142,13 +144,16 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "matrix holds values that are too large. Scale the rows, or raise alpha."
             )
         part = K if rows.all() else K[np.ix_(rows, rows)]
-        certificate = certify_equations(self._recipe(), part, Y[rows], weights, alpha, c[rows])
-        self._certificate = replace(certificate, coef=c)
+        self._certificate: KernelCertificate | Undecided = certify_equations(
+            self._recipe(), part, Y[rows], weights, alpha, c[rows]
+        )
         # Rows of weight zero are predicted by all others anyway.
         left_out = Y - np.divide(c, diagonal, where=rows[:, None], out=Y - K @ c)
         self._left_out = left_out[:, 0] if y.ndim == 1 else left_out
         self.dual_coef_ = c[:, 0].copy() if y.ndim == 1 else c
         self.X_fit_ = X.copy()
+        self._rows = rows
+        self._as_fitted = marked(self._predicting())
         return self
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
@@ -206,6 +211,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _kernel(self, X: Any, Z: Any = None) -> Any:
         recipe = self._recipe()
+        # Single precision would solve the equations of another kernel.
+        X, Z = (None if rows is None else rows.astype(np.float64, copy=False) for rows in (X, Z))
         return kernel_matrix(type(self).__name__, recipe.pop("metric"), X, Z, **recipe)
 
     def _strengths(self, targets: int) -> Array:
@@ -282,12 +289,21 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def certificate_(self) -> KernelCertificate:
         """What is proven about the dual coefficients as they are now."""
         check_is_fitted(self)
-        coef = np.asarray(self.dual_coef_, dtype=np.float64)
+        if isinstance(self._certificate, Undecided):
+            K = np.asarray(self._kernel(self.X_fit_), dtype=np.float64)
+            self._certificate = self._certificate.decided(K[np.ix_(self._rows, self._rows)])
+        coef = np.array(self.dual_coef_, dtype=np.float64)
         return replace(self._certificate, coef=coef.reshape(len(coef), -1))
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
         """Check the certificate against the data that were fitted."""
-        return self.certificate_.verify(X, y, sample_weight)
+        verification = self.certificate_.verify(X, y, sample_weight)
+        kept = same_rows(self.X_fit_, X)
+        return tied(self._as_fitted, self._predicting(), verification, X_fit_=kept)
+
+    def _predicting(self) -> dict[str, Any]:
+        """What predictions are made of, and what the statement is about."""
+        return {"dual_coef_": self.dual_coef_, **settings_of(self)}
 
     def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> str:
         """Say how the equations were solved, and what is proven.

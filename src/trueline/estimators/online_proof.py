@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.mistakes import Run, certify_mistakes
-from trueline.check import Verification, verify
+from trueline.check import Verification
+from trueline.estimators.as_fitted import marked, settings_of, tied
 from trueline.estimators.labels import encode_declared, signs_of
 from trueline.online.rows import Rows, normalised, with_constant
 from trueline.wording import counted
@@ -58,11 +59,21 @@ class OnlineProof:
         """Keep the rows until the certificate is asked for."""
         self._certificate: Certificate | None = None
         self._pending = (rows, run)
+        self._as_fitted = marked(self._predicting())
+
+    def _predicting(self) -> dict[str, Any]:
+        """What scores are made of, and what the statement is about."""
+        W, b = self._coefficients()
+        fitted = {"coef_": W, "intercept_": b, "classes_": self.classes_}
+        if hasattr(self, "votes_"):
+            fitted |= {"survivors_": self.survivors_, "votes_": self.votes_}  # type: ignore[attr-defined]
+        return {**fitted, "_class_weights": self._class_weights, **settings_of(self)}
 
     def _forget_proof(self) -> None:
         """After a batch: the rows of earlier batches are gone, nothing can be counted."""
         self.__dict__.pop("_pending", None)
         self.__dict__.pop("_certificate", None)
+        self.__dict__.pop("_as_fitted", None)
 
     @property
     def certificate_(self) -> Certificate:
@@ -136,8 +147,8 @@ class OnlineProof:
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        certificate = self.certificate_
-        return verify(certificate, *certificate.read(X, y, sample_weight))
+        verification = self.certificate_.verify(X, y, sample_weight)
+        return tied(self._as_fitted, self._predicting(), verification)
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         codes = encode_declared(y, self.classes_)

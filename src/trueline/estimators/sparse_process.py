@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.check import Verification
+from trueline.estimators.as_fitted import marked, settings_of, tied
 from trueline.estimators.kernel_plan import data_text
 from trueline.estimators.numeric_target import numeric_target
 from trueline.processes.covariance import cross_covariance, diagonal
@@ -174,7 +175,14 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
         self.lower_bound_, self.upper_bound_ = self._fit.lower, self._fit.upper
         self.log_marginal_likelihood_value_ = self._fit.lower
         self._certificate = self._certified(bound, theta)
+        self._as_fitted = marked(self._predicting())
         return self
+
+    def _predicting(self) -> dict[str, Any]:
+        """What predictions are made of, and what the statement is about."""
+        names = ("kernel_", "inducing_points_", "lower_bound_", "upper_bound_", "_level", "_scale")
+        own = {name: getattr(self, name) for name in names}
+        return {**own, "_fit": vars(self._fit), **settings_of(self)}
 
     def _known(self, X: Array) -> Structure:
         structure = recognise(self.kernel_, X)
@@ -228,8 +236,6 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
             witness={
                 "points": fit.points,
                 "upper": fit.upper + rounding,
-                "jitter": fit.jitter,
-                "variance": v - float(self.alpha),
                 "noise": float(self.alpha),
                 "level": np.array([self._level]),
                 "scale": np.array([self._scale]),
@@ -244,7 +250,8 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
 
     def verify(self, X: Any, y: Any) -> Verification:
         """Compute both bounds again from the data that were fitted."""
-        return self.certificate_.verify(np.asarray(X, dtype=np.float64), y)
+        verification = self.certificate_.verify(np.asarray(X, dtype=np.float64), y)
+        return tied(self._as_fitted, self._predicting(), verification)
 
     def explain(self, X: Any = None, y: Any = None) -> str:
         """Say how many points there are, and what they are proven to lose at most.

@@ -15,7 +15,8 @@ y_i - c_i / g_i (O. Dubrule, "Cross validation of kriging in a unique neighborho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -117,15 +118,56 @@ class KernelRidgePath:
         return self.alphas[best] if np.ndim(best) else float(self.alphas[best])
 
 
+def is_definite(recipe: dict[str, Any]) -> bool:
+    """Whether every matrix of this kernel is positive semi-definite, by its formula."""
+    metric = recipe["metric"]
+    if metric in ("poly", "polynomial"):
+        return float(recipe["degree"]).is_integer() and recipe["coef0"] >= 0
+    return isinstance(metric, str) and metric in ("linear", "rbf", "laplacian", "cosine", "chi2")
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """A certificate whose gap holds if the kernel matrix has no negative eigenvalue.
+
+    Attributes
+    ----------
+    certificate : KernelCertificate
+    square, slope : float
+        sum s c^2, and sum s |y - f| |c| + alpha c^2: what a number on the diagonal of the matrix
+        changes.
+    """
+
+    certificate: KernelCertificate
+    square: float
+    slope: float
+
+    def decided(self, K: Array) -> KernelCertificate:
+        """With the eigenvalues of the matrix looked at: rounding is allowed for, no more."""
+        size = float(np.linalg.norm(K))
+        lowest = float(linalg.eigvalsh(0.5 * (K + K.T))[0])
+        shift = 16 * len(K) * _EPS * size + 2 * max(-lowest, 0.0)
+        if not shift <= 1e-10 * size:
+            return replace(self.certificate, gap=math.inf)
+        rounding = self.certificate.objective_rounding
+        rounding += 2 * shift * self.slope + 2 * shift**2 * self.square
+        root = math.sqrt(2 * self.certificate.gap) + shift * math.sqrt(self.square)
+        return replace(self.certificate, gap=0.51 * root**2, objective_rounding=rounding)
+
+
 def certify_equations(
     recipe: dict[str, Any], K: Array, Y: Array, s: Array | None, alpha: Array, c: Array
-) -> KernelCertificate:
-    """Objective, residual and gap, with room for the rounding of whoever checks them."""
+) -> KernelCertificate | Undecided:
+    """Objective, residual and gap, with room for the rounding of whoever checks them.
+
+    The gap is undecided where the formula of the kernel does not say that it is positive
+    semi-definite.
+    """
     n, k = Y.shape
     weights = np.ones((n, 1)) if s is None else s[:, None]
     alpha = np.broadcast_to(alpha, k)
     f = K @ c
-    units = 4 * (n + 8) * _EPS
+    units = 4 * (n + 24) * _EPS
     error = units * (np.abs(K) @ np.abs(c))
     left = np.abs(Y - f - alpha * c / weights) + 2 * error
     left = left + units * (np.abs(Y) + np.abs(alpha * c / weights))
@@ -136,7 +178,7 @@ def certify_equations(
     rounding += units * float((weights * miss**2).sum())
     gap = float((weights * left**2).sum()) * (0.5 + 1e-6)
     largest = float(np.abs(Y).max(initial=0.0)) or 1.0
-    return KernelCertificate(
+    certificate = KernelCertificate(
         kind="kernel equations",
         objective=objective,
         objective_rounding=4 * rounding + 1e-290,
@@ -147,3 +189,7 @@ def certify_equations(
         coef=c,
         witness={"alpha": np.array(alpha)},
     )
+    if is_definite(recipe):
+        return certificate
+    slope = float((weights * miss * np.abs(c)).sum() + (alpha * c**2).sum())
+    return Undecided(certificate, float((weights * c**2).sum()), slope)

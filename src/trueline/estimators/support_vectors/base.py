@@ -22,6 +22,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from trueline.certificates.support_vectors import SupportVectorCertificate
 from trueline.check import Verification
+from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.support_vectors.pending import PendingProof
@@ -124,7 +125,8 @@ class SupportVectorMachine(BaseEstimator):
                 "values that are too large. Scale the columns, or lower C."
             )
         self._warn_if_short()
-        self._proof: Any = PendingProof(X, self._proof_target(y), weights)
+        self._as_fitted = marked(self._predicting())
+        self._proof: Any = PendingProof(X, self._proof_target(y), weights, self._claim())
         return self
 
     @abstractmethod
@@ -339,7 +341,7 @@ class SupportVectorMachine(BaseEstimator):
         check_is_fitted(self)
         claim = self._claim()
         if isinstance(self._proof, PendingProof):
-            self._proof = self._proof.certificate(claim)
+            self._proof = self._proof.certificate()
         proven = self._proof
         return replace(
             claim,
@@ -366,8 +368,8 @@ class SupportVectorMachine(BaseEstimator):
             classes=getattr(self, "classes_", np.empty(0)),
             class_weight=np.asarray(getattr(self, "class_weight_", np.empty(0)), dtype=np.float64),
             support=self.support_.astype(np.intp),
-            coef=np.atleast_2d(np.asarray(self._dense_coef(), dtype=np.float64)),
-            intercept=np.asarray(self.intercept_, dtype=np.float64),
+            coef=np.atleast_2d(np.array(self._dense_coef(), dtype=np.float64)),
+            intercept=np.array(self.intercept_, dtype=np.float64),
             witness=self._witness(),
         )
 
@@ -385,7 +387,28 @@ class SupportVectorMachine(BaseEstimator):
         verification : Verification
             True in a boolean context if every claim holds.
         """
-        return self.certificate_.verify(X, y, sample_weight)
+        verification = self.certificate_.verify(X, y, sample_weight)
+        return tied(
+            self._as_fitted,
+            self._predicting(),
+            verification,
+            support_vectors_=self._is_support_of(X),
+        )
+
+    def _predicting(self) -> dict[str, Any]:
+        """What scores are made of, and what the statement is about."""
+        names = ("intercept_", "support_", "classes_", "class_weight_", "_gamma", "_n_support")
+        names = (*names, "_probA", "_probB", "epsilon_")
+        fitted = {name: self.__dict__[name] for name in names if name in self.__dict__}
+        return {**fitted, "dual_coef_": self._dense_coef(), **settings_of(self)}
+
+    def _is_support_of(self, X: Any) -> bool:
+        """Whether the rows that scores are sums over are those of the data."""
+        if callable(self.kernel):
+            return same_rows(self._X_fit, X)
+        if self.kernel == "precomputed":
+            return True  # there are none
+        return same_rows(self.support_vectors_, X, self.support_)
 
     def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> str:
         """Say what was minimised, what happened, and what is proven.

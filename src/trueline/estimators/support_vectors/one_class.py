@@ -144,6 +144,10 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         self.offset_ = -self.intercept_
         return self
 
+    def _predicting(self) -> dict[str, Any]:
+        level = self.__dict__.get("offset_", -self.intercept_)
+        return {**super()._predicting(), "offset_": level}
+
     def _boxes(self, weights: Array) -> Array:
         return weights
 

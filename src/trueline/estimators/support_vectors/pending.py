@@ -15,14 +15,15 @@ __all__ = ["PendingProof"]
 
 @dataclass(frozen=True)
 class PendingProof:
-    """The training data, until they have been looked at once more."""
+    """The training data and the statement, until the data have been looked at once more."""
 
     X: Any
     y: Any
     weights: NDArray[np.float64]
+    claim: SupportVectorCertificate
 
-    def certificate(self, claim: SupportVectorCertificate) -> SupportVectorCertificate:
-        """The claim with its numbers."""
-        from trueline.certificates.support_vectors_check import certify_support_vectors
+    def certificate(self) -> SupportVectorCertificate:
+        """The statement with its numbers."""
+        from trueline.certificates.support_vectors_proof import certify_support_vectors
 
-        return certify_support_vectors(claim, self.X, self.y, self.weights)
+        return certify_support_vectors(self.claim, self.X, self.y, self.weights)

@@ -1,0 +1,101 @@
+r"""Kernel ridge regression: its equations, and what their residual proves.
+
+With K the kernel matrix of the rows of positive weight, strengths alpha_t >= 0 and f = K c,
+
+    objective    sum_t 1/2 sum_i s_i (y_it - f_it)^2 + alpha_t / 2 c_t.K c_t
+    residual     r_it = y_it - f_it - alpha_t c_it / s_i.
+
+**Theorem.** If K is positive semi-definite, no function of the kernel's space has an objective
+lower by more than 1/2 sum s_i r_it^2.
+
+*Proof.* For every f and every u, s/2 (y - f)^2 >= u (y - f) - u^2 / (2 s), and alpha/2 |f|^2 >=
+sum_i u_i f_i - u.K u / (2 alpha). With u = alpha c the sum of the two is a lower bound that does not
+depend on f; it is lower than the objective at f = K c by what the theorem says.
+
+Kernels that are not positive semi-definite by formula (given matrices, functions, sigmoid) are
+taken with that on the diagonal which makes them so for certain: the rounding of their eigenvalues,
+no more than 1e-9 of their norm, or nothing but the equations is proven.
+
+Read from the certificate: objective, objective_rounding, gap, residual (of the largest target),
+kernel (metric, gamma, degree, coef0; a function and its parameters), coef; from the witness: alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from trueline.check.arithmetic import EPS, SMALLEST
+from trueline.check.kernels import PairwiseKernel, as_recipe, definite_shift
+from trueline.check.rows import as_doubles, as_weights, length
+from trueline.check.schema import CLAIMS, Field, read
+from trueline.check.verdict import Check, Refused, Verification
+
+__all__ = ["check"]
+
+_SHARE = 1e-9
+
+
+def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
+    """Objective, residual and gap of kernel ridge regression."""
+    n = length(X)
+    y = as_doubles(y, "y")
+    y = y.reshape(-1, 1) if y.ndim == 1 else y
+    if y.ndim != 2 or len(y) != n:
+        raise Refused(f"X has {n} rows, y the shape {y.shape}")
+    fields = {
+        **CLAIMS,
+        "residual": Field(low=0.0, finite=False),
+        "kernel": Field(kind="any"),
+        "coef": Field(("n", "k")),
+    }
+    sizes = {"n": n, "k": y.shape[1]}
+    claim = read(certificate, fields, {"alpha": Field(("k",), low=0.0)}, sizes)
+    weights = as_weights(sample_weight, n)
+    keep = weights > 0
+    idle = not claim.coef[~keep].any()
+    kernel = PairwiseKernel(as_recipe(claim.kernel), X, keep)
+    y, s, c, alpha = y[keep], weights[keep, None], claim.coef[keep], claim.alpha
+    K, units, said = kernel.whole(), (len(y) + 16) * EPS, kernel.said
+    proves = math.isfinite(claim.gap)
+    shift = 0.0 if kernel.is_definite or not proves else definite_shift(K)
+    definite = bool(shift <= _SHARE * float(np.linalg.norm(K.mid)))
+    f = K.mid @ c
+    # Of f: the error of K, that of the sum, and what the shift adds.
+    error = (K.rad + units * np.abs(K.mid)) @ np.abs(c) + shift * np.abs(c) + len(y) * SMALLEST
+    miss, ridge = np.abs(y - f), alpha * c / s
+    left = np.abs(y - f - ridge) + error + 4 * EPS * (np.abs(y) + np.abs(f) + np.abs(ridge))
+    norms = alpha * c * f
+    objective = 0.5 * float((s * miss**2).sum() + norms.sum())
+    error += 2 * EPS * (miss + np.abs(y))
+    rounding = float((s * (miss * error + error**2)).sum() + (alpha * np.abs(c) * error).sum())
+    rounding += 2 * units * float((s * miss**2).sum() + np.abs(norms).sum())
+    gap = 0.5 * float((s * left**2).sum()) * (1 + units) + y.size * SMALLEST
+    residual = float(left.max()) / (float(np.abs(y).max()) or 1.0)
+    checks = [
+        Check("rows of weight zero", "not used", "not used" if idle else "used", idle),
+        Check(
+            "objective",
+            f"{claim.objective:.12g} within {claim.objective_rounding:.2g}",
+            f"{objective:.12g} within {rounding:.2g}",
+            bool(abs(objective - claim.objective) + rounding <= claim.objective_rounding),
+        ),
+        Check(
+            "residual of the equations",
+            f"<= {claim.residual:.3g}",
+            f"{residual:.3g}",
+            bool(residual * (1 + 4 * EPS) <= claim.residual),
+        ),
+    ]
+    what = f"the equations of {said} are solved up to {claim.residual:.3g} of the largest target"
+    if not proves:
+        return Verification(tuple(checks), f"{what}; nothing about other functions")
+    checks += [
+        Check("kernel", "positive semi-definite", "yes" if definite else "no", definite),
+        Check("gap", f"<= {claim.gap:.4g}", f"{gap:.4g}", bool(gap <= claim.gap)),
+    ]
+    added = f" (with {shift:.2g} added to the diagonal of its matrix)" if shift else ""
+    what += f", and no function of its space{added} has an objective below {claim.objective:.10g}"
+    return Verification(tuple(checks), f"{what} by more than {claim.gap:.3g}")

@@ -1,0 +1,109 @@
+"""Whether a model is still as it was fitted: the proof must be about what the model predicts with.
+
+A certificate proves something about numbers that a fit found, for hyperparameters that it was given.
+Whoever changes either afterwards has another model, of which nothing is proven. Models keep marks
+of both, arrays as digests, and ``verify`` compares.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from trueline.check import Check, Verification
+
+__all__ = ["marked", "same_rows", "settings_of", "tied"]
+
+# Parameters that say how to compute, not what: changing them changes neither statement nor model.
+_HOW = frozenset(
+    {"cache_size", "copy_X_train", "early_stopping", "max_iter", "n_iter_no_change", "n_jobs"}
+    | {"n_restarts_optimizer", "random_state", "record_updates", "shrinking", "shuffle", "solver"}
+    | {"tol", "trace", "validation_fraction", "verbose", "warm_start"}
+)
+
+
+def settings_of(model: Any) -> dict[str, Any]:
+    """The hyperparameters that state the problem or the prediction."""
+    parameters = model.get_params(deep=False)
+    return {name: value for name, value in parameters.items() if name not in _HOW}
+
+
+def marked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells whether values have changed: digests of arrays, everything else as plain data.
+
+    Examples
+    --------
+    >>> from trueline.estimators.as_fitted import marked
+    >>> values = {"coef_": np.zeros(2), "C": 1.0}
+    >>> before = marked(values)
+    >>> before == marked(values)
+    True
+    >>> values["coef_"][1] = 0.5
+    >>> before == marked(values)
+    False
+    """
+    return {name: _mark(value) for name, value in values.items()}
+
+
+def _mark(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if sp.issparse(value):
+        rows = sp.csr_array(value)
+        rows.sum_duplicates()
+        return [_mark(part) for part in (rows.indptr, rows.indices, rows.data)]
+    if isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            return [str(item) for item in value.ravel()]
+        numbers = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+        digest = hashlib.blake2b(numbers, digest_size=16)
+        return f"{value.dtype} {value.shape} {digest.hexdigest()}"
+    if isinstance(value, Mapping):
+        return {key: _mark(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_mark(item) for item in value]
+    if hasattr(value, "get_params") and not isinstance(value, type):  # kernels of scikit-learn
+        return {"class": type(value).__name__, **_mark(value.get_params(deep=False))}
+    return value if callable(value) else copy.deepcopy(value)
+
+
+def same_rows(kept: Any, X: Any, which: Any = slice(None)) -> bool:
+    """Whether rows that a model kept are those of the data, or some of them."""
+    try:
+        if sp.issparse(X) or sp.issparse(kept):
+            one, other = sp.csr_array(kept), sp.csr_array(X)[which]
+            return one.shape == other.shape and bool(abs(one - other).sum() == 0)
+        if np.asarray(kept).dtype.kind not in "biuf":  # what kernels of one's own compare
+            return list(kept) == list(X)
+        return np.array_equal(np.asarray(X, dtype=np.asarray(kept).dtype)[which], kept)
+    except (IndexError, TypeError, ValueError):
+        return False
+
+
+def tied(
+    before: Mapping[str, Any], now: Mapping[str, Any], verification: Verification, **kept: bool
+) -> Verification:
+    """The outcome of a check, which fails as well if the model is not as it was fitted.
+
+    Parameters
+    ----------
+    before : mapping of str to value
+        What was :func:`marked` in the fit.
+    now : mapping of str to value
+        The values as they are.
+    verification : Verification
+    **kept : bool
+        Other things of the model, and whether they are what the data make them.
+    """
+    marks = marked(now)
+    changed = [name for name in marks if before.get(name) != marks[name]]
+    changed += [name for name, is_kept in kept.items() if not is_kept]
+    found = f"changed: {', '.join(changed)}" if changed else "yes"
+    tie = Check("model as fitted", "yes", found, not changed)
+    return replace(verification, checks=(tie, *verification.checks))
