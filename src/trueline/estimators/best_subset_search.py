@@ -183,9 +183,7 @@ class SubsetRegressor(LinearRegressorBase):
         """The bound of the certificate into the path, for this size and for smaller ones."""
         path = self._path
         bound = path["lower_bound"]
-        bound[chosen] = max(
-            bound[chosen], float(self._resolved_certificate().witness["search_bound"])
-        )
+        bound[chosen] = max(bound[chosen], self._resolved_certificate().lower_bound)
         path["lower_bound"] = carried_down(path["k"], path["delta"], bound)
 
     def _warn_of_gap(self, answers: list[Answer], chosen: Answer) -> None:
