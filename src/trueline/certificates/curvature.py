@@ -80,7 +80,7 @@ def certify_curvature(
         centred_sums(problem, rounding, at, centre, spread) if is_far else shifted_sums(at, centre)
     )
     steep = _steepness(problem, at, W, about, basis)
-    if not ((coercivity > 0) & np.isfinite(coercivity)).all():
+    if not ((coercivity > 0) & np.isfinite(coercivity) & np.isfinite(steep)).all():
         return None
     s = np.ones(problem.n_samples) if problem.weights is None else problem.weights
     nu = coercivity.copy()

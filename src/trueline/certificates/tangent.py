@@ -187,6 +187,8 @@ def _nearby(
     loss: Loss, a: float, length: float, steep: Array, b: float, size: float, farthest: float
 ) -> float:
     """The second bound, infinite where steps reach too far for it."""
+    if not (a > 0 and a * b > 0):
+        return np.inf
     h, D = float(np.sqrt((steep**2).sum())), loss.curvature_bound * size
     with np.errstate(over="ignore", divide="ignore"):
         T = np.sqrt((length + np.sqrt(D / b) * h) ** 2 / a + 2 * h**2 / b) * _SAFE

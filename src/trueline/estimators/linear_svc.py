@@ -235,7 +235,7 @@ class LinearSVC(LinearClassifierBase):
     ) -> tuple[Plan, Solution]:
         if not np.isinf(self.C):
             return super()._solve(problem, X, monitor, moments)
-        return solve_hard_margin(problem, X, self.classes_)
+        return solve_hard_margin(problem, self.classes_, X.shape[0])
 
     def _options(self) -> Options:
         # Which columns are left out shows late: coefficients at zero are asked for more digits.

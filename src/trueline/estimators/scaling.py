@@ -100,11 +100,14 @@ def rescaled(problem: Problem, e: Array, f: Array) -> Problem:
             "leave the intercept out."
         )
     X = problem.design.X.astype(np.float64)  # type: ignore[attr-defined]
+    # A column that its penalty keeps so small has no effect that double precision could show; its
+    # squares, neither zero nor exact, would only disturb.
+    seen = np.ldexp(_largest(problem)[0], e) >= _SMALL
     if sp.issparse(X):
         X = X.tocsr(copy=True)
-        X.data = np.ldexp(X.data, e[X.indices])
+        X.data = np.ldexp(X.data, e[X.indices]) * seen[X.indices]
     else:
-        X = np.ldexp(X, e)
+        X = np.ldexp(X, e) * seen
     return replace(
         problem,
         design=as_design(X),

@@ -43,6 +43,8 @@ __all__ = ["ConjugateGradient"]
 
 Array = NDArray[np.float64]
 
+_EPS = float(np.finfo(np.float64).eps)
+
 
 class ConjugateGradient(Solver):
     """Conjugate gradients for least squares and ridge, on dense or sparse data.
@@ -138,7 +140,9 @@ def _inverse_diagonal(problem: Problem, prover: Prover, curvature: Array) -> Arr
     shift = prover.mean if problem.fit_intercept else None
     squares = problem.design.column_squares(problem.weights, shift)
     # Centred squares of a constant column are rounding noise: its inverse would amplify it.
-    noise = problem.n_samples * np.finfo(np.float64).eps * prover.column_norms**2
+    noise = problem.n_samples * _EPS * prover.column_norms**2
     diagonal = np.where(squares > noise, squares, 0.0)[:, None] + curvature
+    # Nor does a penalty below that noise hold a coefficient.
+    diagonal = np.where(diagonal > (64 * _EPS * prover.column_norms[:, None]) ** 2, diagonal, 0.0)
     with np.errstate(divide="ignore"):
         return np.where(diagonal > 0, 1.0 / diagonal, 0.0)

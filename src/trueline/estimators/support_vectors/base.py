@@ -25,6 +25,7 @@ from trueline.check import Verification
 from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.support_vectors.guard import judged
 from trueline.estimators.support_vectors.pending import PendingProof
 from trueline.kernels import KernelFunction, KernelSource, kernel_scores
 from trueline.kernels.features import largest_exponent
@@ -124,9 +125,9 @@ class SupportVectorMachine(BaseEstimator):
                 "The dual coefficients or intercepts are not finite: the input data may contain "
                 "values that are too large. Scale the columns, or lower C."
             )
-        self._warn_if_short()
         self._as_fitted = marked(self._predicting())
         self._proof: Any = PendingProof(X, self._proof_target(y), weights, self._claim())
+        self._warn_if_short()
         return self
 
     @abstractmethod
@@ -229,8 +230,10 @@ class SupportVectorMachine(BaseEstimator):
 
     def _solve(self, program: DualProgram, source: KernelSource) -> DualSolution:
         if self.solver == "textbook_smo":
-            return solve_textbook(program, source, self.tol, self.max_iter, self.trace)
-        return solve_dual(program, source, self.tol, self.max_iter, self.cache_size * 1e6)
+            found = solve_textbook(program, source, self.tol, self.max_iter, self.trace)
+        else:
+            found = solve_dual(program, source, self.tol, self.max_iter, self.cache_size * 1e6)
+        return judged(program, source, found, self.tol)
 
     def _called(self, X: Any) -> Array:
         K = self.kernel(X, self._X_fit)
@@ -239,10 +242,15 @@ class SupportVectorMachine(BaseEstimator):
     def _warn_if_short(self) -> None:
         if self.fit_status_ == 0:
             return
+        steps = int(np.max(self.n_iter_))
+        if 0 <= self.max_iter <= steps:
+            remedy = "Raise max_iter"
+        else:
+            remedy = "Standardise the columns, or lower C"
         warnings.warn(
-            f"Solver terminated early (max_iter={self.max_iter}): the largest violation is "
-            f"{self._violation:.3g}, tol is {self.tol:.3g}. Raise max_iter, or standardise the "
-            "columns.",
+            f"Solver terminated early, after {steps:,} steps (max_iter={self.max_iter}): the "
+            f"largest violation is {self._violation:.3g}, tol is {self.tol:.3g}; "
+            f"{self.certificate_}. {remedy}.",
             ConvergenceWarning,
             stacklevel=3,
         )
