@@ -86,7 +86,7 @@ def read_proof(path: Any) -> tuple[dict[str, Any], Any, Any, Any]:
         If the file is missing or no proof file. Nothing in a file can run code.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
             # Arrays that are not compressed are no larger than the file.
             parts = archive.zip.infolist()
             if sum(part.file_size for part in parts) > Path(path).stat().st_size:
