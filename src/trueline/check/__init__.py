@@ -13,10 +13,28 @@ from typing import Any
 
 import numpy as np
 
+from trueline.check.files import read_proof, write_proof
 from trueline.check.schema import get
-from trueline.check.verdict import Check, Refused, Verdict, Verification, VerificationError
+from trueline.check.verdict import (
+    Check,
+    ProofFileError,
+    Refused,
+    Verdict,
+    Verification,
+    VerificationError,
+)
 
-__all__ = ["THEOREMS", "Check", "Verdict", "Verification", "VerificationError", "verify"]
+__all__ = [
+    "THEOREMS",
+    "Check",
+    "ProofFileError",
+    "Verdict",
+    "Verification",
+    "VerificationError",
+    "read_proof",
+    "verify",
+    "write_proof",
+]
 
 #: The file that proves each kind of claim.
 THEOREMS: dict[str, str] = {
