@@ -431,6 +431,8 @@ def process(claim, X, y, weight, hints):
         return f"the residual is {mp.nstr(size, 4)}"
     if claim.kind != "stationary point":
         return None
+    if np.isposinf(claim.slope):
+        return None
     theta, bounds = claim.kernel.theta, claim.kernel.bounds
     if not ((theta >= bounds[:, 0] - 1e-8) & (theta <= bounds[:, 1] + 1e-8)).all():
         return "parameters beyond their bounds"

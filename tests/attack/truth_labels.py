@@ -156,7 +156,7 @@ def _smallest(rows, codes, k, coef, level):
 
 def weight_of_errors(claim, X, y, weight, with_classes=True):
     """The weight of the rows on a wrong side or on the boundary."""
-    rows = _fractions(np.asarray(dense(X), dtype=float))
+    rows = kernel_rows(claim, X)
     labels = np.asarray(y, dtype=float).ravel()
     coef = np.asarray(claim.coef)
     if coef.ndim != 2 or len(labels) != len(rows):
@@ -190,13 +190,29 @@ def weight_of_errors(claim, X, y, weight, with_classes=True):
     return _mp(total)
 
 
+def kernel_rows(claim, X):
+    """Rows as fractions; those of the kernel matrix, to 50 digits, where a kernel is named."""
+    recipe = claim.witness_or("kernel")
+    if recipe is None:
+        return _fractions(np.asarray(dense(X), dtype=float))
+    from .truth_kernels import _recipe_matrix
+
+    return [[_of_mp(v) for v in row] for row in _recipe_matrix(recipe, X)]
+
+
+def _of_mp(value):
+    sign, digits, power, _ = value._mpf_
+    whole = Fraction(int(digits)) * (Fraction(2) ** int(power))
+    return -whole if sign else whole
+
+
 def training_errors(claim, X, y, weight, hints):
     """The weight of errors, and no claim about fewer."""
-    wrong = _within(claim, weight_of_errors(claim, X, y, weight))
+    reached = weight_of_errors(claim, X, y, weight)
+    wrong = _within(claim, reached)
     if wrong:
         return wrong
-    # Nothing but "not below zero" is known of the fewest errors.
-    if number(claim.objective) - _gap(claim) > 0:
+    if claim.witness_or("kernel") is None and reached - _gap(claim) > 0:
         return _fewer(claim, X, y, weight, True)
     return None
 
@@ -345,11 +361,10 @@ def kernel_mistake_bound(claim, X, y, weight, hints):
     wrong = training_errors(claim, X, y, weight, hints)
     if wrong:
         return wrong
-    K = np.asarray(dense(X), dtype=float)
+    exact = kernel_rows(claim, X)
     n, k = np.shape(claim.coef)
-    if K.shape != (n, n):
+    if len(exact) != n or len(exact[0]) != n:
         raise Meaningless("a kernel matrix that is not square")
-    exact = _fractions(K)
     labels = np.asarray(y, dtype=float).ravel()
     beta = _fractions(claim.witness_or("separator"), (n, k))
     level = _fractions(claim.witness_or("separator_intercept"), (k,))
