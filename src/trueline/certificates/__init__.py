@@ -1,6 +1,6 @@
-"""Certificates: what is proven about a fit, and the independent checker."""
+"""Certificates: what is proven about a fit. :mod:`trueline.check` is the independent checker."""
 
 from trueline.certificates.base import KINDS, Certificate
-from trueline.certificates.verify import Check, Verification, verify
+from trueline.check import Check, Verification, verify
 
 __all__ = ["KINDS", "Certificate", "Check", "Verification", "verify"]

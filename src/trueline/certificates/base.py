@@ -13,35 +13,37 @@ from trueline.losses import Loss
 from trueline.penalties import Penalty
 
 if TYPE_CHECKING:
-    from trueline.certificates.verify import Verification
+    from trueline.check import Verification
 
-__all__ = ["KINDS", "Certificate", "Reading"]
+__all__ = ["KINDS", "Certificate", "Reading", "checkable"]
 
 Array = NDArray[np.float64]
 #: Design, target and weights out of what an estimator was given.
 Reading = Callable[[Any, Any, Any], tuple[Any, Any, Any]]
 
-#: The kinds of proof, and what each one says in a sentence.
+#: The kinds of proof, and what each one claims in a sentence. Whether that is proven, and under
+#: which condition, is what :mod:`trueline.check` finds out.
 KINDS: dict[str, str] = {
     "quadratic": (
         "no coefficients give an objective lower than the one reached by more than the gap"
     ),
     "row space": (
-        "no coefficients in the numerical row space of the design (its rank is below the number "
-        "of columns) give an objective lower than the one reached by more than the gap"
+        "no coefficients give an objective lower than the one reached by more than the gap; columns "
+        "depend on each other, and what rounding may hide of that is a condition that the check "
+        "states"
     ),
     "fenchel": (
-        "no coefficients (those without any penalty up to the stated radius) give an objective "
-        "lower than the one reached by more than the gap"
+        "no coefficients give an objective lower than the one reached by more than the gap, by a "
+        "dual point made of the residuals"
     ),
     "duality": (
-        "no coefficients, with an intercept up to the stated radius, give an objective lower than "
-        "the one reached by more than the gap"
+        "no coefficients give an objective lower than the one reached by more than the gap, by a "
+        "dual point"
     ),
     "ordered duality": (
-        "no coefficients whose predictions for the fitted rows are in the order of the quantiles, "
-        "with an intercept up to the stated radius, give an objective lower than the one reached "
-        "by more than the gap; these are in that order up to the stated slack"
+        "no coefficients whose predictions for the fitted rows are in the order of the quantiles "
+        "give an objective lower than the one reached by more than the gap; these are in that "
+        "order up to the stated slack"
     ),
     "curvature": (
         "no coefficients give an objective lower than the one reached by more than the gap, by the "
@@ -62,12 +64,12 @@ KINDS: dict[str, str] = {
         "tangent of the losses there and the penalty"
     ),
     "concomitant": (
-        "no coefficients and no scale (coefficients and intercept up to the stated radius) give an "
-        "objective lower than the one reached by more than the gap"
+        "no coefficients and no scale give an objective lower than the one reached by more than "
+        "the gap"
     ),
     "bounded": (
-        "no coefficients within the stated radius give an objective lower than the one reached by "
-        "more than the gap"
+        "no coefficients give an objective lower than the one reached by more than the gap, by a "
+        "dual point made of the slopes of the losses"
     ),
     "search": (
         "no coefficients with at most the stated number of non-zeros give an objective lower than "
@@ -81,8 +83,7 @@ KINDS: dict[str, str] = {
         "what this leaves open where that is few supports)"
     ),
     "maximum error": (
-        "no coefficients within the stated radii of the fitted ones give a largest error lower "
-        "than the one reached by more than the gap"
+        "no coefficients give a largest error lower than the one reached by more than the gap"
     ),
     "hard margin": (
         "every row is on its margin or beyond, and no coefficients of which this holds give an "
@@ -112,6 +113,22 @@ KINDS: dict[str, str] = {
         "exhaustive search (checked: the errors, and the sets of rows that bound it at the root)"
     ),
 }
+
+
+def checkable(gap: float, objective: float, floor: float = 1e-14) -> float:
+    """A gap that leaves room for whoever checks it, whose bounds round differently.
+
+    Parameters
+    ----------
+    gap : float
+        As proven by the fit.
+    objective : float
+    floor : float
+        The share of the objective below which nothing is claimed: proofs of first order in the
+        multipliers round at a few units of the last place, those of second order at its square.
+    """
+    room = floor * abs(float(objective)) + 1e-290 if floor else 0.0
+    return max(float(gap), 0.0) * 1.02 + room
 
 
 @dataclass(frozen=True)
@@ -178,7 +195,7 @@ class Certificate:
 
     @property
     def statement(self) -> str:
-        """What is proven, in a sentence."""
+        """What is claimed, in a sentence; that of :meth:`verify` has numbers and conditions."""
         return KINDS[self.kind]
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
@@ -194,15 +211,15 @@ class Certificate:
         Returns
         -------
         verification : Verification
-            True in a boolean context if everything holds; prints as a table of checks.
+            True in a boolean context if the claim is proven without any condition; prints as a
+            table of checks, with what is proven and under which conditions.
         """
-        from trueline.certificates.checking import Verification
-        from trueline.certificates.verify import verify
+        from trueline.check import Verification, verify
 
         try:
             X, y, sample_weight = self.read(X, y, sample_weight)
         except ValueError as error:
-            return Verification.of_other_data(error)
+            return Verification.refused(error)
         return verify(self, X, y, sample_weight)
 
     def read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
+from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.duality import intercept_radius
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.problem import Problem
@@ -71,12 +71,12 @@ def certify_bounded(problem: Problem, W: Array, b: Array) -> Certificate:
     return Certificate(
         kind="bounded",
         objective=float(at.objective.sum()),
-        objective_rounding=float(at.objective_rounding.sum()),
-        gap=float(bound.gap.sum()),
+        objective_rounding=2 * float(at.objective_rounding.sum()),
+        gap=checkable(bound.gap.sum(), at.objective.sum()),
         loss=problem.loss,
         penalty=problem.penalty,
         fit_intercept=problem.fit_intercept,
         coef=W,
         intercept=b,
-        witness={"radius": bound.radius, "intercept_radius": bound.intercept_radius},
+        witness={},
     )

@@ -107,7 +107,7 @@ class Prover:
     def gap(self, at: Evaluation, W: Array, b: Array) -> float:
         """The proven gap at an evaluated point, summed over the targets: no further product."""
         if self.kind == "fenchel":
-            return certify_fenchel(self.problem, W, b, self._rounding, at).gap
+            return certify_fenchel(self.problem, W, b, self._rounding, at, 0.0).gap
         if self.kind == "maximum error":
             return certify_maximum(self.problem, W, b).gap
         if self._tangent is not None:
@@ -117,7 +117,7 @@ class Prover:
         elif self.kind == "bounded":
             gap = bounded_gap(self.problem, self._rounding, at, W, b).gap
         else:
-            return certify_quadratic(self.problem, W, b, self._evidence(at, W)).gap
+            return certify_quadratic(self.problem, W, b, self._evidence(at, W), 0.0).gap
         return float(gap.sum())
 
     def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:

@@ -9,8 +9,10 @@ for sum_i s_i u_i = 0, and what is left is minimised by w = -X^T (s u) / (2 alph
 
     D(u) = - sum_i s_i u_i y_i - ||X^T (s u)||^2 / (4 alpha).
 
-At the minimum u_i = clip(2 r_i / sigma, -2 epsilon, 2 epsilon). Rounding is paid for as
-:mod:`trueline.certificates.concomitant_check` says.
+At the minimum u_i = clip(2 r_i / sigma, -2 epsilon, 2 epsilon). What rounding leaves of sum_i s_i u_i
+is made up for by shrinking the u_i of one sign by a share eta; V = X^T (s u) that no penalty pays for
+is brought to -2 alpha w by taking off d = X_c G^-1 (V + 2 alpha w), G = X_c^T S X_c, whose size the
+inverse of a factor of G bounds; where there is none, the proof is about coefficients within a radius.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ _FEW_ROWS, _BLOCK_ROWS = 32, 1024
 # Coefficients and levels so many times larger than those of the data are still covered.
 _RADIUS = 10.0
 _UNDERFLOW = 1e-290
-# Columns whose means are this many spreads from zero are centred.
-_FAR = 10.0
+# Columns whose correlations are worse conditioned than this depend on each other.
+_SINGULAR = 1e10
 
 
 def certify_concomitant(
@@ -82,36 +84,24 @@ def certify_concomitant(
     square = float((s * u) @ u) / 4
     if square > total * (1 - 4 * units):
         u = u * np.sqrt(total * (1 - 6 * units) / square)
-    far = parts.fit_intercept and bool((np.abs(mean) * np.sqrt(total) > _FAR * spread).any())
-    centre = mean if far else np.zeros_like(mean)
-    wide = spread if far else magnitude
+    centre, wide = (mean, spread) if parts.fit_intercept else (np.zeros_like(mean), magnitude)
     weighted = s * u
     V = _correlations(parts, centre, weighted)
-    terms = min(n, _FEW_ROWS) + np.log2(n / _FEW_ROWS + 2) + 16
     # Once for these sums, twice for those of whoever checks them.
     u_size = np.sqrt(float(weighted @ u)) * (1 + 1e-6)
-    error = 3 * terms * _EPS * wide * u_size
-    most = np.abs(V) + error
+    share = 0.0
+    if parts.fit_intercept:
+        total_u = float(np.abs(weighted).sum())
+        share = 2.2 * (abs(math.fsum(weighted.tolist())) / total_u + units) if total_u else 0.0
+    error = 3 * ((80 + np.log2(n + 2)) * _EPS + share) * wide * u_size
     level = float((s * y).sum() / total) if parts.fit_intercept else 0.0
     beside = np.abs(y - level)
-    radius = _RADIUS * (
-        abs(b + float(centre @ w) - level) + float(beside.max()) + abs(level) * _EPS
-    )
-    target_size = np.sqrt(float((s * beside) @ beside))
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        alone = np.where(spread > 0, target_size / spread, 0.0)
-        reach = _RADIUS * (np.abs(w) + alone)
-        beyond = np.where(most > 0, most * (most / (4 * problem.alpha)), 0.0)
-    within = most * reach
-    free = within < beyond
-    outside = float(np.where(free, within, beyond).sum()) * (1 + (len(w) + 16) * _EPS)
     products = weighted * (y - level)
-    lower = -float(products.sum()) - outside - units * float(np.abs(products).sum())
-    if parts.fit_intercept:
-        off = 0.0 if parts.weights is None else 2 * _EPS * float(np.abs(weighted).sum())
-        lower -= (abs(math.fsum(weighted.tolist())) * (1 + 8 * _EPS) + off) * radius
-    lower -= 8 * _EPS * (abs(lower) + outside)
-    gap = objective + 2 * rounding - lower + units * float(np.abs(products).sum())
+    room = 1.5 * (units + share) * float(np.abs(products).sum())
+    lower = -float(products.sum()) - room
+    lower -= _cost(problem, V, error, w, centre, s, lower, objective, beside, wide, u_size)
+    lower -= 16 * _EPS * abs(lower)
+    gap = (objective + 2 * rounding) * (1 + 16 * _EPS) - max(lower, 0.0)
     return Certificate(
         kind="concomitant",
         objective=objective,
@@ -122,15 +112,73 @@ def certify_concomitant(
         fit_intercept=parts.fit_intercept,
         coef=w[:, None],
         intercept=np.array([b]),
-        witness={
-            "scale": np.array([scale]),
-            "dual": u[:, None],
-            "level": np.array([level]),
-            "radius": np.array([radius]),
-            "centre": centre,
-            "coefficient_radius": np.where(free, reach, np.inf)[:, None],
-        },
+        witness={"scale": np.array([scale]), "dual": u[:, None]},
     )
+
+
+def _cost(
+    problem: ConcomitantProblem,
+    V: Array,
+    error: Array,
+    w: Array,
+    centre: Array,
+    s: Array,
+    value: float,
+    objective: float,
+    beside: Array,
+    wide: Array,
+    u_size: float,
+) -> float:
+    """What is to be taken off for correlations V, known up to an error, with room."""
+    most = np.abs(V) + error
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        beyond = np.where(most > 0, most * (most / (4 * problem.alpha)), 0.0)
+    paid = float(beyond.sum()) * (1 + (len(w) + 16) * _EPS)
+    # What is left after the penalty itself is next to nothing: look no further.
+    needed = problem.alpha * float(w @ w)
+    if paid <= needed + 1e-12 * objective:
+        return paid
+    target_size = np.sqrt(float((s * beside) @ beside)) * (1 + 1e-6)
+    with np.errstate(divide="ignore"):
+        alone = np.where(wide > 0, target_size / wide, 0.0)
+    within = 1.01 * most * _RADIUS * (np.abs(w) + alone)
+    near = float(np.minimum(within, beyond).sum()) * (1 + (len(w) + 16) * _EPS)
+    kept = _distinct(problem.parts) if problem.alpha == 0 else np.arange(len(w))
+    inverse, longest = _inverse(problem.parts, kept, centre, s)
+    if inverse is None:
+        return near
+    rest = (np.abs(V + 2 * problem.alpha * w) + error)[kept]
+    kappa = float(np.linalg.norm(np.abs(inverse).T @ rest))
+    grown = max(kappa * longest / (2 * problem.epsilon), kappa / max(u_size, 1e-300))
+    repaired = 1.2 * (kappa * target_size + grown * abs(value)) + needed * (1 + 1e-14)
+    # For all coefficients, unless what that costs shows.
+    return repaired if repaired - needed <= 1e-7 * objective else min(near, paid)
+
+
+def _distinct(parts: Problem) -> NDArray[np.intp]:
+    """Columns without those that are constant (zero, without an intercept) and copies."""
+    X = parts.design.toarray()
+    X = X - X[:1] if parts.fit_intercept else X
+    first = np.unique(X + 0.0, axis=1, return_index=True)[1]
+    return np.sort(first[X[:, first].any(axis=0)])
+
+
+def _inverse(
+    parts: Problem, kept: NDArray[np.intp], centre: Array, s: Array
+) -> tuple[Array | None, float]:
+    """M with M^T G M = 1 for the Gram matrix of the centred columns, and the longest row x^T M."""
+    R = np.zeros((0, len(kept)))
+    for where, block in parts.design.blocks(_BLOCK_ROWS):
+        R = np.vstack([R, np.sqrt(s[where, None]) * (block - centre)[:, kept]])
+        R = np.linalg.qr(R, mode="r")
+    size = np.sqrt(np.square(R).sum(axis=0))
+    if len(R) < len(kept) or not (size > 0).all() or np.linalg.cond(R / size) > _SINGULAR:
+        return None, 0.0
+    inverse, longest = np.linalg.inv(R), 0.0
+    for _, block in parts.design.blocks(_BLOCK_ROWS):
+        squares = np.square((block - centre)[:, kept] @ inverse).sum(axis=1)
+        longest = max(longest, float(np.sqrt(squares.max(initial=0.0))))
+    return inverse, longest
 
 
 def _balanced(u: Array, s: Array, bound: float) -> Array:

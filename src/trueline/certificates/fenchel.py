@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
+from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.duality import unpenalised
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.moments import Moments
@@ -100,8 +100,12 @@ def certify_fenchel(
     b: Array,
     rounding: Rounding | None = None,
     at: Evaluation | None = None,
+    floor: float = 1e-14,
 ) -> Certificate:
-    """The certificate of a point, from the rows; what is known already is not computed again."""
+    """The certificate of a point, from the rows; what is known already is not computed again.
+
+    Below ``floor`` times the objective nothing is claimed; loops, which ask for the gap, take 0.
+    """
     rounding = (rounding or Rounding.of(problem)).confirmable()
     at = at or evaluate(problem, rounding, W, b)
     mean, off = rounding.mean[:, None], rounding.mean_error[:, None]
@@ -118,7 +122,7 @@ def certify_fenchel(
     reach = coefficient_reach(problem, W, alone)
     imbalance = (np.abs(slope) + slope_error) ** 2 / (2 * rounding.weight)
     gap = fenchel_gap(problem.penalty, W, loss, q, error, imbalance, reach)
-    return _certificate(problem, W, b, at.objective, at.objective_rounding, gap, reach)
+    return _certificate(problem, W, b, at.objective, at.objective_rounding, gap, floor)
 
 
 def certify_from_moments(problem: MomentsProblem, W: Array, b: Array) -> Certificate:
@@ -158,7 +162,7 @@ def certify_from_moments(problem: MomentsProblem, W: Array, b: Array) -> Certifi
     loss = 0.5 * square + loss_error
     gap = fenchel_gap(penalty, W, loss, -gradient, error, imbalance, reach)
     rounding = loss_error + (imbalance - offset) + (len(W) + 8) * _EPS * value + 1e-290
-    return _certificate(problem, W, b, 0.5 * square + offset + value, rounding, gap, reach)
+    return _certificate(problem, W, b, 0.5 * square + offset + value, rounding, gap, 1e-14)
 
 
 def _certificate(
@@ -168,19 +172,19 @@ def _certificate(
     objective: Array,
     rounding: Array,
     gap: Array,
-    reach: Array,
+    floor: float,
 ) -> Certificate:
     return Certificate(
         kind="fenchel",
         objective=float(objective.sum()),
-        objective_rounding=float(rounding.sum()),
-        gap=float(gap.sum() * (1 + 1e-10)) + 1e-290,
+        objective_rounding=2 * float(rounding.sum()),
+        gap=checkable(gap.sum(), objective.sum(), floor),
         loss=problem.loss,
         penalty=problem.penalty,
         fit_intercept=problem.fit_intercept,
         coef=W,
         intercept=b,
-        witness={"coefficient_radius": reach} if np.isfinite(reach).any() else {},
+        witness={},
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from trueline.certificates.checking import Verification
+    from trueline.check import Verification
 
 __all__ = ["MarginCertificate"]
 
@@ -56,6 +56,11 @@ class MarginCertificate:
     radius: float
 
     @property
+    def kind(self) -> str:
+        """The kind of proof."""
+        return "margin"
+
+    @property
     def statement(self) -> str:
         """What is proven, in a sentence."""
         return (
@@ -76,6 +81,6 @@ class MarginCertificate:
         verification : Verification
             True in a boolean context if everything holds; prints as a table of checks.
         """
-        from trueline.certificates.margin_check import verify_margin
+        from trueline.check import verify
 
-        return verify_margin(self, X, y)
+        return verify(self, X, y)

@@ -1,18 +1,14 @@
 r"""Proof that no largest error is smaller, by multipliers of a few rows.
 
-For any u with sum_i abs(u_i) <= 1 the largest error of any coefficients w', b' is at least
-sum_i u_i (y_i - x_i.w' - b'). Written about the fitted w, b with residuals r, and about any centre
-c of the columns (t = b + c.w is the level there):
+For any u with sum_i u_i (x_i, 1) = 0 the largest error of any coefficients is at least
+|sum_i u_i y_i| / sum_i |u_i|; with the residuals r of the fitted ones, sum_i u_i y_i = sum_i u_i r_i.
+The multipliers of an optimal reference are such, and the bound is the largest error itself.
 
-    P(w', b') >= sum_i u_i r_i - V.(w' - w) - e (t' - t),
-                 V = sum_i u_i (x_i - c),     e = sum_i u_i
-
-The multipliers of an optimal reference make V and e vanish and sum_i u_i r_i the largest error
-itself. What rounding leaves of V and e costs abs(V_j) R_j and abs(e) B for coefficients within R_j
-and levels within B of the fitted ones: these radii are stated, a thousand times what the targets
-could ask for. So that this is next to nothing whatever the columns are, multipliers are doubled
-numbers, ``dual + dual_low``, and residuals and sums of the rows that matter are formed in doubled
-precision (:mod:`trueline.precision`).
+What rounding leaves of the sums is repaired by whoever checks: in integers where rows and columns are
+few, so that the bound is that of multipliers in doubled precision (:mod:`trueline.precision`); by
+an approximate inverse elsewhere, which costs eta max_i |r_i| as it is estimated here. Columns that
+depend on each other up to rounding allow no repair: the proof then holds for coefficients within a
+radius, and what is left of the sums is multiplied by it.
 """
 
 from __future__ import annotations
@@ -39,8 +35,10 @@ Indices = NDArray[np.intp]
 Pair = tuple[Array, Array]
 
 _EPS = float(np.finfo(np.float64).eps)
-# Coefficients this many times further away than the targets could ask for are still covered.
+# How many times further away than the data ask for coefficients are covered, where need be.
 _RADIUS = 1000.0
+# Equations of up to so many products are solved in integers by whoever checks.
+_FEW = 3e5
 # More numbers than this are not worth twice the digits.
 _DOUBLED = 2_000_000
 _UNDERFLOW = 1e-290
@@ -83,16 +81,13 @@ def certify_maximum(
     largest = _column_bounds(problem, centre, scale)
     reached = [_largest_error(problem, W[:, t], float(b[t]), t, largest) for t in range(k)]
     top = sum(one.value + one.rounding for one in reached)
-    reach, radius = _radii(problem, W, b + centre @ W, centre, scale)
     X = problem.design.take(rows).toarray() if len(rows) else np.zeros((0, len(W)))
     pairs = [_doubled(X, u[:, t], centre, scale, problem.fit_intercept) for t in range(k)]
     proven, size = 0.0, top
     for t, pair in enumerate(pairs):
         y, w = problem.target[rows, t], W[:, t]
-        lower, magnitude = _lower_bound(
-            X, y, w, float(b[t]), pair, centre, reach[:, t], float(radius[t])
-        )
-        proven, size = proven + max(lower, 0.0), size + magnitude
+        lower = _lower_bound(X, y, w, float(b[t]), pair, problem.fit_intercept)
+        proven, size = proven + max(lower, 0.0), size + max(lower, 0.0)
     return Certificate(
         kind="maximum error",
         objective=float(sum(one.value for one in reached)),
@@ -106,10 +101,6 @@ def certify_maximum(
         witness={
             "rows": _among_counted(problem, rows),
             "dual": np.stack([high for high, _ in pairs], axis=1),
-            "dual_low": np.stack([low for _, low in pairs], axis=1),
-            "centre": centre,
-            "radius": radius,
-            "coefficient_radius": reach,
         },
     )
 
@@ -164,20 +155,6 @@ def _largest_error(problem: Problem, w: Array, b: float, number: int, bounds: Ar
     return _Largest(value, 8 * _EPS * value + (len(w) + 8) ** 2 * _EPS * off + _UNDERFLOW)
 
 
-def _radii(
-    problem: Problem, W: Array, level: Array, centre: Array, scale: Array
-) -> tuple[Array, Array]:
-    """Up to which distance from the fitted ones coefficients and levels are covered."""
-    y = problem.target if problem.weights is None else problem.target[problem.weights > 0]
-    away = np.abs(y - level).max(axis=0, initial=0.0)
-    # A column that does not vary moves as the intercept does.
-    size = np.where(scale > 64 * _EPS * np.abs(centre), scale, np.abs(centre))[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        alone = np.where(size > 0, away / size, 0.0)
-    radius = _RADIUS * away if problem.fit_intercept else np.zeros_like(away)
-    return _RADIUS * (np.abs(W) + alone), radius
-
-
 def _doubled(X: Array, u: Array, centre: Array, scale: Array, with_ones: bool) -> Pair:
     """Multipliers near u as doubled numbers, with V = e = 0 as far as the rows allow it.
 
@@ -213,33 +190,56 @@ def _totals(X: Array, pair: Pair, centre: Array) -> tuple[Array, float]:
     return (high[:-1] - shift) + (low[:-1] - rest - centre * e_low), e_high + e_low
 
 
-def _lower_bound(
-    X: Array,
-    y: Array,
-    w: Array,
-    b: float,
-    pair: Pair,
-    centre: Array,
-    reach: Array,
-    radius: float,
-) -> tuple[float, float]:
-    """The bound of the module's text for rows X with multipliers, and the size of its terms."""
+def _lower_bound(X: Array, y: Array, w: Array, b: float, pair: Pair, with_ones: bool) -> float:
+    """What every largest error is at least, from rows X with multipliers."""
     m, d = X.shape
     u, low = pair
     if not m or not u.any():
-        return 0.0, 0.0
+        return 0.0
     if m * (d + 2) <= _DOUBLED:
         residuals = np.column_stack(residual_doubled(X, w, b, y))
-        levelled = float(np.sum(transposed_product_doubled(residuals, u, low), axis=0)[:2].sum())
-        V, e = _totals(X, pair, centre)
+        value = float(np.sum(transposed_product_doubled(residuals, u, low), axis=0)[:2].sum())
         units = (m + 64) * (np.log2(m + 2) + 4) * _EPS**2
     else:
-        levelled = float(u @ (y - (X @ w + b)))
-        V, e = (X - centre).T @ u, float(u.sum())
+        residuals = (y - (X @ w + b))[:, None]
+        value = float(u @ residuals[:, 0])
         units = (m + d + 16) * _EPS
-    size = np.abs(X - centre).T @ np.abs(u) + np.abs(centre)
     beside = np.abs(X) @ np.abs(w) + abs(b) + np.abs(y)
-    V_error = units * size + 4 * _EPS * np.abs(V)
-    missed = float((np.abs(V) + V_error) @ reach) + (abs(e) * (1 + 4 * _EPS) + units) * radius
-    rounding = (units + (d + 8) ** 2 * _EPS**2) * float(np.abs(u) @ beside) + 4 * _EPS * missed
-    return levelled - missed - 2 * rounding, abs(levelled) + missed
+    rounding = (units + (d + 8) ** 2 * _EPS**2) * float(np.abs(u) @ beside)
+    size, eta = math.fsum([*np.abs(u), *np.abs(low)]), 0.0
+    largest = float(np.abs(residuals[:, 0]).max())
+    if (d + with_ones) ** 2 * np.count_nonzero(u) > _FEW:
+        eta = 1.5 * _repair(X, u, with_ones)
+    elif not _is_solved(X, pair, with_ones):
+        eta = np.inf
+    if eta < np.inf:
+        return (value - 2 * rounding - eta * largest) / (size + eta)
+    centred = X - (X.mean(axis=0) if with_ones else 0.0)
+    spread = np.abs(centred).max(axis=0)
+    radius = _RADIUS * (np.abs(w) + np.divide(largest, spread, out=np.zeros(d), where=spread > 0))
+    missed = np.abs(centred.T @ u) + (m + 8) * _EPS * (np.abs(centred).T @ np.abs(u))
+    level = abs(math.fsum(u)) * _RADIUS * largest * with_ones
+    return (value - 2 * rounding - 1.01 * (float(missed @ radius) + level)) / size
+
+
+def _is_solved(X: Array, pair: Pair, with_ones: bool) -> bool:
+    """Whether doubled multipliers satisfy the equations as far as doubled precision goes."""
+    high, low = transposed_product_doubled(X, *pair)
+    left = np.abs(high + low)[: None if with_ones else -1]
+    size = np.append(np.abs(X).T @ np.abs(pair[0]), 1.0)[: len(left)]
+    return bool((left <= 1e-24 * size).all())
+
+
+def _repair(X: Array, u: Array, with_ones: bool) -> float:
+    """How far multipliers in double precision may be from such that satisfy the equations."""
+    X, u = X[u != 0], u[u != 0]
+    centred = X - (X.mean(axis=0) if with_ones else 0.0)
+    centred = centred[:, centred.any(axis=0)]
+    largest = np.abs(centred).max(axis=0, initial=0.0)
+    M = np.column_stack([centred / largest, np.ones((len(u), int(with_ones)))])
+    inverse = np.linalg.pinv(M.T)
+    off = (len(u) + 4) * _EPS
+    left = np.abs(np.eye(M.shape[1]) - M.T @ inverse) + off * (np.abs(M).T @ np.abs(inverse))
+    close = 1.0 - 2 * float(left.sum(axis=1).max(initial=0.0))
+    missed = np.abs(M.T @ u) + off * (np.abs(M).T @ np.abs(u))
+    return 2 * float(np.abs(inverse).sum() * missed.max()) / close if close > 0 else np.inf

@@ -22,18 +22,21 @@ With nonnegative coefficients M is diagonal, M = diag(t), and the bound separate
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
+from trueline.certificates.base import Certificate, checkable
 from trueline.problem import MomentsProblem, Problem
 
-__all__ = ["Evidence", "certify_quadratic", "quadratic_gap"]
+__all__ = ["Evidence", "certify_quadratic", "proven_coercivity", "quadratic_gap"]
 
 Array = NDArray[np.float64]
 
+_EPS = float(np.finfo(np.float64).eps)
+_BLOCK_ROWS = 2048
 _MARGIN = 1.25
 # Squares below the range of doubles vanish without a trace: the claim stays above them.
 _UNDERFLOW = 1e-290
@@ -141,10 +144,65 @@ def _separable_gap(
     return np.sum(np.maximum(upward, np.where(high > 0, downward, 0.0)), axis=0) * (1 + 1e-10)
 
 
+def proven_coercivity(
+    blocks: Iterable[tuple[slice, Array]],
+    weights: Array,
+    basis: Array,
+    curvature: Array,
+    mean: Array | None,
+) -> float:
+    """A number nu, on the safe side of rounding, with M^T (X_c^T S X_c + A) M >= nu I.
+
+    Parameters
+    ----------
+    blocks : iterable of (slice, array)
+        Consecutive blocks of dense rows, of which at most 2048 are added up at a time.
+    weights : array of shape (n,)
+    basis : array of shape (d, r)
+        M.
+    curvature : array of shape (d,)
+        The diagonal of A.
+    mean : array of shape (d,), optional
+        About which X is centred; None if there is no intercept.
+    """
+    d, r = basis.shape
+    n, eps = len(weights), float(np.finfo(np.float64).eps)
+    if r == 0:
+        return 1.0
+    gram, total = np.zeros((r, r)), np.zeros(r)
+    drift = 0.0  # squared Frobenius norm of the products' rounding errors
+    magnitudes = np.abs(basis)
+    for where, block in blocks:
+        centred = block if mean is None else block - mean
+        root = np.sqrt(weights[where])[:, None]
+        Z = root * (centred @ basis)
+        gram += Z.T @ Z
+        total += (root * Z).sum(axis=0)
+        drift += float(((root * (np.abs(centred) @ magnitudes)) ** 2).sum())
+    lift = np.sqrt(curvature)[:, None] * basis
+    gram += lift.T @ lift
+    size = float(np.trace(gram))
+    # S-weighted sums about any point exceed those about the true mean by what the point misses.
+    if mean is not None:
+        gram -= np.outer(total, total) / float(weights.sum())
+    if not np.isfinite(gram).all():
+        return 0.0
+    least = float(np.linalg.eigvalsh(gram)[0])
+    least -= 2 * (min(n, 2048) + n / 2048 + 4 * r + 16) * eps * size
+    return max(np.sqrt(max(least, 0.0)) - (d + 4) * eps * np.sqrt(drift), 0.0) ** 2
+
+
 def certify_quadratic(
-    problem: Problem | MomentsProblem, coef: Array, intercept: Array, evidence: Evidence
+    problem: Problem | MomentsProblem,
+    coef: Array,
+    intercept: Array,
+    evidence: Evidence,
+    floor: float | None = None,
 ) -> Certificate:
-    """Turn a solver's evidence into a certificate."""
+    """Turn a solver's evidence into a certificate.
+
+    Below ``floor`` times the objective nothing is claimed; loops, which ask for the gap, take 0.
+    """
     nonnegative = "nonnegative" in problem.penalty.capabilities
     gap = quadratic_gap(
         evidence.gradient,
@@ -160,12 +218,17 @@ def certify_quadratic(
     gap = gap * _MARGIN
     coercivity = 0.99 * evidence.coercivity
     objective = float(evidence.objective.sum())
+    units = (len(evidence.objective) + 64) * np.finfo(float).eps
     objective_rounding = float(evidence.objective_rounding.sum()) + _UNDERFLOW
-    if len(evidence.objective) > 1:
-        objective_rounding += len(evidence.objective) * np.finfo(float).eps * objective
+    if floor != 0:
+        objective_rounding = 2 * objective_rounding + units * objective
     # Least squares cannot go below zero: a nearly perfect fit proves itself.
     trivial = objective + objective_rounding
     witness = {"basis": evidence.basis, "coercivity": np.array(coercivity)}
+    # Columns that depend on others only up to rounding are held by a bound on their coefficients,
+    # which is the wider the more is left for it.
+    if floor is None:
+        floor = 1e-20 if evidence.is_global else 1e-13
     if not evidence.is_global:
         witness["left_out"] = np.array(evidence.left_out)
     return Certificate(
@@ -173,7 +236,7 @@ def certify_quadratic(
         objective=objective,
         objective_rounding=objective_rounding,
         # Where both say about the same, the one that is easier to check.
-        gap=(trivial if 10 * gap.sum() > trivial else float(gap.sum())) + _UNDERFLOW,
+        gap=trivial if 10 * gap.sum() > trivial else checkable(gap.sum(), objective, floor),
         loss=problem.loss,
         penalty=problem.penalty,
         fit_intercept=problem.fit_intercept,

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from trueline.certificates.checking import Verification
+    from trueline.check import Verification
 
 __all__ = ["Combination", "SeparationCertificate"]
 
@@ -125,9 +125,9 @@ class SeparationCertificate:
         verification : Verification
             True in a boolean context if everything holds; prints as a table of checks.
         """
-        from trueline.certificates.separation_check import verify_separation
+        from trueline.check import verify
 
-        return verify_separation(self, X, y)
+        return verify(self, X, y)
 
     def __str__(self) -> str:
         parts = [self.kind]

@@ -13,14 +13,33 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.verdict import Check, Refused, Verdict, Verification, VerificationError
+from trueline.check.files import read_proof, write_proof
+from trueline.check.schema import get
+from trueline.check.verdict import (
+    Check,
+    ProofFileError,
+    Refused,
+    Verdict,
+    Verification,
+    VerificationError,
+)
 
-__all__ = ["THEOREMS", "Check", "Verdict", "Verification", "VerificationError", "verify"]
+__all__ = [
+    "THEOREMS",
+    "Check",
+    "ProofFileError",
+    "Verdict",
+    "Verification",
+    "VerificationError",
+    "read_proof",
+    "verify",
+    "write_proof",
+]
 
 #: The file that proves each kind of claim.
 THEOREMS: dict[str, str] = {
-    "quadratic": "fenchel_young",
-    "row space": "fenchel_young",
+    "quadratic": "curvature",
+    "row space": "curvature",
     "fenchel": "fenchel_young",
     "duality": "fenchel_young",
     "ordered duality": "fenchel_young",
@@ -84,8 +103,7 @@ def verify(
     """
     if effort not in ("normal", "full"):
         raise ValueError(f"effort must be 'normal' or 'full', got {effort!r}.")
-    kind = certificate.get("kind") if isinstance(certificate, dict) else None
-    kind = getattr(certificate, "kind", kind)
+    kind = get(certificate, "kind")
     if not isinstance(kind, str) or kind not in THEOREMS:
         return Verification((Check("kind of proof", str(kind)[:80], "unknown", False),))
     try:

@@ -247,7 +247,9 @@ def _slopes(
     off = norm * np.linalg.norm(left, axis=0)  # of a, for each target
     for j, (Da, rest) in enumerate(turned):
         solved = np.abs(M @ Da) + np.abs(M) @ (rest + (n + 2) * EPS * np.abs(Da))
-        error[j] += float((solved * left).sum()) + 0.5 * math.sqrt(square[j]) * float((off**2).sum())
+        error[j] += float((solved * left).sum()) + 0.5 * math.sqrt(square[j]) * float(
+            (off**2).sum()
+        )
         error[j] += rho * float((off * np.linalg.norm(Da, axis=0)).sum())
     error += 0.5 * k * rho * safe * np.sqrt(products)
     return slope, error * (1 + 4 * n * EPS)
@@ -266,7 +268,11 @@ def _free_slope(free: list[Parameter], slopes: Array, errors: Array) -> float:
 def _bounds(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str]:
     """Lower and upper bound of the log marginal likelihood."""
     rows, n, m = as_matrix(X), len(Y), len(claim.points)
-    if not isinstance(rows, np.ndarray) or Y.shape[1] != 1 or rows.shape[1] != claim.points.shape[1]:
+    if (
+        not isinstance(rows, np.ndarray)
+        or Y.shape[1] != 1
+        or rows.shape[1] != claim.points.shape[1]
+    ):
         raise Refused("the rows are sparse, there are several targets, or points of other columns")
     noise, rest = noise_and_rest(claim.kernel)
     v, y = claim.noise + math.fsum(noise), Y[:, 0]

@@ -188,7 +188,10 @@ def noise_and_rest(kernel: Any) -> tuple[list[float], list[Any]]:
     if name == "Sum":
         one, two = noise_and_rest(kernel.k1), noise_and_rest(kernel.k2)
         return one[0] + two[0], one[1] + two[1]
-    if name == "Product" and "ConstantKernel" in {type(kernel.k1).__name__, type(kernel.k2).__name__}:
+    if name == "Product" and "ConstantKernel" in {
+        type(kernel.k1).__name__,
+        type(kernel.k2).__name__,
+    }:
         first = type(kernel.k1).__name__ == "ConstantKernel"
         constant, other = (kernel.k1, kernel.k2) if first else (kernel.k2, kernel.k1)
         noise, rest = noise_and_rest(other)

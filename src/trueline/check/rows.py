@@ -17,8 +17,10 @@ __all__ = ["Rows", "as_doubles", "as_matrix", "as_weights", "length"]
 Array = NDArray[np.float64]
 
 
-def as_doubles(values: Any, name: str) -> Array:
+def as_doubles(values: Any, name: str, finite: bool = True) -> Array:
     """An array of finite doubles that are exactly the given numbers.
+
+    ``finite=False`` leaves it to the caller to look for infinity and NaN.
 
     Raises
     ------
@@ -34,7 +36,7 @@ def as_doubles(values: Any, name: str) -> Array:
         raise Refused(f"{name} holds what is no number: {error}") from None
     if array.dtype.kind not in "fiub":
         raise Refused(f"{name} has the type {array.dtype}")
-    if not np.isfinite(doubles).all():
+    if finite and not np.isfinite(doubles).all():
         raise Refused(f"{name} is not finite")
     if array.dtype.kind in "iu" and array.size and int(np.abs(array).max()) > 2**53:
         raise Refused(f"{name} holds integers beyond 2^53, which doubles do not all have")
@@ -51,14 +53,14 @@ def length(X: Any) -> int:
         raise Refused("X has no rows") from None
 
 
-def as_matrix(X: Any) -> Any:
+def as_matrix(X: Any, finite: bool = True) -> Any:
     """X as an array or CSR matrix of exact, finite doubles."""
     if sp.issparse(X):
         matrix = sp.csr_array(X)
         return sp.csr_array(
             (as_doubles(matrix.data, "X"), matrix.indices, matrix.indptr), shape=matrix.shape
         )
-    array = as_doubles(X, "X")
+    array = as_doubles(X, "X", finite)
     if array.ndim != 2:
         raise Refused(f"X has {array.ndim} dimensions, not two")
     return array
@@ -85,6 +87,8 @@ class Rows:
     sample_weight : array-like of shape (n,), optional
     x_power, y_power : arrays of int of shape (d,) and (k,), optional
         Powers of two by which columns and targets are multiplied, which must be exact.
+    finite : bool
+        Whether X is searched for infinity and NaN here, which costs a pass over the data.
 
     Attributes
     ----------
@@ -97,7 +101,13 @@ class Rows:
     """
 
     def __init__(
-        self, X: Any, y: Any, sample_weight: Any = None, x_power: Any = None, y_power: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        x_power: Any = None,
+        y_power: Any = None,
+        finite: bool = True,
     ) -> None:
         # Rows of weight zero may hold NaN: look at the weights first.
         n = length(X)
@@ -110,7 +120,7 @@ class Rows:
         if not self.keep.all():
             X = (sp.csr_array(X) if sp.issparse(X) else np.asarray(X))[self.keep]
             target, s = target[self.keep], s[self.keep]
-        self.X, self.y, self.s = as_matrix(X), as_doubles(target, "y"), s
+        self.X, self.y, self.s = as_matrix(X, finite), as_doubles(target, "y"), s
         self.n, self.d = self.X.shape
         self.k = self.y.shape[1]
         self.is_sparse = sp.issparse(self.X)
@@ -137,8 +147,10 @@ class Rows:
             yield where, self.X[where]
 
     def kept(self, values: Array) -> Array:
-        """Those of values for all given rows that belong to rows with a positive weight."""
-        return values[self.keep]
+        """Values for rows with a positive weight, from values for these or for all given rows."""
+        if len(values) not in (self.n, self.given):
+            raise Refused(f"a witness has {len(values)} rows, the data {self.n}")
+        return values if len(values) == self.n else values[self.keep]
 
 
 def _scaled(numbers: Any, powers: Any) -> Any:

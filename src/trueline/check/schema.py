@@ -14,7 +14,7 @@ import numpy as np
 
 from trueline.check.verdict import Refused
 
-__all__ = ["CLAIMS", "Field", "is_builtin", "parameters", "read"]
+__all__ = ["CLAIMS", "Field", "get", "is_builtin", "parameters", "read", "witness_of"]
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,16 @@ class Field:
 #: What every claim about an objective has.
 CLAIMS = {
     "objective": Field(),
-    "objective_rounding": Field(low=0.0, finite=False),
+    "objective_rounding": Field(low=0.0),
     "gap": Field(low=0.0, finite=False),
 }
 
 
 def read(
-    certificate: Any, fields: Mapping[str, Field], witness: Mapping[str, Field], sizes: dict[str, int]
+    certificate: Any,
+    fields: Mapping[str, Field],
+    witness: Mapping[str, Field],
+    sizes: dict[str, int],
 ) -> SimpleNamespace:
     """The fields as arrays and numbers of the types that the schema states.
 
@@ -70,24 +73,33 @@ def read(
     Refused
         With the name of the field and what is wrong with it.
     """
-    given = _get(certificate, "witness", {})
-    if not isinstance(given, Mapping):
-        raise Refused("the witness is no mapping")
+    given = witness_of(certificate)
     unknown = sorted(str(name) for name in given if name not in witness)
     if unknown:
         raise Refused(f"the witness holds {', '.join(unknown)}, which this proof does not use")
     out = SimpleNamespace()
     for name, field in fields.items():
-        setattr(out, name, _value(name, _get(certificate, name, None), field, sizes))
+        setattr(out, name, _value(name, get(certificate, name), field, sizes))
     for name, field in witness.items():
         setattr(out, name, _value(name, given.get(name), field, sizes))
     return out
 
 
-def _get(certificate: Any, name: str, default: Any) -> Any:
+def get(certificate: Any, name: str) -> Any:
+    """A field of a certificate, None if it has none of that name."""
     if isinstance(certificate, Mapping):
-        return certificate.get(name, default)
-    return getattr(certificate, name, default)
+        return certificate.get(name)
+    return getattr(certificate, name, None)
+
+
+def witness_of(certificate: Any) -> Mapping[str, Any]:
+    """The witness, an empty one if there is none."""
+    given = get(certificate, "witness")
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise Refused("the witness is no mapping")
+    return given
 
 
 def _value(name: str, value: Any, field: Field, sizes: dict[str, int]) -> Any:
@@ -150,6 +162,8 @@ def is_builtin(part: Any, package: str) -> bool:
 def parameters(part: Any) -> dict[str, Any]:
     """Name and parameters of a loss, penalty or kernel as plain data."""
     if isinstance(part, Mapping):
-        return dict(part)
+        return {"name": None, **part}
+    if not hasattr(part, "__dict__"):
+        raise Refused(f"{type(part).__name__} is no loss, penalty or kernel")
     own = {key: value for key, value in vars(part).items() if not key.startswith("_")}
     return {"name": getattr(part, "name", None), **own}

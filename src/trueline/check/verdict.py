@@ -5,15 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Check", "Refused", "Verdict", "Verification", "VerificationError"]
+__all__ = [
+    "Check",
+    "ProofFileError",
+    "Refused",
+    "TruelineError",
+    "Verdict",
+    "Verification",
+    "VerificationError",
+]
 
 
 class Refused(Exception):
     """The certificate or the data do not have the form that the claim needs."""
 
 
-class VerificationError(ValueError):
-    """A certificate was required to hold and does not."""
+class TruelineError(Exception):
+    """Base class of all errors that are trueline's own; here, where nothing else is imported."""
+
+
+class VerificationError(TruelineError, ValueError):
+    """A certificate was checked against the data and does not hold."""
+
+
+class ProofFileError(TruelineError, ValueError):
+    """A claim cannot be written to a proof file, or a file is none."""
 
 
 class Verdict(Enum):
@@ -92,7 +108,9 @@ class Verification:
         ]
         endings = {
             Verdict.PROVEN: "The certificate holds.",
-            Verdict.CONDITIONAL: "The certificate holds if " + "; and if ".join(self.conditions) + ".",
+            Verdict.CONDITIONAL: "The certificate holds if "
+            + "; and if ".join(self.conditions)
+            + ".",
             Verdict.NOT_PROVEN: "The certificate does NOT hold.",
         }
         if self.statement and self.holds:

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from trueline.check import Verdict, Verification
 from trueline.cli import show
 from trueline.cli.families import Family, choose_family, family_with, find_family
-from trueline.errors import TableError
+from trueline.errors import ModelFileError, TableError
 from trueline.persistence import ModelFile, read, save
 from trueline.table import Encoded, Encoding, Source, Table, encode, guess_task, read_table
 from trueline.wording import counted
@@ -220,7 +221,7 @@ def show_certificate(out: Console, certificate: Any) -> None:
 def run_explain(request: Request) -> None:
     """The plan for a table, or what happened in a model."""
     out = show.console()
-    if request.data.is_file() and _starts_with(request.data, _ZIP):
+    if _is_archive(request.data):
         _explain_model(out, _read_fitted(request.data), str(request.data))
         return
     ready = prepare(request)
@@ -229,9 +230,12 @@ def run_explain(request: Request) -> None:
     show_explanation(out, ready.estimator.explain(ready.encoded.X, ready.encoded.y))
 
 
-def _starts_with(path: Path, magic: bytes) -> bool:
+def _is_archive(path: Path) -> bool:
+    """Whether this is a file that begins as model files do; pipes are left to their reader."""
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
-        return file.read(len(magic)) == magic
+        return file.read(len(_ZIP)) == _ZIP
 
 
 def _explain_model(out: Console, file: ModelFile, path: str) -> None:
@@ -287,7 +291,12 @@ def show_search(out: Console, explanation: Any) -> None:
 def _encoding_of(file: ModelFile, target: str | None) -> Encoding:
     """How to turn a table into this model's design."""
     if isinstance(file.extra.get("encoding"), dict):
-        return Encoding.from_dict(file.extra["encoding"])
+        encoding = _stored_encoding(file.extra["encoding"])
+        if target not in (None, encoding.target):
+            raise TableError(
+                f"This model predicts {encoding.target!r}, not {target!r}: leave --target out."
+            )
+        return encoding
     names = getattr(file.model, "feature_names_in_", None)
     if names is None:
         raise TableError(
@@ -295,49 +304,80 @@ def _encoding_of(file: ModelFile, target: str | None) -> Encoding:
             "'trueline fit'."
         )
     sources = tuple(Source(str(name), "number") for name in names)
-    return Encoding(target or "", "regression", sources)
+    classes = np.asarray(getattr(file.model, "classes_", 0))
+    are_words = classes.dtype.kind in "UO"  # classes that are numbers are read as numbers
+    return Encoding(target or "", "classification" if are_words else "regression", sources)
+
+
+def _stored_encoding(data: Mapping[str, Any]) -> Encoding:
+    try:
+        return Encoding.from_dict(data)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelFileError(
+            "What this model file says about the columns of its table does not make sense "
+            f"({type(error).__name__}: {error})."
+        ) from error
 
 
 def _read_model(path: Path, data: Path) -> ModelFile:
     """A model, unless its place was taken by the table."""
-    if data.is_file() and _starts_with(data, _ZIP) and not _starts_with(path, _ZIP):
+    if _is_archive(data) and not _is_archive(path):
         raise TableError(f"The model comes before the table: give {data} first, then {path}.")
     return _read_fitted(path)
 
 
 def _read_fitted(path: Path) -> ModelFile:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
     file = read(path)
-    if not any(hasattr(file.model, name) for name in ("coef_", "dual_coef_", "L_")):
-        raise TableError(f"{path} holds a model that was never fitted.")
+    try:
+        check_is_fitted(file.model)
+    except NotFittedError as error:
+        raise TableError(f"{path} holds a model that was never fitted.") from error
     return file
 
 
-def run_verify(model_path: Path, data: Path, target: str | None) -> bool:
-    """Check the proof of a model against its data, and show every check."""
+def run_verify(model_path: Path, data: Path, target: str | None) -> Verification:
+    """Check the proof of a model against its data; show every check and what is proven."""
     out = show.console()
     file = _read_model(model_path, data)
+    if not hasattr(file.model, "verify"):
+        name = type(file.model).__name__
+        raise TableError(f"{model_path} holds a {name}, which claims nothing that can be verified.")
     encoding = _encoding_of(file, target)
     if not encoding.target:
         raise TableError("This model was saved without its target's name: say --target NAME.")
-    X, y, _ = encoding.apply(read_table(data))
+    X, y, kept = encoding.apply(read_table(data))
+    if not len(y):
+        raise TableError(f"No row of {data} is complete: values are missing in each.")
     model = file.model
     show.heading(out, "Verify", f"{model_path} against {data}, {len(y):,} rows")
+    if not kept.all():
+        left = counted(int((~kept).sum()), "row")
+        show.note(out, f"{left} of {len(kept):,} left out: values are missing", "yellow")
     fitted = file.extra.get("rows", len(y))
     if fitted != len(y):
-        show.note(out, f"the model was fitted to {fitted:,} rows: not the same data", "yellow")
-    outcome = model.verify(X, y)
+        show.note(out, f"the model was fitted to {fitted} rows: not the same data", "yellow")
+    with _quiet_names():
+        outcome = model.verify(X, y)
     show.show_checks(out, outcome.checks)
-    show_verdict(out, bool(outcome))
-    return bool(outcome)
+    show_verdict(out, outcome)
+    return outcome
 
 
-def show_verdict(out: Console, holds: bool) -> None:
-    """The end of a verification, in a sentence."""
+def show_verdict(out: Console, outcome: Verification) -> None:
+    """The end of a verification: which of the three answers, what is proven, and under what."""
     out.print()
-    if holds:
+    if outcome.verdict is Verdict.NOT_PROVEN:
+        show.note(out, "The proof does NOT hold for this model and this data.", "bold red")
+        return
+    if outcome.verdict is Verdict.PROVEN:
         show.note(out, "The proof holds.", "bold green")
     else:
-        show.note(out, "The proof does NOT hold for this model and this data.", "bold red")
+        show.note(out, f"The proof holds if {'; and if '.join(outcome.conditions)}.", "bold yellow")
+    if outcome.statement:
+        show.note(out, f"Proven: {outcome.statement}.", "")
 
 
 def run_predict(model_path: Path, data: Path, out_path: Path | None) -> None:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.verify import Verification
+from trueline.check import Verification
 from trueline.estimators.calibration import fit_calibrators, probabilities_of
 from trueline.estimators.labels import encode_labels
 from trueline.estimators.linear_svc import LinearSVC

@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.checking import Check, Verification
 from trueline.certificates.local import certify_local
+from trueline.check import Check, Verification
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.exposure import as_offset, expose
@@ -270,7 +270,7 @@ class GeneralizedLinearRegressor(FisherInference, SingleTargetRegressor):
             data = self._verified_data(X, y, sample_weight, offset, exposure)
         except ValueError as error:
             return Verification((Check("data fit the model", "yes", str(error), False),))
-        return certificate.verify(*data)
+        return self._tied(certificate.verify(*data))
 
     def explain(
         self,

@@ -282,9 +282,7 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         coef = np.zeros(self._certificate.coef.shape)
         coef[self.support_] = np.asarray(self.dual_coef_).T
         level = np.array(self.intercept_, dtype=np.float64)
-        return replace(
-            self._certificate, coef=coef, intercept=level, reading=self._verified_data
-        )
+        return replace(self._certificate, coef=coef, intercept=level, reading=self._verified_data)
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
         """Check the certificate against the rows that were fitted.

@@ -29,7 +29,7 @@ from trueline.halfspaces.nearest import NearestPair, NearestPoint
 from trueline.wording import counted
 
 if TYPE_CHECKING:
-    from trueline.certificates.checking import Verification
+    from trueline.check import Verification
 
 __all__ = ["MaximumMargin", "largest_margin"]
 

@@ -9,7 +9,9 @@ module           holds
 ===============  ==================================================================
 ``registry``     which classes a file may name
 ``codec``        values to JSON and arrays, and back
-``archive``      the zip archive: written whole or not at all, read with suspicion
+``typecheck``    whether values are what their class says
+``archive``      the zip archive, read with suspicion
+``disk``         regular files: opened without waiting, replaced whole or not at all
 ``files``        :func:`save`, :func:`load` and :func:`read`
 ===============  ==================================================================
 

@@ -1,4 +1,4 @@
-"""The archive of a model file: written whole or not at all, read with suspicion.
+"""The archive of a model file, read with suspicion.
 
 Entries are stored without compression. Coefficients hardly compress, and it means that a file can
 never unfold into more than its own size: whatever an entry claims is compared with the file's true
@@ -7,15 +7,11 @@ length before any memory is taken.
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
-import secrets
 import sys
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,13 +19,14 @@ import numpy as np
 from numpy.lib import format as npy
 
 from trueline.errors import ModelFileError
-from trueline.persistence.codec import ARRAY_KINDS
+from trueline.persistence.codec import ARRAY_KINDS, LONGEST_INTEGER
+from trueline.persistence.disk import open_regular, replace_file
 
 __all__ = ["HEADER", "read_archive", "write_archive"]
 
 HEADER = "model.json"
 
-# Text takes some ten times its size once parsed; no model's header comes near this.
+# Text takes up to some thirty times its size once parsed; no model's header comes near this.
 _LONGEST_HEADER = 1 << 28
 # The same model gives the same bytes whenever it is saved.
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -53,44 +50,39 @@ def _as_json(header: Any) -> bytes:
 def write_archive(path: Path, header: Any, arrays: list[np.ndarray]) -> None:
     """Write a header and its arrays; an existing file is replaced only once all is on disk."""
     data = _as_json(header)
-    with _replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(HEADER, _DATE), data)
-        for index, array in enumerate(arrays):
-            entry = zipfile.ZipInfo(_array_name(index), _DATE)
-            with archive.open(entry, "w", force_zip64=array.nbytes > 1 << 30) as out:
-                npy.write_array(out, array, allow_pickle=False)
+    if len(data) > _LONGEST_HEADER:
+        raise ModelFileError(
+            f"This model has {len(data)} bytes of names, texts and other values that are not "
+            f"arrays, and a model file holds at most {_LONGEST_HEADER}."
+        )
 
+    def write(file: IO[bytes]) -> None:
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr(zipfile.ZipInfo(HEADER, _DATE), data)
+            for index, array in enumerate(arrays):
+                entry = zipfile.ZipInfo(_array_name(index), _DATE)
+                with archive.open(entry, "w", force_zip64=array.nbytes > 1 << 30) as out:
+                    npy.write_array(out, array, allow_pickle=False)
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A temporary neighbour that takes the place of ``path`` when the block succeeds."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(path.parent))
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(path, write)
 
 
 def read_archive(path: Path) -> tuple[Any, list[np.ndarray]]:
     """The header and the arrays of a file; ``ModelFileError`` for whatever is odd about it."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         try:
             with zipfile.ZipFile(file) as archive:
                 entries = _check_entries(archive, size)
                 header = _read_header(archive, entries[HEADER])
-                indices = range(len(entries) - 1)
-                return header, [_read_array(archive, entries[_array_name(i)]) for i in indices]
+                names = map(_array_name, range(len(entries) - 1))
+                return header, [_read_array(archive, entries[name]) for name in names]
         except ModelFileError:
             raise
         except zipfile.BadZipFile as error:
             raise ModelFileError(f"it is not a complete model file ({error})") from error
+        except RecursionError as error:
+            raise ModelFileError("its header is nested too deeply") from error
         # Bytes that are wrong on purpose make the readers of zip, JSON and .npy fail in many ways
         # (ValueError, KeyError, RuntimeError, struct.error, MemoryError ...); all mean the same.
         except Exception as error:
@@ -120,12 +112,20 @@ def _read_header(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:
     return json.loads(
         archive.read(entry).decode(),
         parse_constant=_refuse_constant,
+        parse_int=None if 0 < sys.get_int_max_str_digits() <= LONGEST_INTEGER else _integer,
         object_pairs_hook=_distinct,
     )
 
 
 def _refuse_constant(name: str) -> Any:
     raise ModelFileError(f"its header holds {name}, which is not JSON")
+
+
+def _integer(digits: str) -> int:
+    """Without a limit, as where somebody lifted Python's own, this takes quadratic time."""
+    if len(digits) > LONGEST_INTEGER:
+        raise ModelFileError(f"its header holds an integer of {len(digits)} digits")
+    return int(digits)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
         if version not in read:
             raise ModelFileError(f"{entry.filename} is of .npy version {version}")
         shape, fortran_order, dtype = read[version](file)
-        if dtype.kind not in ARRAY_KINDS or dtype.hasobject:
+        if dtype.kind not in ARRAY_KINDS or dtype.hasobject or not dtype.itemsize:
             raise ModelFileError(f"{entry.filename} holds {dtype}, not numbers or strings")
         if dtype.itemsize * math.prod(shape) != entry.file_size - file.tell():
             raise ModelFileError(f"{entry.filename} does not have the size it claims")

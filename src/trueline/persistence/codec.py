@@ -22,12 +22,17 @@ estimator                                    ``{"$": "estimator", "class": ..., 
 
 Arrays that are one object in memory stay one object: the coefficients of an estimator and of its
 certificate are stored once.
+
+A file from a stranger must not cost more than its size, so some of what Python can do is refused
+on both sides: deep nesting, very long integers, and large dictionaries with keys that somebody
+could choose to collide. Where a message would quote a value, it names its type instead: what an
+estimator prints takes exponential time in how deeply estimators are nested.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cached_property
@@ -36,13 +41,24 @@ from typing import Any
 import numpy as np
 
 from trueline.errors import ModelFileError
-from trueline.persistence.registry import is_estimator, known_classes, label
-from trueline.persistence.typecheck import misfit, misfit_attribute
+from trueline.persistence.registry import find_class, is_estimator, label
+from trueline.persistence.typecheck import misfit, misfit_attribute, misfit_parameter
 
-__all__ = ["ARRAY_KINDS", "Decoder", "Encoder"]
+__all__ = ["ARRAY_KINDS", "LONGEST_INTEGER", "Decoder", "Encoder"]
 
 #: Kinds of dtype an array in a file may have: booleans, integers, floats, complex, strings.
 ARRAY_KINDS = "biufcU"
+#: Digits of an integer in a file; Python's own limit, below which reading one takes no time.
+LONGEST_INTEGER = 4300
+
+# Lists and other containers, records and estimators in each other; models need about ten.
+_DEEPEST = 100
+# The hashes of strings are salted; those of numbers are not, so that a file can hold a million of
+# them that fall into the same place of a dictionary, which takes hours to fill.
+_MOST_NUMBERS_AS_KEYS = 1000
+# Losses and penalties look at their arrays when they are made. A file that uses one array in many
+# of them would have it looked at each time; in a model, every part has arrays of its own as well.
+_LOOKS_PER_ELEMENT, _FREE_LOOKS = 100, 1_000_000
 
 # Attributes that scikit-learn keeps on an estimator and that are not part of the model: requests
 # are written in a form of their own, callbacks watched a fit that is over.
@@ -69,11 +85,26 @@ class Encoder:
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
         self._index: dict[int, int] = {}
+        self._depth = 0
 
     def encode(self, value: Any, where: str = "the model") -> Any:
         """The JSON of a value; ``where`` names it in error messages."""
-        if value is None or isinstance(value, str | bool) or type(value) is int:
+        if value is None or isinstance(value, str | bool):
             return value
+        if type(value) is int:
+            _check_integer(value, where)
+            return value
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ModelFileError(
+                f"{where[:200]} is nested more than {_DEEPEST} levels deep, or holds itself; a "
+                "model file cannot hold it."
+            )
+        node = self._encode(value, where)
+        self._depth -= 1
+        return node
+
+    def _encode(self, value: Any, where: str) -> Any:
         if isinstance(value, Enum):
             self._check_known(value, where)
             return {"$": "member", "class": label(type(value)), "name": value.name}
@@ -93,13 +124,14 @@ class Encoder:
             # Sorted, so that the same model makes the same file.
             return {"$": type(value).__name__, "items": sorted(value)}
         if isinstance(value, Mapping):
+            _check_keys(value, where)
             return {"$": "dict", "items": self._items(value, where)}
         self._check_known(value, where)
         return self._record(value) if is_dataclass(value) else self._estimator(value)
 
     def _check_known(self, value: Any, where: str) -> None:
         cls = type(value)
-        if known_classes().get(label(cls)) is cls:
+        if find_class(label(cls)) is cls:
             return
         raise ModelFileError(
             f"{where} is a {cls.__module__}.{cls.__qualname__}, which a model file cannot hold. "
@@ -186,15 +218,17 @@ class Decoder:
 
     def __init__(self, arrays: list[np.ndarray]) -> None:
         self._arrays = arrays
+        self._depth = 0
+        self._looks = _FREE_LOOKS + _LOOKS_PER_ELEMENT * sum(array.size for array in arrays)
         self._read: dict[str, Callable[[dict[str, Any]], Any]] = {
             "float": lambda node: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[
                 node["value"]
             ],
-            "tuple": lambda node: tuple(self.decode(item) for item in node["items"]),
-            "dict": lambda node: {self.decode(k): self.decode(v) for k, v in node["items"]},
-            "set": lambda node: set(self.decode(node["items"])),
-            "frozenset": lambda node: frozenset(self.decode(node["items"])),
-            "scalar": lambda node: _SCALARS[node["dtype"]](self.decode(node["value"])),
+            "tuple": lambda node: tuple(self._items(node)),
+            "dict": self._dict,
+            "set": lambda node: set(self._strings(node)),
+            "frozenset": lambda node: frozenset(self._strings(node)),
+            "scalar": self._scalar,
             "type": lambda node: _SCALARS[node["dtype"]],
             "array": self._array,
             "objects": self._objects,
@@ -204,19 +238,67 @@ class Decoder:
         }
 
     def decode(self, node: Any) -> Any:
-        """The value of a JSON node."""
-        if isinstance(node, list):
-            return [self.decode(item) for item in node]
-        if not isinstance(node, dict):
-            return node
+        """The value of a JSON node. Lists are decoded in place: the node is used up."""
+        if type(node) is list:
+            return self._list(node)
+        return self._tagged(node) if type(node) is dict else node
+
+    def _list(self, items: list[Any]) -> list[Any]:
+        self._descend()
+        for i, item in enumerate(items):
+            if type(item) is list:
+                self._list(item)
+            elif type(item) is dict:
+                items[i] = self._tagged(item)
+        self._depth -= 1
+        return items
+
+    def _descend(self) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ModelFileError("its header is nested too deeply")
+
+    def _tagged(self, node: dict[str, Any]) -> Any:
         tag = node.get("$")
         if not isinstance(tag, str) or tag not in self._read:
             raise ModelFileError(f"it uses an unknown kind of value, {tag!r}")
-        return self._read[tag](node)
+        self._descend()
+        value = self._read[tag](node)
+        self._depth -= 1
+        return value
+
+    def _items(self, node: dict[str, Any]) -> list[Any]:
+        items = node["items"]
+        if not isinstance(items, list):
+            raise ModelFileError(f"the items of a {node['$']} are not a list")
+        return self._list(items)
+
+    def _dict(self, node: dict[str, Any]) -> dict[Any, Any]:
+        pairs = self._items(node)
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            raise ModelFileError("an item of a dictionary is not a key and a value")
+        _check_keys([key for key, _ in pairs], "a dictionary")
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ModelFileError("a dictionary repeats a key")
+        return found
+
+    def _strings(self, node: dict[str, Any]) -> list[str]:
+        """The items of a set."""
+        items = self._items(node)
+        if not all(isinstance(item, str) for item in items):
+            raise ModelFileError("a set holds something else than strings")
+        return items
+
+    def _scalar(self, node: dict[str, Any]) -> np.generic:
+        value = self.decode(node["value"])
+        if not isinstance(value, bool | int | float):
+            raise ModelFileError("a NumPy number is not a number")
+        return _SCALARS[node["dtype"]](value)
 
     def _find(self, node: dict[str, Any], base: type | None = None) -> Any:
         name = node["class"]
-        cls = known_classes().get(name) if isinstance(name, str) else None
+        cls = find_class(name) if isinstance(name, str) else None
         if cls is None or (base is not None and not issubclass(cls, base)):
             raise ModelFileError(
                 f"it names the class {name!r}, which is not known here (a class of one's own has "
@@ -231,9 +313,10 @@ class Decoder:
         return self._arrays[index]
 
     def _objects(self, node: dict[str, Any]) -> np.ndarray:
-        items = self.decode(node["items"])
-        shape = tuple(node["shape"])
-        if not all(type(size) is int and size >= 0 for size in shape) or (
+        items = self._items(node)
+        shape = node["shape"]
+        # Each size by itself first: the product of many that are long takes hours.
+        if not all(type(size) is int and 0 <= size <= len(items) for size in shape) or (
             math.prod(shape) != len(items)
         ):
             raise ModelFileError("an array of names does not have the size it claims")
@@ -252,15 +335,19 @@ class Decoder:
             raise ModelFileError(f"{node['class']} has no field {sorted(unknown)[0]!r}")
         if problem := misfit(cls, contents):
             raise ModelFileError(problem)
+        self._looks -= sum(item.size for item in contents.values() if isinstance(item, np.ndarray))
+        if self._looks < 0:
+            raise ModelFileError("it uses the same arrays over and over")
         return cls(**contents)
 
     def _estimator(self, node: dict[str, Any]) -> Any:
         cls = self._find(node)
         if not is_estimator(cls):
             raise ModelFileError(f"{node['class']} is not an estimator")
-        model = cls(**{name: self.decode(item) for name, item in node["params"].items()})
-        if hasattr(cls, "_parameter_constraints"):
-            model._validate_params()
+        params = {name: self.decode(item) for name, item in node["params"].items()}
+        if problem := misfit_parameter(cls, params):
+            raise ModelFileError(problem)
+        model = cls(**params)
         for name, item in node["fitted"].items():
             _check_attribute(cls, name)
             value = self.decode(item)
@@ -273,10 +360,32 @@ class Decoder:
         return model
 
 
+def _check_integer(value: int, where: str) -> None:
+    # In bits, because the digits of a long integer take quadratic time to count.
+    if value.bit_length() > LONGEST_INTEGER * 3:
+        raise ModelFileError(f"{where} is an integer too long for a model file.")
+
+
+def _check_keys(keys: Collection[Any], where: str) -> None:
+    """Any number of strings and tuples of strings, few others."""
+    if len(keys) > _MOST_NUMBERS_AS_KEYS:
+        others = sum(not _is_text(key) for key in keys)
+        if others > _MOST_NUMBERS_AS_KEYS:
+            raise ModelFileError(
+                f"{where} has {others} keys that are not strings, and a model file holds at most "
+                f"{_MOST_NUMBERS_AS_KEYS} in one dictionary"
+            )
+
+
+def _is_text(key: Any) -> bool:
+    return isinstance(key, str) or (type(key) is tuple and all(map(_is_text, key)))
+
+
 def _check_attribute(cls: type, name: str) -> None:
     """Fitted attributes are data beside the methods; they may not stand in for one."""
     own = getattr(cls, name, None)
-    if not name.isidentifier() or name.startswith("__") or callable(own):
+    is_code = callable(own) or isinstance(own, property | cached_property)
+    if not name.isidentifier() or name.startswith("__") or is_code:
         raise ModelFileError(f"{name!r} is not a name for a fitted attribute of {cls.__name__}")
 
 

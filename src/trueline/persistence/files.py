@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ __all__ = ["FORMAT", "VERSION", "ModelFile", "load", "read", "save"]
 FORMAT = "trueline model"
 #: Raised when files written now could not be read by older releases.
 VERSION = 1
+_LONGEST_MESSAGE = 400  # characters; a paragraph
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,13 @@ class ModelFile:
 def save(model: Any, path: str | os.PathLike[str], extra: Mapping[str, Any] | None = None) -> Path:
     """Write a model to a file.
 
-    The file holds parameters and fitted attributes as plain data, never code, and is replaced only
-    once the new one is complete. A model that is loaded again gives bit-identical predictions, its
-    certificate still verifies, and ``partial_fit`` goes on where it stopped.
+    The file holds parameters and fitted attributes as plain data, never code. A model that is
+    loaded again gives bit-identical predictions, its certificate still verifies, and
+    ``partial_fit`` goes on where it stopped.
+
+    An older file of that name is replaced once the new one is complete, and its permissions are
+    kept; of a symbolic link, the file that it points to. If the process is killed in between, the
+    older file is still there.
 
     Parameters
     ----------
@@ -63,7 +70,8 @@ def save(model: Any, path: str | os.PathLike[str], extra: Mapping[str, Any] | No
     Raises
     ------
     ModelFileError
-        If the model holds something that is not data (a function, a random generator).
+        If the model holds something that is not data (a function, a random generator), or if
+        ``path`` is not a regular file (a folder, a device, a named pipe).
 
     Examples
     --------
@@ -113,7 +121,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     FileNotFoundError
         If there is no such file.
     ModelFileError
-        If the file is damaged, was written by a newer release, or names an unknown class.
+        If the file is damaged, was written by a newer release, names an unknown class, or is
+        not a regular file (a folder, a device, a named pipe).
 
     Examples
     --------
@@ -153,18 +162,37 @@ def read(path: str | os.PathLike[str]) -> ModelFile:
     """
     path = Path(path)
     try:
-        header, arrays = read_archive(path)
-        return _decode(header, arrays)
+        with _collection_paused():
+            header, arrays = read_archive(path)
+            return _decode(header, arrays)
     except ModelFileError as error:
-        raise ModelFileError(f"{path} cannot be loaded: {error}.") from error
+        raise ModelFileError(f"{path} cannot be loaded: {_shortened(error)}.") from error
     except OSError:
         raise
     # A header whose parts do not fit together fails in as many ways as there are parts.
     except Exception as error:
         raise ModelFileError(
             f"{path} cannot be loaded: its header does not make sense "
-            f"({type(error).__name__}: {error})."
+            f"({type(error).__name__}: {_shortened(error)})."
         ) from error
+
+
+@contextmanager
+def _collection_paused() -> Iterator[None]:
+    """What is read holds no cycles; looking for some, again and again, takes most of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _shortened(error: Exception) -> str:
+    """A message quotes the file, and names in a file can be as long as the file."""
+    text = str(error)
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} ..."
 
 
 def _decode(header: Any, arrays: list[Any]) -> ModelFile:

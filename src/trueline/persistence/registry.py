@@ -11,7 +11,7 @@ from enum import Enum
 from functools import cache
 from typing import TypeVar
 
-__all__ = ["is_estimator", "known_classes", "label", "register"]
+__all__ = ["find_class", "is_estimator", "known_classes", "label", "register"]
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -79,6 +79,11 @@ def register(cls: _Class) -> _Class:
 def known_classes() -> dict[str, type]:
     """Every class that a model file may name, by the name it has there."""
     return {**_own_classes(), **_registered}
+
+
+def find_class(name: str) -> type | None:
+    """The class of this name in model files, or None; ``known_classes`` for a single name."""
+    return _registered.get(name) or _own_classes().get(name)
 
 
 @cache

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from trueline.persistence.registry import known_classes
 
-__all__ = ["misfit", "misfit_attribute"]
+__all__ = ["misfit", "misfit_attribute", "misfit_parameter"]
 
 _NUMBERS = "biuf"  # the dtype kinds that can stand where numbers are expected
 
@@ -56,6 +56,42 @@ def misfit_attribute(name: str, value: Any) -> str | None:
     return f"{name} cannot be of type {type(value).__name__}"
 
 
+def misfit_parameter(cls: type, values: Mapping[str, Any]) -> str | None:
+    """What is wrong with these parameters of an estimator, or None.
+
+    Decided by the same constraints as at the beginning of a fit.
+
+    Examples
+    --------
+    >>> from trueline import Ridge
+    >>> from trueline.persistence.typecheck import misfit_parameter
+    >>> misfit_parameter(Ridge, {"alpha": 1.0})
+    >>> misfit_parameter(Ridge, {"tol": "low"})
+    'the parameter tol of Ridge must be a float in the range [0.0, inf), not a str'
+    """
+    allowed = _constraints(cls)
+    for name, value in values.items():
+        options = allowed.get(name, ())
+        if options and not any(option.is_satisfied_by(value) for option in options):
+            listed = " or ".join(str(option) for option in options if not option.hidden)
+            kind = type(value).__name__
+            return f"the parameter {name} of {cls.__name__} must be {listed}, not a {kind}"
+    return None
+
+
+@cache
+def _constraints(cls: type) -> dict[str, tuple[Any, ...]]:
+    """Scikit-learn makes these anew for every estimator that it checks."""
+    from sklearn.utils._param_validation import make_constraint
+
+    declared: Mapping[str, Any] = getattr(cls, "_parameter_constraints", {})
+    return {
+        name: tuple(make_constraint(option) for option in options)
+        for name, options in declared.items()
+        if not isinstance(options, str)  # "no_validation"
+    }
+
+
 @cache
 def _attribute_types() -> dict[str, Any]:
     classes = known_classes()
@@ -90,7 +126,8 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin in (Union, types.UnionType):
         return any(_fits(value, option) for option in get_args(hint))
     if origin is np.ndarray:
-        return isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS
+        holds_anything = get_args(hint)[-1:] == (np.dtype[Any],)  # NDArray[Any]: labels of classes
+        return isinstance(value, np.ndarray) and (holds_anything or value.dtype.kind in _NUMBERS)
     if origin in (float, int):
         accepted = (int, np.integer) if origin is int else (int, float, np.integer, np.floating)
         return isinstance(value, accepted) and not isinstance(value, bool)

@@ -5,6 +5,7 @@ See :mod:`trueline.solvers.piecewise.ordered`.
 
 from __future__ import annotations
 
+from trueline.certificates.duality import size_of_targets
 from trueline.certificates.ordered import certify_ordered
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
@@ -43,11 +44,11 @@ class NonCrossing(Solver):
         answer = solve_ordered(problem, problem.loss.ranks)  # type: ignore[attr-defined]
         certificate = certify_ordered(problem, answer.W, answer.b, answer.u, answer.order)
         # A perfect fit leaves nothing to compare with but the targets, in the units of the proof.
-        targets = 1e-3 * float(certificate.witness["radius"].sum())
+        targets = size_of_targets(problem, certificate)
         size = abs(certificate.objective) + problem.total_weight * targets
         # Nor is a vertex believed to be optimal against its own proof.
         share = _BELIEVED if answer.is_exact else _CLOSE
-        close = certificate.gap <= share * size + certificate.objective_rounding
+        close = certificate.gap <= share * size + 1.1 * certificate.objective_rounding
         notes = [
             f"{counted(answer.steps, 'step')}, {counted(answer.exchanges, 'exchange')} of rows",
             f"{counted(answer.rows, 'row')} of {problem.n_samples} treated one by one",

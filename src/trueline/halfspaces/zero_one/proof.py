@@ -113,7 +113,8 @@ def certify(
         kind="zero-one packing" if is_closed else "zero-one search",
         objective=objective,
         objective_rounding=rounding,
-        gap=max(objective + rounding - bound, 0.0),
+        # A difference of doubles may be rounded down.
+        gap=max(objective + 2 * rounding - bound, 0.0),
         loss=ZeroOne(),
         penalty=NoPenalty(),
         fit_intercept=task.fit_intercept,
@@ -123,6 +124,5 @@ def certify(
             "members": np.asarray(task.row[packing.members], dtype=np.float64),
             "ends": np.asarray(packing.ends, dtype=np.float64),
             "charges": packing.charges,
-            "search_bound": np.array(bound),
         },
     )

@@ -1,0 +1,436 @@
+r"""Theorem of Fenchel and Young: a dual point bounds what any other coefficients can gain.
+
+Let P(w, b) = sum_i s_i l_i(z_i) + p(w), z_i = x_i.w + b, and let u be any numbers in the domains of
+the conjugates l_i* with sum_i s_i u_i = 0 if there is an intercept. With q = sum_i s_i u_i x_i,
+
+    P(w, b) - P(v, c)  <=  sum_i s_i [l_i(z_i) + l_i*(u_i) - u_i z_i]  +  [p(w) + p*(-q) + q.w]
+
+for all v and c. *Proof.* l_i(z') >= u_i z' - l_i*(u_i) and p(v) >= -q.v - p*(-q) for all z', v; add
+them up over z' = x_i.v + c, where q.v cancels and c is multiplied by zero. []
+
+Both brackets are sums of terms that are not negative (:mod:`trueline.check.losses`,
+:mod:`trueline.check.penalties`): nothing cancels. The numbers u need not be known exactly, only
+to exist. They are made from known ones u^ as follows; each step enters the bound.
+
+1. *Dual point.* The witness u^, or the slopes at the scores; those of a smooth loss at z^ are
+   exact for scores that differ from the true ones by a known error d: they cost curvature d^2 / 2.
+2. *Balance*, sum s u = 0. Smooth losses: the slopes at z + t for some number t near the best
+   intercept; t exists within r where r times the least curvature exceeds the imbalance. Other
+   losses: the side of heavier sign is multiplied by 1 - h, which by convexity of l* costs at most
+   h sum_i s_i l_i(z_i), since l*(0) <= 0 for losses that are not negative. Multiclass hinge: the
+   same for each flow of multipliers from class to class.
+3. *Domain of p**: u is multiplied by t <= 1, which costs (1 - t) sum_i s_i l_i(z_i) likewise, and
+   for squared losses only (1 - t)^2 / 2 sum_i s_i z_i^2.
+4. *Coefficients without penalty* need q_j = 0. With M^T X_c^T S X_c M >= nu I for these columns
+   (:mod:`trueline.check.coercivity`), u - X_c h with ||S^1/2 X_c h|| <= ||M q|| / nu^1/2 has it.
+   Columns that depend on others exactly have it with them (:mod:`trueline.check.dependence`).
+   Where that is not possible the bound is conditional: |v_j - w_j| <= R costs |q_j| R.
+
+*Ordered quantiles.* Multipliers m >= 0 of z_j <= z_next may be added to s u: they add
+m (z_next - z_j) at w, and take away nothing at any v in order.
+
+Read from the certificate: objective, objective_rounding, gap, loss, penalty, fit_intercept, coef,
+intercept; witness: dual (n, k), order (n, k - 1) and slack, powers of two of the units.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.check.arithmetic import EPS, exact_product, two_sum
+from trueline.check.coercivity import coercivity
+from trueline.check.dependence import factor, independent_columns, inverse
+from trueline.check.objective import Claim, read_claim, rows_floor
+from trueline.check.schema import Field, parameters
+from trueline.check.sums import Augmented, least_eigenvalue, sums_of_columns
+from trueline.check.verdict import Check, Refused, Verification
+
+__all__ = ["check"]
+
+Array = NDArray[np.float64]
+
+_WITNESS = {
+    "dual": Field(("n", "k"), optional=True),
+    "order": Field(("n", "pairs"), low=0.0, optional=True),
+    "slack": Field(low=0.0, optional=True),
+    # Of use to the fit alone.
+    "centre": Field(("d",), optional=True),
+    "about": Field(("d",), optional=True),
+}
+
+
+def check(
+    certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
+) -> Verification:
+    """Objective and gap of a claim about all coefficients."""
+    claim = read_claim(certificate, _WITNESS, X, y, sample_weight)
+    fields = claim.fields
+    if not claim.loss.is_convex and np.isfinite(fields.gap):
+        raise Refused("the loss is not convex")
+    is_ordered = parameters(fields.loss).get("name") == "ordered_quantiles"
+    if is_ordered != (fields.order is not None):
+        raise Refused("multipliers of an order go with ordered quantiles, and these with them")
+    if is_ordered and fields.order.shape[1] != claim.rows.k - 1:
+        raise Refused(f"multipliers of {fields.order.shape[1]} pairs of {claim.rows.k} quantiles")
+    # The dual point of the witness, or the slopes of a smooth loss, whichever proves more.
+    points = (
+        [fields.dual] if fields.dual is None or not claim.loss.is_smooth else [fields.dual, None]
+    )
+    gap, radius = np.inf, None
+    for doubled, dual in [(False, dual) for dual in points] + [(True, dual) for dual in points]:
+        claim.evaluate(doubled)
+        objective = claim.check_objective()
+        bound = _Bound(claim, dual, doubled)
+        found, limit = bound.gap(fields.gap)
+        if not gap <= fields.gap or (found <= fields.gap and limit is None):
+            gap, radius = found, limit
+        in_order = not is_ordered or bound.crossing() <= (fields.slack or 0.0)
+        if objective.holds and gap <= fields.gap and radius is None and in_order:
+            break
+    checks = [objective, Check("gap", f"<= {fields.gap:.4g}", f"{gap:.4g}", gap <= fields.gap)]
+    statement = claim.statement()
+    if is_ordered:
+        crossing = bound.crossing()
+        slack = 0.0 if fields.slack is None else fields.slack
+        checks.append(
+            Check("order", f"kept up to {slack:.3g}", f"{crossing:.3g}", crossing <= slack)
+        )
+        statement += f", of those whose quantiles do not cross; these cross by {slack:.3g} at most"
+    conditions: tuple[str, ...] = ()
+    if radius is not None:
+        conditions = (f"no coefficient without a penalty is changed by more than {radius:.3g}",)
+    return Verification(tuple(checks), statement, conditions)
+
+
+class _Bound:
+    """The dual point of a claim, and the bound that it gives."""
+
+    def __init__(self, claim: Claim, dual: Array | None, doubled: bool) -> None:
+        self.claim, self.dual, self.doubled = claim, dual, doubled
+        rows, loss = claim.rows, claim.loss
+        self.s, self.off = rows.s[:, None], claim.off + np.abs(claim.low)
+        value = self.s * loss.value(claim.y, claim.z)
+        total, error = claim.losses()
+        # Per target where targets do not interact; else everything is shared.
+        self.shared = (
+            loss.is_coupled or claim.penalty.blocks is not None or bool(claim.penalty.note)
+        )
+        self.shared = self.shared or claim.fields.order is not None
+        self.losses = value.sum(axis=0) * (1 + 1e-9) + error
+        if self.shared:
+            self.losses = np.full(rows.k, (total + error) * (1 + 1e-9))
+        self.push, self.from_scores = np.zeros((rows.n, rows.k)), False
+        if claim.fields.order is not None:
+            self._order()
+        self.excess = self._dual_point()
+
+    # --- the dual point ---------------------------------------------------------------------------
+
+    def _dual_point(self) -> Array:
+        """Set u and a bound on its error; return the excess of the losses, per target."""
+        claim, loss = self.claim, self.claim.loss
+        y, z, off = claim.y, claim.z, self.off
+        given = self.dual
+        if given is None and loss.is_smooth:
+            return self._slopes()
+        self.u = loss.slope(y, z) if given is None else claim.rows.kept(given)
+        if loss.is_coupled:  # the own class takes what the others have
+            off = off.sum(axis=1, keepdims=True) + 0 * off
+            others = np.where(y != 0, 0.0, self.u)
+            self.u = np.where(y != 0, -others.sum(axis=1, keepdims=True), others)
+        self.error = (4 + loss.is_coupled * claim.rows.k) * EPS * np.abs(self.u) * loss.is_coupled
+        excess = loss.excess(y, z, self.u)
+        if not np.isfinite(excess).all():
+            return np.full(claim.rows.k, np.inf)
+        if loss.is_smooth:
+            apart = np.abs(loss.slope(y, z) - self.u)
+            drift = (apart + loss.slope_error(y, z)) * (off + 64 * EPS)
+            drift = drift + 0.5 * loss.most_bend(y, z, off) * off**2
+        else:
+            drift = 2 * loss.steepest * off
+        total = (self.s * (excess * (1 + 64 * EPS) + drift)).sum(axis=0) * (1 + 1e-9)
+        if claim.has_intercept:
+            total = total + (self._flows() if loss.is_coupled else self._lighter_side())
+        return np.asarray(total)
+
+    def _slopes(self) -> Array:
+        """The slopes of a smooth loss at the best intercept for these coefficients."""
+        claim, loss = self.claim, self.claim.loss
+        y, z, off, s = claim.y, claim.z, self.off, self.s
+        near, reach = np.zeros(z.shape[1]), np.zeros(z.shape[1])
+        if claim.has_intercept:
+            near, reach = (self._class_levels if loss.is_coupled else self._levels)()
+        at = z + near
+        self.u = loss.slope(y, at)
+        bend = loss.most_bend(y, at, reach)
+        self.error = loss.slope_error(y, at) + np.where(reach > 0, bend * reach, 0.0)
+        way = np.abs(near) + reach + off + EPS * np.abs(at)
+        self.way, self.from_scores = way, True
+        if loss.is_coupled:
+            way = np.sqrt((way**2).sum(axis=1, keepdims=True)) + 0 * way
+            self.error = self.error + np.sqrt((reach**2).sum()) * bend
+        terms = s * (0.5 * loss.most_bend(y, z, way) * way) * way
+        if not np.isfinite(reach).all():
+            return np.full(z.shape[1], np.inf)
+        total = terms.sum(axis=0)
+        return (total / (z.shape[1] if loss.is_coupled else 1)) * (1 + 1e-9)
+
+    def _levels(self) -> tuple[Array, Array]:
+        """Per target a number t, and how far from it sum s l'(z + t) = 0 at the most."""
+        claim, loss, s = self.claim, self.claim.loss, self.claim.rows.s
+        near, reach = np.zeros(claim.rows.k), np.full(claim.rows.k, np.inf)
+        for t in range(claim.rows.k):
+            own, y, z = loss.of_target(t), claim.y[:, t], claim.z[:, t]
+            best = (np.inf, 0.0, np.inf)
+            for _ in range(30):
+                at = z + near[t]
+                u = own.slope(y, at)
+                steep = math.fsum((s * u).tolist())
+                error = float(s @ (own.slope_error(y, at) + 4 * EPS * np.abs(u)))
+                error += float(s @ (own.most_bend(y, at, EPS * np.abs(at)) * np.abs(at))) * EPS
+                bend = float(s @ own.least_bend(y, at, 0.0))
+                if abs(steep) + error < best[0]:
+                    best = (abs(steep) + error, near[t], bend)
+                if not bend > 0 or abs(steep) <= error:
+                    break
+                near[t] -= np.clip(steep / bend, -1e3, 1e3)
+            off, near[t], bend = best
+            r = 1.1 * off / bend if bend > 0 else np.inf
+            for _ in range(4):  # room for the curvature to be smaller within the reach
+                least = float(s @ own.least_bend(y, z + near[t], r)) * (1 - 1e-9)
+                if np.isfinite(r) and least * r >= off:
+                    reach[t] = r
+                    break
+                r *= 4
+        return near, reach
+
+    def _class_levels(self) -> tuple[Array, Array]:
+        """The same for softmax: changes that add up to zero, by Newton's method.
+
+        Along a change e the curvature keeps the factor exp(min e - max e). If b r >= 2 |imbalance|
+        for the least eigenvalue b within the distance r, the sum of the losses is no lower on the
+        edge of that ball than at its centre, so that a point of slope zero lies within.
+        """
+        claim, loss, s = self.claim, self.claim.loss, self.claim.rows.s
+        k = claim.rows.k
+        near, reach = np.zeros(k), np.full(k, np.inf)
+        for _ in range(30):
+            u = loss.slope(claim.y, claim.z + near)
+            p = u + claim.y
+            steep = np.array([math.fsum((s * u[:, t]).tolist()) for t in range(k)])
+            at = claim.z + near
+            error = float((s @ (loss.slope_error(claim.y, at) + EPS * np.abs(at))).sum())
+            B = np.diag(s @ p) - (s[:, None] * p).T @ p
+            whole = float(np.trace(B))
+            B = B + whole / k * np.ones((k, k))
+            if not np.isfinite(B).all() or whole <= 0:
+                break
+            least = float(np.linalg.eigvalsh(0.5 * (B + B.T))[0]) - 1e-9 * whole
+            size = float(np.linalg.norm(steep)) + error
+            r = 2.2 * size / least if least > 0 else np.inf
+            if r < 0.05 and np.exp(-2 * r) * least * r >= 2 * size:
+                reach = np.full(k, r)
+                if float(np.linalg.norm(steep)) <= 4 * error:
+                    break
+            step = np.linalg.lstsq(B, steep, rcond=None)[0]
+            near = near - np.clip(step - step.mean(), -1e2, 1e2)
+            if not np.isfinite(reach).all() or size > 8 * error:
+                continue
+            break
+        return near, reach
+
+    def _lighter_side(self) -> Array:
+        """Make the heavier side lighter, so that the multipliers add up to zero; what it costs."""
+        cost = np.zeros(self.u.shape[1])
+        weighted, rest = exact_product(self.s, self.u)
+        for t in range(len(cost)):
+            total = math.fsum(
+                [*weighted[:, t].tolist(), *rest[:, t].tolist(), *self.push[:, t].tolist()]
+            )
+            sides = np.maximum(weighted[:, t], 0).sum(), np.maximum(-weighted[:, t], 0).sum()
+            side = max(sides) if self.claim.fields.order is None else sides[int(total < 0)]
+            if total == 0:
+                continue
+            share = abs(total) * (1 + 8 * EPS) / (side * (1 - 1e-9)) if side > 0 else np.inf
+            if not share < 0.5:
+                return np.full(len(cost), np.inf)
+            self.error[:, t] += share * np.abs(self.u[:, t])
+            cost[t] = share * self.losses[t]
+        return cost
+
+    def _flows(self) -> Array:
+        """The same for multipliers that flow from the class of a row to the others; what it costs.
+
+        Too much flows into one class and too little into another: a row of the first gives more to
+        the second, or a row of the second less to the first, by t, at a cost of t |h|.
+        """
+        k, y, s = self.claim.rows.k, self.claim.y, self.claim.rows.s
+        z = self.claim.z
+        h = np.abs(z + 1.0 - (y * z).sum(axis=1, keepdims=True)) + self.off + 1.0
+        high, low = exact_product(self.s, np.where(y != 0, 0.0, self.u))
+        left = np.zeros(k)
+        for c in range(k):
+            own, other = y[:, c] != 0, y[:, c] == 0
+            parts = [high[other, c], low[other, c], -high[own].ravel(), -low[own].ravel()]
+            left[c] = math.fsum(np.concatenate(parts).tolist())
+        unsure, cost = 4 * k * EPS * float(np.abs(left).sum()), 0.0
+        for to in np.flatnonzero(left > 0):
+            for origin in np.flatnonzero(left < 0):
+                amount = min(left[to], -left[origin])
+                left[to], left[origin] = left[to] - amount, left[origin] + amount
+                amount = (amount + unsure) * (1 + 1e-9)
+                gives = (y[:, to] != 0) & (1 + (y * self.u).sum(axis=1) > 2 * amount / s)
+                takes = (y[:, origin] != 0) & (self.u[:, to] > 2 * amount / s)
+                price = np.where(gives, h[:, origin], np.where(takes, h[:, to], np.inf))
+                row = int(np.argmin(price))
+                cost += amount * float(price[row])
+                self.error[row] += amount / s[row]
+        return np.full(k, cost / k if np.abs(left).sum() <= unsure else np.inf)
+
+    # --- ordered quantiles ------------------------------------------------------------------------
+
+    def _order(self) -> None:
+        claim = self.claim
+        q = np.broadcast_to(claim.loss.below, claim.rows.k)  # type: ignore[attr-defined]
+        self.ranks = np.argsort(q, kind="stable")
+        self.multipliers = claim.rows.kept(claim.fields.order)
+        self.push[:, self.ranks[:-1]] += self.multipliers
+        self.push[:, self.ranks[1:]] -= self.multipliers
+
+    def _steps(self) -> tuple[Array, Array]:
+        """z_next - z_j for neighbours in the order, and bounds on the errors."""
+        z = (self.claim.z + self.claim.rows.y)[:, self.ranks]
+        off = (self.off + EPS * np.abs(self.claim.z) + EPS * np.abs(self.claim.rows.y))[
+            :, self.ranks
+        ]
+        return z[:, 1:] - z[:, :-1], off[:, 1:] + off[:, :-1] + EPS * (
+            np.abs(z[:, 1:]) + np.abs(z[:, :-1])
+        )
+
+    def crossing(self) -> float:
+        """By how much scores are out of order at the most."""
+        steps, off = self._steps()
+        return max(float((off - steps).max(initial=0.0)) - 1e-300, 0.0)  # but for underflow
+
+    # --- the bound --------------------------------------------------------------------------------
+
+    def gap(self, claimed: float) -> tuple[float, float | None]:
+        """The bound, and the radius that it is subject to (None if it holds everywhere)."""
+        claim, penalty, W = self.claim, self.claim.penalty, self.claim.W
+        if np.isinf(claimed):
+            return claimed, None  # nothing is claimed
+        if not penalty.note and not claim.loss.note and claim.ceiling <= claimed:
+            return claim.ceiling, None  # no objective is negative
+        if not np.isfinite(self.excess).all():
+            return np.inf, None
+        weighted, rest = exact_product(self.s, self.u)
+        if claim.fields.order is not None:
+            weighted, small = two_sum(weighted, self.push)
+            rest = rest + small
+        error = self.s * self.error + 4 * EPS * np.abs(rest)
+        q, off, squares = sums_of_columns(claim, weighted, rest, error, self.doubled)
+        excess, free = self.excess, penalty.is_free(q, off)
+        radius_cost = 0.0
+        if free.any():
+            excess, off, radius_cost = self._hold(free, q, off, squares, excess)
+        t = penalty.scale(np.where(free, 0.0, q), np.where(free, 0.0, off))
+        t = np.full(len(t), t.min()) if self.shared else t
+        if (t < 1).any():
+            if type(claim.loss).__name__ == "_Squared":
+                far = np.sqrt((self.s * (np.abs(claim.z) + self.off) ** 2).sum(axis=0))
+                excess = 0.5 * ((1 - t) * far + np.sqrt(2 * excess)) ** 2
+            else:
+                excess = excess + (1 - t) * self.losses / (len(t) if self.shared else 1)
+        total = float(excess.sum()) + penalty.excess(W, t * q, t * off, free)
+        if claim.fields.order is not None:
+            steps, slack = self._steps()
+            total += float((self.multipliers * (np.maximum(steps, 0.0) + slack)).sum())
+        total = total * (1 + 1e-10) + rows_floor(claim.rows)
+        if radius_cost == 0.0 or not np.isfinite(total):
+            return total, None
+        radius = (claimed - total) / radius_cost
+        if not radius > 2 * float(np.abs(W[free]).max(initial=0.0)):
+            return np.inf, None
+        return claimed, radius
+
+    def _hold(
+        self, free: NDArray[np.bool_], q: Array, off: Array, squares: Array, excess: Array
+    ) -> tuple[Array, Array, float]:
+        """Take q_j = 0 for coefficients without a penalty, or say what a change of them costs."""
+        claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
+        size = np.where(free, np.abs(q) + off, 0.0)
+        otherwise = excess, off, float(size.sum()) * (1 + 1e-9)
+        if loss.note or (loss.room == 0 and not self.from_scores):
+            return otherwise
+        columns, _, exact = independent_columns(
+            rows, np.flatnonzero(free.any(axis=1)), claim.centre, claim.has_intercept
+        )
+        if exact and loss.room == 0:
+            held = self._hold_smooth(columns, size, squares)
+            return otherwise if held is None else (held[0], off + held[1], 0.0)
+        if not exact:
+            return otherwise
+        nu, basis = 1.0, np.zeros((0, 0))
+        if len(columns):
+            found = inverse(factor(rows, columns, claim.centre))
+            if found is None:
+                return otherwise
+            nu, basis = coercivity(rows, columns, None, None, found, claim.has_intercept)
+            if nu <= 0:
+                return otherwise
+        along = np.abs(basis.T @ q[columns]) * (1 + 1e-9)
+        along = along + np.abs(basis).T @ (off[columns] + len(columns) * EPS * np.abs(q[columns]))
+        long = np.sqrt((along**2).sum(axis=0))
+        moved = long / np.sqrt(nu) * (1 + 1e-9)
+        # |change of u_i| <= ||M x_i|| ||M q|| / nu, and s_i ||M x_i||^2 is at most the trace.
+        most = 1.01 * np.sqrt(len(columns) / float(rows.s.min())) * long / nu
+        share = most / loss.room * (1 + 1e-9)
+        if not (share < 0.5).all():
+            return otherwise
+        if type(loss).__name__ == "_Squared":
+            excess = 0.5 * (np.sqrt(2 * excess) + moved) ** 2
+        else:
+            far = np.sqrt((self.s * (2 * np.abs(claim.z) + self.off + loss.width) ** 2).sum(axis=0))
+            excess = excess + share * self.losses + moved * far + 0.5 * moved**2
+        return excess, off + np.sqrt(squares)[:, None] * 1.01 * moved, 0.0
+
+    def _hold_smooth(
+        self, columns: NDArray[np.intp], size: Array, squares: Array
+    ) -> tuple[Array, Array] | None:
+        """The same for smooth losses: slopes at the least value over these coefficients.
+
+        It lies within r, in the units of M, where M (sum_i s_i c_i a_i a_i^T) M >= nu for the least
+        curvatures c_i within that distance and nu r >= 2 |M g| (:mod:`trueline.check.curvature`).
+        """
+        claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
+        if loss.is_coupled:
+            return None
+        part = Augmented(rows, claim.centre, claim.has_intercept, columns)
+        excess, further = np.zeros(rows.k), np.zeros_like(size)
+        for t in range(rows.k):
+            own, y, z, off = loss.of_target(t), claim.y[:, t], claim.z[:, t], self.way[:, t]
+            bends = rows.s * own.least_bend(y, z, off)
+            scale = sum((bends[w] @ block**2 for w, block in part), np.zeros(part.d))
+            M = 1.0 / np.sqrt(np.maximum(scale, 1e-200))
+            steep = size[columns, t]
+            if claim.has_intercept:
+                steep = np.append(steep, float(rows.s @ self.error[:, t]) + 1e-300)
+            steep = float(np.linalg.norm(M * steep)) * (1 + 1e-9)
+            r, far = (
+                2.5 * steep / max(least_eigenvalue(part, bends, None, M), 1e-300),
+                np.zeros(rows.n),
+            )
+            for where, block in part:
+                far[where] = r * (np.abs(block) @ M) * (1 + 1e-9)
+            bends = rows.s * own.least_bend(y, z, off + far) * (1 - 4 * EPS)
+            if not least_eigenvalue(part, bends, None, M) * r >= 2 * steep:
+                return None
+            way = off + far
+            bend = own.most_bend(y, z, way)
+            excess[t] = float(rows.s @ (0.5 * bend * way**2)) * (1 + 1e-9)
+            further[:, t] = np.sqrt(squares * float(rows.s @ (bend * far) ** 2)) * 1.01
+        return excess, further

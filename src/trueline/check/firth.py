@@ -1,0 +1,198 @@
+r"""Logistic regression with Firth's correction: objective, slope, and a bound on all objectives.
+
+With labels y_i = -1 or +1, rows a_i = (x_i, 1), scores z_i = a_i.v, h = 1 / ((1 + e^z)(1 + e^-z)),
+the information I(v) = sum_i s_i h_i a_i a_i^T and q_i = s_i h_i a_i^T I^-1 a_i, minimised is
+
+    F(v) = sum_i s_i log(1 + exp(-y_i z_i)) - 1/2 log det I(v)
+    g    = sum_i (s_i l'_i - q_i (1/2 - p_i)) a_i,          p_i = 1 / (1 + exp(-z_i)).
+
+Theorem. No v has F(v) < -1/2 log det(sum_i s_i a_i a_i^T / 4), and the slope of F at the stated v,
+|diag(I)^-1/2 g|, is at most the stated one. F is not convex: of other v no more is claimed.
+
+Proof. Losses are not negative, h <= 1/4, and the determinant grows with the matrix.
+
+Columns that are exact combinations of the others are left out of the determinant, and their
+coefficients are zero: those kept are independent, as many as an independent set of which all others
+are exact combinations. Columns left out that depend on others up to rounding only are a condition.
+
+Rounding. Scores err by r_i = (terms + 4) eps (|x_i||w| + |b|); h, log(1 + e) and l' by r_i and 8 eps
+relatively. With a triangular M, B = A M and K = B^T S H B, log det I = log det K - 2 sum log |M_jj|.
+M is near the inverse of a factor of I, so that K is near 1. It is known up to delta in norm: B errs
+by (p + 6) eps |A||M|, whose Frobenius norm weighted is beta; sums of n rows by theta = max r_i + (N +
+16) eps of trace K (Cauchy-Schwarz); Cholesky's factor by (p + 2) eps trace K. So log det K errs by
+-p log(1 - delta / lambda), lambda its least eigenvalue, and K^-1 R' = 1 - (1 - K R') gives the error
+of a computed inverse R', of q_i = s_i h_i b_i^T K^-1 b_i, and so of g.
+
+Read: objective, objective_rounding, gap, loss, penalty, fit_intercept, coef, intercept; of the
+witness slope and columns (those kept).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.check.arithmetic import EPS, ROWS
+from trueline.check.dependence import independent_columns
+from trueline.check.rows import Rows
+from trueline.check.schema import CLAIMS, Field, is_builtin, parameters, read
+from trueline.check.sums import Augmented
+from trueline.check.verdict import Check, Refused, Verification
+
+__all__ = ["check"]
+
+Array = NDArray[np.float64]
+
+_FIELDS = {
+    **CLAIMS,
+    "loss": Field(kind="any"),
+    "penalty": Field(kind="any"),
+    "fit_intercept": Field(kind="boolean"),
+    "coef": Field(("d", 1)),
+    "intercept": Field((1,)),
+}
+_WITNESS = {"slope": Field(low=0.0), "columns": Field(("m",), "integer", low=0)}
+
+
+def check(
+    certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
+) -> Verification:
+    """All checks of a fit with Firth's correction."""
+    rows = Rows(X, y, sample_weight)
+    claim = read(certificate, _FIELDS, _WITNESS, {"d": rows.d})
+    names = parameters(claim.loss)["name"], parameters(claim.penalty)["name"]
+    own = is_builtin(claim.loss, "losses") and is_builtin(claim.penalty, "penalties")
+    if not own or names != ("logistic", "none"):
+        raise Refused("the claim is about another loss than the logistic one, or has a penalty")
+    if rows.k != 1 or not np.isin(rows.y, (-1.0, 1.0)).all():
+        raise Refused("the targets are not -1 and +1")
+    if not claim.fit_intercept and claim.intercept.any():
+        raise Refused("an intercept where there is none")
+    kept = claim.columns.astype(np.intp)
+    if (kept >= rows.d).any() or (np.diff(kept) <= 0).any():
+        raise Refused("the columns of the information are not some of those of X, in order")
+    left = np.setdiff1d(np.arange(rows.d), kept)
+    if claim.coef[left].any():
+        raise Refused("columns left out have coefficients")
+    centre = np.zeros(rows.d)
+    if claim.fit_intercept:
+        parts = (rows.s[where] @ block for where, block in rows.blocks())
+        centre = sum(parts, np.zeros(rows.d)) / rows.weight
+    conditions = _left_out(rows, kept, left, centre, claim.fit_intercept)
+    table = Augmented(rows, centre, claim.fit_intercept, kept)
+    objective, rounding, slope, bound = _facts(rows, table, claim.coef, claim.intercept)
+    off = abs(objective - claim.objective) * (1 + 2 * EPS) + rounding
+    gap = claim.objective + claim.objective_rounding - bound
+    gap += 4 * EPS * (abs(claim.objective) + claim.objective_rounding + abs(bound))
+    said = f"{claim.objective:.12g} within {claim.objective_rounding:.2g}"
+    found = f"{objective:.12g} within {rounding:.2g}"
+    checks = (
+        Check("objective", said, found, bool(off <= claim.objective_rounding)),
+        Check("slope", f"<= {claim.slope:.3g}", f"{slope:.3g}", bool(slope <= claim.slope)),
+        Check("gap", f"<= {claim.gap:.4g}", f"{gap:.4g}", bool(gap <= claim.gap)),
+    )
+    return Verification(
+        checks,
+        f"the slope of the penalised likelihood, in units of its curvature, is at most "
+        f"{claim.slope:.3g}; it is not convex, and all that is known of other coefficients is that "
+        f"none have an objective below {claim.objective:.10g} by more than {claim.gap:.3g}",
+        conditions,
+    )
+
+
+def _left_out(
+    rows: Rows, kept: NDArray[np.intp], left: NDArray[np.intp], centre: Array, constant: bool
+) -> tuple[str, ...]:
+    """What is presupposed of the columns left out; those kept turn out to be independent later."""
+    if len(left) == 0:
+        return ()
+    basis, _, exact = independent_columns(rows, np.arange(rows.d), centre, constant)
+    if len(basis) > len(kept):
+        raise Refused("columns left out of the information do not depend on the others")
+    if exact and len(basis) == len(kept):
+        return ()
+    return (f"columns {left[:9].tolist()} depend on the others",)
+
+
+class _Factor(NamedTuple):
+    """log det and its error; M; the inverse of K, its norm, and a bound on its error."""
+
+    value: float
+    error: float
+    M: Array
+    inverse: Array
+    norm: float
+    off: float
+
+
+def _factor(table: Augmented, weights: Array, theta: float) -> _Factor:
+    """The matrix sum_i weights_i a_i a_i^T, in a basis that makes it about one."""
+    p, R = table.d, np.zeros((0, table.d))
+    for where, A in table:
+        R = np.linalg.qr(np.vstack([R, np.sqrt(weights[where])[:, None] * A]), mode="r")
+    try:
+        M = np.triu(np.linalg.inv(R))
+        K, drift = np.zeros((p, p)), 0.0
+        for where, A in table:
+            root = np.sqrt(weights[where])[:, None]
+            B = root * (A @ M)
+            K += B.T @ B
+            drift += float(np.square(root * (np.abs(A) @ np.abs(M))).sum())
+        trace, beta = float(np.trace(K)), (p + 6) * EPS * np.sqrt(drift)
+        delta = 1.01 * ((theta + (p + 2) * EPS) * trace + 2 * beta * np.sqrt(trace) + beta**2)
+        logs = np.log(np.linalg.cholesky(K).diagonal()) - np.log(np.abs(M.diagonal()))
+        least = float(np.linalg.eigvalsh(K)[0]) - (p + 8) * EPS * trace
+        np.linalg.cholesky(K - least * np.eye(p))  # proves it, up to delta
+        inverse = np.linalg.inv(K)
+    except np.linalg.LinAlgError:
+        raise Refused("columns of the information depend on each other") from None
+    least -= 2 * delta
+    if not (least > delta and np.isfinite(logs).all()):
+        raise Refused("columns of the information depend on each other, as far as one can tell")
+    error = -p * math.log1p(-delta / least) + 16 * p * EPS * (1 + float(np.abs(logs).sum()))
+    norm = float(np.linalg.norm(inverse))
+    rho = float(np.linalg.norm(np.eye(p) - K @ inverse)) + ((p + 4) * p * EPS + delta) * norm
+    return _Factor(2 * float(logs.sum()), error, M, inverse, norm, rho / (least - delta))
+
+
+def _facts(rows: Rows, table: Augmented, W: Array, b: Array) -> tuple[float, float, float, float]:
+    """The objective, its error, the slope from above, and what every objective is above."""
+    p, reach, z = table.d, np.zeros(rows.n), np.zeros(rows.n)
+    for where, block in rows.blocks():
+        z[where] = (np.asarray(block @ W) + b)[:, 0]
+        size = (np.asarray(abs(block) @ np.abs(W)) + np.abs(b))[:, 0]
+        reach[where] = (rows.row_terms + 4) * EPS * size
+    s, y, small = rows.s, rows.y[:, 0], np.exp(-np.abs(z))
+    h, margin = small / (1 + small) ** 2, y * z
+    losses = s * (np.maximum(-margin, 0.0) + np.log1p(small))
+    slope = -y * np.where(margin >= 0, small, 1.0) / (1 + small)
+    total, terms = math.fsum(losses.tolist()), (min(rows.n, ROWS) + rows.n / ROWS + 16) * EPS
+    theta = float(reach.max()) * 1.01 + terms
+    if p == 0 or not (reach.max() < 0.01 and (s * h > 1e-280).all()):
+        raise Refused("scores are too large for their probabilities to be told, or none are left")
+    own, whole = _factor(table, s * h, theta), _factor(table, s, terms)
+    objective = total - 0.5 * own.value
+    rounding = float((s * reach + 16 * EPS * losses).sum()) * (1 + 1e-9)
+    rounding += 0.5 * own.error + 4 * EPS * (abs(total) + abs(own.value))
+    bound = -0.5 * (whole.value + whole.error - p * math.log(4.0)) - 4 * EPS * (
+        abs(whole.value) + p
+    )
+    g, g_error, squares = np.zeros(p), np.zeros(p), np.zeros(p)
+    for where, A in table:
+        B, weight = A @ own.M, s[where] * h[where]
+        length = np.sqrt(np.square(B).sum(axis=1))
+        off = (p + 6) * EPS * np.sqrt(np.square(np.abs(A) @ np.abs(own.M)).sum(axis=1))
+        q = weight * ((B @ own.inverse) * B).sum(axis=1)
+        q_error = (length + off) ** 2 * (own.off + (theta + (2 * p + 16) * EPS) * own.norm)
+        q_error = weight * (q_error + (2 * length + off) * off * own.norm) * (1 + 1e-9)
+        away = 0.5 * np.tanh(-0.5 * z[where])
+        t = s[where] * slope[where] - q * away
+        t_error = s[where] * (0.25 * reach[where] + 8 * EPS * np.abs(slope[where]))
+        t_error += 0.5 * q_error + np.abs(q) * (0.25 * reach[where] + 8 * EPS)
+        g, g_error = g + A.T @ t, g_error + np.abs(A).T @ (t_error + terms * np.abs(t))
+        squares += weight @ A**2
+    steep = float(np.linalg.norm((np.abs(g) + g_error) / np.sqrt(squares)))
+    return objective, rounding, steep * (1 + theta + (p + 16) * EPS), bound

@@ -1,0 +1,212 @@
+r"""The halfspace with the fewest errors: the errors, counted, and the conflicts that bound them.
+
+Minimised over w and b is the weight of the errors, sum_i s_i [y_i (x_i.w + b) <= 0].
+
+Theorem. Equal rows share their weight. Of equal rows with opposite signs, the lighter side is an
+error of every (w, b), or the heavier one is and more; so are rows of zeros without an intercept.
+Call what this leaves of the heavier side its weight, and a set of signed rows a_i = y_i (x_i, 1) a
+*conflict* if sum_i lambda_i a_i = 0 for some lambda > 0. If conflicts are given charges of which no
+row carries more in sum than its weight, no (w, b) has errors of less weight than what contradictions
+cost and the sum of the charges.
+
+Proof. sum_i lambda_i a_i.(w, b) = 0 has a term that is not positive: a row of each conflict is
+wrong, and rows that are wrong weigh at least the charges of the conflicts that they are in.
+
+Theorem. If the signed rows have full rank, no (w, b) has errors of less weight than the least weight
+of rows strictly on the wrong side of v, over all v that vanish on so many independent rows that
+they determine it.
+
+Proof. The v for which all rows that (w, b) has right are on their side or on the plane form a cone
+(with others that are wrong, if those do not span everything); its extreme rays are such v.
+
+All of the first is in integers: weights and charges are integers times one power of two. If charges exceed
+a weight (they were added up in doubles), all are divided by the largest excess. Of a *search*, what its bound claims beyond the conflicts is proven by the second theorem where those v
+are few: v and its products with the rows err by less than (p^2 + p + 8) eps times the permanents
+that their determinants have. Elsewhere the search is not repeated, and a condition says so.
+
+Read: kind, objective, objective_rounding, gap, loss, penalty, fit_intercept, coef, intercept, and
+of the witness members (rows with a positive weight, one conflict after the other), ends, charges.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations, islice
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.check.arithmetic import EPS
+from trueline.check.exact import as_integers, dense, exact_dot, null_space
+from trueline.check.rows import Rows
+from trueline.check.schema import CLAIMS, Field, is_builtin, parameters, read
+from trueline.check.verdict import Check, Refused, Verification
+
+__all__ = ["check"]
+
+Array = NDArray[np.float64]
+
+_FIELDS = {
+    **CLAIMS,
+    "kind": Field(kind="text"),
+    "objective_rounding": Field(low=0.0),
+    "gap": Field(low=0.0),
+    "loss": Field(kind="any"),
+    "penalty": Field(kind="any"),
+    "fit_intercept": Field(kind="boolean"),
+    "coef": Field(("d", 1)),
+    "intercept": Field((1,)),
+}
+_WITNESS = {
+    "members": Field(("m",), "integer", low=0),
+    "ends": Field(("q",), "integer", low=1),
+    "charges": Field(("q",), low=0.0),
+}
+
+
+def check(
+    certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
+) -> Verification:
+    """All checks of a claim about the fewest errors."""
+    rows = Rows(X, y, sample_weight)
+    claim = read(certificate, _FIELDS, _WITNESS, {"d": rows.d})
+    names = parameters(claim.loss)["name"], parameters(claim.penalty)["name"]
+    own = is_builtin(claim.loss, "losses") and is_builtin(claim.penalty, "penalties")
+    if not own or names != ("zero_one", "none"):
+        raise Refused("the claim is about another loss than 0-1, or has a penalty")
+    if rows.k != 1 or not np.isin(rows.y, (-1.0, 1.0)).all():
+        raise Refused("the targets are not -1 and +1")
+    if not claim.fit_intercept and claim.intercept.any():
+        raise Refused("an intercept where there is none")
+    signs, X = rows.y[:, 0].astype(np.int64), dense(rows.X)
+    wrong = _errors(X, signs, claim.coef[:, 0], float(claim.intercept[0]))
+    whole, power = as_integers(np.concatenate([rows.s, claim.charges]))
+    s, charges, unit = whole[: rows.n], whole[rows.n :], Fraction(2) ** power
+    total = unit * int(sum(s[wrong]))
+    stated, allowed = Fraction(claim.objective), Fraction(claim.objective_rounding)
+    A = np.hstack([X, np.ones((rows.n, int(claim.fit_intercept)))]) * signs[:, None]
+    place, left, spent = _shared_weights(X, signs, s, claim.fit_intercept)
+    packed, holds = _packed(A, place, left, claim, charges)
+    gap = stated + allowed - unit * (spent + packed)
+    said = f"{claim.objective:.12g} within {claim.objective_rounding:.2g}"
+    found = f"{float(total):.12g} in {int(wrong.sum())} rows"
+    checks = [
+        Check("errors", said, found, abs(total - stated) <= allowed),
+        Check("conflicts", f"{len(charges)}", "yes" if holds else "not all", holds),
+    ]
+    proven, how = gap <= Fraction(claim.gap), "by the conflicts"
+    if claim.kind == "zero-one search" and not proven:
+        alone = np.unique(place, return_index=True)[1]
+        alone = alone[left[place[alone]] > 0]
+        least = _by_vertices(A[alone], left[place[alone]], effort)
+        better = stated + allowed - unit * (spent + least)
+        if better < gap:
+            proven, gap, how = better <= Fraction(claim.gap), better, "by all vertices"
+    searched = claim.kind == "zero-one search" and not proven
+    found = f"{float(gap):.4g} {how}{', and by search' * searched}"
+    checks.append(Check("gap", f"<= {claim.gap:.4g}", found, proven or searched))
+    condition = "the search, which was not repeated, is right"
+    return Verification(
+        tuple(checks),
+        f"no hyperplane has errors of less weight than {claim.objective:.10g} by more than "
+        f"{claim.gap:.3g}",
+        (condition,) if searched else (),
+    )
+
+
+def _errors(X: Array, signs: NDArray[np.int64], w: Array, b: float) -> NDArray[np.bool_]:
+    """Rows with y (x.w + b) <= 0, exactly."""
+    z = signs * (X @ w + b)
+    # The products err by (d + 4) eps of their magnitudes, and what underflows.
+    unsure = (X.shape[1] + 4) * EPS * (np.abs(X) @ np.abs(w) + abs(b)) + 1e-290
+    wrong = np.asarray(z <= 0)
+    for i in np.flatnonzero(~(np.abs(z) > unsure)):
+        wrong[i] = (exact_dot(X[i], w.tolist()) + Fraction(b)) * int(signs[i]) <= 0
+    return wrong
+
+
+def _shared_weights(
+    X: Array, signs: NDArray[np.int64], s: Any, fit_intercept: bool
+) -> tuple[NDArray[np.intp], Any, int]:
+    """Where each signed row's weight is kept, what contradictions leave there, and their cost."""
+    holders: dict[bytes, int] = {}
+    place = np.array([holders.setdefault(x.tobytes(), len(holders)) for x in X + 0.0], dtype=int)
+    place = 2 * place + (signs > 0)
+    sides = np.zeros(2 * len(holders), dtype=object)
+    np.add.at(sides, place, s)
+    spent = np.minimum(sides[::2], sides[1::2])
+    left = sides - np.repeat(spent, 2)
+    cost = int(sum(spent))
+    if not fit_intercept:
+        zero = np.unique(place[~X.any(axis=1)])
+        cost, left[zero] = cost + int(sum(left[zero])), 0
+    return place, left, cost
+
+
+def _packed(
+    A: Array, place: NDArray[np.intp], left: Any, claim: Any, charges: Any
+) -> tuple[Fraction, bool]:
+    """The sum of the charges that the weights allow, and whether the conflicts are some."""
+    ends = claim.ends.tolist()
+    starts = [0, *ends][:-1]
+    rising = all(a < b for a, b in zip(starts, ends, strict=True))
+    if not rising or [0, *ends][-1] != len(claim.members):
+        raise Refused("the ends of the conflicts do not fit their members")
+    if (claim.members >= len(A)).any():
+        raise Refused("the conflicts name rows that are not there")
+    used, holds = np.zeros(len(left), dtype=object), True
+    for first, last, charge in zip(starts, ends, charges, strict=True):
+        chosen = claim.members[first:last]
+        found = null_space(as_integers(A[chosen])[0].T)
+        holds &= len(found) == 1 and bool((found[0] > 0).all() or (found[0] < 0).all())
+        used[np.unique(place[chosen])] += charge
+    over = np.flatnonzero(used > left)
+    if (left[over] == 0).any() or not holds:
+        return Fraction(0), False
+    excess = max([Fraction(1), *(Fraction(int(used[i]), int(left[i])) for i in over)])
+    return int(sum(charges)) / excess, True
+
+
+def _by_vertices(A: Array, left: Any, effort: str) -> int:
+    """The least weight strictly on the wrong side of a vertex, from below; 0 if they are many."""
+    n, p = A.shape
+    if p > 7 or comb(n, p - 1) * n > (3e8 if effort == "normal" else 1e12) or sum(left) > 2**999:
+        return 0
+    # Powers of two by column and row change no sign.
+    A = np.ldexp(A, -np.frexp(np.abs(A).max(axis=0, initial=0.0))[1])
+    A = np.ldexp(A, -np.frexp(np.abs(A).max(axis=1, initial=0.0))[1][:, None])
+    weights, least, spans, doubtful = left.astype(np.float64), np.inf, False, 0
+    choices = combinations(range(n), p - 1)
+    while chunk := list(islice(choices, 4096)):
+        M = A[np.array(chunk, dtype=int).reshape(len(chunk), p - 1)]
+        parts = [_determinant(np.delete(M, j, axis=2)) for j in range(p)]
+        v, size = (np.stack(part) for part in zip(*parts, strict=True))
+        v[1::2] *= -1
+        off = (p * p + p + 8) * EPS * (np.abs(A) @ size) + 1e-290
+        unsure = ~(np.abs(v) > (p * p + p + 8) * EPS * size + 1e-290).any(axis=0)
+        doubtful += int(unsure.sum())
+        if doubtful > 20_000:
+            return 0
+        for i in np.flatnonzero(unsure):  # rows that depend on each other determine no vertex
+            unsure[i] = len(null_space(as_integers(M[i])[0])) == 1
+            v[:, i], off[:, i] = 0.0, np.inf
+        z, counts = A @ v, ~np.isinf(off).any(axis=0) | unsure
+        spans |= bool((np.abs(z) > off).any())
+        for wrong in (z < -off, z > off):
+            least = min(least, float((weights @ wrong)[counts].min(initial=np.inf)))
+    # Sums of whole numbers below 2^53 are exact.
+    exact = 1.0 if sum(left) < 2**53 else 1.0 - (n + 4) * EPS
+    return int(least * exact) if spans and np.isfinite(least) else 0
+
+
+def _determinant(M: Array) -> tuple[Array, Array]:
+    """Determinants of square matrices, and the permanents of their magnitudes."""
+    if M.shape[1] == 0:
+        return np.ones(len(M)), np.ones(len(M))
+    value, size = np.zeros(len(M)), np.zeros(len(M))
+    for j in range(M.shape[2]):
+        minor, bound = _determinant(np.delete(M[:, 1:], j, axis=2))
+        value, size = value + (-1.0) ** j * M[:, 0, j] * minor, size + np.abs(M[:, 0, j]) * bound
+    return value, size
