@@ -12,7 +12,10 @@ keeps proofs from going below a level that the data decide:
 - four times the rounding of the objective itself;
 - for proofs whose bound is linear in the rounding of the gradient (all but those for quadratic
   functions), 1e-9 of the terms that cancel in the objective: these proofs multiply the rounding by
-  a radius, which is a thousand times the size of the coefficients.
+  a radius, which is a thousand times the size of the coefficients. And 1e-6 of the objective, which
+  weights or columns that differ by powers of ten keep such proofs from.
+
+Neither is ever more than a thousandth of P(constant), unless the target is constant.
 
 Direct solvers leave their proofs to be worked out when somebody looks. The guard then asks for a
 bound on the gap that costs little (:meth:`~trueline.solution.PendingCertificate.bound`), and works
@@ -54,12 +57,14 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 # Of the terms that cancel in an objective: what a proof with a radius cannot tell from zero.
 _UNSEEN = 1e-9
+# Of the objective: the same where weights or columns differ by powers of ten. Solvers stop there.
+_FAR_APART = 1e-6
 _UNDERFLOW = 1e-280
 # The size of the coefficients relative to the radius of such a proof.
 _OF_RADIUS = 1e-3
-# A target varies if the best constant leaves more than this of its square; of what it leaves, more
-# than this part is never put down to rounding.
-_CONSTANT, _SMALL_PART = 1e-20, 1e-3
+# A target varies if the best constant leaves errors of more than this share of it; of what it
+# leaves, more than this part is never put down to rounding.
+_CONSTANT, _SMALL_PART = 1e-10, 1e-3
 # Proofs of these kinds are quadratic in the rounding of the gradient.
 _SHARP = frozenset({"quadratic", "row space"})
 # Endings that claim to be as good as was asked for.
@@ -193,8 +198,11 @@ def _rounding(problem: Problem | MomentsProblem, certificate: Certificate, unit:
         cancelling = _cancelling(problem, certificate, unit)
         targets = float(problem.weigh(problem.loss.target_size(problem.target) ** 2).sum())
     if certificate.kind not in _SHARP:
-        level += _UNSEEN * (unit + abs(certificate.objective) + cancelling)
-    varies = unit > _CONSTANT * max(targets, math.sqrt(problem.total_weight * targets))
+        level += _UNSEEN * (unit + cancelling) + _FAR_APART * abs(certificate.objective)
+    if "quadratic" in problem.loss.capabilities:
+        varies = unit > _CONSTANT**2 * targets
+    else:
+        varies = unit > _CONSTANT * math.sqrt(problem.total_weight * targets)
     return min(level, _SMALL_PART * unit) if varies else level
 
 

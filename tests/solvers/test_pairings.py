@@ -1,4 +1,4 @@
-"""Every loss with every penalty, at any shape: some solver takes it, ends, and says what it proved."""
+"""Every loss with every penalty at any shape: some solver takes it, and says what it proved."""
 
 import itertools
 import warnings

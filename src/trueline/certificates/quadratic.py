@@ -201,7 +201,7 @@ def certify_quadratic(
 ) -> Certificate:
     """Turn a solver's evidence into a certificate.
 
-    Below ``floor`` times the objective nothing is claimed; solvers that only ask for the gap take 0.
+    Below ``floor`` times the objective nothing is claimed; loops, which ask for the gap, take 0.
     """
     nonnegative = "nonnegative" in problem.penalty.capabilities
     gap = quadratic_gap(

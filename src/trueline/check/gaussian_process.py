@@ -84,7 +84,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     }
     witness = {"level": Field(("k",)), "scale": Field(("k",), low=SMALLEST)}
     if is_sparse:
-        extra = {"points": Field(("m", "d")), "upper": Field(), "noise": Field((), low=0.0)}
+        extra = {"points": Field(("m", "d")), "upper": Field(finite=False), "noise": Field((), low=0.0)}
     else:
         extra = {"noise": Field(("n",), low=0.0)}
     claim = read(certificate, fields, {**witness, **extra}, {"n": n, "k": y.shape[1]})
@@ -120,8 +120,8 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
         raise Refused("the covariance is not finite, or not positive on its diagonal")
     try:
         L, M = np.linalg.cholesky(K.mid), np.linalg.inv(K.mid)
-    except np.linalg.LinAlgError:
-        return [Check("covariance", "positive definite", "no", False)], ""
+    except np.linalg.LinAlgError:  # nothing is known of its determinant and its inverse
+        L, M = np.eye(n), np.full((n, n), math.inf)
     M = 0.5 * (M + M.T)
     root = np.sqrt(np.diag(K.mid))
     E = K.rad + 0.5 * (n + 2) * EPS * np.outer(root, root)
@@ -138,7 +138,7 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
     wrong += (2 * n + 16) * EPS * float(np.abs(logs).sum())
     value = -0.5 * (fit + k * logdet + k * n * math.log(2 * math.pi))
     rounding = 0.5 * (off + k * wrong) * (1 + n * EPS) + 8 * EPS * (abs(value) + k * n)
-    rounding = rounding if math.isfinite(safe) else math.inf
+    rounding = rounding if rho < 0.5 else math.inf
     residual = float(left.max()) / largest
     checks = [
         Check(
@@ -159,7 +159,7 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
         return checks, said
     steep, errors = _slopes(slopes_of, len(free), a, M, left, (rho, safe, norm), k)
     within = all(p.low * (1 - 1e-9) <= p.value <= p.high * (1 + 1e-9) for p in free)
-    slope = _free_slope(free, steep, errors)
+    slope = _free_slope(free, steep, errors) if rho < 0.5 else math.inf
     checks += [
         Check("parameters", "within bounds", "yes" if within else "no", within),
         Check("slope (local)", f"<= {claim.slope:.4g}", f"{slope:.4g}", bool(slope <= claim.slope)),
@@ -292,14 +292,14 @@ def _bounds(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str]
     formed = (n + 8) * EPS * length_a**2  # rounding of B, in norm; of eigenvalues as well
     trace = max(float(diagonal.mid[0, 0]) - length_a**2, 0.0)
     trace += float(np.max(diagonal.rad)) + moved + formed
+    if not np.isfinite(B).all() or not math.isfinite(length_g):
+        raise Refused("the covariance leaves the range of doubles")
     values = np.maximum(np.linalg.eigvalsh(B), 0.0)
     formed += 4 * m * EPS * length_a**2
     logdet = float(np.log1p(values / v).sum()) + n * math.log(v)
     g = math.sqrt(float((values / (values + v) ** 2).sum()))
     wrong = 2 * g * length_g + length_g**2 / v + moved**2 / v**2 + formed * m / v
     wrong += 8 * EPS * (n + n * abs(math.log(v)) + float(np.log1p(values / v).sum()) * m)
-    if not moved < 0.25 * v:
-        raise Refused("the points are too close to each other")
     constant = n * math.log(2 * math.pi)
 
     def fit(c: float) -> tuple[float, float]:
@@ -320,6 +320,8 @@ def _bounds(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str]
     high = -0.5 * (constant + logdet - wrong + far - far_error)
     error = 8 * EPS * (abs(low) + abs(high) + constant + n + near + trace / v)
     low, high, lower = low - error, high + error, -claim.objective - claim.objective_rounding
+    if not moved < 0.25 * v:  # the points are too close to each other: nothing is known
+        low, high = -math.inf, math.inf
     checks = [
         Check("lower bound", f"{lower:.12g}", f"<= {low:.12g}", bool(lower <= low)),
         Check("upper bound", f"{claim.upper:.12g}", f">= {high:.12g}", bool(claim.upper >= high)),

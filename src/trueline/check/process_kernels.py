@@ -148,8 +148,8 @@ def _rational(kernel: Any, A: Array, B: Array, same: Array) -> Covariance:
     lengths, free_length = _numbers(kernel, "length_scale")
     (a,), free_a = _numbers(kernel, "alpha")
     _, s = _distances(A, B, lengths)
-    t = s * (0.5 / a)
-    logarithm = t.smooth(np.log1p)
+    t = s * (0.5 / a) * Ball(1.0, EPS)
+    logarithm = t.log1p()
     K = (logarithm * -a).exp()
     inverse = (logarithm * -1.0).exp()  # 1 / (1 + t)
     in_a = K * (t * inverse + logarithm * -1.0) * a

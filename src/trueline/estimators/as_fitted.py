@@ -1,8 +1,8 @@
 """Whether a model is still as it was fitted: the proof must be about what the model predicts with.
 
-A certificate proves something about numbers that a fit found, for hyperparameters that it was
-given. Whoever changes either afterwards has another model, of which nothing is proven. Models keep marks
-of both, arrays as digests, and ``verify`` compares.
+A certificate proves something about numbers that a fit found, for given hyperparameters. Whoever
+changes either afterwards has another model, of which nothing is proven. Models keep marks of both,
+arrays as digests, and ``verify`` compares.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _CHOSEN = ("coef_", "intercept_", "alpha_", "l1_ratio_", "C_", "lambda_", "scale
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: Any) -> tuple[str, ...]:
     """The parameters of a class that state the problem or the prediction."""
-    return tuple(name for name in kind._get_param_names() if name not in _HOW)  # type: ignore[attr-defined]
+    return tuple(name for name in kind._get_param_names() if name not in _HOW)
 
 
 def settings_of(model: Any) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _mark(value: Any) -> Any:
         if value.dtype.hasobject:
             return [str(item) for item in value.ravel()]
         numbers = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
-        digest = hashlib.blake2b(numbers, digest_size=16)
+        digest = hashlib.blake2b(numbers.tobytes(), digest_size=16)
         return f"{value.dtype} {value.shape} {digest.hexdigest()}"
     if isinstance(value, Mapping):
         return {key: _mark(item) for key, item in value.items()}

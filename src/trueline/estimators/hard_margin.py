@@ -24,9 +24,9 @@ __all__ = ["REMEDY", "separated", "solve_hard_margin"]
 Array = NDArray[np.float64]
 
 _NAME = "nearest_points"
-# The gap, relative to the objective, up to which the margin counts as found.
-_CLOSE = 1e-6
 _TITLE = "Wolfe's method for the nearest points of both hulls, on the rows near the margins"
+# The gap, relative to the objective, up to which a margin counts as found.
+_CLOSE = 1e-6
 #: What to do where there is no hard margin.
 REMEDY = "Give a finite C, which lets rows be inside the margin at a price."
 
@@ -74,10 +74,16 @@ def solve_hard_margin(
         facts,
         (Candidate(_NAME, _TITLE, cost, "chosen"),),
     )
+    if not np.isfinite(certificate.coef).all():
+        raise ValueError(
+            "The hard margin is lost in the rounding of scores: beside it the rows are too long. "
+            "Centre the columns and bring them to comparable units."
+        )
+    is_close = certificate.gap <= _CLOSE * certificate.objective
     solution = Solution(
         certificate.coef,
         certificate.intercept,
-        Status.SOLVED,
+        Status.SOLVED if is_close else Status.STALLED,
         _NAME,
         n_iter=1,
         proof=certificate,

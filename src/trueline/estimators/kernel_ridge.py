@@ -148,7 +148,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "matrix holds values that are too large. Scale the rows, or raise alpha."
             )
         part = K if rows.all() else K[np.ix_(rows, rows)]
-        certificate = certify_equations(self._recipe(), part, Y[rows], weights, alpha, c[rows])
+        shown = X if rows.all() else X[rows]
+        certificate = certify_equations(
+            self._recipe(), shown, part, Y[rows], weights, alpha, c[rows]
+        )
         self._certificate: KernelCertificate | Undecided = certificate
         stated = certificate.certificate if isinstance(certificate, Undecided) else certificate
         unit = 0.5 * float((Y[rows] ** 2 * (1.0 if weights is None else weights[:, None])).sum())

@@ -50,7 +50,6 @@ class Explanation:
 
 def _stage_text(solver: str, n_iter: int, seconds: float, gap: float, status: str) -> str:
     """One of several solvers that ran, and what was proven of its answer."""
-    return (
-        f"{solver}, {counted(n_iter, 'iteration')}, {seconds:.3g} s, proven within {gap:.3g} of the "
-        f"optimum: {status}"
-    )
+    iterations = counted(n_iter, "iteration")
+    proven = f"proven within {gap:.3g} of the optimum"
+    return f"{solver}, {iterations}, {seconds:.3g} s, {proven}: {status}"

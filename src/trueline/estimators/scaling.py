@@ -100,9 +100,8 @@ def rescaled(problem: Problem, e: Array, f: Array) -> Problem:
             "leave the intercept out."
         )
     X = problem.design.X.astype(np.float64)  # type: ignore[attr-defined]
-    # A column that its penalty keeps so small has no effect that double precision could show; its
-    # squares, neither zero nor exact, would only disturb.
-    seen = np.ldexp(_largest(problem)[0], e) >= _SMALL
+    # Subnormal numbers have lost digits: a column that its penalty keeps so small has no effect.
+    seen = np.ldexp(_largest(problem)[0], e) >= np.finfo(np.float64).tiny
     if sp.issparse(X):
         X = X.tocsr(copy=True)
         X.data = np.ldexp(X.data, e[X.indices]) * seen[X.indices]

@@ -22,7 +22,6 @@ from scipy.optimize import nnls
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.bounded import certify_bounded
-from trueline.certificates.fenchel import certify_from_moments, is_fenchel
 from trueline.certificates.quadratic import certify_quadratic, proven_coercivity
 from trueline.design import DenseDesign
 from trueline.moments import Moments
@@ -300,9 +299,7 @@ def _certify(
     proven = factor is not None and factor.diagonal_coercivity > 0
     if not proven and isinstance(problem, Problem):
         return certify_bounded(problem, W, b)
-    if not proven and isinstance(problem, MomentsProblem) and is_fenchel(problem):
-        # Without rows and without curvature: for coefficients up to a radius.
-        return certify_from_moments(problem, W, b)
+    # Without rows and without curvature only the objective itself bounds the gap.
     scale = factor.scale if factor is not None else np.ones(len(W))
     coercivity = factor.diagonal_coercivity if factor is not None and proven else 0.0
     evidence = evidence_from_moments(problem, moments, W, b, scale, coercivity)

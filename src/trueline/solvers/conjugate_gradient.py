@@ -50,7 +50,7 @@ class ConjugateGradient(Solver):
     """Conjugate gradients for least squares and ridge, on dense or sparse data.
 
     Starting from zero without a penalty, the iterates stay in the row space. With at least as many
-    columns as rows no preconditioner is used then, so that the answer is the one of least norm.
+    columns as rows that count no preconditioner is used then: the answer is the one of least norm.
     """
 
     name = "conjugate_gradient"
@@ -135,7 +135,10 @@ class _Iteration(Iteration):
 
 def _inverse_diagonal(problem: Problem, prover: Prover, curvature: Array) -> Array:
     """D^{-1}, or ones where a preconditioner would change which answer has the least norm."""
-    if problem.n_features >= problem.n_samples and not curvature.all():
+    rows = problem.n_samples
+    if problem.weights is not None:
+        rows = int(np.count_nonzero(problem.weights))
+    if problem.n_features > rows - problem.fit_intercept and not curvature.all():
         return np.ones_like(curvature)
     shift = prover.mean if problem.fit_intercept else None
     squares = problem.design.column_squares(problem.weights, shift)

@@ -37,6 +37,9 @@ Indices = NDArray[np.intp]
 
 # What M^T H M >= nu I must reach for steps along M to be trusted, and to be left as they are.
 _PROVEN_ENOUGH, _CLOSE_TO_ONE = 0.5, 0.9
+# Singular values, relative to the largest, up to which rounding of the gradient is felt more than a
+# penalty: about the root of the rounding of a product.
+_WEAK = 1e-6
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -57,7 +60,7 @@ class RowFactor:
     Attributes
     ----------
     basis : array of shape (d, rank)
-        M with M^T (X_c^T S X_c + A) M = I up to cond(X) eps.
+        M with M^T (X_c^T S X_c + A) M = I up to cond(X) eps, for proofs.
     coercivity : float
         The proven part of that.
     rank : int
@@ -67,10 +70,13 @@ class RowFactor:
         Singular values of [S^(1/2) X_c; A^(1/2)] in its own units, descending.
     left_out : float
         Bound on the part of the design, its columns scaled to equal norm, outside of the basis.
-    space : array of shape (d, rank), optional
+    steps : array of shape (d, r)
+        The same for refinement: without the directions that a weak penalty alone bends, along which
+        the answer is zero.
+    space : array of shape (d, r), optional
         Vectors that span the row space, if it is not everything.
     is_least_norm : bool
-        Whether the basis lies in the row space. If not it has the same effects on the fit, and
+        Whether the steps lie in the row space. If not they have the same effects on the fit, and
         coefficients are to be projected.
     """
 
@@ -80,6 +86,7 @@ class RowFactor:
     condition: float
     singular: Array
     left_out: float
+    steps: Array
     space: Array | None = None
     is_least_norm: bool = True
 
@@ -146,39 +153,46 @@ def factor_rows(
     wide = d > n and not curvature.any()
     R = (_factor_of_transpose if wide else triangular_factor)(problem, mean, scale, curvature)
     tolerance = rank_tolerance(n, d)
-    found = None if use_svd or wide or len(flat) else _pivoted(R, tolerance)
+    found = None
+    if not (use_svd or wide or len(flat)):
+        found = _pivoted(R, _WEAK if curvature.any() else tolerance)
+    weak = np.zeros((d, 0))
     if found is None:
         left, singular, right = np.linalg.svd(R, full_matrices=False)
-        rank = int(np.count_nonzero(singular > tolerance * singular.max(initial=0.0)))
         # Of the transpose the left vectors belong to the columns of X.
-        vectors = left[:, :rank] if wide else right[:rank].T
-        inverse = vectors / singular[:rank]
+        vectors = left if wide else right.T
+        largest = float(singular.max(initial=0.0))
+        bend = np.linalg.norm((np.sqrt(curvature) * scale)[:, None] * vectors, axis=0)
+        data = np.sqrt(np.maximum(singular**2 - bend**2, 0.0))
+        is_seen = singular > tolerance * largest
+        # Along what a weak penalty alone bends, the answer is zero, and rounding would not be.
+        is_weak = is_seen & (data <= tolerance * largest) & (singular <= _WEAK * largest)
+        weak = scale[:, None] * vectors[:, is_weak] / singular[is_weak]
+        vectors, singular = vectors[:, is_seen & ~is_weak], singular[is_seen & ~is_weak]
+        inverse = vectors / singular
     else:
         inverse, singular = found
-        rank = d
-    condition = float(singular[0] / singular[rank - 1]) if rank else 1.0
-    basis, space = scale[:, None] * inverse, None
+    condition = float(singular[0] / singular[-1]) if len(singular) else 1.0
+    steps, space = scale[:, None] * inverse, None
     is_least, growth, proven = True, 1.0, -1.0
-    if rank + len(flat) < d:
+    if steps.shape[1] + len(flat) < d:
         # Each direction is replaced by the one of least norm that has the same effect on the fit:
         # the parts of the coefficients that the data do not see are zero (Moore-Penrose).
         level = tolerance * float(singular.max(initial=0.0))
-        space = row_space(vectors, singular[:rank], scale, level)
-        least, proven = _conditioned(problem, mean, curvature, project(basis, space))
+        space = row_space(vectors, singular, scale, level)
+        least, proven = _conditioned(problem, mean, curvature, project(steps, space))
         is_least = proven >= _PROVEN_ENOUGH
         if is_least:  # otherwise units are so far apart that it has lost the digits of some columns
-            basis, growth = least, left_out_growth(least, scale, singular[:rank])
+            steps, growth = least, left_out_growth(least, scale, singular)
     elif len(flat):
         space = np.eye(d)[:, squares > 0]
-    held = _held(problem, mean, curvature, flat)
-    if len(held):
-        alone = np.eye(d)[:, held]
-        basis = np.hstack([basis, alone / np.sqrt(curvature[held])])
-        space = None if space is None else np.hstack([space, alone])
-    rank = basis.shape[1]
-    space = space if rank < d else None
-    if len(held) or proven < _PROVEN_ENOUGH:
+    if proven < _PROVEN_ENOUGH:
+        steps, proven = _conditioned(problem, mean, curvature, steps)
+    basis, held = steps, _held(problem, mean, curvature, flat)
+    if weak.shape[1] or len(held):
+        basis = np.hstack([steps, weak, np.eye(d)[:, held] / np.sqrt(curvature[held])])
         basis, proven = _conditioned(problem, mean, curvature, basis)
+    rank = basis.shape[1]
     own_units = R.T if not wide else R
     own_units = np.divide(
         own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
@@ -187,7 +201,7 @@ def factor_rows(
     values = np.linalg.svd(own_units, compute_uv=False)[: len(own)]
     own[: len(values)] = values
     left_out = 8 * tolerance * float(np.sqrt(d)) * growth if rank < d else 0.0
-    return RowFactor(basis, 0.9 * proven, rank, condition, own, left_out, space, is_least)
+    return RowFactor(basis, 0.9 * proven, rank, condition, own, left_out, steps, space, is_least)
 
 
 def _conditioned(
@@ -219,12 +233,12 @@ def _conditioned(
 def _held(problem: Problem, mean: Array | None, curvature: Array, flat: Indices) -> Indices:
     """Columns that do not vary and whose coefficients a penalty holds at zero.
 
-    The penalty must be more than what is left of such a column after its mean, which is rounded,
-    was subtracted.
+    The penalty must be more than what proofs in doubled precision see of such a column after its
+    mean was subtracted.
     """
     noise = np.zeros(len(flat))
     if mean is not None:
-        noise = problem.total_weight * (64 * _EPS * mean[flat]) ** 2
+        noise = 1e-8 * problem.total_weight * (64 * _EPS * mean[flat]) ** 2
     return flat[curvature[flat] > noise]
 
 

@@ -78,7 +78,7 @@ def solve_by_rows(
         start, level = np.zeros((d, len(targets))), best_level(part)
         bend = curvature[:, targets]
         if can_refine(part):
-            refined = refine(part, start, level, factor.basis, centre, bend, X_low)
+            refined = refine(part, start, level, factor.steps, centre, bend, X_low)
             if factor.space is not None and not factor.is_least_norm:
                 refined = _least_norm(part, refined, factor, factor.space, centre, bend, X_low)
             steps = max(steps, refined.steps)
@@ -89,7 +89,7 @@ def solve_by_rows(
                 part, refined, factor.basis, factor.coercivity, factor.rank == d, factor.left_out
             )
         else:
-            w, level = plain_steps(part, start, level, factor.basis, centre, bend, steps=3)
+            w, level = plain_steps(part, start, level, factor.steps, centre, bend, steps=3)
             W[:, targets], b[targets] = w, level
             evidence = evidence_from_rows(part, w, level, centre, factor.basis, factor.coercivity)
             evidence = replace(evidence, is_global=factor.rank == d, left_out=factor.left_out)
@@ -136,7 +136,7 @@ def _least_norm(
     row space is small, and projected once more costs none.
     """
     points = [found]
-    for steps in (factor.basis, None):
+    for steps in (factor.steps, None):
         W = project(points[-1].coef, space)
         b = points[-1].intercept + mean @ (points[-1].coef - W)
         points.append(refine(problem, W, b, steps, mean, curvature, X_low))

@@ -121,4 +121,6 @@ def _coercivity(problem: Problem, columns: NDArray[np.bool_], E: Array) -> float
     mean = design.column_means(problem.weights)[columns] if problem.fit_intercept else None
     blocks = ((rows, block[:, columns]) for rows, block in design.blocks(_ROWS))
     curvature = np.full(len(E), float(np.max(problem.penalty.curvature)))
-    return proven_coercivity(blocks, weights, np.diag(1.0 / np.sqrt(E)), curvature, mean) * (1 - 1e-9)
+    return proven_coercivity(blocks, weights, np.diag(1.0 / np.sqrt(E)), curvature, mean) * (
+        1 - 1e-9
+    )

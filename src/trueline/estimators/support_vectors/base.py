@@ -27,12 +27,14 @@ from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.support_vectors.guard import judged
 from trueline.estimators.support_vectors.pending import PendingProof
+from trueline.estimators.support_vectors.ranges import require_range
 from trueline.kernels import KernelFunction, KernelSource, kernel_scores
 from trueline.kernels.features import largest_exponent
 from trueline.kernels.source import make_source, require_symmetric
 from trueline.processes.memory import check_memory
 from trueline.solvers.smo.engine import WHOLE, solve_dual
 from trueline.solvers.smo.program import DualProgram, DualSolution
+from trueline.solvers.smo.progress import largest_score
 from trueline.solvers.smo.textbook import solve_textbook
 
 __all__ = ["SupportVectorMachine"]
@@ -229,10 +231,14 @@ class SupportVectorMachine(BaseEstimator):
         return np.float32 if error <= 0.1 * self.tol else np.float64
 
     def _solve(self, program: DualProgram, source: KernelSource) -> DualSolution:
-        if self.solver == "textbook_smo":
-            found = solve_textbook(program, source, self.tol, self.max_iter, self.trace)
-        else:
-            found = solve_dual(program, source, self.tol, self.max_iter, self.cache_size * 1e6)
+        # Numbers too large for doubles are told afterwards, in a sentence.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.solver == "textbook_smo":
+                found = solve_textbook(program, source, self.tol, self.max_iter, self.trace)
+            else:
+                cache_bytes = self.cache_size * 1e6
+                found = solve_dual(program, source, self.tol, self.max_iter, cache_bytes)
+        require_range(found.beta, largest_score(source.diagonal()))
         return judged(program, source, found, self.tol)
 
     def _called(self, X: Any) -> Array:

@@ -90,13 +90,18 @@ def on_margins(
         rows = np.empty((len(used), source.n), dtype=source.dtype)
         source.rows(used, rows)
         scores = beta[used] @ rows.astype(np.float64, copy=False)
-    lowest, highest = float(scores[signs > 0].min()), float(scores[signs < 0].max())
+    # What a sum of kernel values of so many rows errs by, kernel values included.
+    sizes = np.sqrt(np.abs(source.diagonal()))
+    error = (len(used) + 64) * _EPS * sizes * float(sizes @ np.abs(beta))
+    lowest = float((scores - error)[signs > 0].min())
+    highest = float((scores + error)[signs < 0].max())
     half, middle = 0.5 * (lowest - highest), 0.5 * (lowest + highest)
     if not half > 0:
-        return DualSolution(beta, scores, np.array([-middle]), np.inf, n_iter, False)
-    # What a sum of kernel values of so many rows errs by, kernel values included.
-    error = (len(used) + 64) * _EPS * largest_score(source.diagonal()) * np.abs(beta).sum()
-    factor = (1.0 + float(error) / half) / half
+        raise ValueError(
+            "The hard margin is lost in the rounding of kernel values. Standardise the columns, or "
+            "take LinearSVC(C=np.inf), which computes with the columns themselves."
+        )
+    factor = (1.0 + 16 * _EPS) / half
     level = np.array([-factor * middle])
     beta, scores = factor * beta, factor * scores
     _, violation = levels(program_of(signs), beta, scores)

@@ -35,19 +35,25 @@ def priced(C: float, class_weight: Array, weights: Array) -> Array:
 def normalised(weights: Array, source: KernelSource) -> tuple[Array, float]:
     """Weights divided by the largest, up to a power of two, and that power."""
     power = int(np.frexp(weights.max())[1]) - 1
-    units = np.ldexp(weights, -power)
-    total = float(units.sum())
-    require_range(np.ldexp(1.0, power) * total, largest_score(source.diagonal()))
-    return units, float(np.ldexp(1.0, power))
-
-
-def require_range(total: float, reach: float) -> None:
-    """Raise if ||f||^2 for multipliers of this sum leaves the range of double precision."""
-    with np.errstate(over="ignore", under="ignore"):
-        square = np.square(np.float64(total)) * reach
-    if total > 0 and reach > 0 and not _SMALLEST < square < _LARGEST:
+    with np.errstate(under="ignore"):
+        units = np.ldexp(weights, -power)
+    size, reach = np.ldexp(1.0, power), largest_score(source.diagonal())
+    require_range(size * units, reach)
+    if 0 < np.square(size * units.sum()) * reach < _SMALLEST:
         raise ValueError(
-            f"The sample weights add up to {total:.3g} and kernel values reach {reach:.3g}: the "
-            "objective leaves the range of double precision. Divide the weights by their mean, "
-            "and scale the columns."
+            f"Sample weights of {weights.max():.3g} make the objective smaller than double "
+            "precision can hold. Divide them by their mean."
+        )
+    return units, float(size)
+
+
+def require_range(beta: Array, reach: float) -> None:
+    """Raise if ||f||^2 leaves the range of double precision, for kernel values up to ``reach``."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = np.square(np.abs(beta).sum()) * reach
+    if not square < _LARGEST:
+        raise ValueError(
+            f"Multipliers up to {np.abs(beta).max():.3g} and kernel values up to {reach:.3g} make "
+            "an objective beyond the range of double precision. Lower C, divide the sample weights "
+            "by their mean, or scale the columns."
         )

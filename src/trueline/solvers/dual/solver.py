@@ -63,8 +63,8 @@ _REST = 0.1
 _LONGEST = 50
 # How much the constant column bends the dual, relative to what the losses of all rows do at most.
 _STIFF = 300.0
-# Several targets are taken one after the other where Gram matrices, which have more digits, would be
-# larger than this, and losses have corners, so that Newton's method has no derivatives.
+# Several targets are taken one after the other where Gram matrices, which keep more digits, would
+# be larger than this, and losses have corners, so that Newton's method has no derivatives.
 _MANY_COLUMNS = 4000
 # How much of the slope, squared, conjugate gradients leave.
 _LEAST, _MOST = 1e-4, 0.1

@@ -28,7 +28,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def largest_score(diagonal: Array) -> float:
-    """The largest kernel value, from the diagonal, which bounds all others if K is semi-definite."""
+    """The largest kernel value: on the diagonal, if K is positive semi-definite."""
     return float(np.abs(diagonal).max(initial=0.0))
 
 
