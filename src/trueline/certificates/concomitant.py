@@ -9,10 +9,11 @@ for sum_i s_i u_i = 0, and what is left is minimised by w = -X^T (s u) / (2 alph
 
     D(u) = - sum_i s_i u_i y_i - ||X^T (s u)||^2 / (4 alpha).
 
-At the minimum u_i = clip(2 r_i / sigma, -2 epsilon, 2 epsilon). What rounding leaves of sum_i s_i u_i
-is made up for by shrinking the u_i of one sign by a share eta; V = X^T (s u) that no penalty pays for
-is brought to -2 alpha w by taking off d = X_c G^-1 (V + 2 alpha w), G = X_c^T S X_c, whose size the
-inverse of a factor of G bounds; where there is none, the proof is about coefficients within a radius.
+At the minimum u_i = clip(2 r_i / sigma, -2 epsilon, 2 epsilon). What rounding leaves of sum_i s_i
+u_i is made up for by shrinking the u_i of one sign by a share eta; V = X^T (s u) that no penalty
+pays for is brought to -2 alpha w by taking off d = X_c G^-1 (V + 2 alpha w), G = X_c^T S X_c, whose
+size the inverse of a factor of G bounds; where there is none, the proof is about coefficients
+within a radius.
 """
 
 from __future__ import annotations

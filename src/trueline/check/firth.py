@@ -15,13 +15,13 @@ Columns that are exact combinations of the others are left out of the determinan
 coefficients are zero: those kept are independent, as many as an independent set of which all others
 are exact combinations. Columns left out that depend on others up to rounding only are a condition.
 
-Rounding. Scores err by r_i = (terms + 4) eps (|x_i||w| + |b|); h, log(1 + e) and l' by r_i and 8 eps
-relatively. With a triangular M, B = A M and K = B^T S H B, log det I = log det K - 2 sum log |M_jj|.
-M is near the inverse of a factor of I, so that K is near 1. It is known up to delta in norm: B errs
-by (p + 6) eps |A||M|, whose Frobenius norm weighted is beta; sums of n rows by theta = max r_i + (N +
-16) eps of trace K (Cauchy-Schwarz); Cholesky's factor by (p + 2) eps trace K. So log det K errs by
--p log(1 - delta / lambda), lambda its least eigenvalue, and K^-1 R' = 1 - (1 - K R') gives the error
-of a computed inverse R', of q_i = s_i h_i b_i^T K^-1 b_i, and so of g.
+Rounding. Scores err by r_i = (terms + 4) eps (|x_i||w| + |b|); h, log(1 + e) and l' by r_i and 8
+eps relatively. With a triangular M, B = A M and K = B^T S H B, log det I = log det K - 2 sum log
+|M_jj|. M is near the inverse of a factor of I, so that K is near 1. It is known up to delta in
+norm: B errs by (p + 6) eps |A||M|, whose Frobenius norm weighted is beta; sums of n rows by theta =
+max r_i + (N + 16) eps of trace K (Cauchy-Schwarz); Cholesky's factor by (p + 2) eps trace K. So log
+det K errs by -p log(1 - delta / lambda), lambda its least eigenvalue, and K^-1 R' = 1 - (1 - K R')
+gives the error of a computed inverse R', of q_i = s_i h_i b_i^T K^-1 b_i, and so of g.
 
 Read: objective, objective_rounding, gap, loss, penalty, fit_intercept, coef, intercept; of the
 witness slope and columns (those kept).

@@ -23,9 +23,9 @@ t = tr(K - v I - Q) and v the variance of the noise,
 
 Q = A'A with A = P^{-1} k(Z, X) for any points Z and P P' >= k(Z, Z), which a little more on the
 diagonal arranges. A is computed within G, elementwise; A'A then errs by q <= 2 |A| |G| + |G|^2 in
-norm, which changes t by q, y.(Q + c I)^{-1} y, with z = (Q + c I)^{-1} y, by 2 |A z| |G| |z| + |G|^2 |z|^2
-+ q^2 |z|^2 / (c - q), and log |Q + v I| by 2 g |G| + |G|^2 / v + q^2 / v^2, where g^2 is the sum of
-e / (e + v)^2 over the eigenvalues e of A A'.
+norm, which changes t by q, y.(Q + c I)^{-1} y, with z = (Q + c I)^{-1} y, by 2 |A z| |G| |z| +
+|G|^2 |z|^2 + q^2 |z|^2 / (c - q), and log |Q + v I| by 2 g |G| + |G|^2 / v + q^2 / v^2, where g^2
+is the sum of e / (e + v)^2 over the eigenvalues e of A A'.
 
 Read from the certificate: kind, objective (-L, or minus its lower bound), objective_rounding, gap
 (infinite: nothing is proven about other parameters), residual (of the equations K a = Y, in units
@@ -84,7 +84,11 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     }
     witness = {"level": Field(("k",)), "scale": Field(("k",), low=SMALLEST)}
     if is_sparse:
-        extra = {"points": Field(("m", "d")), "upper": Field(finite=False), "noise": Field((), low=0.0)}
+        extra = {
+            "points": Field(("m", "d")),
+            "upper": Field(finite=False),
+            "noise": Field((), low=0.0),
+        }
     else:
         extra = {"noise": Field(("n",), low=0.0)}
     claim = read(certificate, fields, {**witness, **extra}, {"n": n, "k": y.shape[1]})

@@ -252,7 +252,7 @@ def _updates(claim: SimpleNamespace) -> Check:
     if claim.is_kernel:
         slack = (counts + 4) * EPS * np.abs(change)
         same = np.abs(change - claim.coef) <= slack
-        last, level = claim.coef, claim.intercept
+        _last, level = claim.coef, claim.intercept
         unit = EPS
     else:
         A, unit, level = claim.X, claim.precision + EPS, claim.last_intercept

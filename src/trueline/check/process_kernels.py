@@ -2,15 +2,20 @@ r"""Covariances of Gaussian processes by their formulas, and their derivatives i
 
 With d_j = (x_j - z_j) / l_j, s = sum_j d_j^2 and r = sqrt(s), scikit-learn's kernels are
 
-    Constant c, White c I, DotProduct x.z + c^2      derivatives  c, c I, 2 c^2
-    RBF and Matern inf    exp(-s/2)                               in l_j  d_j^2 k
-    Matern 1/2            exp(-r)                                 in l_j  d_j^2 / r k
-    Matern 3/2            (1 + v) exp(-v),  v = sqrt(3) r         in l_j  3 d_j^2 exp(-v)
-    Matern 5/2            (1 + v + v^2/3) exp(-v),  v = sqrt(5) r         in l_j  5/3 d_j^2 (1 + v) exp(-v)
-    RationalQuadratic     (1 + t)^-a,  t = s / (2 a)              in l  s k / (1 + t),  in a  a k (t / (1 + t) - log(1 + t))
-    ExpSineSquared        exp(-2 q^2),  q = sin(u) / l,  u = pi |x - z| / p      in l  4 q^2 k,  in p  4 u cos(u) q / l k
+    Constant c            c                                  in c  c
+    White c               c I                                in c  c I
+    DotProduct c          x.z + c^2                          in c  2 c^2
+    RBF and Matern inf    exp(-s/2)                          in l_j  d_j^2 k
+    Matern 1/2            exp(-r)                            in l_j  d_j^2 / r k
+    Matern 3/2            (1 + v) exp(-v)                    in l_j  3 d_j^2 exp(-v)
+    Matern 5/2            (1 + v + v^2/3) exp(-v)            in l_j  5/3 d_j^2 (1 + v) exp(-v)
+    RationalQuadratic a   (1 + t)^-a,  t = s / (2 a)         in l  s k / (1 + t)
+                                                             in a  a k (t/(1 + t) - log(1 + t))
+    ExpSineSquared p      exp(-2 q^2),  q = sin(u) / l       in l  4 q^2 k
+                          u = pi |x - z| / p                 in p  4 u cos(u) q / l k
 
-and sums, products and powers of these. Any other kernel is called.
+with v = sqrt(3) r and sqrt(5) r for the second and third of Matern's, and sums, products and powers
+of these. Any other kernel is called.
 """
 
 from __future__ import annotations
