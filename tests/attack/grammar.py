@@ -456,8 +456,8 @@ def edit_radii(certificate, data, case, pool, rng):
     keys = [p for p in paths(certificate) if p[-1] in (
         "radius", "intercept_radius", "coefficient_radius", "reach", "left_out", "basis", "slack",
         "coercivity", "diagonal", "delta", "search_bound", "root_bound", "gamma", "bound", "upper",
-        "scale", "noise", "jitter", "variance", "alpha", "threshold", "precision", "k", "theta", "columns",
-        "centre", "about",
+        "scale", "noise", "jitter", "variance", "alpha", "threshold", "precision", "k", "theta",
+        "columns", "centre", "about",
     )]  # fmt: skip
     if not keys:
         return certificate, data, "nothing"
