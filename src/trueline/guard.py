@@ -203,7 +203,7 @@ def _rounding(problem: Problem | MomentsProblem, certificate: Certificate, unit:
         varies = unit > _CONSTANT**2 * targets
     else:
         varies = unit > _CONSTANT * math.sqrt(problem.total_weight * targets)
-    return min(level, _SMALL_PART * unit) if varies else level
+    return min(level, _SMALL_PART * unit) if varies and targets > 0 else level
 
 
 def _cancelling(problem: Problem, certificate: Certificate, unit: float) -> float:

@@ -228,7 +228,7 @@ def certify_quadratic(
     # Columns that depend on others only up to rounding are held by a bound on their coefficients,
     # which is the wider the more is left for it.
     if floor is None:
-        floor = 1e-20 if evidence.is_global else 1e-10
+        floor = 1e-20 if evidence.is_global else 1e-13
     if not evidence.is_global:
         witness["left_out"] = np.array(evidence.left_out)
     return Certificate(

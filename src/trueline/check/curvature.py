@@ -162,12 +162,22 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
         basis = None
     if penalty.is_bounded:
         basis = basis if basis is not None and basis.ndim == 1 else None
-        nu, basis = coercivity(rows, None, None, least, basis, claim.has_intercept)
+        nu, basis = _coercivity(rows, None, None, least, basis, claim.has_intercept)
         return _nonnegative(g, error, np.abs(basis), nu, W) + level + floor, ()
-    nu, M = coercivity(rows, None, None, least, basis, claim.has_intercept)
+    nu, M = _coercivity(rows, None, None, least, basis, claim.has_intercept)
+    if nu <= 0:
+        nu, M = _coercivity(rows, None, None, least, None, claim.has_intercept)
     if nu > 0:
         return _along(g, error, M, nu) + level + floor, ()
     return _dependent(claim, g, error, least, level + floor)
+
+
+def _coercivity(*arguments: Any) -> tuple[float, Array]:
+    """As of :mod:`trueline.check.coercivity`, or zero where numbers leave the range of doubles."""
+    try:
+        return coercivity(*arguments)
+    except Refused:
+        return 0.0, np.zeros(0)
 
 
 def _along(g: Array, error: Array, M: Array, nu: float) -> float:
@@ -203,7 +213,7 @@ def _dependent(
     basis = inverse(factor(rows, kept, claim.centre))
     if basis is None:
         return np.inf, ()
-    nu, M = coercivity(rows, kept, None, None, basis, claim.has_intercept)
+    nu, M = _coercivity(rows, kept, None, None, basis, claim.has_intercept)
     if nu <= 0:
         return np.inf, ()
     gap = _along(g[kept], error[kept], M, nu) + level

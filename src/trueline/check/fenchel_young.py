@@ -364,11 +364,7 @@ class _Bound:
         claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
         size = np.where(free, np.abs(q) + off, 0.0)
         otherwise = excess, off, float(size.sum()) * (1 + 1e-9)
-        if (
-            loss.note
-            or claim.penalty.blocks is not None
-            or (loss.room == 0 and not self.from_scores)
-        ):
+        if loss.note or (loss.room == 0 and not self.from_scores):
             return otherwise
         columns, _, exact = independent_columns(
             rows, np.flatnonzero(free.any(axis=1)), claim.centre, claim.has_intercept

@@ -600,10 +600,10 @@ def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any]
 
 
 def _is_felt(problem: Any, dW: Array, db: Array) -> bool:
-    """Whether changes of the coefficients cost a least-squares fit more than a last digit.
+    """Whether changes of the coefficients cost a fit more than a last digit.
 
-    At a minimum they cost 1/2 sum_i s_i (x_i.dw + db)^2, to be compared with the objective of the
-    best constant.
+    At a minimum of least squares they cost 1/2 sum_i s_i (x_i.dw + db)^2, to be compared with the
+    objective of the best constant.
     """
     if isinstance(problem, Problem) and "quadratic" in problem.loss.capabilities:
         y = problem.target

@@ -42,6 +42,8 @@ _PROVEN_ENOUGH, _CLOSE_TO_ONE = 0.5, 0.9
 _WEAK = 1e-6
 
 _EPS = float(np.finfo(np.float64).eps)
+# Squares of smaller numbers lose their digits, and then vanish.
+_UNSQUARED = 1e-145
 
 
 def rank_tolerance(n: int, d: int) -> float:
@@ -188,7 +190,13 @@ def factor_rows(
         space = np.eye(d)[:, squares > 0]
     if proven < _PROVEN_ENOUGH:
         steps, proven = _conditioned(problem, mean, curvature, steps)
-    basis, held = steps, _held(problem, mean, curvature, flat)
+    held = _held(problem, mean, curvature, flat)
+    # Columns whose squares underflow are not flat: the penalty decides their coefficients.
+    small = held[(problem.design.column_largest() < _UNSQUARED)[held]]
+    if len(small):
+        steps = np.hstack([steps, np.eye(d)[:, small] / np.sqrt(curvature[small])])
+        held = np.setdiff1d(held, small)
+    basis = steps
     if weak.shape[1] or len(held):
         basis = np.hstack([steps, weak, np.eye(d)[:, held] / np.sqrt(curvature[held])])
         basis, proven = _conditioned(problem, mean, curvature, basis)
