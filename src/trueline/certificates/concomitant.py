@@ -170,12 +170,12 @@ def _inverse(
     """M with M^T G M = 1 for the Gram matrix of the centred columns, and the longest row x^T M."""
     R = np.zeros((0, len(kept)))
     for where, block in parts.design.blocks(_BLOCK_ROWS):
-        R = np.vstack([R, np.sqrt(s[where, None]) * (block - centre)[:, kept]])
-        R = np.linalg.qr(R, mode="r")
+        rows = np.vstack([R, np.sqrt(s[where, None]) * (block - centre)[:, kept]])
+        R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
     size = np.sqrt(np.square(R).sum(axis=0))
     if len(R) < len(kept) or not (size > 0).all() or np.linalg.cond(R / size) > _SINGULAR:
         return None, 0.0
-    inverse, longest = np.linalg.inv(R), 0.0
+    inverse, longest = np.asarray(np.linalg.inv(R), dtype=np.float64), 0.0
     for _, block in parts.design.blocks(_BLOCK_ROWS):
         squares = np.square((block - centre)[:, kept] @ inverse).sum(axis=1)
         longest = max(longest, float(np.sqrt(squares.max(initial=0.0))))

@@ -114,5 +114,6 @@ def _root(problem: Problem, columns: NDArray[np.intp], mean: Array, weights: Arr
     R = np.zeros((0, len(columns) + level))
     for where, block in problem.design.blocks(_ROWS):
         A = np.hstack([block[:, columns] - mean, np.ones((len(block), level))])
-        R = np.linalg.qr(np.vstack([R, np.sqrt(weights[where])[:, None] * A]), mode="r")
+        rows = np.vstack([R, np.sqrt(weights[where])[:, None] * A])
+        R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
     return R if len(R) == R.shape[1] and R.diagonal().all() and np.isfinite(R).all() else None

@@ -263,7 +263,8 @@ def _fitted(
     held = list(islice(supports, None if limit is None else limit + 1))
     if limit is not None and len(held) > limit:
         return 0.0, 0, -1, 0
-    lowest, doubtful, better = np.inf, [], 0
+    doubtful: list[Support] = []
+    lowest, better = np.inf, 0
     for size in sorted({len(support) for support in held}):
         group = [support for support in held if len(support) == size]
         for start in range(0, len(group), _BATCH):
@@ -281,8 +282,8 @@ def _fitted(
     if limit is None or work <= _WORK:
         exact = [_exact_value(claim, used[list(support)]) for support in doubtful]
         values = [v + Fraction(f.alpha) * len(t) for v, t in zip(exact, doubtful, strict=True)]
-        doubtful = [v for v in values if v < Fraction(goal)]  # better, if delta speaks of them
-        better += len(doubtful) if f.delta == 0 else 0
+        below = sum(value < Fraction(goal) for value in values)  # if delta speaks of them
+        return lowest, len(held), below, better + (below if f.delta == 0 else 0)
     return lowest, len(held), len(doubtful), better
 
 

@@ -196,7 +196,7 @@ def _inverse_basis(
 ) -> tuple[float, Array]:
     """The inverse of a triangular factor, and how coercive the Gram matrix is in it."""
     try:
-        M = np.linalg.inv(R)
+        M: Array = np.asarray(np.linalg.inv(R), dtype=np.float64)
         return coercivity(rows, keep, basis=M, centred=centred) if M.size else (1.0, M)
     except (np.linalg.LinAlgError, Refused):
         return 0.0, R

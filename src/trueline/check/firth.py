@@ -132,7 +132,8 @@ def _factor(table: Augmented, weights: Array, theta: float) -> _Factor:
     """The matrix sum_i weights_i a_i a_i^T, in a basis that makes it about one."""
     p, R = table.d, np.zeros((0, table.d))
     for where, A in table:
-        R = np.linalg.qr(np.vstack([R, np.sqrt(weights[where])[:, None] * A]), mode="r")
+        rows = np.vstack([R, np.sqrt(weights[where])[:, None] * A])
+        R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
     try:
         M = np.triu(np.linalg.inv(R))
         K, drift = np.zeros((p, p)), 0.0
@@ -146,7 +147,7 @@ def _factor(table: Augmented, weights: Array, theta: float) -> _Factor:
         logs = np.log(np.linalg.cholesky(K).diagonal()) - np.log(np.abs(M.diagonal()))
         least = float(np.linalg.eigvalsh(K)[0]) - (p + 8) * EPS * trace
         np.linalg.cholesky(K - least * np.eye(p))  # proves it, up to delta
-        inverse = np.linalg.inv(K)
+        inverse = np.asarray(np.linalg.inv(K), dtype=np.float64)
     except np.linalg.LinAlgError:
         raise Refused("columns of the information depend on each other") from None
     least -= 2 * delta

@@ -87,7 +87,7 @@ def check(
     s, charges, unit = whole[: rows.n], whole[rows.n :], Fraction(2) ** power
     total = unit * int(sum(s[wrong]))
     stated, allowed = Fraction(claim.objective), Fraction(claim.objective_rounding)
-    A = np.hstack([X, np.ones((rows.n, int(claim.fit_intercept)))]) * signs[:, None]
+    A = np.hstack([X, np.ones((rows.n, int(claim.fit_intercept)))]) * rows.y
     place, left, spent = _shared_weights(X, signs, s, claim.fit_intercept)
     packed, holds = _packed(A, place, left, claim, charges)
     gap = stated + allowed - unit * (spent + packed)
