@@ -100,7 +100,7 @@ def test_a_small_fit_verifies_or_states_its_gap(pair, shape):
         assert len(said) == len(caught), [str(w.message) for w in caught]
         assert np.isfinite(model.coef_).all()
         if not said:
-            assert model.verify(data, y)
+            assert model.verify(data, y).holds
             zero = replace_with_zero(model, data, y)
             assert model.certificate_.gap <= 1e-4 * zero + 1e-9
 

@@ -76,6 +76,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     is_sparse = getattr(certificate, "kind", None) == "evidence bounds"
     fields = {
         **CLAIMS,
+        "objective_rounding": Field(low=0.0, finite=False),
         "kind": Field(kind="text"),
         "kernel": Field(kind="any"),
         "residual": Field(low=0.0, finite=False),

@@ -351,11 +351,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             True in a boolean context if every claim holds.
         """
         certificate = self.certificate_
-        try:
-            data = certificate.read(X, y, sample_weight)
-        except ValueError as error:
-            return Verification.refused(error)
-        return self._tied(verify(certificate, *data))
+        return self._tied(verify(certificate, *certificate.read(X, y, sample_weight)))
 
     def _tied(self, verification: Verification) -> Verification:
         """The outcome, which fails as well if hyperparameters were changed after the fit."""
