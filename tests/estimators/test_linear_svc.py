@@ -354,10 +354,7 @@ def test_hard_margins_of_offsets_copies_and_single_precision_verify(seed):
         weights[:4] = 1.0
     try:
         model = LinearSVC(C=np.inf).fit(X, signs, weights)
-    except ValueError as error:  # offsets may hide the margin, or take it away
-        assert "units" in str(error) or "finite C" in str(error)  # noqa: PT017
-        return
-    except ConvergenceWarning as warning:
+    except ConvergenceWarning as warning:  # beside a large offset fewer digits can be proven
         assert "proven within" in str(warning)  # noqa: PT017
         return
     assert model.verify(X, signs, weights)
