@@ -69,6 +69,8 @@ _SUMS_TELL = {
 _LARGE = 1e100
 # Of the squares that a constant leaves: what rounding to single precision may cost.
 _FELT = 1e-7
+# Of an objective that is no sum of squares: what single precision may change.
+_CHANGED = 3e-7
 
 
 class LinearEstimator(CallbackSupport, BaseEstimator):
@@ -592,14 +594,15 @@ def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any]
         matters = lost & (np.abs(W) * x_size[:, None] > 1e-6 * y_size)
         if matters.any() or (lost_level & (np.abs(b) > 1e-6 * y_size)).any():
             return W, b
-    return (W, b) if _is_felt(problem, single - W, level - b) else (single, level)
+    is_felt = _is_felt(problem, W, b, single - W, level - b)
+    return (W, b) if is_felt else (single, level)
 
 
-def _is_felt(problem: Any, dW: Array, db: Array) -> bool:
+def _is_felt(problem: Any, W: Array, b: Array, dW: Array, db: Array) -> bool:
     """Whether changes of the coefficients cost a fit more than a last digit.
 
     At a minimum of least squares they cost 1/2 sum_i s_i (x_i.dw + db)^2, to be compared with the
-    objective of the best constant.
+    objective of the best constant; other objectives are evaluated at both.
     """
     if isinstance(problem, Problem) and "quadratic" in problem.loss.capabilities:
         y = problem.target
@@ -614,6 +617,9 @@ def _is_felt(problem: Any, dW: Array, db: Array) -> bool:
         if not problem.fit_intercept:
             square = square + moments.weight * moments.y_mean**2
         return bool((cost > _FELT * square).any())
+    if isinstance(problem, Problem):
+        before = problem.objective(W, b)
+        return bool(problem.objective(W + dW, b + db) - before > _CHANGED * abs(before))
     return False
 
 

@@ -89,7 +89,7 @@ class SmoothedMaximum(Solver):
             n_iter=max(1, n_iter),
             proof=certificate,
             trace=monitor.trace,
-            tolerance=iteration.last * iteration.log_rows,
+            tolerance=max(goal, left, progress.gap if status is Status.CONVERGED else 0.0),
             notes=[
                 f"smoothing from {iteration.first:.3g} to {iteration.mu:.3g} in "
                 f"{number_of(iteration.stages, 'stage')}"
