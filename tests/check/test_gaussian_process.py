@@ -87,7 +87,9 @@ def test_the_errors_of_the_formulas_are_bounded():
         (ExpSineSquared(0.7, 0.01), mpmath.exp(-2 * turns**2)),
     ]
     for kernel, truth in truths:
-        ball = covariance_of(kernel, np.array([[float(x)]]), np.array([[float(z)]]), np.zeros((1, 1)))
+        ball = covariance_of(
+            kernel, np.array([[float(x)]]), np.array([[float(z)]]), np.zeros((1, 1))
+        )
         off = abs(mpmath.mpf(float(ball.K.mid[0, 0])) - truth)
         assert off <= float(np.max(ball.K.rad)), kernel
         assert float(np.max(ball.K.rad)) < 1e-8, kernel
@@ -234,7 +236,9 @@ def test_a_slope_is_free_only_within_the_bounds():
     assert not replace(certificate, kernel=outside).verify(X, y)
 
 
-@pytest.mark.parametrize("kernel", [1.0 * RBF() + WhiteKernel(0.1), 2.0 * Matern() + WhiteKernel(0.2)])
+@pytest.mark.parametrize(
+    "kernel", [1.0 * RBF() + WhiteKernel(0.1), 2.0 * Matern() + WhiteKernel(0.2)]
+)
 def test_the_evidence_lies_between_the_bounds_and_forgeries_are_not_proven(kernel):
     X, y = rows(80)
     model = SparseGaussianProcessRegressor(kernel, n_inducing=12).fit(X, y)
@@ -248,13 +252,17 @@ def test_the_evidence_lies_between_the_bounds_and_forgeries_are_not_proven(kerne
     crossed = replace(certificate, objective=-upper - 1.0, witness={**w, "upper": upper})
     false = {
         "crossed": crossed,
-        "both beyond": replace(certificate, objective=-value - 50, witness={**w, "upper": value + 60}),
+        "both beyond": replace(
+            certificate, objective=-value - 50, witness={**w, "upper": value + 60}
+        ),
         "upper below": replace(certificate, witness={**w, "upper": value - 1.0}),
         "lower above": replace(certificate, objective=-value - 1.0),
         "coefficients of points": replace(certificate, witness={**w, "points": w["points"][:, :1]}),
         "no points": replace(certificate, witness={**w, "points": w["points"][:0]}),
         "fewer points": replace(certificate, witness={**w, "points": w["points"][:2]}),
-        "points that are not finite": replace(certificate, witness={**w, "points": w["points"] * np.nan}),
+        "points that are not finite": replace(
+            certificate, witness={**w, "points": w["points"] * np.nan}
+        ),
         "jitter": replace(certificate, witness={**w, "jitter": 1.0}),
         "variance": replace(certificate, witness={**w, "variance": 1.0}),
         "noise": replace(certificate, witness={**w, "noise": 0.5}),

@@ -1,8 +1,8 @@
 r"""How far kernel values in double precision may be from their formulas, row by row.
 
-Products x.z of d terms err by about d units of |x| |z|, squared distances made of them by d units of
-(|x| + |z|)^2; the formula of the kernel carries that on. The bounds are generous, and cost no more
-than products with vectors.
+Products x.z of d terms err by about d units of |x| |z|, squared distances made of them by d units
+of (|x| + |z|)^2; the formula of the kernel carries that on. The bounds are generous, and cost no
+more than products with vectors.
 """
 
 from __future__ import annotations

@@ -312,7 +312,7 @@ def _projected(smooth: Any, Z: Array, X: Array, y: Array) -> tuple[Array, Array,
         N = np.linalg.inv(P)
     except np.linalg.LinAlgError:
         raise Refused("the covariance of the points is not positive definite") from None
-    rho = np.linalg.norm(np.abs(np.eye(m) - N @ P) + m * EPS * np.abs(N) @ np.abs(P))
+    rho = float(np.linalg.norm(np.abs(np.eye(m) - N @ P) + m * EPS * np.abs(N) @ np.abs(P)))
     B, b, square, error = np.zeros((m, m)), np.zeros(m), 0.0, 0.0
     step = max(1, _VALUES // m)
     for start in range(0, n, step):

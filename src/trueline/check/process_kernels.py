@@ -52,12 +52,16 @@ class Covariance(NamedTuple):
     free: list[Parameter]
 
 
+def _get(kernel: Any, name: str) -> Any:
+    return getattr(kernel, name, None)
+
+
 def _numbers(kernel: Any, name: str, most: int = 1) -> tuple[Array, list[Parameter]]:
     """A positive parameter as numbers; one for each of them that is free."""
-    values = as_doubles(np.atleast_1d(getattr(kernel, name, None)), f"the kernel's {name}")
+    values = as_doubles(np.atleast_1d(_get(kernel, name)), f"the kernel's {name}")
     if values.ndim != 1 or len(values) not in (1, most) or not (values > 0).all():
         raise Refused(f"the kernel's {name} is not positive, or has another size than the rows")
-    bounds = getattr(kernel, f"{name}_bounds", None)
+    bounds = _get(kernel, f"{name}_bounds")
     if isinstance(bounds, str):
         return values, []
     limits = as_doubles(np.atleast_2d(bounds), f"the bounds of the kernel's {name}")
