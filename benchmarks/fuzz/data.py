@@ -28,17 +28,23 @@ def shape(rng: Rng, rows: int = 14, columns: int = 14) -> tuple[int, int]:
 
 
 def design(
-    rng: Rng, n: int, d: int, is_sparse: bool = False, fit_intercept: bool = True
+    rng: Rng,
+    n: int,
+    d: int,
+    is_sparse: bool = False,
+    fit_intercept: bool = True,
+    is_mild: bool = False,
 ) -> tuple[Array, str]:
     """A dense matrix and what was done to it: units, offsets, constants, copies.
 
     Columns depend on each other exactly or by far more than the rounding of their entries: whether
     a dependence that rounding has blurred is one is a matter of definition, not of right and wrong.
     Without an intercept an offset makes columns dependent to as many digits as it has: it is small.
+    Mild data have units and offsets that references in double precision can live with.
     """
     notes = [f"{n} x {d}"]
     kind = str(rng.choice(["normal", "normal", "integers", "levels"]))
-    width = float(rng.choice([0, 0, 1, 3, 8]))
+    width = float(rng.choice([0, 0, 1] if is_mild else [0, 0, 1, 3, 8]))
     scale = 10.0 ** rng.uniform(-width, width, size=d)
     if kind == "normal":
         X = rng.standard_normal((n, d))
@@ -53,6 +59,8 @@ def design(
     how = str(rng.choice(["units", "some", "numbers"]))
     if not fit_intercept:
         offset, how = min(offset, 100.0), "units"
+    if is_mild:
+        offset = min(offset, 100.0)
     if width:
         notes.append(f"scales 1e+-{width:g}")
     if offset:

@@ -60,6 +60,8 @@ _UNSEEN = 1e-9
 # Of the objective: the same where weights or columns differ by powers of ten. Solvers stop there.
 _FAR_APART = 1e-6
 _UNDERFLOW = 1e-280
+# Certificates claim a little more than solvers stop at: whoever checks them rounds differently.
+_ROOM = 1.2
 # The size of the coefficients relative to the radius of such a proof.
 _OF_RADIUS = 1e-3
 # A target varies if the best constant leaves errors of more than this share of it; of what it
@@ -105,12 +107,12 @@ def judge(problem: Problem | MomentsProblem, solution: Solution, tol: float) -> 
     certificate = solution.certificate
     assert certificate is not None
     gap, objective = certificate.gap, certificate.objective
-    below = tol * (objective - gap - certificate.objective_rounding)
+    below = _ROOM * tol * (objective - gap - certificate.objective_rounding)
     if gap <= below:
         return Verdict(True, gap, below)
-    allowed = _asked(problem, solution, tol)
+    allowed = _ROOM * _asked(problem, solution, tol)
     if not gap <= allowed:
-        allowed += _rounding(problem, certificate, allowed / tol if tol > 0 else 0.0)
+        allowed += _rounding(problem, certificate, allowed / (_ROOM * tol) if tol > 0 else 0.0)
     return Verdict(bool(gap <= allowed), gap, allowed)
 
 
@@ -203,7 +205,7 @@ def _rounding(problem: Problem | MomentsProblem, certificate: Certificate, unit:
         varies = unit > _CONSTANT**2 * targets
     else:
         varies = unit > _CONSTANT * math.sqrt(problem.total_weight * targets)
-    return min(level, _SMALL_PART * unit) if varies else level
+    return min(level, _SMALL_PART * unit) if varies and targets > 0 else level
 
 
 def _cancelling(problem: Problem, certificate: Certificate, unit: float) -> float:

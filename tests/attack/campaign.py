@@ -15,7 +15,7 @@ from .truth import refute
 __all__ = ["Tally", "attack", "attacks", "honest", "pool_of"]
 
 #: The share of attacks that move one number to where the checker ends.
-EDGES = 0.08
+EDGES = 0.03
 FAULTS = ("FALSE ACCEPTANCE", "EXCEPTION", "NOT COMPUTABLE")
 
 

@@ -253,9 +253,7 @@ def _fitted_again(claim, X, y, weight):
             own["class_weight"] = dict(zip(np.asarray(claim.classes).tolist(), claim.class_weight))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = names[claim.machine](
-                **own, **dict(claim.parameters), tol=1e-8, max_iter=20000
-            )
+            model = names[claim.machine](**own, **dict(claim.parameters), tol=1e-8, max_iter=20000)
             return model.fit(X, y, sample_weight=weight).certificate_
     except Exception:  # a hint less
         return None
@@ -287,8 +285,7 @@ def _recipe_matrix(recipe, X):
         ]
     if name == "laplacian":
         return [
-            [mp.exp(-gamma * mp.fsum(abs(u - v) for u, v in zip(a, b))) for b in rows]
-            for a in rows
+            [mp.exp(-gamma * mp.fsum(abs(u - v) for u, v in zip(a, b))) for b in rows] for a in rows
         ]
     raise Meaningless(f"the kernel {name!r}")
 
@@ -302,9 +299,9 @@ def _ridge(claim, X, y, weight):
     if any(v != 0 for row, w in zip(a, s) for v in row if w <= 0):
         raise Meaningless("coefficients of rows without weight")
     alpha = np.asarray(claim.witness_or("alpha"))
-    if alpha.dtype.kind not in "fiu" or alpha.ndim > 1 or (alpha.ndim and alpha.shape != (k,)):
-        if alpha.shape != (1,):
-            raise Meaningless("strengths of another shape")
+    fits = alpha.dtype.kind in "fiu" and alpha.shape in ((), (k,))
+    if not fits and alpha.shape != (1,):
+        raise Meaningless("strengths of another shape")
     alpha = [number(v) for v in np.broadcast_to(alpha, (k,))]
     if min(alpha) < 0:
         raise Meaningless("a negative strength")

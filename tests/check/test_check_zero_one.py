@@ -118,7 +118,7 @@ def test_malformed_certificates_are_refused():
 
 
 def test_faults_of_the_prover_are_seen(monkeypatch):
-    X, y, s = table(1)
+    X, y, _s = table(1)
     original = prover.Packing.bound.fget
     monkeypatch.setattr(prover.Packing, "bound", property(lambda self: original(self) + 1.0))
 

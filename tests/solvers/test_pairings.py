@@ -9,11 +9,20 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from trueline import LinearRegressor, LinearSVC
+from trueline import GroupLasso, LinearRegressor, LinearSVC
 from trueline.design import as_design
 from trueline.errors import PairingError
 from trueline.losses import LOSSES, CrammerSinger, OrderedQuantiles, Softmax
-from trueline.penalties import L1, L2, PENALTIES, ElasticNet, MultiTask, NonNegative, NoPenalty
+from trueline.penalties import (
+    L1,
+    L2,
+    PENALTIES,
+    Bounded,
+    ElasticNet,
+    MultiTask,
+    NonNegative,
+    NoPenalty,
+)
 from trueline.planner import make_plan
 from trueline.problem import Problem
 from trueline.solvers.base import Facts
@@ -91,7 +100,7 @@ def test_a_small_fit_verifies_or_states_its_gap(pair, shape):
         assert len(said) == len(caught), [str(w.message) for w in caught]
         assert np.isfinite(model.coef_).all()
         if not said:
-            assert model.verify(data, y)
+            assert model.verify(data, y).holds
             zero = replace_with_zero(model, data, y)
             assert model.certificate_.gap <= 1e-4 * zero + 1e-9
 
@@ -116,3 +125,34 @@ def test_a_pair_without_a_solver_says_so_in_a_sentence():
         make_plan(problem)
     assert "choose another penalty" in str(told.value)
     assert len(str(told.value)) < 200
+
+
+# --- loops that rounding once kept going --------------------------------------------------------
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_pull_without_a_penalty_shrinks_to_nothing_and_ends(fit_intercept):
+    X = np.random.default_rng(0).normal(size=(3, 3)).round(2)
+    y = np.array([1.0, -1.0, 1.0])
+    penalty = Bounded(NoPenalty(), -1.0, 1.0)
+    model = LinearRegressor("squared_hinge", penalty, fit_intercept=fit_intercept).fit(X, y)
+    assert model.verify(X, y)
+    assert model.certificate_.gap <= 1e-9
+
+
+def test_penalties_of_nearly_nothing_end_and_state_their_gap():
+    draw = np.random.default_rng(0)
+    X, y = draw.normal(size=(20, 6)), draw.normal(size=20)
+    with pytest.warns(ConvergenceWarning, match="proven within"):
+        GroupLasso(alpha=1e-320, groups=[0, 0, 1, 1, 2, 2]).fit(X, y)
+
+
+def test_a_face_that_rounding_hides_ends_the_maximum_error():
+    # Copies up to rounding, in columns of very different size, with errors that tie.
+    draw = np.random.default_rng(3)
+    x = draw.integers(-2, 3, size=(12, 1)).astype(float)
+    X = np.hstack([x, x * (1 + 1e-15), 1e-9 * x])
+    y = np.where(np.arange(12) % 2 == 0, 1.0, -1.0)
+    model = LinearRegressor("maximum_error", None).fit(X, y)
+    assert model.verify(X, y)
+    assert model.certificate_.gap <= 1e-9

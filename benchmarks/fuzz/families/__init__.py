@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.fuzz.families import convex
 from benchmarks.fuzz.families.least_squares import least_squares
 from benchmarks.fuzz.frame import Generate
 
@@ -9,4 +10,10 @@ __all__ = ["FAMILIES"]
 
 FAMILIES: dict[str, Generate] = {
     "least_squares": least_squares,
+    "lasso": convex.lasso,
+    "logistic": convex.logistic,
+    "margins": convex.margins,
+    "absolute": convex.absolute,
+    "chebyshev": convex.chebyshev,
+    "counts": convex.counts,
 }

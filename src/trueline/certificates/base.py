@@ -28,9 +28,9 @@ KINDS: dict[str, str] = {
         "no coefficients give an objective lower than the one reached by more than the gap"
     ),
     "row space": (
-        "no coefficients give an objective lower than the one reached by more than the gap; columns "
-        "depend on each other, and what rounding may hide of that is a condition that the check "
-        "states"
+        "no coefficients give an objective lower than the one reached by more than the gap; "
+        "columns depend on each other, and what rounding may hide of that is a condition that the "
+        "check states"
     ),
     "fenchel": (
         "no coefficients give an objective lower than the one reached by more than the gap, by a "

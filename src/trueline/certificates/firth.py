@@ -1,10 +1,10 @@
 r"""Certificates of fits with Firth's correction: their claims, with room for rounding.
 
-With rows a_i = (x_i, 1), the information I(v) = sum_i s_i h_i a_i a_i^T and q_i = s_i h_i a_i^T I^-1
-a_i, claimed are F(v) = sum_i s_i l_i - 1/2 log det I(v), the slope |diag(I)^-1/2 g| with
-g = sum_i (s_i l'_i - q_i (1/2 - p_i)) a_i, and that no v has F below
--1/2 log det(sum_i s_i a_i a_i^T / 4): losses are not negative, and h <= 1/4. Columns that depend on
-others are left out of the determinant; their coefficients are zero.
+With rows a_i = (x_i, 1), the information I(v) = sum_i s_i h_i a_i a_i^T and q_i = s_i h_i a_i^T
+I^-1 a_i, claimed are F(v) = sum_i s_i l_i - 1/2 log det I(v), the slope |diag(I)^-1/2 g| with g =
+sum_i (s_i l'_i - q_i (1/2 - p_i)) a_i, and that no v has F below -1/2 log det(sum_i s_i a_i a_i^T /
+4): losses are not negative, and h <= 1/4. Columns that depend on others are left out of the
+determinant; their coefficients are zero.
 """
 
 from __future__ import annotations
@@ -114,5 +114,6 @@ def _root(problem: Problem, columns: NDArray[np.intp], mean: Array, weights: Arr
     R = np.zeros((0, len(columns) + level))
     for where, block in problem.design.blocks(_ROWS):
         A = np.hstack([block[:, columns] - mean, np.ones((len(block), level))])
-        R = np.linalg.qr(np.vstack([R, np.sqrt(weights[where])[:, None] * A]), mode="r")
+        rows = np.vstack([R, np.sqrt(weights[where])[:, None] * A])
+        R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
     return R if len(R) == R.shape[1] and R.diagonal().all() and np.isfinite(R).all() else None

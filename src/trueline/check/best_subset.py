@@ -1,34 +1,33 @@
-r"""The best of all supports: the answer, the bound at the root of a search, and what that leaves open.
+r"""The best of all supports: the answer, the bound at the root of a search, what that leaves open.
 
 Claimed is that no w with at most k non-zeros (on columns whose correlation matrix has no eigenvalue
 below delta, if delta > 0) has a value lower than the one reached by more than the gap, of
 
     1/2 sum_i s_i (y_i - x_i.w - b)^2 + l2/2 ||w||^2 + alpha ||w||_0.
 
-Theorem. Let G be the Gram matrix of the centred columns with l2 on its diagonal, c their products with
-the target, C half its centred square, v any vector, E >= 0 diagonal with G - E positive semidefinite,
-0 <= theta <= 1 (1 unless delta > 0), D = theta E + (1 - theta) delta diag(G), r = c - theta (G - E) v.
-For w on a support T,
+Theorem. Let G be the Gram matrix of the centred columns with l2 on its diagonal, c their products
+with the target, C half its centred square, v any vector, E >= 0 diagonal with G - E positive
+semidefinite, 0 <= theta <= 1 (1 unless delta > 0), D = theta E + (1 - theta) delta diag(G), r = c -
+theta (G - E) v. For w on a support T,
 
     value(w) >= C - theta/2 v'(G - E)v - sum over j in T of g_j,      g_j = r_j^2 / (2 D_j) - alpha.
 
-Proof. w'Gw >= theta (w'(G - E)w + w'Ew) + (1 - theta) delta w'diag(G)w, and w'(G - E)w >= 2 v'(G - E)w
-- v'(G - E)v; what is left of the value is a sum over the columns, each minimised by itself.
+Proof. w'Gw >= theta (w'(G - E)w + w'Ew) + (1 - theta) delta w'diag(G)w, and w'(G - E)w >= 2 v'(G -
+E)w - v'(G - E)v; what is left of the value is a sum over the columns, each minimised by itself.
 
-Theorem. With columns scaled to norm one, f(w) = C - c'w + w'Gw/2 on T, any w and G_TT >= lambda > 0,
-the value on T is at least f(w) - |G w - c|^2 / (2 lambda) + alpha |T|.
+Theorem. With columns scaled to norm one, f(w) = C - c'w + w'Gw/2 on T, any w and G_TT >= lambda >
+0, the value on T is at least f(w) - |G w - c|^2 / (2 lambda) + alpha |T|.
 
 Supports that the first theorem leaves open are fitted by the second, and those that are too nearly
-dependent for doubles in rational numbers; if either are too many (effort "full" knows no limit), that
-the search is right is a condition. Columns left
-out are constant, or (without l2) a power of two times one that is there, exactly; that those near it
-are so up to rounding is a condition.
+dependent for doubles in rational numbers; if either are too many (effort "full" knows no limit),
+that the search is right is a condition. Columns left out are constant, or (without l2) a power of
+two times one that is there, exactly; that those near it are so up to rounding is a condition.
 
 Rounding. With N = min(n, 2048) + n / 2048 and t = sum_i s_i (x_i - centre), scaled sums err by
 e = (N + 16) eps + max |t_j|^2 / (S G_jj): the latter is what the computed mean misses.
 
-Read: kind, objective, objective_rounding, gap, loss, penalty (l2), fit_intercept, coef, intercept; of
-the witness k, alpha, delta, columns (that take part), diagonal (E), theta, dual (v).
+Read: kind, objective, objective_rounding, gap, loss, penalty (l2), fit_intercept, coef, intercept;
+of the witness k, alpha, delta, columns (that take part), diagonal (E), theta, dual (v).
 """
 
 from __future__ import annotations
@@ -264,7 +263,8 @@ def _fitted(
     held = list(islice(supports, None if limit is None else limit + 1))
     if limit is not None and len(held) > limit:
         return 0.0, 0, -1, 0
-    lowest, doubtful, better = np.inf, [], 0
+    doubtful: list[Support] = []
+    lowest, better = np.inf, 0
     for size in sorted({len(support) for support in held}):
         group = [support for support in held if len(support) == size]
         for start in range(0, len(group), _BATCH):
@@ -282,8 +282,8 @@ def _fitted(
     if limit is None or work <= _WORK:
         exact = [_exact_value(claim, used[list(support)]) for support in doubtful]
         values = [v + Fraction(f.alpha) * len(t) for v, t in zip(exact, doubtful, strict=True)]
-        doubtful = [v for v in values if v < Fraction(goal)]  # better, if delta speaks of them
-        better += len(doubtful) if f.delta == 0 else 0
+        below = sum(value < Fraction(goal) for value in values)  # if delta speaks of them
+        return lowest, len(held), below, better + (below if f.delta == 0 else 0)
     return lowest, len(held), len(doubtful), better
 
 
@@ -312,7 +312,7 @@ def _exact_value(claim: Claim, columns: NDArray[np.intp]) -> Fraction:
 
 
 def _values(sums: _Sums, index: NDArray[np.intp]) -> tuple[Array, Array, Array]:
-    """The second theorem: values of supports of one size from below and above, least eigenvalues."""
+    """The second theorem: values of supports from below and above, and least eigenvalues."""
     n, size = index.shape
     if size == 0:
         value = np.full(n, sums.C)

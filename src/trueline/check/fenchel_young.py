@@ -199,7 +199,7 @@ class _Bound:
                     break
                 near[t] -= np.clip(steep / bend, -1e3, 1e3)
             off, near[t], bend = best
-            r = 1.1 * off / bend if bend > 0 else np.inf
+            r = 0.0 if off == 0 else 1.1 * off / bend if bend > 0 else np.inf
             for _ in range(4):  # room for the curvature to be smaller within the reach
                 least = float(s @ own.least_bend(y, z + near[t], r)) * (1 - 1e-9)
                 if np.isfinite(r) and least * r >= off:

@@ -15,13 +15,13 @@ Columns that are exact combinations of the others are left out of the determinan
 coefficients are zero: those kept are independent, as many as an independent set of which all others
 are exact combinations. Columns left out that depend on others up to rounding only are a condition.
 
-Rounding. Scores err by r_i = (terms + 4) eps (|x_i||w| + |b|); h, log(1 + e) and l' by r_i and 8 eps
-relatively. With a triangular M, B = A M and K = B^T S H B, log det I = log det K - 2 sum log |M_jj|.
-M is near the inverse of a factor of I, so that K is near 1. It is known up to delta in norm: B errs
-by (p + 6) eps |A||M|, whose Frobenius norm weighted is beta; sums of n rows by theta = max r_i + (N +
-16) eps of trace K (Cauchy-Schwarz); Cholesky's factor by (p + 2) eps trace K. So log det K errs by
--p log(1 - delta / lambda), lambda its least eigenvalue, and K^-1 R' = 1 - (1 - K R') gives the error
-of a computed inverse R', of q_i = s_i h_i b_i^T K^-1 b_i, and so of g.
+Rounding. Scores err by r_i = (terms + 4) eps (|x_i||w| + |b|); h, log(1 + e) and l' by r_i and 8
+eps relatively. With a triangular M, B = A M and K = B^T S H B, log det I = log det K - 2 sum log
+|M_jj|. M is near the inverse of a factor of I, so that K is near 1. It is known up to delta in
+norm: B errs by (p + 6) eps |A||M|, whose Frobenius norm weighted is beta; sums of n rows by theta =
+max r_i + (N + 16) eps of trace K (Cauchy-Schwarz); Cholesky's factor by (p + 2) eps trace K. So log
+det K errs by -p log(1 - delta / lambda), lambda its least eigenvalue, and K^-1 R' = 1 - (1 - K R')
+gives the error of a computed inverse R', of q_i = s_i h_i b_i^T K^-1 b_i, and so of g.
 
 Read: objective, objective_rounding, gap, loss, penalty, fit_intercept, coef, intercept; of the
 witness slope and columns (those kept).
@@ -132,7 +132,8 @@ def _factor(table: Augmented, weights: Array, theta: float) -> _Factor:
     """The matrix sum_i weights_i a_i a_i^T, in a basis that makes it about one."""
     p, R = table.d, np.zeros((0, table.d))
     for where, A in table:
-        R = np.linalg.qr(np.vstack([R, np.sqrt(weights[where])[:, None] * A]), mode="r")
+        rows = np.vstack([R, np.sqrt(weights[where])[:, None] * A])
+        R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
     try:
         M = np.triu(np.linalg.inv(R))
         K, drift = np.zeros((p, p)), 0.0
@@ -146,7 +147,7 @@ def _factor(table: Augmented, weights: Array, theta: float) -> _Factor:
         logs = np.log(np.linalg.cholesky(K).diagonal()) - np.log(np.abs(M.diagonal()))
         least = float(np.linalg.eigvalsh(K)[0]) - (p + 8) * EPS * trace
         np.linalg.cholesky(K - least * np.eye(p))  # proves it, up to delta
-        inverse = np.linalg.inv(K)
+        inverse = np.asarray(np.linalg.inv(K), dtype=np.float64)
     except np.linalg.LinAlgError:
         raise Refused("columns of the information depend on each other") from None
     least -= 2 * delta

@@ -69,7 +69,7 @@ _PARAMETERS = {
 }
 _WITNESS = {
     "nu_svr": {"epsilon": Field(low=0.0)},
-    "nu_svc": {"scale": Field(("pairs",), low=1e-300), "multipliers": Field(("pairs", "m"))},
+    "nu_svc": {"scale": Field(("pairs",), low=5e-324), "multipliers": Field(("pairs", "m"))},
 }
 _KERNEL = {
     "name": Field(kind="text"),

@@ -351,11 +351,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             True in a boolean context if every claim holds.
         """
         certificate = self.certificate_
-        try:
-            data = certificate.read(X, y, sample_weight)
-        except ValueError as error:
-            return Verification.refused(error)
-        return self._tied(verify(certificate, *data))
+        return self._tied(verify(certificate, *certificate.read(X, y, sample_weight)))
 
     def _tied(self, verification: Verification) -> Verification:
         """The outcome, which fails as well if hyperparameters were changed after the fit."""
@@ -600,10 +596,10 @@ def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any]
 
 
 def _is_felt(problem: Any, dW: Array, db: Array) -> bool:
-    """Whether changes of the coefficients cost a least-squares fit more than a last digit.
+    """Whether changes of the coefficients cost a fit more than a last digit.
 
-    At a minimum they cost 1/2 sum_i s_i (x_i.dw + db)^2, to be compared with the objective of the
-    best constant.
+    At a minimum of least squares they cost 1/2 sum_i s_i (x_i.dw + db)^2, to be compared with the
+    objective of the best constant.
     """
     if isinstance(problem, Problem) and "quadratic" in problem.loss.capabilities:
         y = problem.target

@@ -12,6 +12,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
+from trueline.estimators.as_fitted import marked
 from trueline.estimators.support_vectors.base import SupportVectorMachine
 from trueline.estimators.support_vectors.ranges import normalised
 from trueline.estimators.support_vectors.single import SingleMachine
@@ -145,6 +146,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         """
         super().fit(X, np.ones(_num_samples(X)), sample_weight)
         self.offset_ = -self.intercept_
+        self._as_fitted = marked(self._predicting())
         return self
 
     def _predicting(self) -> dict[str, Any]:

@@ -1,0 +1,301 @@
+"""Faults put into the provers are caught by the checker.
+
+Every function that takes part in working out a certificate is broken in turn: its numbers times
+1e-6, their sign turned, a column or a row left out, everything zero. The fits are stopped away from
+the optimum, so that a bound that is too small is a false claim. Whatever comes out, the checker
+must not call a false claim proven: it shares no code with what was broken.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import warnings
+from collections import Counter
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import kernels as gp
+
+import trueline as tl
+from trueline.certificates.choose import certify
+from trueline.design import as_design
+from trueline.losses import (
+    Absolute,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Logistic,
+    MaximumError,
+    Quantile,
+    Squared,
+    SquaredHinge,
+)
+from trueline.penalties import L1, L2, Bounded, ElasticNet, Group, NonNegative, NoPenalty
+from trueline.problem import Problem
+
+from .adapter import ask
+from .truth import refute
+
+N, D = 14, 3
+PROVERS = ("trueline.certificates", "trueline.processes.proof", "trueline.subset.proof")
+PROVERS += ("trueline.halfspaces.zero_one.proof", "trueline.solvers.blocks.proof")
+
+
+def rows():
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(N, D))
+    y = X @ np.array([1.0, -2.0, 0.5]) + 0.5 * rng.normal(size=N) + 0.3
+    return X, y
+
+
+# --- fits away from the optimum, one for each kind of proof ---------------------------------------
+
+
+def at_a_point(loss, penalty, signs=False):
+    """What the prover says of coefficients that are not optimal."""
+
+    def work():
+        X, y = rows()
+        target = (np.where(y > 0.3, 1.0, -1.0) if signs else y)[:, None]
+        problem = Problem(as_design(X), target, loss, penalty, True)
+        W, b = np.array([[0.4], [-0.9], [0.1]]), np.array([0.2])
+        if isinstance(penalty, NonNegative):
+            W = np.abs(W)
+        return certify(problem, W, b), (X, target, None)
+
+    return work
+
+
+def of_fit(estimator, target="y"):
+    """A fit, perhaps stopped after few steps."""
+
+    def work():
+        X, y = rows()
+        labels = np.where(y > 0.3, 1, 0)
+        noisy = labels.copy()
+        noisy[:3] = 1 - noisy[:3]
+        own = {"y": y, "labels": labels, "noisy": noisy, "positive": np.exp(y / 2), "none": None}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            certificate = estimator.fit(X, own[target]).certificate_
+        data = (X, own[target], None)
+        return certificate, certificate.read(*data) if hasattr(certificate, "read") else data
+
+    return work
+
+
+def separation(kind):
+    def work():
+        X, y = rows()
+        labels = np.where(y > 0.3, 1, 0)
+        if kind == "not separable":
+            labels[:4] = 1 - labels[:4]
+        else:
+            X = np.column_stack([X, 8.0 * labels])
+        found = tl.maximum_margin if kind == "margin" else tl.separability
+        return found(X, labels).certificate, (X, labels, None)
+
+    return work
+
+
+FITS = {
+    "quadratic": at_a_point(Squared(), L2(0.5)),
+    "quadratic, solved": of_fit(tl.LinearRegression()),
+    "fenchel": at_a_point(Squared(), L1(0.5)),
+    "fenchel, elastic net": at_a_point(Squared(), ElasticNet(0.5, 0.5)),
+    "fenchel, bounded": at_a_point(Squared(), Bounded(L1(0.1), -2.0, 2.0)),
+    "duality, absolute": at_a_point(Absolute(), L1(0.3)),
+    "duality, quantile": at_a_point(Quantile(0.3), L2(0.3)),
+    "duality, insensitive": at_a_point(EpsilonInsensitive(0.1), L2(0.3)),
+    "duality, hinge": at_a_point(Hinge(), L2(0.3), signs=True),
+    "duality, group": at_a_point(Squared(), Group(0.3, np.array([0, 0, 1]))),
+    "tangent, logistic": at_a_point(Logistic(), L2(0.3), signs=True),
+    "tangent, hinge": at_a_point(SquaredHinge(), L2(0.3), signs=True),
+    "bounded": at_a_point(Huber(0.5), NonNegative(L2(0.5))),
+    "curvature": of_fit(tl.LinearRegressor(Huber(0.5), L2(0.1), tol=0.5)),
+    "curvature, poisson": of_fit(tl.PoissonRegressor(alpha=0.1, max_iter=2), "positive"),
+    "local": of_fit(tl.TweedieRegressor(power=3, alpha=0.1, max_iter=2), "positive"),
+    "maximum error": at_a_point(MaximumError(), NoPenalty()),
+    "maximum error, solved": of_fit(tl.ChebyshevRegressor()),
+    "concomitant": of_fit(tl.HuberRegressor(max_iter=2, tol=0.5)),
+    "ordered": of_fit(tl.QuantileRegressor(quantile=(0.2, 0.8), alpha=0.01, non_crossing=True)),
+    "stationary": of_fit(tl.LogisticRegression(penalty="firth", max_iter=1), "labels"),
+    "hard margin": of_fit(tl.LinearSVC(C=np.inf, loss="hinge"), "labels"),
+    "search": of_fit(tl.BestSubset(k=2)),
+    "zero-one": of_fit(tl.ZeroOneHalfspace(), "noisy"),
+    "training errors": of_fit(tl.PassiveAggressiveClassifier(max_iter=1), "noisy"),
+    "mistake bound": of_fit(tl.Perceptron(), "labels"),
+    "kernel mistake bound": of_fit(tl.KernelPerceptron(), "labels"),
+    "kernel duality": of_fit(tl.SVC(max_iter=2), "noisy"),
+    "kernel duality, regression": of_fit(tl.SVR(max_iter=2)),
+    "kernel duality, one class": of_fit(tl.OneClassSVM(max_iter=2), "none"),
+    "kernel stationarity": of_fit(tl.SVC(kernel="sigmoid", max_iter=2), "noisy"),
+    "kernel equations": of_fit(tl.KernelRidge(kernel="rbf", alpha=0.1)),
+    "stationary point": of_fit(
+        tl.GaussianProcessRegressor(gp.RBF(1.0) + gp.WhiteKernel(0.5), n_restarts_optimizer=0)
+    ),
+    "given parameters": of_fit(
+        tl.GaussianProcessRegressor(gp.RBF(1.0) + gp.WhiteKernel(0.5), optimizer=None)
+    ),
+    "evidence bounds": of_fit(
+        tl.SparseGaussianProcessRegressor(
+            gp.ConstantKernel(1.0) * gp.RBF(1.0) + gp.WhiteKernel(0.5),
+            n_inducing=4, optimizer=None,
+        )
+    ),
+    "separable": separation("separable"),
+    "not separable": separation("not separable"),
+    "margin": separation("margin"),
+}  # fmt: skip
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+
+def _numbers(value, change):
+    """A fault in all numbers of what a function returns, whatever it packs them in."""
+    if isinstance(value, bool | str | np.bool_) or value is None:
+        return value
+    if isinstance(value, float | np.floating):
+        return type(value)(change(np.array(value, dtype=float)))
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return change(value.astype(float))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_numbers(part, change) for part in value))
+    if isinstance(value, tuple | list):
+        return type(value)(_numbers(part, change) for part in value)
+    return value
+
+
+def _without_first(array):
+    """A column, a row or a coefficient skipped."""
+    out = array.copy()
+    if out.ndim:
+        out[:1] = 0.0
+    return out
+
+
+def _without_last(array):
+    out = array.copy()
+    if out.ndim:
+        out[..., -1:] = 0.0
+    return out
+
+
+FAULTS = {
+    "times 1e-6": lambda a: a * 1e-6,
+    "sign": lambda a: -a,
+    "zero": lambda a: a * 0.0,
+    "first skipped": _without_first,
+    "last skipped": _without_last,
+    "a little off": lambda a: a * (1 + 1e-3),
+}
+
+
+def provers():
+    """All functions of the modules that make certificates, by name."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if module is None or not name.startswith(PROVERS):
+            continue
+        for key, value in vars(module).items():
+            if inspect.isfunction(value) and value.__module__ == name:
+                found[f"{name}.{key}"] = value
+    return found
+
+
+@contextmanager
+def broken(function, fault, calls):
+    """A function with a fault, wherever the library has it; the checker has its own."""
+
+    @functools.wraps(function)
+    def faulty(*args, **kwargs):
+        calls.append(function.__name__)
+        return _numbers(function(*args, **kwargs), fault)
+
+    places = [
+        (module, key)
+        for name, module in list(sys.modules.items())
+        if module is not None and name.startswith("trueline.")
+        and not name.startswith("trueline.check")
+        for key, value in list(vars(module).items())
+        if value is function
+    ]  # fmt: skip
+    for module, key in places:
+        setattr(module, key, faulty)
+    try:
+        yield
+    finally:
+        for module, key in places:
+            setattr(module, key, function)
+
+
+def called_by(work, functions):
+    """Those of the functions that a fit calls."""
+    codes = {function.__code__: name for name, function in functions.items()}
+    used = set()
+
+    def look(frame, event, _):
+        if event == "call" and frame.f_code in codes:
+            used.add(codes[frame.f_code])
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return sorted(used)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_faults_of_provers_are_caught(name):
+    work = FITS[name]
+    honest, data = work()
+    answer = ask(honest, *data)
+    assert answer.word in ("proven", "conditional"), answer
+    assert refute(honest, *data, [honest]) is None
+    functions = provers()
+    outcomes = Counter()
+    for place in called_by(work, functions):
+        for label, fault in FAULTS.items():
+            calls = []
+            with broken(functions[place], fault, calls):
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        certificate, own = work()
+                except Exception:  # the fault broke the fit: nothing is claimed
+                    outcomes["no claim"] += 1
+                    continue
+            answer = ask(certificate, *own)
+            assert answer.word in ("proven", "conditional", "refused"), (place, label, answer)
+            reason = refute(certificate, *own, [honest])
+            outcomes["false" if reason else "true", answer.word] += 1
+            assert not (reason and answer.word == "proven"), (place, label, reason, answer.text)
+    # The faults do make false claims, which is what is tested.
+    if name not in HARMLESS:
+        assert outcomes["false", "refused"] + outcomes["false", "conditional"] > 0, outcomes
+
+
+#: Their provers are made of solvers' own numbers, which the certificates check again: see the
+#: forgeries of :mod:`.test_attacks` for them.
+HARMLESS = ("separable", "not separable", "margin")
+
+
+def test_a_gap_of_the_tangent_that_is_a_million_times_too_small():
+    """The fault that once passed: prover and checker shared the function."""
+    work = FITS["tangent, logistic"]
+    honest, _data = work()
+    for factor in (1e-6, 1e-3, 0.5):
+        small = [f for key, f in provers().items() if key.endswith(".tangent_gap")]
+        if not small:
+            pytest.skip("there is no such function any more")
+        with broken(small[0], lambda a, t=factor: a * t, []):
+            certificate, own = work()
+        assert certificate.gap < honest.gap
+        if refute(certificate, *own, [honest]) is not None:
+            assert ask(certificate, *own).word == "refused"
