@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-
 __all__ = ["Answer", "ask", "proof_kinds"]
 
 try:
@@ -66,5 +65,3 @@ def _old(certificate, X, y, weight):
     if hasattr(certificate, "machine") or hasattr(certificate, "slope"):
         return certificate.verify(X, y, weight)
     return certificate.verify(X, y)
-
-

@@ -90,9 +90,7 @@ class Data:
 
     def scores(self, W, b):
         return [
-            [mp.fdot(zip(row, column)) + b[t] for t, column in enumerate(zip(*W))]
-            if W
-            else list(b)
+            [mp.fdot(zip(row, column)) + b[t] for t, column in enumerate(zip(*W))] if W else list(b)
             for row in self.X
         ]
 
@@ -329,8 +327,6 @@ def objective(loss, penalty, data, W, b):
     if loss["name"] == "maximum_error":
         if penalty["name"] != "none":
             raise Meaningless("a largest error with a penalty")
-        return mp.fsum(
-            max(abs(z[t] - y[t]) for y, z in zip(data.y, Z)) for t in range(data.k)
-        )
+        return mp.fsum(max(abs(z[t] - y[t]) for y, z in zip(data.y, Z)) for t in range(data.k))
     total = mp.fsum(s * _row_loss(loss, y, z) for s, y, z in zip(data.s, data.y, Z))
     return total + penalty_value(penalty, W)

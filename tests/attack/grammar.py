@@ -293,7 +293,9 @@ def edit_drop(certificate, data, case, pool, rng):
 
 
 def edit_add(certificate, data, case, pool, rng):
-    if "witness" not in names(certificate) or not isinstance(get(certificate, ("witness",)), Mapping):
+    if "witness" not in names(certificate) or not isinstance(
+        get(certificate, ("witness",)), Mapping
+    ):
         return certificate, data, "nothing"
     key = str(rng.choice(list(EXTRAS)))
     value = EXTRAS[key](certificate, int(rng.integers(1000)))
@@ -388,10 +390,17 @@ def edit_lie(certificate, data, case, pool, rng):
     else:
         W = W + size * rng.normal(size=W.shape) * (np.abs(W).max() + 1e-12)
     certificate = put(certificate, ("coef",), W)
-    b = np.asarray(get(certificate, ("intercept",)), dtype=float) if "intercept" in names(
-        certificate
-    ) else None
-    if b is not None and b.ndim == 1 and rng.random() < 0.3 and get(certificate, ("intercept",)).any():
+    b = (
+        np.asarray(get(certificate, ("intercept",)), dtype=float)
+        if "intercept" in names(certificate)
+        else None
+    )
+    if (
+        b is not None
+        and b.ndim == 1
+        and rng.random() < 0.3
+        and get(certificate, ("intercept",)).any()
+    ):
         certificate = put(certificate, ("intercept",), b + size * rng.normal(size=b.shape))
     value = reached(certificate, *data)
     if value is None or not np.isfinite(value):

@@ -301,8 +301,12 @@ def _kernel(rng, local=False):
 
 def _svr(rng):
     if rng.random() < 0.5:
-        return tl.NuSVR(nu=float(rng.uniform(0.2, 0.8)), C=strength(rng, -1, 1), max_iter=20000, **_kernel(rng))
-    return tl.SVR(C=strength(rng, -1, 1), epsilon=float(rng.choice([0, 0.1])), max_iter=20000, **_kernel(rng))
+        return tl.NuSVR(
+            nu=float(rng.uniform(0.2, 0.8)), C=strength(rng, -1, 1), max_iter=20000, **_kernel(rng)
+        )
+    return tl.SVR(
+        C=strength(rng, -1, 1), epsilon=float(rng.choice([0, 0.1])), max_iter=20000, **_kernel(rng)
+    )
 
 
 def _svc(rng):

@@ -50,9 +50,12 @@ def _newton(loss, penalty, data, best, near, fit_intercept):
                 continue
             for t in range(k):
                 _, slope, bend, kink = piece(loss, t, data.y[i][t], Z[i][t])
-                scale = 1 + abs(data.y[i][t]) + mp.fsum(
-                    abs(x[j] * W[j][t]) for j in range(d)
-                ) + abs(b[t])
+                scale = (
+                    1
+                    + abs(data.y[i][t])
+                    + mp.fsum(abs(x[j] * W[j][t]) for j in range(d))
+                    + abs(b[t])
+                )
                 if kink is not None and abs(Z[i][t] - kink) <= near * scale:
                     rows.append((i, t))
                     gaps.append(kink - Z[i][t])

@@ -20,7 +20,9 @@ def pool():
 
 
 def said(faults):
-    return "\n".join(f"{outcome} {kind} {name}: {text}"[:500] for outcome, kind, name, text in faults)
+    return "\n".join(
+        f"{outcome} {kind} {name}: {text}"[:500] for outcome, kind, name, text in faults
+    )
 
 
 def test_forgeries_are_refused(pool):

@@ -43,7 +43,11 @@ def fitted(estimator, X, y, weight=None):
 def lie(certificate, data, size=0.3):
     """Coefficients away from the optimum, their objective, and no gap."""
     W = np.asarray(certificate.coef, dtype=float)
-    out = put(certificate, ("coef",), W + size * np.sign(W + 1e-9) * (1 + np.arange(W.size).reshape(W.shape)))
+    out = put(
+        certificate,
+        ("coef",),
+        W + size * np.sign(W + 1e-9) * (1 + np.arange(W.size).reshape(W.shape)),
+    )
     value = reached(out, *data)
     assert value is not None
     out = put(put(out, ("objective",), value), ("objective_rounding",), 1e-9 * abs(value))
@@ -109,9 +113,7 @@ def test_zeros_instead_of_the_fit_in_units_in_which_nothing_is_left(rows):
         forged = put(forged, (name,), value)
     forged = put(forged, ("intercept",), np.zeros(1))
     assert_refused(witness(forged, target_exponent=np.full(1, -5000.0)), data, [honest])
-    both = witness(
-        forged, target_exponent=np.full(1, -5000.0), column_exponent=np.full(D, -5000.0)
-    )
+    both = witness(forged, target_exponent=np.full(1, -5000.0), column_exponent=np.full(D, -5000.0))
     assert_refused(both, data, [honest])
 
 
@@ -239,7 +241,9 @@ def test_fewest_errors_by_an_invented_search():
     forged = put(honest, ("coef",), -np.asarray(honest.coef))
     value = reached(forged, *data)
     assert value > 0
-    forged = put(put(put(forged, ("objective",), value), ("gap",), 0.0), ("kind",), "zero-one search")
+    forged = put(
+        put(put(forged, ("objective",), value), ("gap",), 0.0), ("kind",), "zero-one search"
+    )
     # What nobody repeats is at best a condition.
     assert_refused(forged, data, [honest], ("refused", "conditional"))
     bound = witness(forged, search_bound=np.array(value))
@@ -271,7 +275,9 @@ def test_row_space_with_a_direction_left_out(rows):
     assert_refused(forged, data, [honest])
     basis = np.vstack([np.eye(2), [[0.0, 0.0]]])
     for left_out in (1e-3, 1.0):
-        edited = witness(forged, basis=basis, coercivity=np.array(1e-3), left_out=np.array(left_out))
+        edited = witness(
+            forged, basis=basis, coercivity=np.array(1e-3), left_out=np.array(left_out)
+        )
         assert_refused(edited, data, [honest])
 
 
@@ -341,7 +347,13 @@ def test_kernel_ridge_with_a_negative_strength(rows, alpha):
 def test_kernel_ridge_with_rows_of_its_own(rows):
     X, y, _ = rows
     honest, data = fitted(tl.KernelRidge(kernel="rbf", alpha=0.5, gamma=1.0), X, y)
-    for extra in ({"Y": X}, {"Y": X[::-1].copy()}, {"X": X}, {"n_jobs": 1}, {"filter_params": True}):
+    for extra in (
+        {"Y": X},
+        {"Y": X[::-1].copy()},
+        {"X": X},
+        {"n_jobs": 1},
+        {"filter_params": True},
+    ):
         recipe = {**honest.kernel, **extra}
         answer = ask(put(honest, ("kernel",), recipe), *data)
         assert answer.word == "refused" or set(extra) & {"n_jobs", "filter_params"}, answer
@@ -367,7 +379,12 @@ def test_bounds_on_the_evidence_that_are_crossed(rows):
         tl.SparseGaussianProcessRegressor(kernel=kernel, n_inducing=4, optimizer=None), X, y
     )
     low, high = -honest.objective, float(honest.witness["upper"])
-    for new_low, new_high in ((high, low), (high + 1, low - 1), (low, low - 1e-3), (high + 1, high + 2)):
+    for new_low, new_high in (
+        (high, low),
+        (high + 1, low - 1),
+        (low, low - 1e-3),
+        (high + 1, high + 2),
+    ):
         forged = put(honest, ("objective",), -new_low)
         assert_refused(witness(forged, upper=np.array(new_high)), data, [honest])
 

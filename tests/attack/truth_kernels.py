@@ -211,7 +211,7 @@ def machine(claim, X, y, weight, hints):
     if not _is_semidefinite(claim.kernel):
         return "the kernel is not known to be positive semi-definite"
     others = [_Claim(hint) for hint in hints]
-    again = _fitted_again(claim, X, y, weight)
+    again = _fitted_again(claim, X, y, weight) if claim.thorough else None
     others += [] if again is None else [_Claim(again)]
     for other in others:
         if other.machine != claim.machine:
@@ -253,9 +253,7 @@ def _fitted_again(claim, X, y, weight):
             own["class_weight"] = dict(zip(np.asarray(claim.classes).tolist(), claim.class_weight))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = names[claim.machine](
-                **own, **dict(claim.parameters), tol=1e-8, max_iter=20000
-            )
+            model = names[claim.machine](**own, **dict(claim.parameters), tol=1e-8, max_iter=20000)
             return model.fit(X, y, sample_weight=weight).certificate_
     except Exception:  # a hint less
         return None
@@ -287,8 +285,7 @@ def _recipe_matrix(recipe, X):
         ]
     if name == "laplacian":
         return [
-            [mp.exp(-gamma * mp.fsum(abs(u - v) for u, v in zip(a, b))) for b in rows]
-            for a in rows
+            [mp.exp(-gamma * mp.fsum(abs(u - v) for u, v in zip(a, b))) for b in rows] for a in rows
         ]
     raise Meaningless(f"the kernel {name!r}")
 

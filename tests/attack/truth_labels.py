@@ -311,8 +311,9 @@ def mistake_bound(claim, X, y, weight, hints):
     s = np.ones(n) if weight is None else np.broadcast_to(weight, (n,))
     plain = [Fraction(float(v)) for v in s]
     codes = [int(v > 0) if k == 1 else int(v) for v in labels]
-    U, u = _fractions(claim.witness_or("separator"), (d, k)), _fractions(
-        claim.witness_or("separator_intercept"), (k,)
+    U, u = (
+        _fractions(claim.witness_or("separator"), (d, k)),
+        _fractions(claim.witness_or("separator_intercept"), (k,)),
     )
     if step == 0 and any(u):
         raise Meaningless("a separator with an intercept")
@@ -386,9 +387,9 @@ def kernel_mistake_bound(claim, X, y, weight, hints):
         if made > Fraction(float(bound[r])):
             return "more updates than the bound"
         signs = [int(v) if k == 1 else (1 if v == r else -1) for v in labels]
-        square = sum(
-            beta[i][r] * beta[j][r] * exact[i][j] for i in range(n) for j in range(n)
-        ) + (level[r] ** 2 if constant else 0)
+        square = sum(beta[i][r] * beta[j][r] * exact[i][j] for i in range(n) for j in range(n)) + (
+            level[r] ** 2 if constant else 0
+        )
         if level[r] and not constant:
             raise Meaningless("a separator with an intercept")
         counted = [i for i in range(n) if steps[i] > 0]
@@ -500,9 +501,7 @@ def separation(claim, X, y, weight, hints):
         return _separable_margin(claim, rows, codes, k, fit_intercept)
     if kind == "quasi-separable":
         boundary = {pair for pair, is_positive in zip(pairs, positive) if not is_positive}
-        given = {
-            (int(i), int(c)) for i, c in zip(claim.boundary_rows, claim.boundary_against)
-        }
+        given = {(int(i), int(c)) for i, c in zip(claim.boundary_rows, claim.boundary_against)}
         if boundary != given:
             return "another boundary"
     return None
@@ -590,5 +589,3 @@ def _is_conditioned(G, delta):
             C[i, j] = G[i, j] / (roots[i] * roots[j])
     # On the safe side: supports next to the limit are not looked at.
     return min(mp.eigsy(C, eigvals_only=True)) >= delta * (1 + 1e-6)
-
-
