@@ -38,6 +38,10 @@ from benchmarks.contestants.hardware import least_squares, ridge_folds
 from benchmarks.digits import Puzzle, puzzles, read_strd
 from benchmarks.digits import table as digits_table
 from benchmarks.exact import MOST_DIGITS, correct_digits, solve_least_squares
+from benchmarks.fuzz import __main__ as fuzz
+from benchmarks.fuzz.exact import LeastSquares
+from benchmarks.fuzz.families import FAMILIES
+from benchmarks.fuzz.frame import judge
 from benchmarks.isolated import Outcome
 from benchmarks.kernels import cases as kernel_cases
 from benchmarks.kernels import worker as kernel_worker
@@ -1320,3 +1324,75 @@ def test_every_case_of_classifiers_has_a_target_and_contestants(module):
         peers[name].add(contestant.name)
     assert all("trueline" in names and len(names) > 1 for names in peers.values())
     assert all(not t.peer or t.peer in peers[t.case] for t in module.TARGETS)
+
+
+# --- random problems ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (4, 4), (5, 4), (9, 3)])
+@pytest.mark.parametrize("alpha", [0.0, 1e-300, 1e-3, 10.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_exact_least_squares(shape, alpha, fit_intercept):
+    """At its minimiser the gradient vanishes, to the rounding of the minimiser alone."""
+    n, d = shape
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((n, d)) + 3.0, rng.standard_normal((n, 2))
+    s = np.array([0.0, *rng.uniform(0.5, 2.0, n - 1)])
+    problem = LeastSquares(X, Y, s, alpha, fit_intercept)
+    W, b = problem.minimum()
+    rest = X @ W + b - Y
+    np.testing.assert_allclose(X.T @ (s[:, None] * rest) + alpha * W, 0.0, atol=1e-11)
+    value = 0.5 * (s @ rest**2).sum() + 0.5 * alpha * (W**2).sum()
+    assert problem.value(W, b) == pytest.approx(value, rel=1e-12, abs=1e-25)
+    nudged = problem.value(W + 1e-3, b)
+    assert problem.value(W, b) < nudged
+    assert problem.value(W, b) <= problem.constant()
+
+
+def test_problems_of_fuzzing_can_be_fitted_again():
+    for generate in FAMILIES.values():
+        one, other = (generate(np.random.default_rng([0, 5])) for _ in range(2))
+        assert one.note == other.note
+        np.testing.assert_array_equal(one.y, other.y)
+        assert one.scale == other.scale > 0
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_fuzzing_finds_nothing_wrong(name, capsys):
+    fuzz.main([name, "--fits", "15", "--seed", "1"])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"{name}: fits 15, ")
+    assert "wrong 0, exception 0, hung 0" in last
+    assert "false gap 0" in last
+
+
+def test_fuzzing_sees_a_wrong_answer(monkeypatch):
+    """A solver that returns zeros, and a certificate that claims them to be best."""
+    case = next(
+        case
+        for number in range(100)
+        if "LinearRegression(" in (case := least_squares_case(number)).note
+        and case.value(fitted(case)) < 0.5 * case.scale
+    )
+    model = case.estimator
+    proof = model.certificate_
+    monkeypatch.setattr(type(model), "fit", lambda self, X, y, sample_weight=None: self)
+    monkeypatch.setattr(type(model), "certificate_", proof)
+    model.coef_ = np.zeros_like(model.coef_)
+    model.intercept_ = np.zeros_like(model.intercept_)
+    verdict = judge(case)
+    assert {"wrong", "false gap"} <= set(verdict.faults)
+
+
+def least_squares_case(number):
+    return FAMILIES["least_squares"](np.random.default_rng([0, number]))
+
+
+def fitted(case):
+    weights = {} if case.sample_weight is None else {"sample_weight": case.sample_weight}
+    return case.estimator.fit(case.X, case.y, **weights)
+
+
+def test_fuzzing_of_an_unknown_family(capsys):
+    assert fuzz.main(["nonsense"]) == 2
+    assert "there are: least_squares" in capsys.readouterr().err

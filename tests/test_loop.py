@@ -159,5 +159,5 @@ def test_the_trace_is_recorded_only_when_enabled():
 @pytest.mark.parametrize("status", Status)
 def test_every_status_explains_itself(status):
     assert len(status.value) > 20 or status is Status.STOPPED
-    final = (Status.SOLVED, Status.CONVERGED, Status.SETTLED, Status.STATIONARY)
+    final = (Status.SOLVED, Status.CONVERGED, Status.SETTLED, Status.STATIONARY, Status.SMOOTHED)
     assert status.is_final == (status in final)

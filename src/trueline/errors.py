@@ -5,6 +5,7 @@
     TruelineError
     |-- PairingError          (ValueError)   no solver for this loss, penalty, design and name
     |-- VerificationError     (ValueError)   a certificate does not hold
+    |-- ProofFileError        (ValueError)   a proof file cannot be written or read
     |-- ModelFileError        (ValueError)   a model file cannot be read or trusted
     |-- MemoryNeededError     (MemoryError)  more memory than there is; the message has a way out
     |-- TableError            (ValueError)   a table of the command line cannot be used
@@ -18,13 +19,14 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from trueline.check.verdict import TruelineError, VerificationError
+from trueline.check.verdict import ProofFileError, TruelineError, VerificationError
 
 __all__ = [
     "MemoryNeededError",
     "MissingExtraError",
     "ModelFileError",
     "PairingError",
+    "ProofFileError",
     "TableError",
     "TruelineError",
     "VerificationError",

@@ -8,21 +8,32 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from trueline.certificates.base import Certificate
 from trueline.errors import PairingError
+from trueline.guard import confirm, judge
 from trueline.moments import Moments
 from trueline.problem import Problem
-from trueline.solution import Solution
+from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.cholesky import solve_from_moments
 from trueline.solvers.coordinate.solver import GramDescent
 from trueline.solvers.loop import Monitor
-from trueline.solvers.registry import SOLVERS, as_solver, missing
+from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 from trueline.threads import single_threaded_blas
 from trueline.wording import counted
 
 __all__ = ["Candidate", "Plan", "execute", "make_plan"]
+
+
+# A solver takes over if it is not estimated to take more than so many times as long (and a second),
+# nor more bytes.
+_PATIENCE, _SECONDS, _MEMORY = 30.0, 1.0, 2e9
+# Endings that somebody asked for: no other solver goes on.
+_LIMITS = (Status.MAX_ITER, Status.TIME_LIMIT, Status.STOPPED)
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,8 @@ class Plan:
     objective: str
     facts: Facts
     candidates: tuple[Candidate, ...]
+    #: Who takes over, in this order, where the answer is not proven to the tolerance.
+    successors: tuple[str, ...] = ()
 
     def table(self) -> list[dict[str, object]]:
         """One row per solver: estimates of work, memory and time, and the verdict."""
@@ -70,8 +83,10 @@ class Plan:
             f"data       {counted(facts.n, 'row')} x {counted(facts.d, 'column')}, {kind}, "
             f"{counted(facts.k, 'target')}",
             f"solver     {self.chosen}: {self.reason}",
-            "considered",
         ]
+        if self.successors:
+            lines.append(f"           not proven: {', then '.join(self.successors)}")
+        lines.append("considered")
         for candidate in self.candidates:
             cost = candidate.cost
             estimate = ""
@@ -147,15 +162,44 @@ def _plan(problem: Problem, facts: Facts, solver: str) -> Plan:
         candidates.append(Candidate(candidate.name, candidate.title, cost, verdict))
         if not candidate.is_textbook:
             open_ones.append((candidate, cost))
+    successors: tuple[str, ...] = ()
     if asked is not None:
         chosen, reason = asked.name, "asked for by name"
     else:
         chosen, reason = _choose(problem, open_ones, candidates)
+        successors = _successors(chosen, open_ones)
     candidates = [
         Candidate(c.solver, c.title, c.cost, "chosen") if c.solver == chosen else c
         for c in candidates
     ]
-    return Plan(chosen, reason, problem.formula, facts, tuple(candidates))
+    return Plan(chosen, reason, problem.formula, facts, tuple(candidates), successors)
+
+
+def _successors(chosen: str, open_ones: list[tuple[Solver, Cost]]) -> tuple[str, ...]:
+    """One solver of the same kind and one of the other, as far as they are affordable.
+
+    One of the same kind repairs what one method gets wrong, one of the other kind (iterations for a
+    factorisation, or the reverse) what a kind of method does. Each is the cheapest, those made for
+    the same losses first: they know which of several answers is asked for.
+    """
+    known = {solver.name: (solver, cost) for solver, cost in open_ones}
+    if chosen not in known:
+        return ()
+    own, first = known.pop(chosen)
+    longest = _PATIENCE * first.seconds + _SECONDS
+    others = sorted(
+        (solver.needs_loss != own.needs_loss, cost.seconds, name)
+        for name, (solver, cost) in known.items()
+        if cost.seconds <= longest and cost.memory <= _MEMORY
+    )
+    kinds = [
+        [other for other in others if known[other[-1]][0].is_direct is is_direct]
+        for is_direct in (True, False)
+    ]
+    picked = [kind[0] for kind in kinds if kind]
+    if len(picked) < len(kinds):
+        picked = others[: len(kinds)]
+    return tuple(name for _, _, name in sorted(picked, key=lambda other: other[1]))
 
 
 def _choose(
@@ -169,8 +213,7 @@ def _choose(
             raise PairingError(
                 f"No solver can minimise the {problem.loss.name} loss with the "
                 f"{problem.penalty.name} penalty on data of shape {problem.design.shape}: "
-                + "; ".join(f"{c.solver} {c.verdict}" for c in candidates)
-                + "."
+                f"{_way_out(problem)}."
             )
         best = min(slow, key=lambda c: c.cost.seconds if c.cost else float("inf"))
         return best.solver, "the only kind of solver for this loss and penalty"
@@ -185,6 +228,15 @@ def _choose(
     )
 
 
+def _way_out(problem: Problem) -> str:
+    """What to do where no solver fits."""
+    able = solvers_for(problem.loss, problem.penalty)
+    if not able:
+        return "choose another penalty"
+    facts = Facts.of(problem)
+    return f"give fewer columns, for {able[0].name} {able[0].refuses(facts)}"
+
+
 def execute(
     problem: Problem,
     plan: Plan,
@@ -192,10 +244,11 @@ def execute(
     monitor: Monitor,
     moments: Moments | None = None,
 ) -> Solution:
-    """Run the chosen solver and time it; moments that are there already are not formed again.
+    """Run the chosen solver; where its answer is not proven, its successors go on from there.
 
-    BLAS runs single-threaded inside (the solvers bring threads of their own), so that the answer
-    does not depend on how many threads there are. No BLAS uses threads for tiny matrices.
+    Moments that are there already are not formed again. BLAS runs single-threaded inside (the
+    solvers bring threads of their own), so that the answer does not depend on how many threads
+    there are. No BLAS uses threads for tiny matrices.
     """
     start = time.perf_counter()
     n, d = problem.design.shape
@@ -207,5 +260,56 @@ def execute(
             solution = GramDescent().solve_from_moments(problem, moments, options, monitor)
         else:
             solution = SOLVERS[plan.chosen].solve(problem, options, monitor)
+        solution.seconds = time.perf_counter() - start
+        verdict = judge(problem, solution, options.tol)
+        asked_to_end = solution.status in _LIMITS
+        confirm(solution, verdict)
+        if not (verdict.is_proven or asked_to_end):
+            solution = _go_on(problem, plan, options, monitor, solution)
     solution.seconds = time.perf_counter() - start
     return solution
+
+
+def _go_on(
+    problem: Problem, plan: Plan, options: Options, monitor: Monitor, first: Solution
+) -> Solution:
+    """Let the successors have a try, each from the best point so far."""
+    best, stages = first, first.stages
+    for name in plan.successors:
+        if name in {stage.solver for stage in stages}:
+            continue  # the solver before has already fallen back on it
+        if np.isfinite(best.coef).all() and np.isfinite(best.intercept).all():
+            options = replace(options, start=best.coef, start_intercept=best.intercept)
+        start = time.perf_counter()
+        try:
+            found = SOLVERS[name].solve(problem, options, monitor)
+        except (ArithmeticError, np.linalg.LinAlgError, MemoryError):
+            continue
+        found.seconds = time.perf_counter() - start
+        verdict = judge(problem, found, options.tol)
+        confirm(found, verdict)
+        stages = [*stages, *found.stages]
+        if verdict.is_proven or _is_better(found, best):
+            best = found
+        if verdict.is_proven:
+            break
+    best.stages = stages
+    if len(stages) > 1:
+        best.notes.append(
+            f"the answer of {first.solver} was proven within {stages[0].gap:.3g} only: "
+            + (f"{best.solver} took over" if best is not first else "others found no better one")
+        )
+    return best
+
+
+def _is_better(one: Solution, other: Solution) -> bool:
+    """Whether the objective of one answer is lower, on the safe side of rounding."""
+    mine, its = one.certificate, other.certificate
+    if mine is None or its is None:
+        return mine is not None
+
+    def highest(certificate: Certificate) -> float:
+        value = certificate.objective + certificate.objective_rounding
+        return value if np.isfinite(value) else np.inf
+
+    return (highest(mine), mine.gap) < (highest(its), its.gap)

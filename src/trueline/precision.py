@@ -92,7 +92,13 @@ def _row_blocks(n: int, d: int) -> list[slice]:
 
 
 def residual_doubled(
-    X: Array, w: Array, b: float, y: Array, X_low: Array | None = None
+    X: Array,
+    w: Array,
+    b: float,
+    y: Array,
+    X_low: Array | None = None,
+    w_low: Array | None = None,
+    b_low: float = 0.0,
 ) -> tuple[Array, Array]:
     """y - X w - b for one target, as doubled numbers.
 
@@ -104,6 +110,9 @@ def residual_doubled(
     y : array of shape (n,)
     X_low : array of shape (n, d), optional
         Low parts, if the matrix itself is given as ``X + X_low``.
+    w_low : array of shape (d,), optional
+    b_low : float, optional
+        Low parts of the coefficients and the intercept.
 
     Returns
     -------
@@ -122,6 +131,8 @@ def residual_doubled(
         rest += errors.sum(axis=0)
         if X_low is not None:
             rest -= X_low[rows] @ w
+        if w_low is not None:
+            rest -= block @ w_low + b_low
         hi[rows], lo[rows] = two_sum(total, rest)
     return hi, lo
 

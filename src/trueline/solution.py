@@ -13,7 +13,7 @@ from trueline.certificates.base import Certificate
 from trueline.moments import Moments
 from trueline.trace import Trace
 
-__all__ = ["PendingCertificate", "Solution", "Status", "resolved"]
+__all__ = ["PendingCertificate", "Solution", "Stage", "Status", "resolved"]
 
 Array = NDArray[np.float64]
 
@@ -32,6 +32,7 @@ class Status(Enum):
         "the gradient vanished to the tolerance; without a penalty and with so many columns the "
         "gap is proven for a bounded region only"
     )
+    SMOOTHED = "the smooth function was minimised to rounding; the gap is what the smoothing leaves"
     STATIONARY = "the gradient vanished to the tolerance; the objective is not convex"
     STALLED = (
         "progress stopped at the rounding level before the gap reached the tolerance: the "
@@ -44,6 +45,10 @@ class Status(Enum):
     )
     TIME_LIMIT = "the time limit was reached before the gap fell below the tolerance"
     STOPPED = "a callback asked to stop"
+    UNPROVEN = (
+        "the solver ended, but the proof of its answer does not reach the tolerance: standardise "
+        "the columns, raise tol, or name another solver"
+    )
     DIVERGED = (
         "the iterates became infinite or NaN: the step size is too large for this data; lower "
         "eta0 (or leave it at None so that it is computed), or standardise the columns"
@@ -52,14 +57,60 @@ class Status(Enum):
     @property
     def is_final(self) -> bool:
         """Whether the answer is as good as was asked for."""
-        return self in (Status.SOLVED, Status.CONVERGED, Status.SETTLED, Status.STATIONARY)
+        return self in (
+            Status.SOLVED,
+            Status.CONVERGED,
+            Status.SETTLED,
+            Status.SMOOTHED,
+            Status.STATIONARY,
+        )
 
 
 class PendingCertificate(Protocol):
-    """A proof that is worked out when somebody looks."""
+    """A proof that is worked out when somebody looks.
+
+    Attributes
+    ----------
+    coef, intercept : arrays of shape (d, k) and (k,)
+        The point that it is about.
+    """
+
+    @property
+    def coef(self) -> Array: ...
+
+    @property
+    def intercept(self) -> Array: ...
+
+    def bound(self) -> float:
+        """At least the gap of the certificate, at a fraction of its price; infinite if unknown."""
 
     def certificate(self) -> Certificate:
         """Work it out."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One of the solvers that ran, one after the other, until the answer was proven.
+
+    Attributes
+    ----------
+    solver : str
+    n_iter : int
+    seconds : float
+    gap : float
+        Proven bound on the distance of its answer to the optimum.
+    status : Status
+    """
+
+    solver: str
+    n_iter: int
+    seconds: float
+    gap: float
+    status: Status
+
+    def facts(self) -> list[Any]:
+        """Plain data: solver, iterations, seconds, gap, and the ending in words."""
+        return [self.solver, self.n_iter, self.seconds, self.gap, self.status.value]
 
 
 @dataclass
@@ -93,6 +144,13 @@ class Solution:
         sum_i s_i (residual of row i)^2 per target, when the solver read the rows for it.
     seconds : float
         Wall time of the solve.
+    tolerance : float, optional
+        The gap that was to be reached, where it is not the tolerance times the objective of the
+        best constant, or where the proof is one that only this solver makes.
+    stages : list of Stage
+        What ran until the answer was proven; empty until the answer was judged.
+    allowed : float
+        The gap that the answer was judged by, rounding included.
     """
 
     coef: Array
@@ -109,6 +167,9 @@ class Solution:
     row_space: Array | None = None
     residual_square: Array | None = None
     seconds: float = 0.0
+    tolerance: float | None = None
+    stages: list[Stage] = field(default_factory=list)
+    allowed: float = float("nan")
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -129,4 +190,7 @@ class Solution:
             "seconds": self.seconds,
             "status": self.status.value,
             "notes": list(self.notes),
+            "stages": [stage.facts() for stage in self.stages],
+            "is_final": self.status.is_final,
+            "allowed": self.allowed,
         }

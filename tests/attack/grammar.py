@@ -221,9 +221,14 @@ def retyped(value, rng):
 
 # --- edits of a certificate -----------------------------------------------------------------------
 
+
+def _exponent(seed):
+    return float(np.random.default_rng(seed).choice([0, 1, -5000, 5000, -600, 0.5]))
+
+
 EXTRAS = {
-    "column_exponent": lambda c, n: np.full(_sizes(c)[0], float(np.random.default_rng(n).choice([0, 1, -5000, 5000, -600, 0.5]))),
-    "target_exponent": lambda c, n: np.full(_sizes(c)[1], float(np.random.default_rng(n).choice([0, 1, -5000, 5000, -600, 0.5]))),
+    "column_exponent": lambda c, n: np.full(_sizes(c)[0], _exponent(n)),
+    "target_exponent": lambda c, n: np.full(_sizes(c)[1], _exponent(n)),
     "left_out": lambda c, n: np.array(1e-3),
     "coefficient_radius": lambda c, n: np.zeros(_sizes(c)),
     "radius": lambda c, n: np.zeros(_sizes(c)[1]),
@@ -449,10 +454,10 @@ def edit_consistent(certificate, data, case, pool, rng):
 def edit_radii(certificate, data, case, pool, rng):
     """Everything that limits what is compared set to nothing, or to anything."""
     keys = [p for p in paths(certificate) if p[-1] in (
-        "radius", "intercept_radius", "coefficient_radius", "reach", "left_out", "basis", "coercivity",
-        "diagonal", "slack", "delta", "search_bound", "root_bound", "gamma", "bound", "upper", "scale",
-        "noise", "jitter", "variance", "alpha", "threshold", "precision", "k", "theta", "columns",
-        "centre", "about",
+        "radius", "intercept_radius", "coefficient_radius", "reach", "left_out", "basis", "slack",
+        "coercivity", "diagonal", "delta", "search_bound", "root_bound", "gamma", "bound", "upper",
+        "scale", "noise", "jitter", "variance", "alpha", "threshold", "precision", "k", "theta",
+        "columns", "centre", "about",
     )]  # fmt: skip
     if not keys:
         return certificate, data, "nothing"
@@ -567,7 +572,7 @@ def edge(case, pool, rng):
     certificate, data, said = case.certificate, (case.X, case.y, case.weight), "edge"
     if rng.random() < 0.5:
         certificate, said = _slightly_off(certificate, data, rng)
-        if not ask(certificate, *data).word == "proven":
+        if ask(certificate, *data).word != "proven":
             certificate, said = case.certificate, "edge"
     for _ in range(int(rng.integers(1, 4))):
         own = [p for p in paths(certificate) if _is_numeric(get(certificate, p))]

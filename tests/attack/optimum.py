@@ -31,7 +31,7 @@ def lower(loss, penalty, data, W, b, fit_intercept):
 
 
 def _newton(loss, penalty, data, best, near, fit_intercept):
-    value, W, b = best
+    _value, W, b = best
     d, k = data.d, data.k
     coupled = loss["name"] in ("softmax",)
     if loss["name"] in ("crammer_singer", "maximum_error"):

@@ -326,7 +326,7 @@ WITHOUT_NUMBERS = ("separable", "not separable", "zero-one")
 def test_a_gap_of_the_tangent_that_is_a_million_times_too_small():
     """The fault that once passed: prover and checker shared the function."""
     work = FITS["tangent, logistic"]
-    honest, data = work()
+    honest, _data = work()
     for factor in (1e-6, 1e-3, 0.5):
         small = [f for key, f in provers().items() if key.endswith(".tangent_gap")]
         if not small:

@@ -318,7 +318,7 @@ def test_permuted_targets_of_a_machine(rows):
     X, y, _ = rows
     rng = np.random.default_rng(0)
     for seed in range(5):
-        honest, data = fitted(tl.NuSVR(kernel="linear", C=5.0), X, y)
+        honest, _data = fitted(tl.NuSVR(kernel="linear", C=5.0), X, y)
         permuted = y[np.random.default_rng(seed).permutation(N)]
         own = (X, permuted, None)
         forged = put(honest, ("objective",), reached(honest, *own))

@@ -8,6 +8,7 @@ that nothing true is ever refuted.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from types import SimpleNamespace
 
@@ -261,7 +262,7 @@ def _ordered(claim, data, loss, penalty, W, b, reached, gap, hints):
     def crossing(W, b):
         Z = data.scores(W, b)
         return max(
-            (row[lo] - row[hi] for row in Z for lo, hi in zip(ranks[:-1], ranks[1:])),
+            (row[lo] - row[hi] for row in Z for lo, hi in itertools.pairwise(ranks)),
             default=mpf(0),
         )
 

@@ -299,9 +299,9 @@ def _ridge(claim, X, y, weight):
     if any(v != 0 for row, w in zip(a, s) for v in row if w <= 0):
         raise Meaningless("coefficients of rows without weight")
     alpha = np.asarray(claim.witness_or("alpha"))
-    if alpha.dtype.kind not in "fiu" or alpha.ndim > 1 or (alpha.ndim and alpha.shape != (k,)):
-        if alpha.shape != (1,):
-            raise Meaningless("strengths of another shape")
+    fits = alpha.dtype.kind in "fiu" and alpha.shape in ((), (k,))
+    if not fits and alpha.shape != (1,):
+        raise Meaningless("strengths of another shape")
     alpha = [number(v) for v in np.broadcast_to(alpha, (k,))]
     if min(alpha) < 0:
         raise Meaningless("a negative strength")

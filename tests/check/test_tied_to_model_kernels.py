@@ -53,7 +53,10 @@ FITS = {
     "NuSVR": lambda: (NuSVR(gamma=0.5), *smooth()),
     "OneClassSVM": lambda: (OneClassSVM(nu=0.3, gamma=0.5), *smooth()),
     "KernelRidge": lambda: (KernelRidge(0.1, kernel="rbf", gamma=0.5), *smooth()),
-    "GaussianProcess": lambda: (GaussianProcessRegressor(1.0 * RBF() + WhiteKernel(0.1)), *smooth()),
+    "GaussianProcess": lambda: (
+        GaussianProcessRegressor(1.0 * RBF() + WhiteKernel(0.1)),
+        *smooth(),
+    ),
     "SparseGaussianProcess": lambda: (
         SparseGaussianProcessRegressor(1.0 * RBF() + WhiteKernel(0.1), n_inducing=10),
         *smooth(),
@@ -80,7 +83,13 @@ NUMBERS = {
         *("alpha_", "L_", "X_train_", "y_train_", "_y_train_mean", "_y_train_std"),
         *("_noise", "log_marginal_likelihood_value_"),
     ],
-    "SparseGaussianProcess": ["inducing_points_", "lower_bound_", "upper_bound_", "_level", "_scale"],
+    "SparseGaussianProcess": [
+        "inducing_points_",
+        "lower_bound_",
+        "upper_bound_",
+        "_level",
+        "_scale",
+    ],
     "Perceptron": ["coef_", "intercept_"],
     "Perceptron, voted": ["coef_", "intercept_", "survivors_", "votes_"],
     "Perceptron, three classes": ["coef_", "intercept_"],
@@ -97,8 +106,19 @@ SETTINGS = {
     "SVR": [("C", 2.0), ("epsilon", 0.2), ("gamma", "scale")],
     "NuSVR": [("C", 2.0), ("nu", 0.4)],
     "OneClassSVM": [("nu", 0.2), ("gamma", "auto")],
-    "KernelRidge": [("alpha", 0.2), ("kernel", "linear"), ("gamma", 0.4), ("coef0", 2), ("degree", 2)],
-    "GaussianProcess": [("alpha", 0.1), ("normalize_y", True), ("kernel", RBF()), ("optimizer", None)],
+    "KernelRidge": [
+        ("alpha", 0.2),
+        ("kernel", "linear"),
+        ("gamma", 0.4),
+        ("coef0", 2),
+        ("degree", 2),
+    ],
+    "GaussianProcess": [
+        ("alpha", 0.1),
+        ("normalize_y", True),
+        ("kernel", RBF()),
+        ("optimizer", None),
+    ],
     "SparseGaussianProcess": [("alpha", 0.1), ("normalize_y", True), ("kernel", None)],
     "Perceptron": [
         *[("eta0", 2.0), ("margin", 0.5), ("fit_intercept", False), ("penalty", "l2")],

@@ -91,8 +91,9 @@ def test_the_text_before_a_fit(rows):
     )
     assert lines[1] == "data       50 rows x 3 columns, dense, 1 target"
     assert lines[2].startswith("solver     cholesky: ")
-    assert lines[3] == "considered"
-    assert [line.split()[0] for line in lines[4:]] == list(SOLVERS)
+    assert lines[3] == "           not proven: qr, then conjugate_gradient"
+    assert lines[4] == "considered"
+    assert [line.split()[0] for line in lines[5:]] == list(SOLVERS)
 
 
 def test_the_text_after_a_fit(rows):

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from rational import Quadratic
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from trueline import (
     ElasticNetCV,
@@ -261,10 +262,14 @@ def test_beyond_squares_the_answer_is_right_or_refused(model, scale, of):
 
 
 @pytest.mark.parametrize("scale", [1e-60, 1e60, 1e-200, 1e200])
-@pytest.mark.parametrize("model", [LinearRegression(), Ridge(), PolynomialRegression(1)], ids=str)
-def test_coefficients_beyond_single_precision(model, scale):
+@pytest.mark.parametrize("model", [LinearRegression(), Ridge()], ids=str)
+def test_coefficients_beyond_single_precision_stay_in_double(model, scale):
     X, y = line()
-    refuses(model, X.astype(np.float32), y * scale, says="float64|power of ten")
+    X = X.astype(np.float32)
+    fitted = model.fit(X, y * scale)
+    assert fitted.coef_.dtype == np.float64
+    assert_allclose(fitted.coef_, clone(model).fit(X.astype(float), y * scale).coef_, rtol=1e-12)
+    assert fitted.verify(X, y * scale)
 
 
 def test_batches_beyond_squares():
@@ -316,9 +321,11 @@ def test_rows_without_weight_do_not_widen_a_bounded_proof(solver):
     weights = np.ones(700)
     weights[3] = 0.0
     model = LinearRegression(solver=solver)
-    gap = model.fit(X, y, weights).certificate_.gap
+    with pytest.warns(ConvergenceWarning, match="proven within"):
+        gap = model.fit(X, y, weights).certificate_.gap
     y[3] = 1e90
-    assert model.fit(X, y, weights).certificate_.gap == gap
+    with pytest.warns(ConvergenceWarning, match="proven within"):
+        assert model.fit(X, y, weights).certificate_.gap == gap
     assert model.certificate_.kind == "bounded"
     assert model.verify(X, y, weights)
 

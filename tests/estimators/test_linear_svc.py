@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC as Liblinear
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -333,3 +334,28 @@ def test_what_a_hard_margin_does_not_go_with(options):
     X, y = apart()
     with pytest.raises(ValueError, match=r"C=np\.inf"):
         LinearSVC(C=np.inf, **options).fit(X, y)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_hard_margins_of_offsets_copies_and_single_precision_verify(seed):
+    draw = np.random.default_rng(seed)
+    n, d = int(draw.integers(4, 40)), int(draw.integers(1, 10))
+    w, X = draw.normal(size=d), draw.normal(size=(n, d))
+    signs = np.where(np.arange(n) % 2 == 0, 1, -1)
+    # Every row to its side, by at least a tenth.
+    X += np.outer(signs * (np.abs(X @ w) + 0.1) - X @ w, w) / (w @ w)
+    X = X * 10.0 ** draw.uniform(-6, 6) + 10.0 ** draw.uniform(-3, 3) * draw.normal(size=d)
+    if seed % 3 == 0:
+        X = X.astype(np.float32)
+    twice = draw.integers(n, size=n)
+    X, signs = np.vstack([X, X[twice]]), np.append(signs, signs[twice])
+    weights = draw.integers(3, size=len(signs)).astype(float) if seed % 2 else None
+    if weights is not None:
+        weights[:4] = 1.0
+    try:
+        model = LinearSVC(C=np.inf).fit(X, signs, weights)
+    except ConvergenceWarning as warning:  # beside a large offset fewer digits can be proven
+        assert "proven within" in str(warning)  # noqa: PT017
+        return
+    assert model.verify(X, signs, weights)
+    assert model.certificate_.gap <= 1e-6 * model.certificate_.objective

@@ -103,7 +103,7 @@ def test_tampering_is_rejected(penalty, k):
     certificate = model.certificate_
     assert certificate.verify(X, y)
     for forged in (
-        replace(certificate, gap=0.01 * certificate.gap),
+        replace(certificate, gap=0.0),
         replace(certificate, objective=certificate.objective * (1 - 1e-6)),
         replace(certificate, coef=certificate.coef * 1.01),
         replace(
@@ -151,7 +151,7 @@ def test_without_a_penalty_the_softmax_is_maximum_likelihood():
     result = statsmodels.MNLogit(y, statsmodels.add_constant(X)).fit(disp=0, tol=1e-12)
     found = np.hstack([model.intercept_[:, None], model.coef_])
     np.testing.assert_allclose(found[1:] - found[0], result.params.T, rtol=1e-5, atol=1e-6)
-    assert model.verify(X, y)
+    assert model.verify(X, y).holds  # for coefficients within a radius: nothing penalises them
 
 
 def test_two_classes_are_the_softmax_of_two():

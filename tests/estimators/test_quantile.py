@@ -525,6 +525,31 @@ def test_the_smoothed_form_approaches_the_exact_answer(q):
     assert excess[2] < 0.1 * excess[0]
 
 
+@pytest.mark.parametrize("alpha", [0.0, 3.0])
+@pytest.mark.parametrize("q", [0.5, 0.2])
+@pytest.mark.parametrize("smoothing", [1e-3, 1e-2, 0.1, 0.3, 1.0, 10.0])
+def test_the_rounded_loss_is_minimised_at_the_smoothing_given(smoothing, q, alpha):
+    """The slope of sum_i s_i max_u (u r_i - delta/2 u^2) + alpha/2 ||w||^2 vanishes: Huber's."""
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((60, 3)) * [1e-2, 1.0, 100.0], rng.standard_t(2, size=60)
+    weights = rng.uniform(0.5, 2.0, size=60)
+    settings = {"solver": "smoothed", "smoothing": smoothing, "alpha": alpha, "l1_ratio": 0.0}
+    if q == 0.5:
+        model, low, high = LeastAbsoluteDeviations(**settings), -1.0, 1.0
+    else:
+        model, low, high = QuantileRegressor(quantile=q, **settings), -q, 1 - q
+    model.fit(X, y, sample_weight=weights)
+    u = weights * np.clip((model.predict(X) - y) / smoothing, low, high)
+    # The penalty is stated relative to the sum of the losses or to their mean.
+    strength = model.certificate_.penalty.curvature
+    slope = X.T @ u + np.ravel(strength) * model.coef_
+    assert_allclose(slope / np.linalg.norm(X, axis=0), 0.0, atol=1e-9)
+    assert_allclose(u.sum(), 0.0, atol=1e-9)
+    bound = 0.5 * smoothing * max(-low, high) ** 2 * weights.sum()
+    assert model.certificate_.gap <= bound * (1 + 1e-9)
+    assert model.verify(X, y, sample_weight=weights)
+
+
 def test_the_trace_shows_how_the_gap_shrinks():
     X, y = noisy(300, 3, seed=13)
     model = LeastAbsoluteDeviations(solver="smoothed", trace=True).fit(X, y)

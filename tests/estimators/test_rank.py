@@ -9,11 +9,14 @@
 The intercept is not part of the norm.
 """
 
+from contextlib import nullcontext
+
 import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from rational import Quadratic, column, solve
+from sklearn.exceptions import ConvergenceWarning
 
 from trueline import LinearRegression, PolynomialRegression, Ridge
 
@@ -344,7 +347,11 @@ def test_least_norm_across_units(name, solver):
 @pytest.mark.parametrize("fit", ["fit", "partial_fit"])
 def test_the_null_space_across_units(name, fit):
     X, y, null = far_apart(name)
-    N = getattr(LinearRegression(), fit)(X, y).null_space_
+    # Sums of columns in far apart units lose the digits of the small ones in the moments.
+    is_lost = (fit, name) == ("partial_fit", "sums across units")
+    said = pytest.warns(ConvergenceWarning, match="proven within") if is_lost else nullcontext()
+    with said:
+        N = getattr(LinearRegression(), fit)(X, y).null_space_
     assert_allclose(N.T @ N, np.eye(null.shape[1]), atol=1e-14)
     V = X - X.mean(axis=0)
     reach = np.linalg.norm(X, axis=0) @ np.abs(N)

@@ -37,11 +37,9 @@ def test_an_infinite_price_is_the_hard_margin():
     model = SVC(kernel="linear", C=np.inf).fit(X, y)
     assert_allclose(model.coef_, [[1.0, 1.0]], atol=1e-8)
     assert_allclose(model.decision_function(X)[1:3], [-1.0, 1.0], atol=1e-8)
-    # Margins hold up to rounding, which an infinite price does not forgive: nothing is claimed
-    # unless all of them hold exactly.
-    certificate = model.certificate_
     assert model.verify(X, y)
-    assert certificate.gap == np.inf or certificate.objective == pytest.approx(1.0)
+    assert model.certificate_.objective == pytest.approx(1.0, rel=1e-11)
+    assert model.certificate_.gap <= 1e-11
 
 
 def test_contradictory_rows_are_all_at_the_price():
@@ -181,16 +179,17 @@ def test_a_kernel_function_that_gives_nan_is_said():
         SVC(kernel=lambda a, b: np.full((len(a), len(b)), np.nan)).fit(X, y)
 
 
-def test_steps_in_portions_are_the_same_steps(monkeypatch):
+@pytest.mark.parametrize("machine", [SVC(), SVR(), NuSVC(), OneClassSVM()], ids=str)
+def test_long_steps_between_portions_lead_to_the_same_answer(machine, monkeypatch):
     from trueline.solvers.smo import engine
 
     X, y = labelled(200)
-    at_once = SVC().fit(X, y)
+    at_once = clone(machine).fit(X, y)
     monkeypatch.setattr(engine, "_PORTION", 0)
     monkeypatch.setattr(engine, "_LEAST_PORTION", 7)
-    portions = SVC().fit(X, y)
-    assert np.array_equal(portions.n_iter_, at_once.n_iter_)
-    assert_allclose(portions.dual_coef_, at_once.dual_coef_, rtol=1e-9, atol=1e-12)
+    portions = clone(machine).fit(X, y)
+    assert portions.fit_status_ == 0
+    assert_allclose(portions.dual_coef_, at_once.dual_coef_, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])

@@ -21,27 +21,29 @@ Array = NDArray[np.float64]
 #: Design, target and weights out of what an estimator was given.
 Reading = Callable[[Any, Any, Any], tuple[Any, Any, Any]]
 
-#: The kinds of proof, and what each one says in a sentence.
+#: The kinds of proof, and what each one claims in a sentence. Whether that is proven, and under
+#: which condition, is what :mod:`trueline.check` finds out.
 KINDS: dict[str, str] = {
     "quadratic": (
         "no coefficients give an objective lower than the one reached by more than the gap"
     ),
     "row space": (
-        "no coefficients in the numerical row space of the design (its rank is below the number "
-        "of columns) give an objective lower than the one reached by more than the gap"
+        "no coefficients give an objective lower than the one reached by more than the gap; "
+        "columns depend on each other, and what rounding may hide of that is a condition that the "
+        "check states"
     ),
     "fenchel": (
-        "no coefficients (those without any penalty up to the stated radius) give an objective "
-        "lower than the one reached by more than the gap"
+        "no coefficients give an objective lower than the one reached by more than the gap, by a "
+        "dual point made of the residuals"
     ),
     "duality": (
-        "no coefficients, with an intercept up to the stated radius, give an objective lower than "
-        "the one reached by more than the gap"
+        "no coefficients give an objective lower than the one reached by more than the gap, by a "
+        "dual point"
     ),
     "ordered duality": (
-        "no coefficients whose predictions for the fitted rows are in the order of the quantiles, "
-        "with an intercept up to the stated radius, give an objective lower than the one reached "
-        "by more than the gap; these are in that order up to the stated slack"
+        "no coefficients whose predictions for the fitted rows are in the order of the quantiles "
+        "give an objective lower than the one reached by more than the gap; these are in that "
+        "order up to the stated slack"
     ),
     "curvature": (
         "no coefficients give an objective lower than the one reached by more than the gap, by the "
@@ -62,12 +64,12 @@ KINDS: dict[str, str] = {
         "tangent of the losses there and the penalty"
     ),
     "concomitant": (
-        "no coefficients and no scale (coefficients and intercept up to the stated radius) give an "
-        "objective lower than the one reached by more than the gap"
+        "no coefficients and no scale give an objective lower than the one reached by more than "
+        "the gap"
     ),
     "bounded": (
-        "no coefficients within the stated radius give an objective lower than the one reached by "
-        "more than the gap"
+        "no coefficients give an objective lower than the one reached by more than the gap, by a "
+        "dual point made of the slopes of the losses"
     ),
     "search": (
         "no coefficients with at most the stated number of non-zeros give an objective lower than "
@@ -81,8 +83,7 @@ KINDS: dict[str, str] = {
         "what this leaves open where that is few supports)"
     ),
     "maximum error": (
-        "no coefficients within the stated radii of the fitted ones give a largest error lower "
-        "than the one reached by more than the gap"
+        "no coefficients give a largest error lower than the one reached by more than the gap"
     ),
     "hard margin": (
         "every row is on its margin or beyond, and no coefficients of which this holds give an "
@@ -194,7 +195,7 @@ class Certificate:
 
     @property
     def statement(self) -> str:
-        """What is proven, in a sentence."""
+        """What is claimed, in a sentence; that of :meth:`verify` has numbers and conditions."""
         return KINDS[self.kind]
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
@@ -210,7 +211,8 @@ class Certificate:
         Returns
         -------
         verification : Verification
-            True in a boolean context if everything holds; prints as a table of checks.
+            True in a boolean context if the claim is proven without any condition; prints as a
+            table of checks, with what is proven and under which conditions.
         """
         from trueline.check import Verification, verify
 

@@ -9,10 +9,11 @@ for sum_i s_i u_i = 0, and what is left is minimised by w = -X^T (s u) / (2 alph
 
     D(u) = - sum_i s_i u_i y_i - ||X^T (s u)||^2 / (4 alpha).
 
-At the minimum u_i = clip(2 r_i / sigma, -2 epsilon, 2 epsilon). What rounding leaves of sum_i s_i u_i
-is made up for by shrinking the u_i of one sign by a share eta; V = X^T (s u) that no penalty pays for
-is brought to -2 alpha w by taking off d = X_c G^-1 (V + 2 alpha w), G = X_c^T S X_c, whose size the
-inverse of a factor of G bounds; where there is none, the proof is about coefficients within a radius.
+At the minimum u_i = clip(2 r_i / sigma, -2 epsilon, 2 epsilon). What rounding leaves of sum_i s_i
+u_i is made up for by shrinking the u_i of one sign by a share eta; V = X^T (s u) that no penalty
+pays for is brought to -2 alpha w by taking off d = X_c G^-1 (V + 2 alpha w), G = X_c^T S X_c, whose
+size the inverse of a factor of G bounds; where there is none, the proof is about coefficients
+within a radius.
 """
 
 from __future__ import annotations
@@ -169,12 +170,12 @@ def _inverse(
     """M with M^T G M = 1 for the Gram matrix of the centred columns, and the longest row x^T M."""
     R = np.zeros((0, len(kept)))
     for where, block in parts.design.blocks(_BLOCK_ROWS):
-        R = np.vstack([R, np.sqrt(s[where, None]) * (block - centre)[:, kept]])
-        R = np.linalg.qr(R, mode="r")
+        rows = np.vstack([R, np.sqrt(s[where, None]) * (block - centre)[:, kept]])
+        R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
     size = np.sqrt(np.square(R).sum(axis=0))
     if len(R) < len(kept) or not (size > 0).all() or np.linalg.cond(R / size) > _SINGULAR:
         return None, 0.0
-    inverse, longest = np.linalg.inv(R), 0.0
+    inverse, longest = np.asarray(np.linalg.inv(R), dtype=np.float64), 0.0
     for _, block in parts.design.blocks(_BLOCK_ROWS):
         squares = np.square((block - centre)[:, kept] @ inverse).sum(axis=1)
         longest = max(longest, float(np.sqrt(squares.max(initial=0.0))))

@@ -80,7 +80,7 @@ def certify_curvature(
         centred_sums(problem, rounding, at, centre, spread) if is_far else shifted_sums(at, centre)
     )
     steep = _steepness(problem, at, W, about, basis)
-    if not ((coercivity > 0) & np.isfinite(coercivity)).all():
+    if not ((coercivity > 0) & np.isfinite(coercivity) & np.isfinite(steep)).all():
         return None
     s = np.ones(problem.n_samples) if problem.weights is None else problem.weights
     nu = coercivity.copy()
@@ -116,7 +116,7 @@ def certify_curvature(
         return None
     nu = 0.5 * coercivity
     gap = float((steep**2 / (2 * nu)).sum()) * (1 + 1e-9) + _UNDERFLOW * problem.n_samples
-    gap = checkable(gap, at.objective.sum(), 1e-22)
+    gap = checkable(gap + 1e-6 * float(at.objective_rounding.sum()), at.objective.sum(), 1e-22)
     return Certificate(
         kind="curvature",
         objective=float(at.objective.sum()),

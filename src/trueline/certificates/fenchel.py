@@ -104,7 +104,7 @@ def certify_fenchel(
 ) -> Certificate:
     """The certificate of a point, from the rows; what is known already is not computed again.
 
-    Below ``floor`` times the objective nothing is claimed; solvers that only ask for the gap take 0.
+    Below ``floor`` times the objective nothing is claimed; loops, which ask for the gap, take 0.
     """
     rounding = (rounding or Rounding.of(problem)).confirmable()
     at = at or evaluate(problem, rounding, W, b)

@@ -60,11 +60,15 @@ def certify_hard_margin(problem: Problem, W: Array, b: Array, shares: Array) -> 
 
 
 def _least_margins(blocks: Blocks, y: Array, W: Array, b: Array) -> Array:
-    """min_i y_i (x_i.w + b) of each target, from below."""
+    """min_i y_i (x_i.w + b) of each target, less what any order of summation may take off it.
+
+    The sums here err by one reach, those of whoever checks them by another one, and so do those of
+    coefficients that are longer by a factor; a check takes a reach off once more.
+    """
     least = np.full(W.shape[1], np.inf)
     for where, block in blocks:
         reach = (len(W) + 4) * _EPS * (np.abs(block) @ np.abs(W) + np.abs(b))
-        least = np.minimum(least, (y[where] * (block @ W + b) - reach).min(axis=0))
+        least = np.minimum(least, (y[where] * (block @ W + b) - 4 * reach).min(axis=0))
     return least
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
+from trueline.certificates.kernel_error import is_definite, score_error
 from trueline.certificates.mistakes import margins_of
 
 __all__ = ["bound_kernel_mistakes"]
@@ -46,7 +47,7 @@ def bound_kernel_mistakes(
     rate: float,
     threshold: float,
     recipe: Mapping[str, Any],
-    columns: int,
+    X: Any,
     widest: Widest | None = None,
 ) -> Certificate:
     """Add the mistake bound to counted training errors, if something at hand separates the rows.
@@ -62,8 +63,7 @@ def bound_kernel_mistakes(
         Updates by each row.
     recipe : mapping
         How the matrix is computed from the rows.
-    columns : int
-        Of the rows: kernel values err by as many units.
+    X : array or sparse matrix of shape (n, d)
     widest : callable, optional
         A separator of larger margin than that of the run.
     """
@@ -72,27 +72,34 @@ def bound_kernel_mistakes(
     if not np.isfinite(delta):
         return certificate
     constant = float(certificate.fit_intercept)
-    units = 8.0 * (n + columns + 32) * _EPS
+    units = 8.0 * (n + 32) * _EPS
     plain = np.ones(n) if weights is None else weights
     steps = rate * plain
     taken = steps > 0
-    square = float(np.diagonal(K)[taken].max(initial=0.0)) + constant
+    own = np.abs(np.diagonal(K))[:, None]
+    own = own + 2 * score_error(recipe, X, np.ones(1), own)
+    square = float(own[taken].max(initial=0.0)) + constant
     if not (np.isfinite(square) and square > 0):
         return certificate
     radius = np.sqrt(square) * (1 + 1e-12 + units)
+
+    def margin(signs: Array, candidate: tuple[Array, float]) -> float:
+        size = np.abs(candidate[0])
+        carried = (np.abs(K) @ size)[:, None]
+        error = 2 * score_error(recipe, X, np.array([size.sum()]), carried) + units * carried
+        return _margin(K, signs, taken, candidate, constant, error[:, 0], delta)
+
     separator, level = np.zeros((n, k)), np.zeros(k)
     gamma, bound = np.zeros(k), np.full(k, np.inf)
     for r in range(k):
         signs = y if k == 1 else np.where(y == r, 1.0, -1.0)
         candidates = [(certificate.coef[:, r], float(certificate.intercept[r]))]
-        if _margin(K, signs, taken, candidates[0], constant, units, delta) <= 0:
+        if margin(signs, candidates[0]) <= 0:
             continue
         if widest is not None and taken.all():
             wider = widest(K, signs, certificate.fit_intercept)
             candidates += [] if wider is None else [wider]
-        margins = [
-            _margin(K, signs, taken, candidate, constant, units, delta) for candidate in candidates
-        ]
+        margins = [margin(signs, candidate) for candidate in candidates]
         best = int(np.argmax(margins))
         separator[:, r], level[r] = candidates[best]
         gamma[r] = margins[best]
@@ -119,12 +126,8 @@ def bound_kernel_mistakes(
 
 def _shift(recipe: Mapping[str, Any], K: Array) -> float:
     """What makes the matrix positive semidefinite; infinite if nobody looks."""
-    metric = recipe["metric"]
-    if metric in ("linear", "rbf", "laplacian", "cosine", "chi2"):
+    if is_definite(recipe):
         return 0.0
-    if metric in ("poly", "polynomial") and float(recipe["degree"]).is_integer():
-        if recipe["coef0"] >= 0:
-            return 0.0
     if len(K) > _MOST_ROWS:
         return np.inf
     lowest = float(np.linalg.eigvalsh((K + K.T) / 2)[0])
@@ -137,7 +140,7 @@ def _margin(
     taken: NDArray[np.bool_],
     candidate: tuple[Array, float],
     constant: float,
-    units: float,
+    error: Array,
     delta: float,
 ) -> float:
     """The margin of a separator, from below; not positive if it is none."""
@@ -145,12 +148,11 @@ def _margin(
     if constant == 0 and level != 0:
         return 0.0
     z, _ = margins_of(K, y, beta[:, None], np.array([level]))
-    size = np.abs(K) @ np.abs(beta)
     bulk = float(beta @ beta)
-    square = float(beta @ (K @ beta)) + level**2 + 2 * units * float(np.abs(beta) @ size)
-    square += delta * bulk * (1 + units)
+    square = float(beta @ (K @ beta)) + level**2 + 2 * float(np.abs(beta) @ error)
+    square += delta * bulk * (1 + 1e-9)
     if not 0 < square < np.inf:
         return 0.0
-    least = float((z - units * (size + abs(level)))[taken].min(initial=np.inf))
-    least -= delta * np.sqrt(bulk) * (1 + units)
-    return least / np.sqrt(square) * (1 - 1e-12 - units)
+    least = float((z - error - 8 * _EPS * abs(level))[taken].min(initial=np.inf))
+    least -= delta * np.sqrt(bulk) * (1 + 1e-9)
+    return least / np.sqrt(square) * (1 - 1e-12 - 8 * len(beta) * _EPS)

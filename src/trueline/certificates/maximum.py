@@ -1,14 +1,14 @@
 r"""Proof that no largest error is smaller, by multipliers of a few rows.
 
-For any u with sum_i u_i (x_i, 1) = 0 the largest error of any coefficients is at least
-|sum_i u_i y_i| / sum_i |u_i|; with the residuals r of the fitted ones, sum_i u_i y_i = sum_i u_i r_i.
-The multipliers of an optimal reference are such, and the bound is the largest error itself.
+For any u with sum_i u_i (x_i, 1) = 0 the largest error of any coefficients is at least |sum_i u_i
+y_i| / sum_i |u_i|; with the residuals r of the fitted ones, sum_i u_i y_i = sum_i u_i r_i. The
+multipliers of an optimal reference are such, and the bound is the largest error itself.
 
-What rounding leaves of the sums is repaired by whoever checks: in integers where rows and columns are
-few, so that the bound is that of multipliers in doubled precision (:mod:`trueline.precision`); by
-an approximate inverse elsewhere, which costs eta max_i |r_i| as it is estimated here. Columns that
-depend on each other up to rounding allow no repair: the proof then holds for coefficients within a
-radius, and what is left of the sums is multiplied by it.
+What rounding leaves of the sums is repaired by whoever checks: in integers where rows and columns
+are few, so that the bound is that of multipliers in doubled precision (:mod:`trueline.precision`);
+by an approximate inverse elsewhere, which costs eta max_i |r_i| as it is estimated here. Columns
+that depend on each other up to rounding allow no repair: the proof then holds for coefficients
+within a radius, and what is left of the sums is multiplied by it.
 """
 
 from __future__ import annotations

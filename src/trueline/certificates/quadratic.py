@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate, checkable
 from trueline.problem import MomentsProblem, Problem
 
-__all__ = ["Evidence", "certify_quadratic", "coercivity", "quadratic_gap"]
+__all__ = ["Evidence", "certify_quadratic", "proven_coercivity", "quadratic_gap"]
 
 Array = NDArray[np.float64]
 
@@ -144,6 +144,54 @@ def _separable_gap(
     return np.sum(np.maximum(upward, np.where(high > 0, downward, 0.0)), axis=0) * (1 + 1e-10)
 
 
+def proven_coercivity(
+    blocks: Iterable[tuple[slice, Array]],
+    weights: Array,
+    basis: Array,
+    curvature: Array,
+    mean: Array | None,
+) -> float:
+    """A number nu, on the safe side of rounding, with M^T (X_c^T S X_c + A) M >= nu I.
+
+    Parameters
+    ----------
+    blocks : iterable of (slice, array)
+        Consecutive blocks of dense rows, of which at most 2048 are added up at a time.
+    weights : array of shape (n,)
+    basis : array of shape (d, r)
+        M.
+    curvature : array of shape (d,)
+        The diagonal of A.
+    mean : array of shape (d,), optional
+        About which X is centred; None if there is no intercept.
+    """
+    d, r = basis.shape
+    n, eps = len(weights), float(np.finfo(np.float64).eps)
+    if r == 0:
+        return 1.0
+    gram, total = np.zeros((r, r)), np.zeros(r)
+    drift = 0.0  # squared Frobenius norm of the products' rounding errors
+    magnitudes = np.abs(basis)
+    for where, block in blocks:
+        centred = block if mean is None else block - mean
+        root = np.sqrt(weights[where])[:, None]
+        Z = root * (centred @ basis)
+        gram += Z.T @ Z
+        total += (root * Z).sum(axis=0)
+        drift += float(((root * (np.abs(centred) @ magnitudes)) ** 2).sum())
+    lift = np.sqrt(curvature)[:, None] * basis
+    gram += lift.T @ lift
+    size = float(np.trace(gram))
+    # S-weighted sums about any point exceed those about the true mean by what the point misses.
+    if mean is not None:
+        gram -= np.outer(total, total) / float(weights.sum())
+    if not np.isfinite(gram).all():
+        return 0.0
+    least = float(np.linalg.eigvalsh(gram)[0])
+    least -= 2 * (min(n, 2048) + n / 2048 + 4 * r + 16) * eps * size
+    return max(np.sqrt(max(least, 0.0)) - (d + 4) * eps * np.sqrt(drift), 0.0) ** 2
+
+
 def certify_quadratic(
     problem: Problem | MomentsProblem,
     coef: Array,
@@ -153,7 +201,7 @@ def certify_quadratic(
 ) -> Certificate:
     """Turn a solver's evidence into a certificate.
 
-    Below ``floor`` times the objective nothing is claimed; solvers that only ask for the gap take 0.
+    Below ``floor`` times the objective nothing is claimed; loops, which ask for the gap, take 0.
     """
     nonnegative = "nonnegative" in problem.penalty.capabilities
     gap = quadratic_gap(
@@ -180,7 +228,7 @@ def certify_quadratic(
     # Columns that depend on others only up to rounding are held by a bound on their coefficients,
     # which is the wider the more is left for it.
     if floor is None:
-        floor = 1e-20 if evidence.is_global else 1e-10
+        floor = 1e-20 if evidence.is_global else 1e-13
     if not evidence.is_global:
         witness["left_out"] = np.array(evidence.left_out)
     return Certificate(
@@ -196,57 +244,3 @@ def certify_quadratic(
         intercept=intercept,
         witness=witness,
     )
-
-
-def coercivity(
-    blocks: Iterable[tuple[slice, Array]],
-    weights: Array,
-    basis: Array,
-    curvature: Array,
-    mean: Array | None,
-    enough: float = np.inf,
-) -> float:
-    """A number nu, on the safe side of rounding, with M^T (X_c^T S X_c + A) M >= nu I.
-
-    Parameters
-    ----------
-    blocks : iterable of (slice, array)
-        Consecutive blocks of at most 2048 dense rows.
-    weights : array of shape (n,)
-    basis : array of shape (d,) or (d, r)
-        M, one dimension meaning a diagonal matrix.
-    curvature : array of shape (d,)
-        The diagonal of A.
-    mean : array of shape (d,), optional
-        About which X is centred; None if there is no intercept.
-    enough : float, optional
-        Stop early when the penalty alone proves this much.
-    """
-    diagonal = basis.ndim == 1
-    if diagonal:
-        from_penalty = float((curvature * basis**2).min(initial=np.inf))
-        if from_penalty >= enough:  # the data can only add to this
-            return from_penalty
-    M = np.diag(basis) if diagonal else basis
-    r = M.shape[1]
-    d, n, total_weight = len(M), len(weights), float(weights.sum())
-    gram, total = np.zeros((r, r)), np.zeros(r)
-    drift = 0.0  # squared Frobenius norm of the products' rounding errors
-    for where, block in blocks:
-        centred = block if mean is None else block - mean
-        root = np.sqrt(weights[where])[:, None]
-        Z = root * (centred @ M)
-        gram += Z.T @ Z
-        total += (root * Z).sum(axis=0)
-        reach = root * (np.abs(centred) @ np.abs(M))
-        drift += float((reach**2).sum())
-    lift = np.sqrt(curvature)[:, None] * M
-    gram += lift.T @ lift
-    size = float(np.trace(gram))
-    # S-weighted sums about any point exceed those about the true mean by what the point misses.
-    if mean is not None:
-        gram -= np.outer(total, total) / total_weight
-    least = float(np.linalg.eigvalsh(gram)[0]) if r else np.inf
-    least -= 2 * (min(n, _BLOCK_ROWS) + n / _BLOCK_ROWS + 4 * r + 16) * _EPS * size
-    root_least = np.sqrt(max(least, 0.0)) - (d + 4) * _EPS * np.sqrt(drift)
-    return max(root_least, 0.0) ** 2

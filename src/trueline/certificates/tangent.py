@@ -187,6 +187,8 @@ def _nearby(
     loss: Loss, a: float, length: float, steep: Array, b: float, size: float, farthest: float
 ) -> float:
     """The second bound, infinite where steps reach too far for it."""
+    if not (a > 0 and a * b > 0):
+        return np.inf
     h, D = float(np.sqrt((steep**2).sum())), loss.curvature_bound * size
     with np.errstate(over="ignore", divide="ignore"):
         T = np.sqrt((length + np.sqrt(D / b) * h) ** 2 / a + 2 * h**2 / b) * _SAFE
@@ -328,7 +330,7 @@ class Tangent:
             kind="tangent",
             objective=float(at.objective.sum()),
             objective_rounding=float(2 * at.objective_rounding.sum()),
-            gap=checkable(self.gap(at, W, b), at.objective.sum()),
+            gap=checkable(1.1 * self.gap(at, W, b), at.objective.sum()),
             loss=problem.loss,
             penalty=problem.penalty,
             fit_intercept=problem.fit_intercept,
@@ -428,7 +430,7 @@ def certify_sums(
         kind="tangent",
         objective=float(at.objective[0]),
         objective_rounding=float(2 * at.objective_rounding[0]),
-        gap=checkable(gap * (1 + 1e-9) + _UNDERFLOW * rounding.rows, at.objective[0]),
+        gap=checkable(gap * 1.1 + _UNDERFLOW * rounding.rows, at.objective[0]),
         loss=loss,
         penalty=penalty,
         fit_intercept=fit_intercept,

@@ -9,14 +9,31 @@ formula that it needs. One file per theorem; each opens with the theorem and its
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from trueline.check.verdict import (
+    Check,
+    ProofFileError,
+    Refused,
+    Verdict,
+    Verification,
+    VerificationError,
+)
 
-from trueline.check.schema import get
-from trueline.check.verdict import Check, Refused, Verdict, Verification, VerificationError
+__all__ = [
+    "THEOREMS",
+    "Check",
+    "ProofFileError",
+    "Verdict",
+    "Verification",
+    "VerificationError",
+    "read_proof",
+    "verify",
+    "write_proof",
+]
 
-__all__ = ["THEOREMS", "Check", "Verdict", "Verification", "VerificationError", "verify"]
+if TYPE_CHECKING:
+    from trueline.check.files import read_proof, write_proof
 
 #: The file that proves each kind of claim.
 THEOREMS: dict[str, str] = {
@@ -83,6 +100,10 @@ def verify(
     check ...
     The certificate holds.
     """
+    import numpy as np  # here, so that the errors of this package can be imported without it
+
+    from trueline.check.schema import get
+
     if effort not in ("normal", "full"):
         raise ValueError(f"effort must be 'normal' or 'full', got {effort!r}.")
     kind = get(certificate, "kind")
@@ -96,3 +117,11 @@ def verify(
         return Verification.refused(reason)
     except Exception as error:  # a claim that cannot be computed is not proven
         return Verification.refused(f"not computable: {type(error).__name__}: {error}")
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("read_proof", "write_proof"):
+        from trueline.check import files
+
+        return getattr(files, name)
+    raise AttributeError(f"module 'trueline.check' has no attribute {name!r}")

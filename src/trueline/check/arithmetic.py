@@ -3,7 +3,7 @@ r"""Sums and products in twice the digits of double precision, with bounds on th
 With eps the spacing of doubles at 1:
 
     exact sum        a + b = s + e            without error (Knuth 1969)
-    exact product    a b = p + e              without error (Dekker 1971), barring under- and overflow
+    exact product    a b = p + e              without error (Dekker 1971), within the range
     sum of m terms   error <= m (log2 m + 3) / 2 eps^2 sum |terms|    by a tree of exact additions
 
 The last bound: each of the log2 m levels of the tree leaves errors of at most eps/2 times the sum

@@ -1,39 +1,40 @@
-r"""The best of all supports: the answer, the bound at the root of a search, and what that leaves open.
+r"""The best of all supports: the answer, the bound at the root of a search, what that leaves open.
 
 Claimed is that no w with at most k non-zeros (on columns whose correlation matrix has no eigenvalue
 below delta, if delta > 0) has a value lower than the one reached by more than the gap, of
 
     1/2 sum_i s_i (y_i - x_i.w - b)^2 + l2/2 ||w||^2 + alpha ||w||_0.
 
-Theorem. Let G be the Gram matrix of the centred columns with l2 on its diagonal, c their products with
-the target, C half its centred square, v any vector, E >= 0 diagonal with G - E positive semidefinite,
-0 <= theta <= 1 (1 unless delta > 0), D = theta E + (1 - theta) delta diag(G), r = c - theta (G - E) v.
-For w on a support T,
+Theorem. Let G be the Gram matrix of the centred columns with l2 on its diagonal, c their products
+with the target, C half its centred square, v any vector, E >= 0 diagonal with G - E positive
+semidefinite, 0 <= theta <= 1 (1 unless delta > 0), D = theta E + (1 - theta) delta diag(G), r = c -
+theta (G - E) v. For w on a support T,
 
     value(w) >= C - theta/2 v'(G - E)v - sum over j in T of g_j,      g_j = r_j^2 / (2 D_j) - alpha.
 
-Proof. w'Gw >= theta (w'(G - E)w + w'Ew) + (1 - theta) delta w'diag(G)w, and w'(G - E)w >= 2 v'(G - E)w
-- v'(G - E)v; what is left of the value is a sum over the columns, each minimised by itself.
+Proof. w'Gw >= theta (w'(G - E)w + w'Ew) + (1 - theta) delta w'diag(G)w, and w'(G - E)w >= 2 v'(G -
+E)w - v'(G - E)v; what is left of the value is a sum over the columns, each minimised by itself.
 
-Theorem. With columns scaled to norm one, f(w) = C - c'w + w'Gw/2 on T, any w and G_TT >= lambda > 0,
-the value on T is at least f(w) - |G w - c|^2 / (2 lambda) + alpha |T|.
+Theorem. With columns scaled to norm one, f(w) = C - c'w + w'Gw/2 on T, any w and G_TT >= lambda >
+0, the value on T is at least f(w) - |G w - c|^2 / (2 lambda) + alpha |T|.
 
-Supports that the first theorem leaves open are fitted by the second; if they are too many (effort
-"full" knows no limit) or too nearly dependent, that the search is right is a condition. Columns left
-out are constant, or (without l2) a power of two times one that is there, exactly; that those near it
-are so up to rounding is a condition.
+Supports that the first theorem leaves open are fitted by the second, and those that are too nearly
+dependent for doubles in rational numbers; if either are too many (effort "full" knows no limit),
+that the search is right is a condition. Columns left out are constant, or (without l2) a power of
+two times one that is there, exactly; that those near it are so up to rounding is a condition.
 
 Rounding. With N = min(n, 2048) + n / 2048 and t = sum_i s_i (x_i - centre), scaled sums err by
 e = (N + 16) eps + max |t_j|^2 / (S G_jj): the latter is what the computed mean misses.
 
-Read: kind, objective, objective_rounding, gap, loss, penalty (l2), fit_intercept, coef, intercept; of
-the witness k, alpha, delta, columns (that take part), diagonal (E), theta, dual (v).
+Read: kind, objective, objective_rounding, gap, loss, penalty (l2), fit_intercept, coef, intercept;
+of the witness k, alpha, delta, columns (that take part), diagonal (E), theta, dual (v).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from fractions import Fraction
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, ROWS
 from trueline.check.coercivity import coercivity
+from trueline.check.exact import as_integers, dense
 from trueline.check.objective import Claim, read_claim
 from trueline.check.rows import Rows
 from trueline.check.schema import Field, is_builtin, parameters
@@ -61,6 +63,8 @@ _WITNESS = {
     "dual": Field(("m",)),
 }
 _MOST, _BATCH = 50_000, 4096
+# Products of integers that are made in about a second.
+_WORK = 2_000_000
 # What is left of a copy of another column, relative to its square.
 _COPY = 1e-11
 
@@ -81,7 +85,8 @@ def check(
     """All checks of a claim about the best support."""
     claim = read_claim(certificate, _WITNESS, X, y, sample_weight)
     f, rows = claim.fields, claim.rows
-    l2 = _require(certificate, claim)
+    _require(claim)
+    l2 = _l2(claim)
     kind = certificate["kind"] if isinstance(certificate, dict) else certificate.kind
     if (kind == "conditioned search") != (f.delta > 0) or (f.theta < 1 and f.delta == 0):
         raise Refused("delta or theta are not those of the kind of proof")
@@ -103,7 +108,8 @@ def check(
     found, holds = f"{bound:.10g} at the root", True
     if goal > bound:
         limit = _MOST if effort == "normal" else None
-        lower, seen, doubtful, better = _fitted(f, sums, gain, constant, goal, limit)
+        need = constant - goal
+        lower, seen, doubtful, better = _fitted(claim, used, sums, gain, need, goal, limit)
         found += f", {lower:.10g} on {seen:,} open supports" if seen else ", many supports are open"
         holds = better == 0
         if doubtful:
@@ -119,8 +125,14 @@ def check(
     )
 
 
-def _require(certificate: Any, claim: Claim) -> float:
-    """l2 of squares and their penalty; anything else is refused."""
+def _l2(claim: Claim) -> float:
+    """The strength of the squared penalty."""
+    penalty = parameters(claim.fields.penalty)
+    return float(penalty["alpha"]) if penalty["name"] == "l2" else 0.0
+
+
+def _require(claim: Claim) -> None:
+    """Refuse all but squares, with or without their penalty."""
     f = claim.fields
     loss, penalty = parameters(f.loss), parameters(f.penalty)
     own = is_builtin(f.loss, "losses") and is_builtin(f.penalty, "penalties")
@@ -133,7 +145,6 @@ def _require(certificate: Any, claim: Claim) -> float:
     alpha = np.asarray(penalty.get("alpha", 0.0))
     if alpha.ndim or alpha.dtype.kind not in "fiu" or not 0 <= alpha < 1e300:
         raise Refused("the strength of the penalty is no single number")
-    return float(alpha) if penalty["name"] == "l2" else 0.0
 
 
 def _check_objective(claim: Claim, price: float) -> Check:
@@ -244,30 +255,64 @@ def _open_supports(gain: Array, need: float, k: int) -> Iterator[Support]:
 
 
 def _fitted(
-    f: Any, sums: _Sums, gain: Array, constant: float, goal: float, limit: int | None
-) -> tuple[float, int, int, int]:
+    claim: Claim, used: NDArray[np.intp], sums: _Sums, gain: Array, need: float, goal: float,
+    limit: int | None,
+) -> tuple[float, int, int, int]:  # fmt: skip
     """Least bound on open supports, their number, those in doubt (-1: too many), those better."""
-    supports = _open_supports(gain, constant - goal, f.k)
+    f, supports = claim.fields, _open_supports(gain, need, claim.fields.k)
     held = list(islice(supports, None if limit is None else limit + 1))
     if limit is not None and len(held) > limit:
         return 0.0, 0, -1, 0
-    lowest, doubtful, better = np.inf, 0, 0
+    doubtful: list[Support] = []
+    lowest, better = np.inf, 0
     for size in sorted({len(support) for support in held}):
         group = [support for support in held if len(support) == size]
         for start in range(0, len(group), _BATCH):
             part = group[start : start + _BATCH]
-            low, high, least = _values(sums, np.array(part, dtype=np.intp).reshape(len(part), size))
+            index = np.array(part, dtype=np.intp).reshape(len(part), size)
+            low, high, least = _values(sums, index)
             low, high = low + f.alpha * size, high + f.alpha * size
             covered = least >= f.delta - 4 * size * sums.e  # the others are not spoken of
-            lowest = min(lowest, float(low[covered].min(initial=np.inf)))
             surely = (high < goal) & (least > f.delta + 4 * size * sums.e)
             better += int(surely.sum())
-            doubtful += int((covered & ~surely & ~(low >= goal)).sum())
-    return lowest, len(held), doubtful, better
+            open_ = covered & ~surely & ~(low >= goal)
+            doubtful += [part[i] for i in np.flatnonzero(open_)]
+            lowest = min(lowest, float(low[covered & ~open_].min(initial=np.inf)))
+    work = sum(claim.rows.n * (len(support) + 1) ** 2 for support in doubtful)
+    if limit is None or work <= _WORK:
+        exact = [_exact_value(claim, used[list(support)]) for support in doubtful]
+        values = [v + Fraction(f.alpha) * len(t) for v, t in zip(exact, doubtful, strict=True)]
+        below = sum(value < Fraction(goal) for value in values)  # if delta speaks of them
+        return lowest, len(held), below, better + (below if f.delta == 0 else 0)
+    return lowest, len(held), len(doubtful), better
+
+
+def _exact_value(claim: Claim, columns: NDArray[np.intp]) -> Fraction:
+    """The least value on a support without alpha, by elimination in rational numbers."""
+    rows, m = claim.rows, len(columns)
+    table = np.column_stack([dense(rows.X[:, columns]), rows.y])
+    scale = -np.frexp(np.abs(table).max(axis=0))[1]  # powers of two keep the integers short
+    Z, power = as_integers(np.ldexp(table, scale))
+    s, weight = as_integers(rows.s)
+    gram, total = (s[:, None] * Z).T @ Z, s @ Z
+    unit, count = Fraction(4) ** power * Fraction(2) ** weight, int(sum(s))
+    M = [[Fraction(int(v)) * unit for v in row] for row in gram]
+    for i, j in product(range(m + 1), repeat=2):
+        if claim.has_intercept:
+            M[i][j] -= Fraction(int(total[i]) * int(total[j]), count) * unit
+        if i == j < m:
+            M[i][i] += Fraction(_l2(claim)) * Fraction(4) ** int(scale[i])
+    for c in range(m):
+        if M[c][c] == 0:  # an exact combination of those before
+            continue
+        for i in range(c + 1, m + 1):
+            factor = M[i][c] / M[c][c]
+            M[i] = [a - factor * b for a, b in zip(M[i], M[c], strict=True)]
+    return M[m][m] / 2 / Fraction(4) ** int(scale[m])
 
 
 def _values(sums: _Sums, index: NDArray[np.intp]) -> tuple[Array, Array, Array]:
-    """The second theorem: values of supports of one size from below and above, least eigenvalues."""
+    """The second theorem: values of supports from below and above, and least eigenvalues."""
     n, size = index.shape
     if size == 0:
         value = np.full(n, sums.C)

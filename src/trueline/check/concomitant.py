@@ -11,13 +11,13 @@ sum_i s_i u_i = 0 proves F >= -sum_i s_i u_i y_i - ||X^T (s u)||^2 / (4 alpha).
 Proof. sigma H(r / sigma) >= u r - sigma u^2 / 4; the least over sigma >= 0, b and w is the bound.
 
 Any stated u is made feasible. (a) With e = sum_i s_i u_i, the u_i of the heavier sign are
-multiplied by 1 - eta, eta = |e| / sum of their s_i |u_i|; columns and target may then be counted from means.
-(b) V = X_c^T (s u) costs V_j^2 / (4 alpha), or is brought to -2 alpha w, the w stated, by taking
-off d = X_c G^-1 Z, Z = V + 2 alpha w, G = X_c^T S X_c: with M^T G M >= nu I, sum_i s_i d_i^2 <=
-kappa^2 = |M^T Z|^2 / nu and |d_i| <= kappa |M^T x_i| / sqrt(nu). Without a penalty, columns that
-are combinations of others need no Z of their own. (c) All of u is multiplied by a number up to 1
-that brings it within the two bounds. Where none of this is enough, a condition states how large
-coefficients may be.
+multiplied by 1 - eta, eta = |e| / sum of their s_i |u_i|; columns and target may then be counted
+from means. (b) V = X_c^T (s u) costs V_j^2 / (4 alpha), or is brought to -2 alpha w, the w stated,
+by taking off d = X_c G^-1 Z, Z = V + 2 alpha w, G = X_c^T S X_c: with M^T G M >= nu I, sum_i s_i
+d_i^2 <= kappa^2 = |M^T Z|^2 / nu and |d_i| <= kappa |M^T x_i| / sqrt(nu). Without a penalty,
+columns that are combinations of others need no Z of their own. (c) All of u is multiplied by a
+number up to 1 that brings it within the two bounds. Where none of this is enough, a condition
+states how large coefficients may be.
 
 Sums of n numbers err by (log2 n + 32) eps of their magnitudes (pairwise summation), of products of
 columns by (64 + log2 n + 12) eps.
@@ -196,7 +196,7 @@ def _inverse_basis(
 ) -> tuple[float, Array]:
     """The inverse of a triangular factor, and how coercive the Gram matrix is in it."""
     try:
-        M = np.linalg.inv(R)
+        M: Array = np.asarray(np.linalg.inv(R), dtype=np.float64)
         return coercivity(rows, keep, basis=M, centred=centred) if M.size else (1.0, M)
     except (np.linalg.LinAlgError, Refused):
         return 0.0, R

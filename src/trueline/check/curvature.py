@@ -3,7 +3,7 @@ r"""Theorem of growth: where a convex function rises all around, nothing beyond 
 Scores are written about a centre m of the columns, z_i = a_i.v with a_i = (x_i - m, 1) and v = (w,
 b + m.w); e is a step from v, and ||e|| = |M^-1 e| its length for a matrix M.
 
-*Theorem.* Let P(v + e) >= P(v) + g.e + nu/2 ||e||^2 for all ||e|| <= rho, where rho >= 2 |M^T g| / nu.
+*Theorem.* Let P(v + e) >= P(v) + g.e + nu/2 ||e||^2 for ||e|| <= rho, where rho >= 2 |M^T g| / nu.
 Then P(v) - P(v + e) <= |M^T g|^2 / (2 nu) within that distance, and for convex P everywhere.
 *Proof.* g.e >= -|M^T g| ||e||, and the least of -t x + nu/2 x^2 is -t^2 / (2 nu). On the edge of
 the ball P is at least P(v), and by convexity it is so beyond. []
@@ -45,6 +45,18 @@ __all__ = ["check"]
 
 Array = NDArray[np.float64]
 
+# What is stated of coercivity and of what is left out is of use to the fit alone.
+_OF_SQUARES = {
+    "coercivity": Field(finite=False, optional=True),
+    "left_out": Field(optional=True),
+}
+_OF_CURVATURE = {
+    "diagonal": Field(("p", "k"), low=1e-290, high=1e290, optional=True),
+    "reach": Field(("k",), low=0.0, optional=True),
+    "about": Field(("d",), optional=True),
+    "coercivity": Field(("k",), finite=False, optional=True),
+}
+
 
 def check(
     certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
@@ -54,22 +66,20 @@ def check(
     is_quadratic = kind in ("quadratic", "row space")
     basis = witness_of(certificate).get("basis")
     shape = ("d",) if getattr(basis, "ndim", 2) == 1 else ("d", "r")
-    witness = {"basis": Field(shape, optional=True), "coercivity": Field(finite=False, optional=True),
-               "left_out": Field(optional=True)}  # fmt: skip
-    if not is_quadratic:
-        witness = {"diagonal": Field(("p", "k"), low=1e-290, high=1e290, optional=True),
-                   "reach": Field(("k",), low=0.0, optional=True), "about": Field(("d",), optional=True),
-                   "coercivity": Field(("k",), finite=False, optional=True)}  # fmt: skip
+    witness = _OF_SQUARES if is_quadratic else _OF_CURVATURE
+    if is_quadratic:
+        witness = {**witness, "basis": Field(shape, optional=True)}
     claim = read_claim(certificate, witness, X, y, sample_weight)
     if not is_quadratic and claim.has_intercept and claim.fields.about is not None:
         claim.centre = claim.fields.about
-    fields, conditions = claim.fields, ()
+    fields = claim.fields
+    conditions: tuple[str, ...] = ()
     is_local = kind == "local"
     if not (claim.loss.is_convex or is_local) or claim.penalty.blocks is not None:
         raise Refused("this theorem is about convex losses and penalties of single coefficients")
     if is_quadratic and type(claim.loss).__name__ != "_Squared":
         raise Refused("this proof is about squared losses")
-    objective, gap = None, np.inf
+    gap = np.inf
     for doubled in (False, True):
         claim.evaluate(doubled)
         objective = claim.check_objective()
@@ -82,15 +92,11 @@ def check(
         if objective.holds and gap <= fields.gap:
             break
     checks = [objective, Check("gap", f"<= {fields.gap:.4g}", f"{gap:.4g}", gap <= fields.gap)]
-    where = "no coefficients"
     if is_local:
         reach = np.inf if fields.reach is None else float(fields.reach.max())
         conditions = (f"only coefficients within the distance {reach:.4g} are considered, in the "
                       "units of the stated diagonal: the loss is not convex",)  # fmt: skip
-    statement = (
-        f"{where} give an objective lower than {fields.objective:.10g} by more than "
-        f"{fields.gap:.4g}{claim.note()}"
-    )
+    statement = claim.statement()
     return Verification(tuple(checks), statement, conditions)
 
 
@@ -156,12 +162,22 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
         basis = None
     if penalty.is_bounded:
         basis = basis if basis is not None and basis.ndim == 1 else None
-        nu, basis = coercivity(rows, None, None, least, basis, claim.has_intercept)
+        nu, basis = _coercivity(rows, None, None, least, basis, claim.has_intercept)
         return _nonnegative(g, error, np.abs(basis), nu, W) + level + floor, ()
-    nu, M = coercivity(rows, None, None, least, basis, claim.has_intercept)
+    nu, M = _coercivity(rows, None, None, least, basis, claim.has_intercept)
+    if nu <= 0:
+        nu, M = _coercivity(rows, None, None, least, None, claim.has_intercept)
     if nu > 0:
         return _along(g, error, M, nu) + level + floor, ()
     return _dependent(claim, g, error, least, level + floor)
+
+
+def _coercivity(*arguments: Any) -> tuple[float, Array]:
+    """As of :mod:`trueline.check.coercivity`, or zero where numbers leave the range of doubles."""
+    try:
+        return coercivity(*arguments)
+    except Refused:
+        return 0.0, np.zeros(0)
 
 
 def _along(g: Array, error: Array, M: Array, nu: float) -> float:
@@ -197,7 +213,7 @@ def _dependent(
     basis = inverse(factor(rows, kept, claim.centre))
     if basis is None:
         return np.inf, ()
-    nu, M = coercivity(rows, kept, None, None, basis, claim.has_intercept)
+    nu, M = _coercivity(rows, kept, None, None, basis, claim.has_intercept)
     if nu <= 0:
         return np.inf, ()
     gap = _along(g[kept], error[kept], M, nu) + level

@@ -28,10 +28,10 @@ _FEW = 1500
 
 def factor(rows: Rows, columns: NDArray[np.intp], centre: Array) -> Array:
     """A triangular matrix R with R^T R = X_c^T S X_c for these columns, up to rounding."""
-    R = np.zeros((0, len(columns)))
+    R: Array = np.zeros((0, len(columns)))
     for where, block in rows:
         centred = (block[:, columns] - centre[columns]) * np.sqrt(rows.s[where])[:, None]
-        R = np.linalg.qr(np.vstack([R, centred]), mode="r")
+        R = np.asarray(np.linalg.qr(np.vstack([R, centred]), mode="r"))
     return R
 
 
@@ -59,9 +59,9 @@ def independent_columns(
         norms += rows.s[where] @ block[:, columns] ** 2
     kept = _independent(R, np.sqrt(norms))
     rest = np.setdiff1d(np.arange(len(columns)), kept)
-    C = np.zeros((0, len(rest)))
+    C: Array = np.zeros((0, len(rest)))
     if len(kept) and len(rest):
-        C = np.linalg.lstsq(R[:, kept], R[:, rest], rcond=None)[0]
+        C = np.asarray(np.linalg.lstsq(R[:, kept], R[:, rest], rcond=None)[0])
     exact = all(
         _is_combination(rows, int(columns[j]), columns[kept], C[:, i], constant)
         for i, j in enumerate(rest)

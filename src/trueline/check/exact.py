@@ -123,7 +123,8 @@ def null_space(matrix: Integers) -> list[Integers]:
     Every division is exact: entries are minors of the matrix (E. H. Bareiss, Mathematics of
     Computation 22 (1968) 565-578).
     """
-    table, previous, pivots = matrix.copy(), 1, []
+    pivots: list[int] = []
+    table, previous = matrix.copy(), 1
     for c in range(matrix.shape[1]):
         rank = len(pivots)
         places = rank + np.flatnonzero(table[rank:, c])

@@ -80,7 +80,7 @@ def check(
     points = (
         [fields.dual] if fields.dual is None or not claim.loss.is_smooth else [fields.dual, None]
     )
-    gap, radius, objective = np.inf, None, None
+    gap, radius = np.inf, None
     for doubled, dual in [(False, dual) for dual in points] + [(True, dual) for dual in points]:
         claim.evaluate(doubled)
         objective = claim.check_objective()
@@ -92,10 +92,7 @@ def check(
         if objective.holds and gap <= fields.gap and radius is None and in_order:
             break
     checks = [objective, Check("gap", f"<= {fields.gap:.4g}", f"{gap:.4g}", gap <= fields.gap)]
-    statement = (
-        f"no coefficients give an objective lower than {fields.objective:.10g} by more than "
-        f"{fields.gap:.4g}{claim.note()}"
-    )
+    statement = claim.statement()
     if is_ordered:
         crossing = bound.crossing()
         slack = 0.0 if fields.slack is None else fields.slack
@@ -103,9 +100,9 @@ def check(
             Check("order", f"kept up to {slack:.3g}", f"{crossing:.3g}", crossing <= slack)
         )
         statement += f", of those whose quantiles do not cross; these cross by {slack:.3g} at most"
-    conditions = () if radius is None else (
-        "no coefficient without a penalty is changed by more than "
-        f"{radius:.3g} (its columns depend on each other, or the loss does not hold it)",)  # fmt: skip
+    conditions: tuple[str, ...] = ()
+    if radius is not None:
+        conditions = (f"no coefficient without a penalty is changed by more than {radius:.3g}",)
     return Verification(tuple(checks), statement, conditions)
 
 
@@ -202,7 +199,7 @@ class _Bound:
                     break
                 near[t] -= np.clip(steep / bend, -1e3, 1e3)
             off, near[t], bend = best
-            r = 1.1 * off / bend if bend > 0 else np.inf
+            r = 0.0 if off == 0 else 1.1 * off / bend if bend > 0 else np.inf
             for _ in range(4):  # room for the curvature to be smaller within the reach
                 least = float(s @ own.least_bend(y, z + near[t], r)) * (1 - 1e-9)
                 if np.isfinite(r) and least * r >= off:
@@ -367,11 +364,7 @@ class _Bound:
         claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
         size = np.where(free, np.abs(q) + off, 0.0)
         otherwise = excess, off, float(size.sum()) * (1 + 1e-9)
-        if (
-            loss.note
-            or claim.penalty.blocks is not None
-            or (loss.room == 0 and not self.from_scores)
-        ):
+        if loss.note or (loss.room == 0 and not self.from_scores):
             return otherwise
         columns, _, exact = independent_columns(
             rows, np.flatnonzero(free.any(axis=1)), claim.centre, claim.has_intercept
@@ -383,10 +376,10 @@ class _Bound:
             return otherwise
         nu, basis = 1.0, np.zeros((0, 0))
         if len(columns):
-            basis = inverse(factor(rows, columns, claim.centre))
-            if basis is None:
+            found = inverse(factor(rows, columns, claim.centre))
+            if found is None:
                 return otherwise
-            nu, basis = coercivity(rows, columns, None, None, basis, claim.has_intercept)
+            nu, basis = coercivity(rows, columns, None, None, found, claim.has_intercept)
             if nu <= 0:
                 return otherwise
         along = np.abs(basis.T @ q[columns]) * (1 + 1e-9)

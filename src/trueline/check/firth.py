@@ -15,12 +15,13 @@ Columns that are exact combinations of the others are left out of the determinan
 coefficients are zero: those kept are independent, as many as an independent set of which all others
 are exact combinations. Columns left out that depend on others up to rounding only are a condition.
 
-Rounding. Scores err by r_i = (terms + 4) eps (|x_i||w| + |b|); h, log(1 + e) and l' by r_i and 8 eps
-relatively. With K = D^-1 I D^-1, D the roots of the computed diagonal, sums of n rows give K up to
-entries of theta = max r_i + (N + 16) eps (Cauchy-Schwarz), Cholesky's factor has L L^T = K + E with
-||E|| <= delta = p theta + p (p + 2) eps, and so |log det K - 2 sum log L_jj| <= -p log(1 - delta /
-lambda), lambda the least eigenvalue of L L^T. The computed inverse R has ||R - K^-1|| <= rho / (lambda
-- delta), rho = ||1 - K R||, which bounds the error of q_i, and so that of g.
+Rounding. Scores err by r_i = (terms + 4) eps (|x_i||w| + |b|); h, log(1 + e) and l' by r_i and 8
+eps relatively. With a triangular M, B = A M and K = B^T S H B, log det I = log det K - 2 sum log
+|M_jj|. M is near the inverse of a factor of I, so that K is near 1. It is known up to delta in
+norm: B errs by (p + 6) eps |A||M|, whose Frobenius norm weighted is beta; sums of n rows by theta =
+max r_i + (N + 16) eps of trace K (Cauchy-Schwarz); Cholesky's factor by (p + 2) eps trace K. So log
+det K errs by -p log(1 - delta / lambda), lambda its least eigenvalue, and K^-1 R' = 1 - (1 - K R')
+gives the error of a computed inverse R', of q_i = s_i h_i b_i^T K^-1 b_i, and so of g.
 
 Read: objective, objective_rounding, gap, loss, penalty, fit_intercept, coef, intercept; of the
 witness slope and columns (those kept).
@@ -29,7 +30,7 @@ witness slope and columns (those kept).
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,22 +117,46 @@ def _left_out(
     return (f"columns {left[:9].tolist()} depend on the others",)
 
 
-def _log_determinant(K: Array, theta: float) -> tuple[float, float, float, float]:
-    """log det and its error, the least eigenvalue from below, and the error of K in norm."""
-    p = len(K)
-    delta = (p * theta + p * (p + 2) * EPS) * (1 + 1e-6)
+class _Factor(NamedTuple):
+    """log det and its error; M; the inverse of K, its norm, and a bound on its error."""
+
+    value: float
+    error: float
+    M: Array
+    inverse: Array
+    norm: float
+    off: float
+
+
+def _factor(table: Augmented, weights: Array, theta: float) -> _Factor:
+    """The matrix sum_i weights_i a_i a_i^T, in a basis that makes it about one."""
+    p, R = table.d, np.zeros((0, table.d))
+    for where, A in table:
+        rows = np.vstack([R, np.sqrt(weights[where])[:, None] * A])
+        R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
     try:
-        L = np.linalg.cholesky(K)
-        least = float(np.linalg.eigvalsh(K)[0]) - (p + 8) * p * EPS
+        M = np.triu(np.linalg.inv(R))
+        K, drift = np.zeros((p, p)), 0.0
+        for where, A in table:
+            root = np.sqrt(weights[where])[:, None]
+            B = root * (A @ M)
+            K += B.T @ B
+            drift += float(np.square(root * (np.abs(A) @ np.abs(M))).sum())
+        trace, beta = float(np.trace(K)), (p + 6) * EPS * np.sqrt(drift)
+        delta = 1.01 * ((theta + (p + 2) * EPS) * trace + 2 * beta * np.sqrt(trace) + beta**2)
+        logs = np.log(np.linalg.cholesky(K).diagonal()) - np.log(np.abs(M.diagonal()))
+        least = float(np.linalg.eigvalsh(K)[0]) - (p + 8) * EPS * trace
         np.linalg.cholesky(K - least * np.eye(p))  # proves it, up to delta
+        inverse = np.asarray(np.linalg.inv(K), dtype=np.float64)
     except np.linalg.LinAlgError:
         raise Refused("columns of the information depend on each other") from None
     least -= 2 * delta
-    if not least > delta:
+    if not (least > delta and np.isfinite(logs).all()):
         raise Refused("columns of the information depend on each other, as far as one can tell")
-    logs = 2 * np.log(L.diagonal())
-    error = -p * math.log1p(-delta / least) + 8 * p * EPS * (1 + float(np.abs(logs).sum()))
-    return float(logs.sum()), error, least, delta
+    error = -p * math.log1p(-delta / least) + 16 * p * EPS * (1 + float(np.abs(logs).sum()))
+    norm = float(np.linalg.norm(inverse))
+    rho = float(np.linalg.norm(np.eye(p) - K @ inverse)) + ((p + 4) * p * EPS + delta) * norm
+    return _Factor(2 * float(logs.sum()), error, M, inverse, norm, rho / (least - delta))
 
 
 def _facts(rows: Rows, table: Augmented, W: Array, b: Array) -> tuple[float, float, float, float]:
@@ -145,41 +170,30 @@ def _facts(rows: Rows, table: Augmented, W: Array, b: Array) -> tuple[float, flo
     h, margin = small / (1 + small) ** 2, y * z
     losses = s * (np.maximum(-margin, 0.0) + np.log1p(small))
     slope = -y * np.where(margin >= 0, small, 1.0) / (1 + small)
-    total = math.fsum(losses.tolist())
-    rounding = float((s * reach + 16 * EPS * losses).sum()) * (1 + 1e-9)
-    information, whole = np.zeros((p, p)), np.zeros((p, p))
-    for where, A in table:
-        information += A.T @ ((s * h)[where, None] * A)
-        whole += A.T @ (s[where, None] * A)
-    terms = (min(rows.n, ROWS) + rows.n / ROWS + 16) * EPS
+    total, terms = math.fsum(losses.tolist()), (min(rows.n, ROWS) + rows.n / ROWS + 16) * EPS
     theta = float(reach.max()) * 1.01 + terms
-    root, wide = np.sqrt(information.diagonal()), np.sqrt(whole.diagonal())
-    sound = np.isfinite(whole).all() and (root > 1e-150).all() and (wide < 1e150).all()
-    if not (sound and reach.max() < 0.01):
-        raise Refused("scores or columns of the information are too large or small for doubles")
-    unit = information / np.outer(root, root)
-    own, error, least, delta = _log_determinant(unit, theta)
-    top, top_error, _, _ = _log_determinant(whole / np.outer(wide, wide), terms)
-    logs, wide_logs = 2 * np.log(root), 2 * np.log(wide)
-    few = 8 * p * EPS * float(np.abs(logs).sum() + np.abs(wide_logs).sum() + 2 * p)
-    objective = total - 0.5 * (own + float(logs.sum()))
-    rounding += 0.5 * error + few + 4 * EPS * (abs(total) + abs(objective))
-    bound = -0.5 * (top + float(wide_logs.sum()) + top_error - p * math.log(4.0)) - few
-    inverse = np.linalg.inv(unit)
-    norm = float(np.linalg.norm(inverse))
-    rho = float(np.linalg.norm(np.eye(p) - unit @ inverse)) + ((p + 4) * p * EPS + delta) * norm
-    off = rho / (least - delta) + 4 * p * EPS * norm  # of the inverse
-    g, g_error = np.zeros(p), np.zeros(p)
+    if p == 0 or not (reach.max() < 0.01 and (s * h > 1e-280).all()):
+        raise Refused("scores are too large for their probabilities to be told, or none are left")
+    own, whole = _factor(table, s * h, theta), _factor(table, s, terms)
+    objective = total - 0.5 * own.value
+    rounding = float((s * reach + 16 * EPS * losses).sum()) * (1 + 1e-9)
+    rounding += 0.5 * own.error + 4 * EPS * (abs(total) + abs(own.value))
+    bound = -0.5 * (whole.value + whole.error - p * math.log(4.0)) - 4 * EPS * (
+        abs(whole.value) + p
+    )
+    g, g_error, squares = np.zeros(p), np.zeros(p), np.zeros(p)
     for where, A in table:
-        scaled, weight = A / root, s[where] * h[where]
-        length = np.square(scaled).sum(axis=1) * (1 + (p + 4) * EPS)
-        q = weight * ((scaled @ inverse) * scaled).sum(axis=1)
-        q_error = weight * length * (off + (theta + (2 * p + 16) * EPS) * norm)
+        B, weight = A @ own.M, s[where] * h[where]
+        length = np.sqrt(np.square(B).sum(axis=1))
+        off = (p + 6) * EPS * np.sqrt(np.square(np.abs(A) @ np.abs(own.M)).sum(axis=1))
+        q = weight * ((B @ own.inverse) * B).sum(axis=1)
+        q_error = (length + off) ** 2 * (own.off + (theta + (2 * p + 16) * EPS) * own.norm)
+        q_error = weight * (q_error + (2 * length + off) * off * own.norm) * (1 + 1e-9)
         away = 0.5 * np.tanh(-0.5 * z[where])
         t = s[where] * slope[where] - q * away
         t_error = s[where] * (0.25 * reach[where] + 8 * EPS * np.abs(slope[where]))
         t_error += 0.5 * q_error + np.abs(q) * (0.25 * reach[where] + 8 * EPS)
-        g += A.T @ t
-        g_error += np.abs(A).T @ (t_error + terms * np.abs(t))
-    steep = float(np.linalg.norm((np.abs(g) + g_error) / root)) * (1 + theta + (p + 16) * EPS)
-    return objective, rounding, steep, bound
+        g, g_error = g + A.T @ t, g_error + np.abs(A).T @ (t_error + terms * np.abs(t))
+        squares += weight @ A**2
+    steep = float(np.linalg.norm((np.abs(g) + g_error) / np.sqrt(squares)))
+    return objective, rounding, steep * (1 + theta + (p + 16) * EPS), bound

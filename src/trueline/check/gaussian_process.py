@@ -23,9 +23,9 @@ t = tr(K - v I - Q) and v the variance of the noise,
 
 Q = A'A with A = P^{-1} k(Z, X) for any points Z and P P' >= k(Z, Z), which a little more on the
 diagonal arranges. A is computed within G, elementwise; A'A then errs by q <= 2 |A| |G| + |G|^2 in
-norm, which changes t by q, y.(Q + c I)^{-1} y, with z = (Q + c I)^{-1} y, by 2 |A z| |G| |z| + |G|^2 |z|^2
-+ q^2 |z|^2 / (c - q), and log |Q + v I| by 2 g |G| + |G|^2 / v + q^2 / v^2, where g^2 is the sum of
-e / (e + v)^2 over the eigenvalues e of A A'.
+norm, which changes t by q, y.(Q + c I)^{-1} y, with z = (Q + c I)^{-1} y, by 2 |A z| |G| |z| +
+|G|^2 |z|^2 + q^2 |z|^2 / (c - q), and log |Q + v I| by 2 g |G| + |G|^2 / v + q^2 / v^2, where g^2
+is the sum of e / (e + v)^2 over the eigenvalues e of A A'.
 
 Read from the certificate: kind, objective (-L, or minus its lower bound), objective_rounding, gap
 (infinite: nothing is proven about other parameters), residual (of the equations K a = Y, in units
@@ -76,6 +76,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     is_sparse = getattr(certificate, "kind", None) == "evidence bounds"
     fields = {
         **CLAIMS,
+        "objective_rounding": Field(low=0.0, finite=False),
         "kind": Field(kind="text"),
         "kernel": Field(kind="any"),
         "residual": Field(low=0.0, finite=False),
@@ -84,7 +85,11 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     }
     witness = {"level": Field(("k",)), "scale": Field(("k",), low=SMALLEST)}
     if is_sparse:
-        extra = {"points": Field(("m", "d")), "upper": Field(), "noise": Field((), low=0.0)}
+        extra = {
+            "points": Field(("m", "d")),
+            "upper": Field(finite=False),
+            "noise": Field((), low=0.0),
+        }
     else:
         extra = {"noise": Field(("n",), low=0.0)}
     claim = read(certificate, fields, {**witness, **extra}, {"n": n, "k": y.shape[1]})
@@ -120,8 +125,8 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
         raise Refused("the covariance is not finite, or not positive on its diagonal")
     try:
         L, M = np.linalg.cholesky(K.mid), np.linalg.inv(K.mid)
-    except np.linalg.LinAlgError:
-        return [Check("covariance", "positive definite", "no", False)], ""
+    except np.linalg.LinAlgError:  # nothing is known of its determinant and its inverse
+        L, M = np.eye(n), np.full((n, n), math.inf)
     M = 0.5 * (M + M.T)
     root = np.sqrt(np.diag(K.mid))
     E = K.rad + 0.5 * (n + 2) * EPS * np.outer(root, root)
@@ -138,7 +143,7 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
     wrong += (2 * n + 16) * EPS * float(np.abs(logs).sum())
     value = -0.5 * (fit + k * logdet + k * n * math.log(2 * math.pi))
     rounding = 0.5 * (off + k * wrong) * (1 + n * EPS) + 8 * EPS * (abs(value) + k * n)
-    rounding = rounding if math.isfinite(safe) else math.inf
+    rounding = rounding if rho < 0.5 else math.inf
     residual = float(left.max()) / largest
     checks = [
         Check(
@@ -159,7 +164,7 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
         return checks, said
     steep, errors = _slopes(slopes_of, len(free), a, M, left, (rho, safe, norm), k)
     within = all(p.low * (1 - 1e-9) <= p.value <= p.high * (1 + 1e-9) for p in free)
-    slope = _free_slope(free, steep, errors)
+    slope = _free_slope(free, steep, errors) if rho < 0.5 else math.inf
     checks += [
         Check("parameters", "within bounds", "yes" if within else "no", within),
         Check("slope (local)", f"<= {claim.slope:.4g}", f"{slope:.4g}", bool(slope <= claim.slope)),
@@ -247,7 +252,9 @@ def _slopes(
     off = norm * np.linalg.norm(left, axis=0)  # of a, for each target
     for j, (Da, rest) in enumerate(turned):
         solved = np.abs(M @ Da) + np.abs(M) @ (rest + (n + 2) * EPS * np.abs(Da))
-        error[j] += float((solved * left).sum()) + 0.5 * math.sqrt(square[j]) * float((off**2).sum())
+        error[j] += float((solved * left).sum()) + 0.5 * math.sqrt(square[j]) * float(
+            (off**2).sum()
+        )
         error[j] += rho * float((off * np.linalg.norm(Da, axis=0)).sum())
     error += 0.5 * k * rho * safe * np.sqrt(products)
     return slope, error * (1 + 4 * n * EPS)
@@ -266,7 +273,11 @@ def _free_slope(free: list[Parameter], slopes: Array, errors: Array) -> float:
 def _bounds(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str]:
     """Lower and upper bound of the log marginal likelihood."""
     rows, n, m = as_matrix(X), len(Y), len(claim.points)
-    if not isinstance(rows, np.ndarray) or Y.shape[1] != 1 or rows.shape[1] != claim.points.shape[1]:
+    if (
+        not isinstance(rows, np.ndarray)
+        or Y.shape[1] != 1
+        or rows.shape[1] != claim.points.shape[1]
+    ):
         raise Refused("the rows are sparse, there are several targets, or points of other columns")
     noise, rest = noise_and_rest(claim.kernel)
     v, y = claim.noise + math.fsum(noise), Y[:, 0]
@@ -286,14 +297,14 @@ def _bounds(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str]
     formed = (n + 8) * EPS * length_a**2  # rounding of B, in norm; of eigenvalues as well
     trace = max(float(diagonal.mid[0, 0]) - length_a**2, 0.0)
     trace += float(np.max(diagonal.rad)) + moved + formed
+    if not np.isfinite(B).all() or not math.isfinite(length_g):
+        raise Refused("the covariance leaves the range of doubles")
     values = np.maximum(np.linalg.eigvalsh(B), 0.0)
     formed += 4 * m * EPS * length_a**2
     logdet = float(np.log1p(values / v).sum()) + n * math.log(v)
     g = math.sqrt(float((values / (values + v) ** 2).sum()))
     wrong = 2 * g * length_g + length_g**2 / v + moved**2 / v**2 + formed * m / v
     wrong += 8 * EPS * (n + n * abs(math.log(v)) + float(np.log1p(values / v).sum()) * m)
-    if not moved < 0.25 * v:
-        raise Refused("the points are too close to each other")
     constant = n * math.log(2 * math.pi)
 
     def fit(c: float) -> tuple[float, float]:
@@ -314,6 +325,8 @@ def _bounds(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str]
     high = -0.5 * (constant + logdet - wrong + far - far_error)
     error = 8 * EPS * (abs(low) + abs(high) + constant + n + near + trace / v)
     low, high, lower = low - error, high + error, -claim.objective - claim.objective_rounding
+    if not moved < 0.25 * v:  # the points are too close to each other: nothing is known
+        low, high = -math.inf, math.inf
     checks = [
         Check("lower bound", f"{lower:.12g}", f"<= {low:.12g}", bool(lower <= low)),
         Check("upper bound", f"{claim.upper:.12g}", f">= {high:.12g}", bool(claim.upper >= high)),

@@ -9,8 +9,8 @@ With K the kernel matrix of the rows of positive weight, strengths alpha_t >= 0 
 lower by more than 1/2 sum s_i r_it^2.
 
 *Proof.* For every f and every u, s/2 (y - f)^2 >= u (y - f) - u^2 / (2 s), and alpha/2 |f|^2 >=
-sum_i u_i f_i - u.K u / (2 alpha). With u = alpha c the sum of the two is a lower bound that does not
-depend on f; it is lower than the objective at f = K c by what the theorem says.
+sum_i u_i f_i - u.K u / (2 alpha). With u = alpha c the sum of the two is a lower bound that does
+not depend on f; it is lower than the objective at f = K c by what the theorem says.
 
 Kernels that are not positive semi-definite by formula (given matrices, functions, sigmoid) are
 taken with that on the diagonal which makes them so for certain: the rounding of their eigenvalues,

@@ -54,9 +54,10 @@ class Ball:
     __radd__, __rmul__ = __add__, __mul__
 
     def exp(self) -> Ball:
-        """|exp(m + r) - exp(m)| <= exp(m) (exp(r) - 1)."""
-        mid = np.exp(self.mid)
-        return Ball.rounded(mid, mid * np.expm1(self.rad) * (1 + _UNITS), _UNITS)
+        """|exp(m + r) - exp(m)| <= exp(m) (exp(r) - 1), and <= exp(m + r)."""
+        mid, small = np.exp(self.mid), np.minimum(self.rad, 1.0)
+        above = np.exp(self.mid + self.rad) * (1 + 1e-12)  # |m + r| <= 745 unless it is 0 or inf
+        return Ball.rounded(mid, np.where(self.rad < 1, mid * np.expm1(small), above), _UNITS)
 
     def sqrt(self) -> Ball:
         """|sqrt(m + r) - sqrt(m)| <= r / sqrt(m), and <= sqrt(r)."""
@@ -65,8 +66,13 @@ class Ball:
         return Ball.rounded(mid, root * np.where(mid > root, root / np.where(mid > 0, mid, 1), 1.0))
 
     def smooth(self, function: Callable[[Array], Array]) -> Ball:
-        """A function whose slope is at most 1: tanh, sin, cos, and log1p above zero."""
+        """A function whose slope is at most 1: tanh, sin, cos."""
         return Ball.rounded(function(self.mid), self.rad, _UNITS)
+
+    def log1p(self) -> Ball:
+        """Of numbers >= 0: the slope is at most 1 / (1 + m - r)."""
+        rad = self.rad / (1 + np.maximum(self.mid - self.rad, 0.0))
+        return Ball.rounded(np.log1p(self.mid), rad, _UNITS)
 
     def power(self, p: float) -> Ball:
         """|(m + r)^p - m^p| <= p r (|m| + r)^(p - 1), for p >= 1; of m >= 0 unless p is whole."""

@@ -7,17 +7,18 @@ The *excess* of a dual point u over the scores z is, by Fenchel and Young, never
 Every formula below is a sum of terms that are not negative, so that nothing cancels. Losses of the
 residual r = z - y are given r in place of z.
 
-| loss                  | l                            | domain of u          | excess                      |
-| --------------------- | ---------------------------- | -------------------- | --------------------------- |
-| squared               | r^2 / 2                      | all                  | (r - u)^2 / 2               |
-| absolute, quantile    | max(a r, b r), a < 0 < b     | a <= u <= b          | r (b - u) or -r (u - a)     |
-| huber                 | s^2/2 + d |r - s|, s = clip r| |u| <= d             | (s-u)^2/2 + (r - s)(s - u)  |
-| epsilon insensitive   | e = max(0, |r| - eps)        | |u| <= 1             | e (1 -+ u) + slack          |
-| ... squared           | e^2                          | all                  | (e -+ u/2)^2 + slack        |
-| hinge, h = 1 - y z    | c max(0, h)                  | 0 <= p = -y u <= c   | h (c - p) or -h p           |
-| squared hinge         | c max(0, h)^2                | p >= 0               | c (h - p/2c)^2, -h p + p^2/4c |
-| logistic              | log(1 + exp(-y z))           | 0 <= p = -y u <= 1   | relative entropy            |
-| multiclass hinge      | max_k h_k                    | p = u + y in simplex | sum_k p_k (max h - h_k)     |
+| loss                | l                            | domain of u        | excess                 |
+| ------------------- | -----------------------------| ------------------ | ---------------------- |
+| squared             | r^2 / 2                      | all                | (r - u)^2 / 2          |
+| absolute, quantile  | max(a r, b r), a < 0 < b     | a <= u <= b        | r (b - u), -r (u - a)  |
+| huber, s = clip(r)  | s^2/2 + d abs(r - s)         | abs(u) <= d        | (s-u)^2/2 + (r-s)(s-u) |
+| epsilon insensitive | e = max(0, abs(r) - eps)     | abs(u) <= 1        | e (1 -+ u) + slack     |
+| its square          | e^2                          | all                | (e -+ u/2)^2 + slack   |
+| hinge, h = 1 - y z  | c max(0, h)                  | 0 <= p = -y u <= c | h (c - p), -h p        |
+| its square          | c max(0, h)^2                | p >= 0             | c (h - p/2c)^2, or     |
+|                     |                              |                    | -h p + p^2/4c          |
+| logistic            | log(1 + exp(-y z))           | 0 <= p = -y u <= 1 | relative entropy       |
+| multiclass hinge    | max_k h_k                    | p = u + y, simplex | sum p_k (max h - h_k)  |
 
 with slack = |u| (eps - m) or |u| (eps + m), m = min(|r|, eps). Softmax and the deviances are used
 through their slopes alone.
@@ -186,7 +187,7 @@ class _Insensitive(Loss):
 
     def slope(self, y: Array, z: Array) -> Array:
         beyond = self._beyond(z)
-        return np.sign(z) * (2 * beyond if self.is_smooth else (beyond > 0))
+        return np.sign(z) * np.where(self.is_smooth, 2 * beyond, beyond > 0)
 
     def excess(self, y: Array, z: Array, u: Array) -> Array:
         beyond, along = self._beyond(z), u * np.where(z < 0, -1.0, 1.0)
@@ -370,7 +371,8 @@ class _Deviance(Loss):
         return rising - falling
 
     def slope_error(self, y: Array, z: Array) -> Array:
-        return 16 * EPS * sum(self._terms(y, z, z))
+        rising, falling = self._terms(y, z, z)
+        return 16 * EPS * (rising + falling)
 
     def excess(self, y: Array, z: Array, u: Array) -> Array:
         if self.a and self.c:
@@ -447,7 +449,7 @@ class _LocalDeviance(Loss):
         """Bounds on the curvature from below and above."""
         low, high = np.zeros(np.shape(z)), np.zeros(np.shape(z))
         ends = self._mean(z - reach), self._mean(z + reach)
-        terms = [(self.a, self.a), (-self.q * y, self.q)]
+        terms: list[tuple[Any, float]] = [(self.a, self.a), (-self.q * y, self.q)]
         if not self.is_log:
             terms = [(self.q, -self.p), (self.p * y, -self.p - 1)]
         for factor, power in terms:
@@ -469,7 +471,7 @@ class _Foreign(Loss):
 
     def __init__(self, loss: Any) -> None:
         self.loss = loss
-        has = getattr(loss, "capabilities", frozenset())
+        has: frozenset[str] = getattr(loss, "capabilities", frozenset())
         self.is_smooth, self.is_coupled = "smooth" in has or "log_link" in has, "coupled" in has
         self.is_convex = "nonconvex" not in has
         self.steepest = getattr(loss, "slope_bound", np.inf)

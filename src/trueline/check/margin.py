@@ -129,8 +129,9 @@ def _check_hard(certificate: Any, rows: Rows) -> Verification:
         Check("objective", said, f"{float(value):.12g}", close),
         Check("gap", f"<= {claim.gap:.4g}", f"{float(gap):.4g}", tight),
     )
-    said = f"all margins are 1 at least, and no such hyperplane has a 1/2 ||w||^2 below {claim.objective:.10g}"
-    return Verification(checks, f"{said} by more than {claim.gap:.3g}")
+    said = "all margins are 1 at least, and no such hyperplane has a 1/2 ||w||^2 below "
+    said += f"{claim.objective:.10g} by more than {claim.gap:.3g}"
+    return Verification(checks, said)
 
 
 def _square(W: Array) -> Fraction:
@@ -164,7 +165,7 @@ def _nearer(data: Classified, W: Array, levels: Array, goal: Fraction) -> int:
 def _hull_square(
     data: Classified, rows: NDArray[Any], against: NDArray[Any], weights: Array, split: bool
 ) -> Fraction:
-    """||p||^2 of the theorem; ``split``: the weights of each of two classes count for themselves."""
+    """||p||^2 of the theorem; ``split``: weights of each of two classes count for themselves."""
     a, own = as_integers(weights)[0], data.codes[rows]
     X, power = as_integers(dense(data.rows(rows)))
     sums = [[a[part == c] @ X[part == c] for c in range(data.k)] for part in (own, against)]

@@ -5,14 +5,15 @@ x_i = 0), not all zero. Every (w, b) has max_i |y_i - x_i.w - b| >= |sum_i u_i y
 
 Proof. sum_i u_i y_i = sum_i u_i (y_i - x_i.w - b) <= sum_i |u_i| max_i |y_i - x_i.w - b|.
 
-The stated multipliers satisfy the equations up to rounding only. They are repaired without any bound
-on coefficients, in one of two ways.
+The stated multipliers satisfy the equations up to rounding only. They are repaired without any
+bound on coefficients, in one of two ways.
 
 1. With r the errors of the stated coefficients, M the rows about their mean with a column of ones,
    columns scaled by powers of two, R an approximate inverse of M^T, and q = ||I - M^T R|| < 1: some
    d with M^T d = -M^T u has sum_i |d_i| <= eta = ||R||_1,1 ||M^T u|| / (1 - q), maximum norms. Then
    u + d is in the theorem, and |sum_i (u_i + d_i) y_i| >= sum_i u_i r_i - eta max_i |r_i|.
-2. Where rows and columns are few, the equations are solved in integers for the u that agrees with the
+2. Where rows and columns are few, the equations are solved in integers for the u that agrees with
+the
    stated one wherever it may be chosen.
 
 Columns that depend on each other up to rounding have no such u: coefficients of 1e16 would make use
@@ -115,7 +116,7 @@ def check(
 
 
 def _largest_error(rows: Rows, y: Array, w: Array, b: float) -> tuple[float, float]:
-    """Two numbers between which the largest error lies; rows that may have it in twice the digits."""
+    """Bounds on the largest error; rows that may have it are evaluated in twice the digits."""
     error, off = np.zeros(rows.n), np.zeros(rows.n)
     for where, block in rows.blocks():
         error[where] = np.abs(y[where] - (block @ w + b))

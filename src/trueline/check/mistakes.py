@@ -103,7 +103,8 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     if claim.largest.any():
         run += f", steps of up to {claim.largest.max():g} at once"
     return Verification(
-        tuple(checks), f"{said}; the run ({run}) made {made} updates, and at most {most} are possible"
+        tuple(checks),
+        f"{said}; the run ({run}) made {made} updates, and at most {most} are possible",
     )
 
 
@@ -123,13 +124,19 @@ def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespa
         raise Refused(f"the loss and penalty stated are {names}, or one class is learned directly")
     if not claim.fit_intercept and claim.intercept.any():
         raise Refused("an intercept where there is none")
-    claim.y, claim.plain, claim.direct = as_doubles(y, "y").ravel(), as_weights(sample_weight, n), direct
+    claim.y, claim.plain, claim.direct = (
+        as_doubles(y, "y").ravel(),
+        as_weights(sample_weight, n),
+        direct,
+    )
     labels = (-1.0, 1.0) if k == 1 else np.arange(k)
     if claim.y.shape != (n,) or not np.isin(claim.y, labels).all():
         raise Refused("y does not hold the number of a class, or a sign, for each row")
     claim.classes = (claim.y > 0).astype(int) if k == 1 else claim.y.astype(int)
     claim.said, claim.is_kernel = "", claim.kernel is not None
-    if (kind == "kernel mistake bound") > claim.is_kernel or (kind == "mistake bound" and claim.is_kernel):
+    if (kind == "kernel mistake bound") > claim.is_kernel or (
+        kind == "mistake bound" and claim.is_kernel
+    ):
         raise Refused("a kernel is missing, or there is one where there is none")
     if claim.is_kernel:
         kernel = PairwiseKernel(as_recipe(claim.kernel), X, np.ones(n, dtype=bool))
@@ -245,7 +252,7 @@ def _updates(claim: SimpleNamespace) -> Check:
     if claim.is_kernel:
         slack = (counts + 4) * EPS * np.abs(change)
         same = np.abs(change - claim.coef) <= slack
-        last, level = claim.coef, claim.intercept
+        _last, level = claim.coef, claim.intercept
         unit = EPS
     else:
         A, unit, level = claim.X, claim.precision + EPS, claim.last_intercept

@@ -88,6 +88,14 @@ class Claim:
             notes.append("in units that are multiplied by the stated powers of two")
         return "".join(f", {note}" for note in notes)
 
+    def statement(self) -> str:
+        """What is proven about the objective, in a sentence."""
+        fields = self.fields
+        return (
+            f"the objective is {fields.objective:.10g} within {fields.objective_rounding:.2g}, and "
+            f"no coefficients give one that is lower by more than {fields.gap:.4g}{self.note()}"
+        )
+
     def evaluate(self, doubled: bool) -> None:
         """Scores with bounds on their error, in double precision or twice its digits."""
         rows, W = self.rows, self.W

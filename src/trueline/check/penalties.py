@@ -217,7 +217,10 @@ def penalty_of(penalty: Any, shape: tuple[int, int]) -> Penalty:
             raise Refused("the bounds leave no room")
         return Penalty(shape, base.linear, base.curvature, low, high)
     if name == "group":
-        return _groups(given, shape, strength("alpha"), strength("l2"))
+        alpha, l2 = strength("alpha"), strength("l2")
+        if alpha.ndim > 1 or l2.ndim:
+            raise Refused("strengths of groups are one number, or one for each target")
+        return _groups(given, shape, alpha, l2)
     if name == "multi_task":
         numbers = {"alpha": Field(low=0.0), "l1_ratio": Field(low=0.0, high=1.0)}
         alpha, ratio = vars(read(given, numbers, {}, {})).values()

@@ -2,15 +2,20 @@ r"""Covariances of Gaussian processes by their formulas, and their derivatives i
 
 With d_j = (x_j - z_j) / l_j, s = sum_j d_j^2 and r = sqrt(s), scikit-learn's kernels are
 
-    Constant c, White c I, DotProduct x.z + c^2      derivatives  c, c I, 2 c^2
-    RBF and Matern inf    exp(-s/2)                               in l_j  d_j^2 k
-    Matern 1/2            exp(-r)                                 in l_j  d_j^2 / r k
-    Matern 3/2            (1 + v) exp(-v),  v = sqrt(3) r         in l_j  3 d_j^2 exp(-v)
-    Matern 5/2            (1 + v + v^2/3) exp(-v),  v = sqrt(5) r         in l_j  5/3 d_j^2 (1 + v) exp(-v)
-    RationalQuadratic     (1 + t)^-a,  t = s / (2 a)              in l  s k / (1 + t),  in a  a k (t / (1 + t) - log(1 + t))
-    ExpSineSquared        exp(-2 q^2),  q = sin(u) / l,  u = pi |x - z| / p      in l  4 q^2 k,  in p  4 u cos(u) q / l k
+    Constant c            c                                  in c  c
+    White c               c I                                in c  c I
+    DotProduct c          x.z + c^2                          in c  2 c^2
+    RBF and Matern inf    exp(-s/2)                          in l_j  d_j^2 k
+    Matern 1/2            exp(-r)                            in l_j  d_j^2 / r k
+    Matern 3/2            (1 + v) exp(-v)                    in l_j  3 d_j^2 exp(-v)
+    Matern 5/2            (1 + v + v^2/3) exp(-v)            in l_j  5/3 d_j^2 (1 + v) exp(-v)
+    RationalQuadratic a   (1 + t)^-a,  t = s / (2 a)         in l  s k / (1 + t)
+                                                             in a  a k (t/(1 + t) - log(1 + t))
+    ExpSineSquared p      exp(-2 q^2),  q = sin(u) / l       in l  4 q^2 k
+                          u = pi |x - z| / p                 in p  4 u cos(u) q / l k
 
-and sums, products and powers of these. Any other kernel is called.
+with v = sqrt(3) r and sqrt(5) r for the second and third of Matern's, and sums, products and powers
+of these. Any other kernel is called.
 """
 
 from __future__ import annotations
@@ -148,8 +153,8 @@ def _rational(kernel: Any, A: Array, B: Array, same: Array) -> Covariance:
     lengths, free_length = _numbers(kernel, "length_scale")
     (a,), free_a = _numbers(kernel, "alpha")
     _, s = _distances(A, B, lengths)
-    t = s * (0.5 / a)
-    logarithm = t.smooth(np.log1p)
+    t = s * (0.5 / a) * Ball(1.0, EPS)
+    logarithm = t.log1p()
     K = (logarithm * -a).exp()
     inverse = (logarithm * -1.0).exp()  # 1 / (1 + t)
     in_a = K * (t * inverse + logarithm * -1.0) * a
@@ -188,7 +193,10 @@ def noise_and_rest(kernel: Any) -> tuple[list[float], list[Any]]:
     if name == "Sum":
         one, two = noise_and_rest(kernel.k1), noise_and_rest(kernel.k2)
         return one[0] + two[0], one[1] + two[1]
-    if name == "Product" and "ConstantKernel" in {type(kernel.k1).__name__, type(kernel.k2).__name__}:
+    if name == "Product" and "ConstantKernel" in {
+        type(kernel.k1).__name__,
+        type(kernel.k2).__name__,
+    }:
         first = type(kernel.k1).__name__ == "ConstantKernel"
         constant, other = (kernel.k1, kernel.k2) if first else (kernel.k2, kernel.k1)
         noise, rest = noise_and_rest(other)

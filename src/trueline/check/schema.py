@@ -45,7 +45,7 @@ class Field:
 #: What every claim about an objective has.
 CLAIMS = {
     "objective": Field(),
-    "objective_rounding": Field(low=0.0, finite=False),
+    "objective_rounding": Field(low=0.0),
     "gap": Field(low=0.0, finite=False),
 }
 

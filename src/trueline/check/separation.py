@@ -78,11 +78,15 @@ def check(
     if claim.kind != "separable" and claim.margin:
         raise Refused("a margin is part of no other verdict than separable")
     boundary[np.arange(data.n), data.codes] = False
-    checks = []
-    if claim.kind != "not separable":
-        checks.append(_check_direction(data, _direction(claim, data), claim.margin, boundary))
+    G = _direction(claim, data, 0 if claim.kind == "not separable" else data.k)
+    parts = [(name, _combination(claim, name, data)) for name in ("common", "spanning")]
+    checks = (
+        [] if claim.kind == "not separable" else [_check_direction(data, G, claim.margin, boundary)]
+    )
     if claim.kind != "separable":
-        checks += _check_combinations(data, claim, boundary)
+        checks += _check_combinations(data, parts, boundary)
+    elif any(len(part.rows) for _, part in parts):
+        raise Refused("combinations are no part of the verdict separable")
     planes = "hyperplanes" if claim.fit_intercept else "hyperplanes through the origin"
     said = f"the {data.n:,} rows of {data.k} classes are {claim.kind} by {planes}"
     if claim.kind == "separable":
@@ -99,10 +103,18 @@ def _whole(numbers: Any, count: int, name: str) -> list[int]:
     return list(numbers)
 
 
-def _direction(claim: Any, data: Classified) -> Integers:
-    if not isinstance(claim.direction, (tuple, list)) or len(claim.direction) != data.k:
-        raise Refused(f"direction does not have {data.k} rows")
-    G = np.zeros((data.k, data.p), dtype=object)
+def _combination(claim: Any, name: str, data: Classified) -> Any:
+    """Rows, classes that they are held against, and integer multipliers."""
+    part = read(getattr(claim, name), _COMBINATION, {}, {})
+    data.require(part.rows, part.against)
+    part.multipliers = _whole(part.multipliers, len(part.rows), f"multipliers of {name}")
+    return part
+
+
+def _direction(claim: Any, data: Classified, count: int) -> Integers:
+    if not isinstance(claim.direction, (tuple, list)) or len(claim.direction) != count:
+        raise Refused(f"direction does not have {count} rows")
+    G = np.zeros((count, data.p), dtype=object)
     for c, row in enumerate(claim.direction):
         G[c] = _whole(row, data.p, "direction")
     return G
@@ -149,13 +161,13 @@ def _norm_above(G: Integers) -> Fraction:
     return Fraction(root, (1 if k == 2 else k) << 64)
 
 
-def _check_combinations(data: Classified, claim: Any, boundary: Bools) -> list[Check]:
+def _check_combinations(
+    data: Classified, parts: list[tuple[str, Any]], boundary: Bools
+) -> list[Check]:
     """Both vanish; the first is of some row; the second spans the boundary."""
     checks, spanning, rest = [], np.zeros((0, 0), dtype=object), boundary.copy()
-    for name in ("common", "spanning"):
-        part = read(getattr(claim, name), _COMBINATION, {}, {})
-        data.require(part.rows, part.against)
-        t = _whole(part.multipliers, len(part.rows), "multipliers")
+    for name, part in parts:
+        t = part.multipliers
         spanning = _contrasts(data, part.rows, part.against)
         total = np.array(t, dtype=object) @ spanning if t else np.zeros(1)
         # The first is claimed to be of few rows, no more than Caratheodory's theorem asks for.

@@ -39,7 +39,7 @@ def sums_of_columns(
     parts: list[Array] = []
     low, off, squares = np.zeros((d, k)), np.zeros((d, k)), np.zeros(d)
     longest = min(rows.n, _FEW)
-    if rows.is_sparse:  # zeros add nothing, not even rounding
+    if rows.is_sparse and not centre.any():  # zeros add nothing, not even rounding
         longest = int(np.bincount(rows.X.indices, minlength=1).max(initial=1)) + 1
     units = (longest + math.log2(rows.n / _FEW + 2) + 16) * EPS
     if doubled:
@@ -53,11 +53,11 @@ def sums_of_columns(
                 high, small = tree_sum(products)
                 parts.append(np.where(np.arange(k) == t, high[:, None], 0.0))
                 low[:, t] += small + slack.sum(axis=0) + own[:, t] @ below
-        elif rows.is_sparse:
+        elif rows.is_sparse and not centre.any():
             centred = block
             parts.append(np.asarray(block.T @ own))
         else:
-            centred = block - centre if centre.any() else block
+            centred = np.asarray(block - centre) if centre.any() else block
             parts += [centred[i : i + _FEW].T @ own[i : i + _FEW] for i in range(0, len(own), _FEW)]
         low += np.asarray(centred.T @ rest[where])
         size = abs(centred)

@@ -96,15 +96,15 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     claim = _read(certificate, X, y, sample_weight)
     kernel, called = _kernel(claim.kernel, X, claim.n)
     known = kernel.is_definite and not kernel.given
-    objective = rounding = gap = violation = short = 0.0
-    boxes = True
-    for part in _parts(claim):
-        found = _evaluate(part, kernel)
-        objective, rounding = objective + found.objective, rounding + found.rounding
-        gap, violation = gap + found.gap, max(violation, found.violation)
-        short, boxes = max(short, found.short), boxes and found.boxes
-    rounding += 16 * EPS * abs(objective)
-    claimed = claim.objective
+    try:
+        found = [_evaluate(part, kernel) for part in _parts(claim)]
+    except OverflowError:
+        raise Refused("prices or multipliers leave the range of doubles") from None
+    claimed, objective = claim.objective, sum(part.objective for part in found)
+    rounding = sum(part.rounding + len(found) * 4 * EPS * abs(part.objective) for part in found)
+    gap = sum(part.gap for part in found) * (1 + len(found) * EPS)
+    violation, short = (max(getattr(p, name) for p in found) for name in ("violation", "short"))
+    boxes = all(part.boxes for part in found)
     checks = [
         Check("multipliers", "within their boxes", "yes" if boxes else "no", boxes),
         Check(

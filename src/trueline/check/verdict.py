@@ -7,6 +7,7 @@ from enum import Enum
 
 __all__ = [
     "Check",
+    "ProofFileError",
     "Refused",
     "TruelineError",
     "Verdict",
@@ -25,6 +26,10 @@ class TruelineError(Exception):
 
 class VerificationError(TruelineError, ValueError):
     """A certificate was checked against the data and does not hold."""
+
+
+class ProofFileError(TruelineError, ValueError):
+    """A claim cannot be written to a proof file, or a file is none."""
 
 
 class Verdict(Enum):

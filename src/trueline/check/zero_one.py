@@ -6,21 +6,22 @@ Theorem. Equal rows share their weight. Of equal rows with opposite signs, the l
 error of every (w, b), or the heavier one is and more; so are rows of zeros without an intercept.
 Call what this leaves of the heavier side its weight, and a set of signed rows a_i = y_i (x_i, 1) a
 *conflict* if sum_i lambda_i a_i = 0 for some lambda > 0. If conflicts are given charges of which no
-row carries more in sum than its weight, no (w, b) has errors of less weight than what contradictions
-cost and the sum of the charges.
+row carries more in sum than its weight, no (w, b) has errors of less weight than what
+contradictions cost and the sum of the charges.
 
 Proof. sum_i lambda_i a_i.(w, b) = 0 has a term that is not positive: a row of each conflict is
 wrong, and rows that are wrong weigh at least the charges of the conflicts that they are in.
 
-Theorem. If the signed rows have full rank, no (w, b) has errors of less weight than the least weight
-of rows strictly on the wrong side of v, over all v that vanish on so many independent rows that
-they determine it.
+Theorem. If the signed rows have full rank, no (w, b) has errors of less weight than the least
+weight of rows strictly on the wrong side of v, over all v that vanish on so many independent rows
+that they determine it.
 
 Proof. The v for which all rows that (w, b) has right are on their side or on the plane form a cone
 (with others that are wrong, if those do not span everything); its extreme rays are such v.
 
-All of the first is in integers: weights and charges are integers times one power of two. If charges exceed
-a weight (they were added up in doubles), all are divided by the largest excess. Of a *search*, what its bound claims beyond the conflicts is proven by the second theorem where those v
+All of the first is in integers: weights and charges are integers times one power of two. If charges
+exceed a weight (they were added up in doubles), all are divided by the largest excess. Of a
+*search*, what its bound claims beyond the conflicts is proven by the second theorem where those v
 are few: v and its products with the rows err by less than (p^2 + p + 8) eps times the permanents
 that their determinants have. Elsewhere the search is not repeated, and a condition says so.
 
@@ -86,7 +87,7 @@ def check(
     s, charges, unit = whole[: rows.n], whole[rows.n :], Fraction(2) ** power
     total = unit * int(sum(s[wrong]))
     stated, allowed = Fraction(claim.objective), Fraction(claim.objective_rounding)
-    A = np.hstack([X, np.ones((rows.n, int(claim.fit_intercept)))]) * signs[:, None]
+    A = np.hstack([X, np.ones((rows.n, int(claim.fit_intercept)))]) * rows.y
     place, left, spent = _shared_weights(X, signs, s, claim.fit_intercept)
     packed, holds = _packed(A, place, left, claim, charges)
     gap = stated + allowed - unit * (spent + packed)

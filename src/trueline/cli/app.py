@@ -195,11 +195,15 @@ def explain(
 @app.command()
 @_guarded
 def verify(model: Model, data: Data, target: Target = None, debug: Debug = False) -> None:
-    """Check a model's proof against its data. Exit code 0 if it holds, 1 if not."""
+    """Check a model's proof against its data.
+
+    Exit code 0 if it is proven, 3 if it is proven under a condition, which is printed, 1 if not.
+    """
+    from trueline.check import Verdict
     from trueline.cli.commands import run_verify
 
-    if not run_verify(model, data, target):
-        raise typer.Exit(1)
+    codes = {Verdict.PROVEN: 0, Verdict.CONDITIONAL: 3, Verdict.NOT_PROVEN: 1}
+    raise typer.Exit(codes[run_verify(model, data, target).verdict])
 
 
 @app.command()

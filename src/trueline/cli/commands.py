@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from trueline.check import Verdict, Verification
 from trueline.cli import show
 from trueline.cli.families import Family, choose_family, family_with, find_family
 from trueline.errors import ModelFileError, TableError
@@ -337,7 +338,7 @@ def _read_fitted(path: Path) -> ModelFile:
     return file
 
 
-def run_verify(model_path: Path, data: Path, target: str | None) -> bool:
+def run_verify(model_path: Path, data: Path, target: str | None) -> Verification:
     """Check the proof of a model against its data; show every check and what is proven."""
     out = show.console()
     file = _read_model(model_path, data)
@@ -361,19 +362,22 @@ def run_verify(model_path: Path, data: Path, target: str | None) -> bool:
     with _quiet_names():
         outcome = model.verify(X, y)
     show.show_checks(out, outcome.checks)
-    show_verdict(out, bool(outcome))
-    if outcome:
-        show.note(out, f"Proven: {model.certificate_.statement}.", "")
-    return bool(outcome)
+    show_verdict(out, outcome)
+    return outcome
 
 
-def show_verdict(out: Console, holds: bool) -> None:
-    """The end of a verification, in a sentence."""
+def show_verdict(out: Console, outcome: Verification) -> None:
+    """The end of a verification: which of the three answers, what is proven, and under what."""
     out.print()
-    if holds:
+    if outcome.verdict is Verdict.NOT_PROVEN:
+        show.note(out, "The proof does NOT hold for this model and this data.", "bold red")
+        return
+    if outcome.verdict is Verdict.PROVEN:
         show.note(out, "The proof holds.", "bold green")
     else:
-        show.note(out, "The proof does NOT hold for this model and this data.", "bold red")
+        show.note(out, f"The proof holds if {'; and if '.join(outcome.conditions)}.", "bold yellow")
+    if outcome.statement:
+        show.note(out, f"Proven: {outcome.statement}.", "")
 
 
 def run_predict(model_path: Path, data: Path, out_path: Path | None) -> None:

@@ -94,7 +94,7 @@ def _prove(out: Console, model: Any, X: Array, y: Array) -> None:
     out.print()
     outcome = model.verify(X, y)
     show.show_checks(out, outcome.checks)
-    show_verdict(out, bool(outcome))
+    show_verdict(out, outcome)
 
 
 def _forge(out: Console, model: Any, X: Array, y: Array) -> None:

@@ -49,7 +49,7 @@ def run_separability(request: Request, fit_intercept: bool) -> bool:
     outcome = answer.verify(encoded.X, encoded.y)
     show.heading(out, "Proof")
     show.show_checks(out, outcome.checks)
-    show_verdict(out, bool(outcome))
+    show_verdict(out, outcome)
     return bool(outcome)
 
 

@@ -1,16 +1,16 @@
 """Whether a model is still as it was fitted: the proof must be about what the model predicts with.
 
-A certificate proves something about numbers that a fit found, for hyperparameters that it was given.
-Whoever changes either afterwards has another model, of which nothing is proven. Models keep marks
-of both, arrays as digests, and ``verify`` compares.
+A certificate proves something about numbers that a fit found, for given hyperparameters. Whoever
+changes either afterwards has another model, of which nothing is proven. Models keep marks of both,
+arrays as digests, and ``verify`` compares.
 """
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,45 @@ import scipy.sparse as sp
 
 from trueline.check import Check, Verification
 
-__all__ = ["marked", "same_rows", "settings_of", "tied"]
+__all__ = ["chosen_by", "marked", "same_rows", "settings_of", "tied"]
 
 # Parameters that say how to compute, not what: changing them changes neither statement nor model.
 _HOW = frozenset(
-    {"cache_size", "copy_X_train", "early_stopping", "max_iter", "n_iter_no_change", "n_jobs"}
-    | {"n_restarts_optimizer", "random_state", "record_updates", "shrinking", "shuffle", "solver"}
-    | {"tol", "trace", "validation_fraction", "verbose", "warm_start"}
+    {"cache_size", "copy_X", "copy_X_train", "early_stopping", "max_iter", "n_iter_no_change"}
+    | {"n_jobs", "n_restarts_optimizer", "precompute", "progress", "random_state", "record_updates"}
+    | {
+        "selection",
+        "shrinking",
+        "shuffle",
+        "solver",
+        "store_cv_results",
+        "time_limit",
+        "tol",
+        "trace",
+    }
+    | {"validation_fraction", "verbose", "warm_start"}
 )
+# What a fit finds or chooses by itself, if it does.
+_CHOSEN = ("coef_", "intercept_", "alpha_", "l1_ratio_", "C_", "lambda_", "scale_")
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """The parameters of a class that state the problem or the prediction."""
+    return tuple(name for name in kind._get_param_names() if name not in _HOW)
 
 
 def settings_of(model: Any) -> dict[str, Any]:
     """The hyperparameters that state the problem or the prediction."""
-    parameters = model.get_params(deep=False)
-    return {name: value for name, value in parameters.items() if name not in _HOW}
+    return {name: getattr(model, name) for name in _names(type(model))}
+
+
+def chosen_by(model: Any) -> dict[str, Any]:
+    """Coefficients and hyperparameters, given or chosen by the fit."""
+    found = {name: vars(model)[name] for name in _CHOSEN if name in vars(model)}
+    if sp.issparse(found.get("coef_")):
+        found["coef_"] = found["coef_"].toarray()
+    return {**settings_of(model), **found}
 
 
 def marked(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,8 +77,12 @@ def marked(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mark(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, float):
+        return repr(value)  # equal to itself even if it is NaN
     if sp.issparse(value):
         rows = sp.csr_array(value)
         rows.sum_duplicates()
@@ -62,7 +91,7 @@ def _mark(value: Any) -> Any:
         if value.dtype.hasobject:
             return [str(item) for item in value.ravel()]
         numbers = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
-        digest = hashlib.blake2b(numbers, digest_size=16)
+        digest = hashlib.blake2b(numbers.tobytes(), digest_size=16)
         return f"{value.dtype} {value.shape} {digest.hexdigest()}"
     if isinstance(value, Mapping):
         return {key: _mark(item) for key, item in value.items()}
@@ -70,7 +99,10 @@ def _mark(value: Any) -> Any:
         return [_mark(item) for item in value]
     if hasattr(value, "get_params") and not isinstance(value, type):  # kernels of scikit-learn
         return {"class": type(value).__name__, **_mark(value.get_params(deep=False))}
-    return value if callable(value) else copy.deepcopy(value)
+    if callable(value):
+        return f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    text = repr(value)
+    return type(value).__qualname__ if " at 0x" in text else text
 
 
 def same_rows(kept: Any, X: Any, which: Any = slice(None)) -> bool:
@@ -101,8 +133,8 @@ def tied(
     **kept : bool
         Other things of the model, and whether they are what the data make them.
     """
-    marks = marked(now)
-    changed = [name for name in marks if before.get(name) != marks[name]]
+    marks = marked({name: value for name, value in now.items() if name in before})
+    changed = [name for name in marks if before[name] != marks[name]]
     changed += [name for name, is_kept in kept.items() if not is_kept]
     found = f"changed: {', '.join(changed)}" if changed else "yes"
     tie = Check("model as fitted", "yes", found, not changed)

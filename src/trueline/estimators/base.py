@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from trueline.certificates.base import Certificate, Reading
 from trueline.check import Verification, verify
 from trueline.design import as_design
+from trueline.estimators.as_fitted import chosen_by, marked, tied
 from trueline.estimators.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.report import Explanation
@@ -31,14 +32,16 @@ from trueline.estimators.scaling import (
     rescaled,
     unscaled,
 )
+from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.planner import Plan, execute, make_plan
-from trueline.problem import Problem
+from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
 from trueline.solvers.base import Options
+from trueline.solvers.iterative import make_prover
 from trueline.solvers.loop import Monitor
-from trueline.solvers.quadratic import evidence_from_moments, evidence_from_rows
+from trueline.solvers.quadratic import evidence_at, evidence_from_moments
 from trueline.trace import Trace
 from trueline.wording import counted
 
@@ -64,6 +67,8 @@ _SUMS_TELL = {
 }
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.
 _LARGE = 1e100
+# Of the squares that a constant leaves: what rounding to single precision may cost.
+_FELT = 1e-7
 
 
 class LinearEstimator(CallbackSupport, BaseEstimator):
@@ -169,8 +174,11 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             return unscaled(least_norm(scaled, solution, exponents[0]), *exponents)
 
     def _warn(self, solution: Solution) -> None:
+        gap = solution.stages[-1].gap if solution.stages else np.inf
         certificate = solution.certificate
-        proven = f"proven within {certificate.gap:.3g} of it" if certificate else "nothing proven"
+        if certificate is not None and is_about(certificate, solution.coef, solution.intercept):
+            gap = certificate.gap
+        proven = f"proven within {gap:.3g} of it" if np.isfinite(gap) else "nothing proven"
         iterations = counted(solution.n_iter, "iteration")
         warnings.warn(
             f"{self._own_name} stopped short of the optimum ({proven}) after {iterations} of "
@@ -207,11 +215,13 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
     ) -> None:
         """Copy the solution into fitted attributes, in scikit-learn's shapes and dtypes."""
+        self._guard(problem, solution)
         W, b = solution.coef, solution.intercept
         proof = solution.proof
         if dtype == np.float32:
             W, b = _in_single_precision(problem, W, b)
-            proof = self._certify_rounded(problem, solution, W, b)
+            if W.dtype == np.float32:
+                proof = self._certify_rounded(problem, solution, W, b)
         self.__dict__.update(self._fitted_attributes(W, b, y_ndim, problem.fit_intercept))
         self.solver_ = solution.solver
         self.n_iter_ = solution.n_iter
@@ -223,6 +233,20 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self._plan = plan
         self._certificate = proof
         self._solution_facts = solution.facts()
+        self._mark_fitted()
+
+    def _mark_fitted(self) -> None:
+        """Remember coefficients and hyperparameters, so that later changes of them are noticed."""
+        self._as_fitted = marked(chosen_by(self))
+
+    def _guard(self, problem: Any, solution: Solution) -> None:
+        """Judge an answer that did not come by the planner, which judges its own, and warn."""
+        if solution.stages:
+            return
+        claimed = solution.status.is_final
+        confirm(solution, judge(problem, solution, self._options().tol))
+        if claimed and not solution.status.is_final:
+            self._warn(solution)
 
     @abstractmethod
     def _fitted_attributes(
@@ -258,17 +282,21 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if "basis" not in witness:
             return certify(problem, W, b)
         basis, coercivity = witness["basis"], float(witness["coercivity"])
-        if moments is None:
-            mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
-            centre = np.zeros(problem.n_features) if mean is None else mean
-            evidence = evidence_from_rows(problem, W, b, centre, basis, coercivity)
+        if isinstance(problem, Problem):
+            evidence = evidence_at(problem, W, b, basis, coercivity)
         else:
+            assert moments is not None
             about = moments if problem.fit_intercept else moments.about_zero()
             evidence = evidence_from_moments(problem, about, W, b, basis, coercivity)
         left_out = float(witness.get("left_out", 0.0))
         is_global = certificate.kind == "quadratic"
         evidence = replace(evidence, is_global=is_global, left_out=left_out)
-        return certify_quadratic(problem, W, b, evidence)
+        proof = certify_quadratic(problem, W, b, evidence)
+        if basis.ndim == 1 and isinstance(problem, Problem):
+            # A bound by the penalty alone is sharp at the optimum, not beside it.
+            other = make_prover(problem).certify(W, b)
+            return min(proof, other, key=lambda certificate: certificate.gap)
+        return proof
 
     # --- what is known afterwards ---------------------------------------------------------------
 
@@ -323,7 +351,12 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             True in a boolean context if every claim holds.
         """
         certificate = self.certificate_
-        return verify(certificate, *certificate.read(X, y, sample_weight))
+        return self._tied(verify(certificate, *certificate.read(X, y, sample_weight)))
+
+    def _tied(self, verification: Verification) -> Verification:
+        """The outcome, which fails as well if hyperparameters were changed after the fit."""
+        before = getattr(self, "_as_fitted", {})
+        return tied(before, chosen_by(self), verification)
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Design, target and weights that the certificate is about."""
@@ -542,7 +575,11 @@ def _without_idle_extremes(X: Any, Y: Array, weights: Array) -> tuple[Any, Array
 
 
 def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Coefficients as float32, unless that would change the fit by more than a last digit."""
+    """Coefficients as float32, unless that would change the fit: then as they are.
+
+    Offsets of the columns multiply the rounding: coefficients of columns around 1e6 with a spread
+    of one are needed to more digits than single precision has.
+    """
     with np.errstate(over="ignore", under="ignore"):
         single, level = W.astype(np.float32), b.astype(np.float32)
     # Infinity, or fewer digits than single precision has: out of its range.
@@ -554,12 +591,30 @@ def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any]
             x_size, y_size = np.sqrt(problem.moments.x_size), np.sqrt(problem.moments.y_size)
         matters = lost & (np.abs(W) * x_size[:, None] > 1e-6 * y_size)
         if matters.any() or (lost_level & (np.abs(b) > 1e-6 * y_size)).any():
-            raise ValueError(
-                "The coefficients of these data are too large or too small for single precision, "
-                "in which X was given. Give X as float64, or divide the columns or the target by a "
-                "power of ten."
-            )
-    return single, level
+            return W, b
+    return (W, b) if _is_felt(problem, single - W, level - b) else (single, level)
+
+
+def _is_felt(problem: Any, dW: Array, db: Array) -> bool:
+    """Whether changes of the coefficients cost a fit more than a last digit.
+
+    At a minimum of least squares they cost 1/2 sum_i s_i (x_i.dw + db)^2, to be compared with the
+    objective of the best constant.
+    """
+    if isinstance(problem, Problem) and "quadratic" in problem.loss.capabilities:
+        y = problem.target
+        level = problem.weigh(y).sum(axis=0) / problem.total_weight if problem.fit_intercept else 0
+        cost = problem.weigh(problem.scores(dW, db) ** 2).sum(axis=0)
+        return bool((cost > _FELT * problem.weigh((y - level) ** 2).sum(axis=0)).any())
+    if isinstance(problem, MomentsProblem):
+        moments = problem.moments
+        off = moments.x_mean @ dW + db
+        cost = np.einsum("ij,ij->j", dW, moments.gram @ dW) + moments.weight * off**2
+        square = moments.y_square
+        if not problem.fit_intercept:
+            square = square + moments.weight * moments.y_mean**2
+        return bool((cost > _FELT * square).any())
+    return False
 
 
 def build_problem(

@@ -205,6 +205,7 @@ class BayesianLinearRegression(IncrementalRegressor):
             self.coef_ = (solution.coef[:, 0] + shift).astype(dtype)
             W, b = self._coefficients()
             self._certificate = self._certify_rounded(problem, solution, W, b)
+            self._mark_fitted()
 
     def _coefficients(self) -> tuple[Array, Array]:
         W, b = super()._coefficients()

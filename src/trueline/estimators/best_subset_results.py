@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.design import as_design
+from trueline.guard import verdict_of, warn_of_gap
 from trueline.penalties import NoPenalty
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
@@ -35,6 +36,7 @@ def fit_on(
         few = X.tocsc()[:, support].tocsr() if sp.issparse(X) else X[:, support]
         part = replace(problem, design=as_design(few))
         solution = execute(part, make_plan(part), Options(), Monitor())
+        warn_of_gap("The fit on a support", "its coefficients", verdict_of(solution), stacklevel=5)
         W[support], b = solution.coef, solution.intercept
     elif problem.fit_intercept:
         b = np.average(problem.target, axis=0, weights=problem.weights)

@@ -22,6 +22,7 @@ from trueline.estimators.callbacks import fit_with_callbacks, watch
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.report import Explanation
 from trueline.estimators.scaling import exponents_of
+from trueline.guard import Verdict, warn_of_gap
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty
 from trueline.planner import Candidate, Plan
@@ -45,6 +46,8 @@ __all__ = ["SubsetRegressor"]
 
 Array = NDArray[np.float64]
 
+# The gap, relative to the square of the target, up to which a support counts as the best.
+_CLOSE = 1e-6
 _SOLVER = "branch_and_bound"
 _TITLE = "exchange descents, then branch and bound on perspective relaxations"
 
@@ -148,6 +151,11 @@ class SubsetRegressor(LinearRegressorBase):
         }
         if not all(answer.found.is_proven for answer in answers):
             self._warn_of_gap(answers, answers[chosen])
+        else:
+            proof = self._resolved_certificate()
+            allowed = _CLOSE * statement.task.constant + 4 * proof.objective_rounding
+            verdict = Verdict(bool(proof.gap <= allowed), proof.gap, allowed)
+            warn_of_gap(type(self).__name__, "the columns chosen", verdict)
         return self
 
     def _search(
@@ -178,6 +186,7 @@ class SubsetRegressor(LinearRegressorBase):
         self.proven_ = answer.found.is_proven
         self.n_iter_ = max(1, answer.found.nodes)
         self.solver_ = _SOLVER
+        self._mark_fitted()
 
     def _sharpen(self, chosen: int) -> None:
         """The bound of the certificate into the path, for this size and for smaller ones."""

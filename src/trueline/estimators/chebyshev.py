@@ -52,11 +52,13 @@ class ChebyshevRegressor(SingleTargetRegressor):
     fit_intercept : bool, default=True
     solver : {"auto", "exchange", "highs", "smoothed"}, default="auto"
         "auto" plans, and takes "exchange". "highs" gives the linear program to HiGHS instead, as an
-        independent check. "smoothed" is the textbook's gradient descent on
-        mu log(sum_i 2 cosh(r_i / mu)) with shrinking mu.
+        independent check. "smoothed" minimises the textbook's smooth approximation
+        mu log(sum_i 2 cosh(r_i / mu)) instead, r_i = y_i - x_i.w - b, with shrinking mu.
     smoothing : float, optional
-        For "smoothed": mu at the end, in units of y. What it leaves is at most mu log(2n); by
-        default a thousandth of the largest error at the start.
+        For "smoothed": mu at the end, in units of y, for which the smooth function is minimised to
+        rounding. The largest error is then at most mu log(2n) from the smallest possible one; the
+        certificate states the gap. By default mu shrinks until the gap is a millionth of the
+        largest error of the best constant.
     max_iter : int, optional
         For "smoothed": limit of its iterations.
     trace : bool, default=False

@@ -33,6 +33,7 @@ from trueline.estimators.folds import some_folds
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.paths import enet_path, said_of, strengths
 from trueline.estimators.report import Explanation
+from trueline.guard import warn_of_gaps
 from trueline.moments import Moments
 from trueline.planner import Plan
 from trueline.selection.penalty_path import (
@@ -237,6 +238,7 @@ class ElasticNetCV(ElasticNet):
             splits = Splits(problem, folds)
             grids = self._grids(problem, splits.total)
             found = fold_errors(problem, splits, grids)
+        warn_of_gaps(type(self).__name__, "folds and strengths", found.verdicts, stacklevel=4)
         mixture, strength = self._choose(found.errors, grids)
         problem = self._problem(X, problem.target, problem.weights)
         # The solution of the first fold at what was chosen: the final fit is not far from it.

@@ -20,6 +20,9 @@ __all__ = ["Exposed", "as_offset", "expose"]
 
 Array = NDArray[np.float64]
 
+# Logarithms of exposures whose products with counts and weights stay far from the range's ends.
+_FARTHEST = 80.0
+
 
 class Exposed(NamedTuple):
     """Target and weights that an offset leaves; no weights means one for each row."""
@@ -71,6 +74,14 @@ def expose(
                 "With link='log' every power takes one."
             )
         return Exposed(y - offset, weights)
+    largest = float(np.abs(offset).max(initial=0.0))
+    if largest > _FARTHEST:
+        raise ValueError(
+            f"The largest offset is {largest:.3g} in magnitude: an exposure of exp({largest:.3g}) "
+            "leaves the range in which double precision can add. Subtract the mean from the "
+            "offsets (with a logarithm as link that changes the intercept alone), or leave out the "
+            f"rows beyond {_FARTHEST:g}."
+        )
     factor = np.exp((2.0 - power) * offset)
     return Exposed(y * np.exp(-offset), factor if weights is None else weights * factor)
 

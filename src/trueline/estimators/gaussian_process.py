@@ -23,6 +23,7 @@ from trueline.check import Verification
 from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.process_report import ProcessExplanation, planned_process
+from trueline.guard import Verdict, warn_of_gap
 from trueline.processes.covariance import covariance, cross_covariance
 from trueline.processes.likelihood import Likelihood, generic_likelihood
 from trueline.processes.memory import check_memory
@@ -40,6 +41,8 @@ _BY_FORMULA = 100
 _BLOCK_ROWS = 2000
 # Squared differences of targets of equal rows, relative to the noise, that no noise explains.
 _BEYOND_NOISE = 1e6
+# The residual of the equations, relative to the targets, up to which they count as solved.
+_CLOSE = 1e-6
 _INSTEAD = (
     "Fit fewer rows, or take SparseGaussianProcessRegressor, whose inducing points need memory for "
     "a few columns only."
@@ -349,6 +352,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         self.L_ = np.ascontiguousarray(factor.T)
         self.alpha_ = cho_solve((self.L_, True), self.y_train_, check_finite=False)
+        # Two products, where the factor took n of them: the solution solves its equations, up to
+        # the backward error of the factor.
+        left = np.abs(self.L_ @ (self.L_.T @ self.alpha_) - self.y_train_).max(initial=0.0)
+        own = float((self.L_**2).sum(axis=1).max(initial=0.0)) * np.finfo(np.float64).eps
+        allowed = _CLOSE * float(np.abs(self.y_train_).max(initial=0.0))
+        allowed += 16 * own * float(np.abs(self.alpha_).sum())
+        verdict = Verdict(bool(left <= allowed), float(left), allowed)
+        warn_of_gap(type(self).__name__, "the equations of the coefficients", verdict)
 
     def _duplicates(self) -> str:
         """A hint, if rows of X are repeated."""

@@ -270,7 +270,7 @@ class GeneralizedLinearRegressor(FisherInference, SingleTargetRegressor):
             data = self._verified_data(X, y, sample_weight, offset, exposure)
         except ValueError as error:
             return Verification((Check("data fit the model", "yes", str(error), False),))
-        return certificate.verify(*data)
+        return self._tied(certificate.verify(*data))
 
     def explain(
         self,

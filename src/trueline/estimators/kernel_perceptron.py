@@ -214,7 +214,7 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         self.support_vectors_ = X[self.support_]
         self.dual_coef_ = alpha[:, self.support_]
         self.intercept_ = alpha[:, -1].copy()
-        self._keep_proof(K, codes, weights, alpha, counts)
+        self._keep_proof(X, K, codes, weights, alpha, counts)
         return self
 
     def _run(
@@ -249,7 +249,7 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         return passes, record
 
     def _keep_proof(
-        self, K: Array, codes: Any, weights: Any, alpha: Array, counts: NDArray[np.int32]
+        self, X: Any, K: Array, codes: Any, weights: Any, alpha: Array, counts: NDArray[np.int32]
     ) -> None:
         """Errors are counted at once: the kernel matrix is not kept."""
         target = signs_of(codes) if len(alpha) == 1 else codes.astype(np.float64)
@@ -266,7 +266,7 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         recipe = self._recipe()
         errors = replace(errors, witness={**errors.witness, "kernel": recipe})
         run = (np.ascontiguousarray(counts.T), float(self.eta0), float(self.margin))
-        how = (recipe, self.n_features_in_, _widest)
+        how = (recipe, X, _widest)
         self._certificate = bound_kernel_mistakes(errors, K, target, weights, *run, *how)
         self._as_fitted = marked(self._predicting())
 
@@ -282,9 +282,7 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         coef = np.zeros(self._certificate.coef.shape)
         coef[self.support_] = np.asarray(self.dual_coef_).T
         level = np.array(self.intercept_, dtype=np.float64)
-        return replace(
-            self._certificate, coef=coef, intercept=level, reading=self._verified_data
-        )
+        return replace(self._certificate, coef=coef, intercept=level, reading=self._verified_data)
 
     def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
         """Check the certificate against the rows that were fitted.

@@ -24,6 +24,7 @@ from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
+from trueline.guard import Verdict, warn_of_gap
 from trueline.processes.equations import (
     KernelRidgePath,
     Rotated,
@@ -37,6 +38,9 @@ from trueline.processes.scale import check_scale
 __all__ = ["KernelRidge"]
 
 Array = NDArray[np.float64]
+
+# The gap, relative to half the square of the targets, up to which the equations count as solved.
+_CLOSE = 1e-6
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -144,9 +148,16 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "matrix holds values that are too large. Scale the rows, or raise alpha."
             )
         part = K if rows.all() else K[np.ix_(rows, rows)]
-        self._certificate: KernelCertificate | Undecided = certify_equations(
-            self._recipe(), part, Y[rows], weights, alpha, c[rows]
+        shown = X if rows.all() else X[rows]
+        certificate = certify_equations(
+            self._recipe(), shown, part, Y[rows], weights, alpha, c[rows]
         )
+        self._certificate: KernelCertificate | Undecided = certificate
+        stated = certificate.certificate if isinstance(certificate, Undecided) else certificate
+        unit = 0.5 * float((Y[rows] ** 2 * (1.0 if weights is None else weights[:, None])).sum())
+        allowed = _CLOSE * unit + 4 * stated.objective_rounding
+        verdict = Verdict(bool(stated.gap <= allowed), stated.gap, allowed)
+        warn_of_gap(type(self).__name__, "the dual coefficients", verdict)
         # Rows of weight zero are predicted by all others anyway.
         left_out = Y - np.divide(c, diagonal, where=rows[:, None], out=Y - K @ c)
         self._left_out = left_out[:, 0] if y.ndim == 1 else left_out

@@ -159,6 +159,7 @@ class LeastSquaresClassifier(ClassifierMixin, LinearEstimator):
             self.coef_ = np.ascontiguousarray(solution.coef.T)
             self.intercept_ = np.array(solution.intercept)
         self._certificate = solution.proof
+        self._mark_fitted()
         self._solution_facts = solution.facts()
         self.solver_, self.n_iter_ = solution.solver, solution.n_iter
         return self

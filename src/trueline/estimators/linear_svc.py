@@ -19,6 +19,7 @@ from trueline.estimators.constant_column import (
 )
 from trueline.estimators.hard_margin import solve_hard_margin
 from trueline.estimators.linear_classifier import LinearClassifierBase
+from trueline.estimators.prices import require_price
 from trueline.losses import CrammerSinger, HardMargin, Hinge, Loss, SquaredHinge
 from trueline.penalties import L1, L2, Penalty
 from trueline.planner import Plan
@@ -224,6 +225,8 @@ class LinearSVC(LinearClassifierBase):
         if np.isinf(self.C):
             self._check_hard()
             return build_problem(X, target, None, HardMargin(), L2(1.0), self.fit_intercept)
+        if self.multi_class == "crammer_singer":
+            require_price(self.C, self.C * (1.0 if weights is None else float(weights.max())))
         if not self._penalises_intercept:
             return super()._stated(X, target, weights)
         assert self.intercept_scaling is not None
@@ -235,7 +238,10 @@ class LinearSVC(LinearClassifierBase):
     ) -> tuple[Plan, Solution]:
         if not np.isinf(self.C):
             return super()._solve(problem, X, monitor, moments)
-        return solve_hard_margin(problem, X, self.classes_)
+        plan, solution = solve_hard_margin(problem, self.classes_, X.shape[0])
+        if not solution.status.is_final:
+            self._warn(solution)
+        return plan, solution
 
     def _options(self) -> Options:
         # Which columns are left out shows late: coefficients at zero are asked for more digits.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from trueline.design import AugmentedDesign, as_design
+from trueline.estimators.prices import require_price
 from trueline.estimators.single_target import SingleTargetRegressor
 from trueline.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from trueline.penalties import L2
@@ -126,7 +127,9 @@ class LinearSVR(SingleTargetRegressor):
         loss: Loss = SquaredEpsilonInsensitive(float(self.epsilon))
         if self.loss == "epsilon_insensitive":
             loss = EpsilonInsensitive(float(self.epsilon))
-        strength = np.full(len(Y), float(self.C)) if weights is None else self.C * weights
+        with np.errstate(over="ignore", under="ignore"):
+            strength = np.full(len(Y), float(self.C)) if weights is None else self.C * weights
+        require_price(self.C, float(strength.max()))
         return Problem(design, Y, loss, L2(1.0), False, strength)
 
     def _options(self) -> Options:

@@ -29,6 +29,7 @@ from trueline.estimators.folds import some_folds
 from trueline.estimators.logistic import LogisticRegression
 from trueline.estimators.logistic_path import Grid, scored_path
 from trueline.estimators.report import Explanation
+from trueline.guard import warn_of_gaps
 from trueline.trace import Trace
 
 __all__ = ["LogisticRegressionCV"]
@@ -268,6 +269,8 @@ class LogisticRegressionCV(LogisticRegression):
                 for fold in folds
                 for ratio in grid.ratios
             )
+            verdicts = [verdict for path in paths for verdict in path.verdicts]
+            warn_of_gaps(type(self).__name__, "folds and strengths", verdicts)
             shape = (len(folds), len(grid.ratios))
             scores = np.reshape([path.scores for path in paths], (*shape, len(grid.Cs)))
             coefs = np.stack([path.coefs for path in paths])
@@ -277,6 +280,7 @@ class LogisticRegressionCV(LogisticRegression):
         finally:
             del self.C, self.l1_ratio
         self._remember(grid, scores, coefs, n_iter)
+        self._mark_fitted()
         return self
 
     def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:

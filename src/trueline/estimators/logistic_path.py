@@ -12,6 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
+from trueline.guard import Verdict, verdict_of
+from trueline.solvers.loop import Monitor
+
 __all__ = ["Grid", "ScoredPath", "scored_path"]
 
 Array = NDArray[np.float64]
@@ -37,11 +40,15 @@ class Grid(NamedTuple):
 
 
 class ScoredPath(NamedTuple):
-    """For every C: the score on held-out rows, [coefficients, intercept] by class, iterations."""
+    """For every C: the score on held-out rows, [coefficients, intercept] by class, iterations.
+
+    And what is proven of the fits, but for folds with one class.
+    """
 
     scores: Array
     coefs: Array
     n_iter: NDArray[np.int32]
+    verdicts: list[Verdict]
 
 
 def scored_path(
@@ -80,20 +87,21 @@ def scored_path(
     rows = X[train], y[train]
     held = X[test], _safe_indexing(y, test)
     params = _check_method_params(X, params=score_params, indices=test)
-    scores, coefs, counts = [], [], []
+    scores, coefs, counts, verdicts = [], [], [], []
     for C in grid.Cs:
         own.C = float(C)
-        _fit(own, *rows, part)
+        verdicts += _fit(own, *rows, part)
         own.warm_start = True
         level = np.atleast_1d(own.intercept_)[:, None]
         coefs.append(np.hstack([own.coef_, level]) if own.fit_intercept else own.coef_.copy())
         counts.append(int(own.n_iter_[0]))
         scores.append(scorer(own, *held, **params))
-    return ScoredPath(np.array(scores), np.stack(coefs), np.array(counts, dtype=np.int32))
+    n_iter = np.array(counts, dtype=np.int32)
+    return ScoredPath(np.array(scores), np.stack(coefs), n_iter, verdicts)
 
 
-def _fit(model: Any, X: Any, y: NDArray[Any], weights: Array | None) -> None:
-    """A fit that keeps the classes of all rows, whatever a fold holds."""
+def _fit(model: Any, X: Any, y: NDArray[Any], weights: Array | None) -> list[Verdict]:
+    """A fit that keeps the classes of all rows, whatever a fold holds, and what is proven of it."""
     codes = np.searchsorted(model.classes_, y)
     found = np.unique(codes if weights is None else codes[weights > 0])
     if len(found) == 1:
@@ -101,9 +109,11 @@ def _fit(model: Any, X: Any, y: NDArray[Any], weights: Array | None) -> None:
         model.coef_ = np.zeros((1, X.shape[1]))
         model.intercept_ = np.array([side * _CERTAIN * model.fit_intercept])
         model.n_iter_ = np.zeros(1, dtype=np.int32)
-        return
+        return []
     problem, model._present = model._posed(X, model.classes_, codes, weights)
     with warnings.catch_warnings():
-        # Folds are means to an end: what counts is the last fit, to all rows.
+        # The search counts the fits that are not proven, and says so once.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model._solve_and_store(problem, X, y, None)
+        plan, solution = model._solve(problem, X, Monitor())
+        model._store(problem, plan, solution, X.dtype, 1)
+    return [verdict_of(solution)]

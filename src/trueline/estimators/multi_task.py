@@ -15,6 +15,7 @@ from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net import ElasticNet
 from trueline.estimators.freedom import ActiveColumns, coupled_freedom
 from trueline.estimators.paths import strengths
+from trueline.guard import warn_of_gaps
 from trueline.losses import Squared
 from trueline.penalties import MultiTask, Penalty
 from trueline.planner import Plan
@@ -349,6 +350,7 @@ def multi_task_path(
             walk.start_at(np.array(coef_init, dtype=np.float64))
         grid = strengths(alphas, top, eps)
         points = list(follow_mixture(walk, Mixture(grid, float(l1_ratio), tol / 100), total))
+    warn_of_gaps("enet_path", "strengths", [point.verdict for point in points], stacklevel=6)
     coefs = np.stack([point.coef for point in points], axis=-1).astype(X.dtype, copy=False)
     gaps = np.array([point.gap for point in points]) / total
     answer = (grid, coefs, gaps)

@@ -14,6 +14,7 @@ from trueline.estimators.elastic_net_cv import ElasticNetCV
 from trueline.estimators.elastic_net_search import WAYS
 from trueline.estimators.multi_task import CoupledTargets, MultiTaskElasticNet
 from trueline.estimators.paths import lasso_path, said_of, strengths
+from trueline.guard import warn_of_gaps
 from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.selection.multi_task import Mixture, alpha_max, fold_errors, walk_of
@@ -162,7 +163,9 @@ class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
         splits = self._splits(X, y, given, params)
         with said_of(X):
             mixtures = self._mixture_grids(problem)
-        self._choose(fold_errors(problem, splits, mixtures), mixtures)  # type: ignore[arg-type]
+        errors, verdicts = fold_errors(problem, splits, mixtures)
+        warn_of_gaps(type(self).__name__, "folds and strengths", verdicts, stacklevel=4)
+        self._choose(errors, mixtures)  # type: ignore[arg-type]
         problem = self._problem(X, problem.target, problem.weights)
         self._solve_and_store(problem, X, y, given)
         return self

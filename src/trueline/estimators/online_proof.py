@@ -156,6 +156,8 @@ class OnlineProof:
         X = X if sp.issparse(X) else np.asarray(X)
         if not sp.issparse(X) and X.dtype not in (np.float64, np.float32):
             X = X.astype(np.float64)
+        if sample_weight is not None:  # as the passes have them
+            sample_weight = np.asarray(sample_weight, dtype=X.dtype).astype(np.float64)
         if self.normalize_rows:  # type: ignore[attr-defined]
             X = normalised(X)
         if self._constant_column():  # type: ignore[attr-defined]

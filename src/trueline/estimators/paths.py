@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Hidden, Interval, StrOptions, valida
 from sklearn.utils.validation import _check_sample_weight
 
 from trueline.design import as_design
+from trueline.guard import warn_of_gaps
 from trueline.losses import Squared
 from trueline.penalties import Penalty
 from trueline.problem import Problem
@@ -29,6 +30,7 @@ from trueline.selection.penalty_path import (
     dense_coefficients,
     solve_grid,
     source_of,
+    verdicts,
 )
 from trueline.solvers.coordinate.solver import penalty_terms
 
@@ -312,6 +314,7 @@ def regularization_path(
             f"The path was interrupted after {len(found)} of {len(grid.alphas)} strengths.",
             stacklevel=2,
         )
+    warn_of_gaps("regularization_path", "strengths", verdicts(found, source, grid))
     coefs = coefficient_matrix(found, X.shape[1])
     gram = None
     if l1_ratio < 1:
@@ -558,6 +561,7 @@ def enet_path(
         top = alpha_max(source, unit, total) if isinstance(alphas, Integral) else 0.0
         grid = Grid(strengths(alphas, top, eps), unit, tol / 100)
         points = solve_grid(source, grid, total, start)
+    warn_of_gaps("enet_path", "strengths", verdicts(points, source, grid), stacklevel=5)
     coefs = dense_coefficients(points, d, X.dtype)
     gaps = np.array([point.gap for point in points]) / total
     if verbose:

@@ -81,8 +81,8 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
     solver : {"auto", "interior_point", "highs", "highs-ds", "highs-ipm", "smoothed"}, \
 default="auto"
         "auto" plans; the names that begin with "highs" give the linear program to HiGHS instead,
-        as an independent check. "smoothed" is the textbook's gradient descent on a loss whose kink
-        is rounded off less and less (not for penalties with absolute values).
+        as an independent check. "smoothed" minimises the textbook's loss whose kink is
+        rounded off, less and less (not for penalties with absolute values): see ``smoothing``.
     solver_options : dict, optional
         Accepted for compatibility; without effect here.
     l1_ratio : float, default=1.0
@@ -92,8 +92,11 @@ default="auto"
         their objectives is minimised subject to that (Bondell, Reich and Wang, Biometrika 97 (2010)
         825-838). Without it, quantiles that are close may cross where rows are few.
     smoothing : float, optional
-        For "smoothed": width of the rounded kink at the end, in units of y; by default a thousandth
-        of the mean absolute deviation.
+        For "smoothed": the width delta of the rounded kink at the end, in units of y. Minimised to
+        rounding is the objective with ``u r - delta u^2 / 2`` in place of the pinball loss, where
+        ``r = z - y`` and ``u = clip(r / delta, -q, 1 - q)``; the certificate states the gap to the
+        objective without smoothing, at most ``delta max(q, 1 - q)^2 / 2`` per unit of weight. By
+        default delta shrinks until the gap is a millionth of the objective of the best constant.
     trace : bool, default=False
         For "smoothed": keep objective and gap of every iteration in ``trace_``.
 
@@ -257,11 +260,14 @@ class LeastAbsoluteDeviations(QuantileInference, _PiecewiseLinear):
         1 is the lasso's penalty, 0 that of ridge regression.
     fit_intercept : bool, default=True
     solver : {"auto", "interior_point", "highs", "smoothed"}, default="auto"
-        "auto" plans. "smoothed" is the textbook's gradient descent on Huber's loss with a threshold
-        that shrinks (not for penalties with absolute values).
+        "auto" plans. "smoothed" minimises Huber's loss with a threshold that shrinks instead (not
+        for penalties with absolute values): see ``smoothing``.
     smoothing : float, optional
-        For "smoothed": Huber's threshold at the end, in units of y; by default a thousandth of the
-        mean absolute deviation.
+        For "smoothed": Huber's threshold delta at the end, in units of y. Minimised to rounding is
+        the objective with ``r^2 / (2 delta)`` in place of ``|r|`` where ``|r| <= delta``, and
+        ``|r| - delta/2`` elsewhere; the certificate states the gap to the objective without
+        smoothing, at most ``delta/2`` per unit of weight. By default delta shrinks until the gap is
+        a millionth of the objective of the best constant.
     trace : bool, default=False
         For "smoothed": keep objective and gap of every iteration in ``trace_``.
 

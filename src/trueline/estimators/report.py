@@ -37,9 +37,19 @@ class Explanation:
                 f"{facts['seconds']:.3g} s: {facts['status']}"
             )
             lines += [f"           {note}" for note in facts["notes"]]
+            stages = facts.get("stages", ())
+            for i, stage in enumerate(stages if len(stages) > 1 else ()):
+                lines.append(f"{'' if i else 'stages':<11}{i + 1}. {_stage_text(*stage)}")
         if self.certificate is not None:
             lines.append(f"proof      {self.certificate}")
             lines.append(f"           {self.certificate.statement}")
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _stage_text(solver: str, n_iter: int, seconds: float, gap: float, status: str) -> str:
+    """One of several solvers that ran, and what was proven of its answer."""
+    iterations = counted(n_iter, "iteration")
+    proven = f"proven within {gap:.3g} of the optimum"
+    return f"{solver}, {iterations}, {seconds:.3g} s, {proven}: {status}"

@@ -76,6 +76,7 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
         names = (*_OF_THE_REGRESSION, *_INSIDE, *(name for name in _WHERE_THERE if name in fitted))
         self.__dict__.update({name: fitted[name] for name in names})
         self.classes_, self._is_multilabel = classes, is_multilabel
+        self._mark_fitted()
 
     def _row_weights(self, targets: SignedTargets, sample_weight: Any) -> Any:
         """Sample weights times class weights."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite
 
+from trueline.design import DenseDesign
 from trueline.estimators.folds import some_folds
 from trueline.estimators.scaling import exponents_of
 from trueline.moments import Moments
@@ -19,10 +21,14 @@ from trueline.problem import Problem
 from trueline.selection.folds import Fold, fold_scores, make_folds, r2_from_moments
 from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
 from trueline.selection.spectrum import Spectrum
+from trueline.solvers.quadratic import MOST_DENSE
 
 __all__ = ["StrengthSearch"]
 
 Array = NDArray[np.float64]
+
+# Squares of means relative to those of spreads that cost more than four digits.
+_FAR = 1e4
 
 
 class StrengthSearch:
@@ -63,6 +69,7 @@ class StrengthSearch:
         scorer_params: dict[str, Any],
     ) -> Moments | None:
         """Score all strengths by leave-one-out; returns the moments if they were formed."""
+        problem = _near_zero(problem)
         moments = _moments_of(problem)
         is_safe = _is_safe(moments)
         if not is_safe or problem.design.is_sparse:
@@ -132,6 +139,7 @@ class StrengthSearch:
         X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
         scored = self._scored_target(y)
         splits = some_folds(self._splitter(scored).split(X, scored, **split_params))
+        problem = _near_zero(problem)
         with np.errstate(over="ignore", invalid="ignore"):  # looked at next
             folds, moments = make_folds(problem, splits)
         if not _is_safe(moments):
@@ -161,6 +169,22 @@ def _moments_of(problem: Problem) -> Moments | None:
     """The moments of tall data, formed once for all that follows; None for wide data."""
     n, d = problem.design.shape
     return None if n <= d else Moments.from_rows(problem.design, problem.target, problem.weights)
+
+
+def _near_zero(problem: Problem) -> Problem:
+    """The problem with dense rows if the means of its sparse columns exceed their spreads by far.
+
+    Sparse columns are centred by subtracting squares of means from sums of squares: an offset of
+    10^k spreads costs 2 k digits there, and none of dense rows.
+    """
+    n, d = problem.design.shape
+    if not (problem.design.is_sparse and problem.fit_intercept) or n * d > MOST_DENSE:
+        return problem
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = problem.design.column_squares(problem.weights, None)
+        of_means = problem.total_weight * problem.design.column_means(problem.weights) ** 2
+        is_far = of_means.sum() > _FAR * np.maximum(squares - of_means, 0.0).sum()
+    return replace(problem, design=DenseDesign(problem.design.toarray())) if is_far else problem
 
 
 def _is_safe(moments: Moments | None) -> bool:

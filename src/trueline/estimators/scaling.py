@@ -100,11 +100,13 @@ def rescaled(problem: Problem, e: Array, f: Array) -> Problem:
             "leave the intercept out."
         )
     X = problem.design.X.astype(np.float64)  # type: ignore[attr-defined]
+    # Subnormal numbers have lost digits: a column that its penalty keeps so small has no effect.
+    seen = np.ldexp(_largest(problem)[0], e) >= np.finfo(np.float64).tiny
     if sp.issparse(X):
         X = X.tocsr(copy=True)
-        X.data = np.ldexp(X.data, e[X.indices])
+        X.data = np.ldexp(X.data, e[X.indices]) * seen[X.indices]
     else:
-        X = np.ldexp(X, e)
+        X = np.ldexp(X, e) * seen
     return replace(
         problem,
         design=as_design(X),

@@ -24,6 +24,7 @@ from trueline.processes.covariance import cross_covariance, diagonal
 from trueline.processes.inducing import InducingBound, choose_points
 from trueline.processes.likelihood import Likelihood
 from trueline.processes.memory import check_memory
+from trueline.processes.proof import kernel_units
 from trueline.processes.scale import check_scale
 from trueline.processes.search import climb_function, maximise
 from trueline.processes.structure import Structure, recognise
@@ -218,12 +219,8 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
         return InducingBound(self._structure, X, y, float(self.alpha), points)
 
     def _certified(self, bound: InducingBound, theta: Array) -> KernelCertificate:
-        fit, n = self._fit, len(bound.y)
-        v, m = bound.variance(theta), len(fit.points)
-        values = float(np.einsum("ii->", fit.inner @ fit.inner.T)) - m
-        size = bound.square / v + n * (abs(math.log(v)) + 2.0) + values
-        condition = float(np.linalg.cond(fit.factor))
-        rounding = 32 * (m + math.sqrt(n)) * _EPS * size * max(condition, 1.0)
+        fit = self._fit
+        rounding = bound.rounding(theta, fit, kernel_units(self.kernel_, bound.X))
         return KernelCertificate(
             kind="evidence bounds",
             objective=-fit.lower,
@@ -232,7 +229,7 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
             residual=0.0,
             slope=math.inf,
             kernel=self.kernel_,
-            coef=np.zeros((n, 1)),
+            coef=np.zeros((len(bound.y), 1)),
             witness={
                 "points": fit.points,
                 "upper": fit.upper + rounding,

@@ -196,6 +196,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         self.proven_ = bool(certificate.gap <= equal)
         self.n_iter_, self.solver_ = max(1, found.nodes), self._solver()
         self._certificate = certificate
+        self._mark_fitted()
         self._plan = self._planned(rows.shape, weights is not None)
         self._solution_facts = {
             "solver": self.solver_,

@@ -24,6 +24,7 @@ from trueline.evaluation.task import Task, checked_target, make_task
 from trueline.evaluation.walks.base import Setting, linear_clone
 from trueline.evaluation.walks.choose import choose_walk
 from trueline.evaluation.walks.refit import fit_weights
+from trueline.guard import warn_of_gaps
 
 __all__ = ["compare"]
 
@@ -111,6 +112,8 @@ def compare(
     if not (isinstance(scoring, str) or callable(scoring)):
         raise ValueError("compare takes one scorer: the winner must be the winner of something.")
     entries = [_entry(candidate, data, scoring, rule) for candidate in candidates]
+    verdicts = [verdict for entry in entries for verdict in entry.grid.verdicts]
+    warn_of_gaps("compare", "models, folds and settings", verdicts)
     scorer = as_scorers(candidates[0].model, scoring)["score"]
     entries.sort(key=lambda entry: -entry.score if np.isfinite(entry.score) else np.inf)
     _test_against_best(entries, test_shares(data.splits))

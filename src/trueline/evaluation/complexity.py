@@ -20,6 +20,7 @@ from trueline.evaluation.scoring import as_scorers, scorer_name
 from trueline.evaluation.splits import Split
 from trueline.evaluation.task import Task, make_task
 from trueline.evaluation.walks.refit import fit_weights
+from trueline.guard import Verdict, warn_of_gaps
 
 __all__ = ["ComplexityCurve", "LearningCurve", "complexity_curve", "learning_curve"]
 
@@ -199,6 +200,7 @@ def complexity_curve(
     scorers = as_scorers(model, scoring)
     settings = [{parameter: value} for value in listed]
     grid = evaluate_grid(model, settings, task, scorers, train=True)
+    warn_of_gaps(f"The curve of {type(model).__name__}", "folds and settings", grid.verdicts)
     aic, bic = _criteria(model, settings, task)
     return ComplexityCurve(
         np.array(listed, dtype=float),
@@ -280,14 +282,16 @@ def learning_curve(
     counts = _counts(sizes, min(len(split.train) for split in task.splits))
     rng = np.random.default_rng(random_state)
     orders = [rng.permutation(s.train) if shuffle else s.train for s in task.splits]
-    test, train = [], []
+    test, train, verdicts = [], [], list[Verdict]()
     for count in counts:
         splits = [Split(order[:count], s.test) for order, s in zip(orders, task.splits)]
         _check_two_classes(splits, task)
         part = Task(task.X, task.y, task.weights, splits, classes, task.matrix)
         grid = evaluate_grid(model, [{}], part, scorers, train=True)
+        verdicts += grid.verdicts
         test.append(grid.test["score"][:, 0])
         train.append(grid.train["score"][:, 0])
+    warn_of_gaps(f"learning_curve of {type(model).__name__}", "folds and sizes", verdicts)
     return LearningCurve(counts, np.array(test), np.array(train), scorer_name(scorers["score"]))
 
 

@@ -17,6 +17,7 @@ from trueline.evaluation.scoring import as_scorers
 from trueline.evaluation.splits import is_leave_one_out
 from trueline.evaluation.task import make_task
 from trueline.evaluation.walks.refit import Refit
+from trueline.guard import warn_of_gaps
 
 __all__ = ["CrossValidation", "cross_validate"]
 
@@ -175,6 +176,7 @@ def cross_validate(
         keep=return_estimator,
         walk=walk,
     )
+    warn_of_gaps(f"cross_validate of {type(model).__name__}", "folds", grid.verdicts)
     results: dict[str, Any] = {"fit_time": grid.fit_time, "score_time": grid.score_time}
     if return_estimator:
         results["estimator"] = [estimators[0] for estimators in grid.estimators]

@@ -16,7 +16,7 @@ from trueline.evaluation.scoring import Scorers, fast_metric, takes_weights
 from trueline.evaluation.task import FoldRows, Task
 from trueline.evaluation.walks import Fits, Walk, choose_walk
 from trueline.evaluation.walks.base import Setting
-from trueline.evaluation.walks.refit import Refit
+from trueline.guard import Verdict
 
 __all__ = ["GridScores", "evaluate_grid", "score_fits"]
 
@@ -37,6 +37,8 @@ class GridScores:
     route : str
     estimators : list of lists
         For each fold the fitted estimators, if they are kept.
+    verdicts : list of Verdict
+        Whether the fits got as near to their minima as was asked for, as far as that is known.
     """
 
     settings: list[Setting]
@@ -46,6 +48,7 @@ class GridScores:
     score_time: Array
     route: str
     estimators: list[list[Any]]
+    verdicts: list[Verdict]
 
 
 def evaluate_grid(
@@ -65,13 +68,16 @@ def evaluate_grid(
     test_rows: list[dict[str, Array]] = []
     train_rows: list[dict[str, Array]] = []
     kept: list[list[Any]] = []
+    verdicts: list[Verdict] = []
     for fold in task.folds:
         start = time.perf_counter()
-        with warnings.catch_warnings():
-            if not isinstance(walk, Refit):
-                # Folds are means to an end: the fit to all rows says what it reached.
-                warnings.simplefilter("ignore", ConvergenceWarning)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
             fits = walk.fit(fold)
+        verdicts += fits.verdicts
+        for one in caught:  # fits that are judged are counted, and said once
+            if not (fits.verdicts and issubclass(one.category, ConvergenceWarning)):
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
         middle = time.perf_counter()
         count = len(walk.settings)
         test_rows.append(score_fits(fits, count, fold, "test", scorers, weigh_scores))
@@ -89,6 +95,7 @@ def evaluate_grid(
         np.array(score_time),
         walk.route,
         kept,
+        verdicts,
     )
 
 

@@ -17,6 +17,7 @@ from trueline.evaluation.report import setting_text
 from trueline.evaluation.scoring import as_scorers, scorer_name
 from trueline.evaluation.task import make_task
 from trueline.evaluation.walks.refit import fit_weights
+from trueline.guard import Verdict, warn_of_gaps
 
 __all__ = ["NestedCrossValidation", "nested_cross_validate"]
 
@@ -125,6 +126,7 @@ def nested_cross_validate(
     )
     entry = model if grid is None else (model, grid)
     scores, inner_scores, settings = [], [], []
+    verdicts: list[Verdict] = []
     scorer: Any = None
     for split in outer.splits:
         part = _safe_indexing(outer.X, split.train), outer.y[split.train]
@@ -140,6 +142,7 @@ def nested_cross_validate(
         scorers = as_scorers(candidate.model, scoring)
         scorer = scorers["score"]
         found = evaluate_grid(candidate.model, candidate.settings, inner, scorers)
+        verdicts += found.verdicts
         chosen = choose_setting(found, rule)
         own = clone(candidate.model).set_params(**candidate.settings[chosen])
         own.fit(*part, **fit_weights(own, weights))
@@ -147,6 +150,7 @@ def nested_cross_validate(
         scores.append(float(scorer(own, *held)))
         inner_scores.append(float(found.test["score"][:, chosen].mean()))
         settings.append(candidate.settings[chosen])
+    warn_of_gaps("nested_cross_validate", "folds and settings", verdicts)
     return NestedCrossValidation(
         np.array(scores), np.array(inner_scores), settings, scorer_name(scorer)
     )

@@ -17,12 +17,12 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from trueline.check import Check, Verification
+from trueline.check import Verification
 from trueline.estimators.labels import check_labels
 from trueline.estimators.multiclass.proof import (
     CombinedCertificate,
     certified_parts,
-    checks_of_part,
+    verified_parts,
 )
 from trueline.features.stages import Learner
 from trueline.wording import counted
@@ -253,13 +253,13 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
                 f"The chain was fitted to {len(self.out_of_fold_)} rows; X has {_num_samples(X)} "
                 f"and y {len(y)}. Verify with the data that were fitted."
             )
-        checks: list[Check] = []
+        outcomes = []
         known = 0
         for stage in self.stages_:
             seen = stage.learned_from(self, X, y, self.out_of_fold_[:, :known])
-            checks += checks_of_part(stage.name, stage.classifier.verify(seen, y).checks)
+            outcomes.append((stage.name, stage.classifier.verify(seen, y)))
             known += len(stage.names(self))
-        return Verification(tuple(checks))
+        return verified_parts(outcomes)
 
     def explain(self) -> str:
         """The chain in words: what each stage sees, how many fits that took, what is proven."""

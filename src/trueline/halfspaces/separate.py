@@ -13,7 +13,7 @@ from trueline.certificates.separation import Combination, SeparationCertificate
 from trueline.halfspaces.decide import Split, decide
 from trueline.halfspaces.exact import in_floats
 from trueline.halfspaces.integers import Integers, as_integers, exact_products
-from trueline.halfspaces.result import Separability
+from trueline.halfspaces.result import Separability, hyperplanes_of
 from trueline.halfspaces.rows import ContrastRows, Rows, SignedRows
 
 __all__ = ["separate"]
@@ -56,7 +56,7 @@ def separate(
         verdict = "quasi-separable" if split.boundary.any() else "separable"
     certificate = _certificate(verdict, rows, split, codes, classes)
     touching = is_boundary.any(axis=1)
-    coef, intercept = _in_doubles(rows, split.direction, k)
+    coef, intercept = hyperplanes_of(certificate)
     used, weights = certificate.common.rows, _weights(rows, certificate.common, codes)
     point = np.zeros(0)
     if k == 2 and fit_intercept and len(used):
@@ -128,22 +128,6 @@ def _weights(rows: Rows, combination: Combination, codes: Indices) -> Array:
     if isinstance(rows, SignedRows) and rows.fit_intercept:
         total = sum(m for m, i in zip(whole, combination.rows, strict=True) if codes[i] == 1)
     return np.array([float(Fraction(m, total)) for m in whole])
-
-
-def _in_doubles(rows: Rows, g: Integers | None, k: int) -> tuple[Array, Any]:
-    """Weights and intercepts as doubles: the integers themselves where doubles can hold them."""
-    shape = (k, rows.width) if k > 2 else (1, rows.width)
-    if g is None:
-        W = np.full(shape, np.nan)
-    else:
-        top = max(int(v).bit_length() for v in g)
-        unit = 1 if top <= 53 else 2**top
-        values = np.array([float(Fraction(int(v), unit)) for v in g])
-        W = np.zeros(shape)
-        W[: len(g) // rows.width] = values.reshape(-1, rows.width)
-    b = W[:, rows.d] if rows.fit_intercept else np.where(np.isnan(W[:, 0]), np.nan, 0.0)
-    coef = W[:, : rows.d].copy()
-    return (coef, b.copy()) if k > 2 else (coef[0], float(b[0]))
 
 
 def _margin(rows: Rows, g: Integers | None, k: int) -> float:

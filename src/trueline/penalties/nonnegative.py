@@ -40,6 +40,13 @@ class NonNegative(Penalty):
     base: Penalty = NoPenalty()
     name: ClassVar[str] = "nonnegative"
 
+    def __post_init__(self) -> None:
+        if isinstance(self.base, NonNegative) or self.base.name == "bounded":
+            raise ValueError(
+                f"The {self.base.name} penalty has bounds of its own: give it lower=0 in place of "
+                "positive=True."
+            )
+
     @property
     def formula(self) -> str:
         return f"{self.base.formula}, w >= 0"

@@ -25,6 +25,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from trueline.certificates.kernel import KernelCertificate
+from trueline.certificates.kernel_error import is_definite, score_error
 
 __all__ = ["KernelRidgePath", "Rotated", "certify_equations", "solve_equations"]
 
@@ -118,14 +119,6 @@ class KernelRidgePath:
         return self.alphas[best] if np.ndim(best) else float(self.alphas[best])
 
 
-def is_definite(recipe: dict[str, Any]) -> bool:
-    """Whether every matrix of this kernel is positive semi-definite, by its formula."""
-    metric = recipe["metric"]
-    if metric in ("poly", "polynomial"):
-        return float(recipe["degree"]).is_integer() and recipe["coef0"] >= 0
-    return isinstance(metric, str) and metric in ("linear", "rbf", "laplacian", "cosine", "chi2")
-
-
 @dataclass(frozen=True)
 class Undecided:
     """A certificate whose gap holds if the kernel matrix has no negative eigenvalue.
@@ -136,17 +129,20 @@ class Undecided:
     square, slope : float
         sum s c^2, and sum s |y - f| |c| + alpha c^2: what a number on the diagonal of the matrix
         changes.
+    error : float
+        Norm of the errors of the kernel values.
     """
 
     certificate: KernelCertificate
     square: float
     slope: float
+    error: float
 
     def decided(self, K: Array) -> KernelCertificate:
         """With the eigenvalues of the matrix looked at: rounding is allowed for, no more."""
         size = float(np.linalg.norm(K))
         lowest = float(linalg.eigvalsh(0.5 * (K + K.T))[0])
-        shift = 16 * len(K) * _EPS * size + 2 * max(-lowest, 0.0)
+        shift = 16 * len(K) * _EPS * size + 2 * max(-lowest, 0.0) + 2 * self.error
         if not shift <= 1e-10 * size:
             return replace(self.certificate, gap=math.inf)
         rounding = self.certificate.objective_rounding
@@ -156,7 +152,7 @@ class Undecided:
 
 
 def certify_equations(
-    recipe: dict[str, Any], K: Array, Y: Array, s: Array | None, alpha: Array, c: Array
+    recipe: dict[str, Any], X: Any, K: Array, Y: Array, s: Array | None, alpha: Array, c: Array
 ) -> KernelCertificate | Undecided:
     """Objective, residual and gap, with room for the rounding of whoever checks them.
 
@@ -168,9 +164,10 @@ def certify_equations(
     alpha = np.broadcast_to(alpha, k)
     f = K @ c
     units = 4 * (n + 24) * _EPS
-    error = units * (np.abs(K) @ np.abs(c))
+    carried = np.abs(K) @ np.abs(c)
+    error = units * carried + score_error(recipe, X, np.abs(c).sum(axis=0), carried)
     left = np.abs(Y - f - alpha * c / weights) + 2 * error
-    left = left + units * (np.abs(Y) + np.abs(alpha * c / weights))
+    left = left + units * (np.abs(Y) + np.abs(f) + np.abs(alpha * c / weights))
     miss = np.abs(Y - f)
     objective = 0.5 * float((weights * miss**2).sum() + (alpha * (c * f).sum(axis=0)).sum())
     rounding = float((weights * (miss * error + error**2)).sum())
@@ -183,7 +180,7 @@ def certify_equations(
         objective=objective,
         objective_rounding=4 * rounding + 1e-290,
         gap=gap + 1e-290,
-        residual=2 * float(left.max(initial=0.0)) / largest + 1e-290,
+        residual=2 * float((left + 2 * error).max(initial=0.0)) / largest + 1e-290,
         slope=0.0,
         kernel=recipe,
         coef=c,
@@ -192,4 +189,6 @@ def certify_equations(
     if is_definite(recipe):
         return certificate
     slope = float((weights * miss * np.abs(c)).sum() + (alpha * c**2).sum())
-    return Undecided(certificate, float((weights * c**2).sum()), slope)
+    each = score_error(recipe, X, np.ones(1), np.abs(K).max(axis=1)[:, None])
+    error = math.sqrt(n) * float(np.linalg.norm(each))
+    return Undecided(certificate, float((weights * c**2).sum()), slope, error)

@@ -219,3 +219,29 @@ class InducingBound:
         logdet = 2 * float(np.log(np.diag(inner)).sum()) + n * math.log(v)
         upper = -0.5 * (n * math.log(2 * math.pi) + logdet + fit)
         return InducingFit(self.points, L, inner, along, lower, upper, jitter)
+
+    def rounding(self, theta: Array, fit: InducingFit, units: float) -> float:
+        """A generous bound on the rounding of both bounds; infinite if they mean nothing.
+
+        A errs by at most |L^{-1}| (m |L| |A| + the units of the kernel), G in norm; that moves Q by
+        q, its trace and its determinant, and the fit along with it.
+        """
+        v, n, m = self.variance(theta), len(self.y), len(fit.points)
+        inverse = np.abs(solve_triangular(fit.factor, np.eye(m), lower=True))
+        mixed = float(np.linalg.norm(inverse @ np.abs(fit.factor)))
+        B = fit.inner @ fit.inner.T
+        length = math.sqrt(max(v * (float(np.einsum("ii->", B)) - m), 0.0))
+        values = math.sqrt(n * m) * diagonal(self.smooth, theta)
+        G = (m + 8) * mixed * length + units * float(np.linalg.norm(inverse)) * values
+        G *= 4 * np.finfo(np.float64).eps
+        q = 2 * length * G + G**2
+        if not q < 0.1 * v:
+            return math.inf
+        x = float(np.linalg.norm(solve_triangular(fit.inner, fit.along, lower=True, trans="T")))
+        near = max(self.square / v - float(fit.along @ fit.along), 0.0)
+        dual = math.sqrt((near + 1.0) / v)
+        moved = (1 + near) * q / v + (2 * x * G + q**2 / v) * dual + (G * dual) ** 2
+        moved += 2 * G * math.sqrt(m / v) + q**2 / v**2
+        rough = n * length**2 * (m / v + (x + dual) * x / v)
+        rough += n * (self.square / v + abs(math.log(v)) + 8.0)
+        return moved + 16 * float(np.finfo(np.float64).eps) * rough

@@ -22,7 +22,7 @@ from scipy import linalg
 
 from trueline.certificates.kernel import KernelCertificate
 
-__all__ = ["certify_process"]
+__all__ = ["certify_process", "kernel_units"]
 
 Array = NDArray[np.float64]
 
@@ -46,13 +46,12 @@ def certify_process(
     slope = math.inf
     if is_local:
         slope = _free_slope(found.slopes, found.slope_rounding, kernel.theta, kernel.bounds)
-        slope = 1.01 * slope + 1e-12
-    off = abs(found.value - value)
-    k = Y.shape[1]
+        slope = 1.01 * slope + 1e-12 if math.isfinite(slope) else math.inf
+    rounding, k = 2 * (found.value_rounding + abs(found.value - value)), Y.shape[1]
     return KernelCertificate(
         kind="stationary point" if is_local else "given parameters",
         objective=-value,
-        objective_rounding=2 * found.value_rounding + 2 * off + 1e-290,
+        objective_rounding=rounding + 1e-290 if math.isfinite(rounding) else math.inf,
         gap=math.inf,
         residual=1.25 * found.residual + 1e-290,
         slope=slope,
@@ -76,20 +75,27 @@ class _Level(NamedTuple):
     residual: float
 
 
-def _units(kernel: Any, X: Any) -> float:
-    """Units of rounding in a value of the kernel."""
-    columns = X.shape[1] if isinstance(X, np.ndarray) and X.ndim == 2 else 1
-    return 4.0 * columns + 64.0 + _periods(kernel, X)
-
-
-def _periods(kernel: Any, X: Any) -> float:
-    """Sines of large numbers lose as many units as they have periods."""
+def kernel_units(kernel: Any, X: Any) -> float:
+    """Units of rounding in a value of the kernel, relative to the diagonal."""
     inner = [getattr(kernel, name, None) for name in ("k1", "k2", "kernel")]
-    total = sum(_periods(part, X) for part in inner if part is not None)
-    if type(kernel).__name__ == "ExpSineSquared":
-        reach = float(np.linalg.norm(np.ptp(np.asarray(X, dtype=np.float64), axis=0)))
-        square = float(kernel.length_scale) ** 2
-        total += (64 + 32 * math.pi * reach / float(kernel.periodicity)) * (1 + 8 / square)
+    total = 16.0 + sum(kernel_units(part, X) for part in inner if part is not None)
+    name = type(kernel).__name__
+    if name == "Exponentiation":
+        return total * max(1.0, float(kernel.exponent))
+    if name not in ("RBF", "Matern", "RationalQuadratic", "ExpSineSquared", "DotProduct"):
+        return total
+    rows = np.asarray(X, dtype=np.float64)
+    largest = np.abs(rows).max(axis=0)
+    total += 4.0 * rows.shape[1]
+    if name == "DotProduct":
+        return total
+    # Rows are divided by their length scales before their differences are taken.
+    total += 8 * float(np.linalg.norm(largest / np.asarray(kernel.length_scale)))
+    if name == "RationalQuadratic":
+        total += 8 * float(kernel.alpha)  # (1 + t)^-alpha
+    if name == "ExpSineSquared":
+        turns = float(np.linalg.norm(largest)) / float(kernel.periodicity)
+        total += (64 + 64 * np.pi * turns) * (1 + 8 / float(kernel.length_scale) ** 2)
     return total
 
 
@@ -104,7 +110,7 @@ def _likelihood_level(
     L = linalg.cholesky(K, lower=True, check_finite=False)
     M = linalg.cho_solve((L, True), np.eye(n), check_finite=False)
     M = 0.5 * (M + M.T)
-    size, own = np.sqrt(np.diag(K)), _units(kernel, X) * _EPS
+    size, own = np.sqrt(np.diag(K)), kernel_units(kernel, X) * _EPS
     unit = own + n * _EPS
     rough = unit * float(np.abs(M).dot(size).dot(size))  # sum |M_ij| E_ij
     defect = np.abs(np.eye(n) - K @ M) + 2 * unit * np.outer(size, size @ np.abs(M))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design.columns import submatrix
+from trueline.guard import Verdict
 from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.selection.folds import Fold, make_folds
@@ -30,6 +31,8 @@ __all__ = ["Mixture", "MixturePoint", "alpha_max", "fold_errors", "follow_mixtur
 Array = NDArray[np.float64]
 
 _MAX_STEPS = 200
+# Gaps of this share of the targets' square are rounding.
+_ROUNDING, _UNDERFLOW = 1e-13, 1e-280
 
 
 class Mixture(NamedTuple):
@@ -44,12 +47,18 @@ class Mixture(NamedTuple):
 
 
 class MixturePoint(NamedTuple):
-    """A solution: coefficients of shape (k, d), intercepts, the gap, looks at the data."""
+    """A solution: coefficients of shape (k, d), intercepts, the gap, the one allowed, looks."""
 
     coef: Array
     intercept: Array
     gap: float
+    allowed: float
     steps: int
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the gap is what was asked for, or rounding."""
+        return Verdict(bool(self.gap <= self.allowed), self.gap, self.allowed)
 
 
 def walk_of(problem: Problem, moments: Moments | None = None) -> BlockWalk:
@@ -82,15 +91,17 @@ def follow_mixture(
             walk.step(target)
             steps += 1
         W = walk.coef()
-        yield MixturePoint(W, walk.intercept(W), walk.gap, steps)
+        allowed = target + _ROUNDING * walk.scale + _UNDERFLOW
+        yield MixturePoint(W, walk.intercept(W), walk.gap, allowed, steps)
 
 
 def fold_errors(
     problem: Problem, splits: Sequence[tuple[Any, Any]], mixtures: Sequence[Mixture]
-) -> Array:
-    """Mean squared errors on the test rows, of shape (mixtures, folds, strengths).
+) -> tuple[Array, list[Verdict]]:
+    """Mean squared errors on the test rows, and what is proven of the fits.
 
-    The mean is over rows, weighted if they are, and over targets.
+    The errors have the shape (mixtures, folds, strengths); the mean is over rows, weighted if they
+    are, and over targets.
     """
     n, d = problem.design.shape
     folds: list[Fold] = []
@@ -98,7 +109,7 @@ def fold_errors(
     if prefers_moments(n, d, problem.n_targets, problem.design.is_sparse):
         folds, total = make_folds(problem, splits)
 
-    def errors(task: tuple[Mixture, int]) -> Array:
+    def errors(task: tuple[Mixture, int]) -> tuple[Array, list[Verdict]]:
         mixture, number = task
         train, test = splits[number]
         index = np.arange(n)
@@ -110,19 +121,20 @@ def fold_errors(
             weights = counts if problem.weights is None else counts * problem.weights
             part = replace(problem, weights=weights)
             walk, weight = walks_for(part, None)[0], float(weights.sum())
-        points = follow_mixture(walk, mixture, weight)
-        return _test_errors(problem, index[test], points)
+        points = list(follow_mixture(walk, mixture, weight))
+        return _test_errors(problem, index[test], points), [point.verdict for point in points]
 
     with single_threaded_blas():
         tasks = [(mixture, i) for mixture in mixtures for i in range(len(splits))]
-        return np.reshape(run_strands(errors, tasks), (len(mixtures), len(splits), -1))
+        results = run_strands(errors, tasks)
+    found = np.reshape([own for own, _ in results], (len(mixtures), len(splits), -1))
+    return found, [verdict for _, judged in results for verdict in judged]
 
 
-def _test_errors(problem: Problem, test: Any, points: Iterator[MixturePoint]) -> Array:
+def _test_errors(problem: Problem, test: Any, found: list[MixturePoint]) -> Array:
     """Mean squared errors of all points on some rows."""
     Y = problem.target[test]
     weights = None if problem.weights is None else problem.weights[test]
-    found = list(points)
     used = np.flatnonzero(np.any([point.coef.any(axis=0) for point in found], axis=0))
     X = submatrix(problem.design, test, used)
     errors = []

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.design.columns import submatrix
+from trueline.guard import Verdict
 from trueline.moments import Moments
 from trueline.planner import make_plan
 from trueline.problem import Problem
@@ -40,9 +41,13 @@ __all__ = [
     "fold_errors",
     "solve_grid",
     "source_of",
+    "verdicts",
 ]
 
 Array = NDArray[np.float64]
+
+# Gaps of this share of the target's square are rounding.
+_ROUNDING, _UNDERFLOW = 1e-13, 1e-280
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,12 @@ class Splits:
             self.folds, self.total = make_folds(problem, rows)
 
 
+def verdicts(points: Sequence[PathPoint], source: Source, grid: Grid) -> list[Verdict]:
+    """Whether the gap of each solution is what was asked for, or rounding."""
+    allowed = (grid.tol + _ROUNDING) * source.scale + _UNDERFLOW
+    return [Verdict(bool(point.gap <= allowed), point.gap, allowed) for point in points]
+
+
 class FoldErrors(NamedTuple):
     """What the folds say about some grids.
 
@@ -146,10 +157,13 @@ class FoldErrors(NamedTuple):
     first : list of sparse arrays of shape (d, strengths)
         For each grid the solutions of the first fold, which are near those of all rows; empty if
         the folds were solved from moments.
+    verdicts : list of Verdict
+        Of all fits.
     """
 
     errors: Array
     first: list[sp.csc_array]
+    verdicts: list[Verdict]
 
 
 def fold_errors(problem: Problem, splits: Splits, grids: Sequence[Grid]) -> FoldErrors:
@@ -157,15 +171,17 @@ def fold_errors(problem: Problem, splits: Splits, grids: Sequence[Grid]) -> Fold
     total, shape = splits.total, (len(grids), len(splits.rows), -1)
     if total is not None:
         work = [(fold, grid) for grid in grids for fold in splits.folds]
-        errors = run_strands(lambda pair: _from_moments(problem, total, *pair), work)
-        return FoldErrors(np.reshape(errors, shape), [])
+        found = run_strands(lambda pair: _from_moments(problem, total, *pair), work)
+        judged = [verdict for _, own in found for verdict in own]
+        return FoldErrors(np.reshape([errors for errors, _ in found], shape), [], judged)
     tasks = [(train, test, grid) for grid in grids for train, test in splits.rows]
     # One fold that is left over has all threads to itself instead of keeping one busy.
     together = len(tasks) - (len(tasks) % available_threads() == 1)
     results = run_strands(lambda task: _from_rows(problem, *task), tasks[:together])
     results += run_strands(lambda task: _from_rows(problem, *task), tasks[together:])
-    first = [W for _, W in results[:: len(splits.rows)]]
-    return FoldErrors(np.reshape([errors for errors, _ in results], shape), first)
+    first = [W for _, W, _ in results[:: len(splits.rows)]]
+    judged = [verdict for *_, own in results for verdict in own]
+    return FoldErrors(np.reshape([errors for errors, *_ in results], shape), first, judged)
 
 
 def coefficient_matrix(points: Sequence[PathPoint], n_features: int) -> sp.csc_array:
@@ -188,27 +204,33 @@ def dense_coefficients(points: Sequence[PathPoint], n_features: int, dtype: Any)
     return out.T
 
 
-def _from_moments(problem: Problem, total: Moments, fold: Fold, grid: Grid) -> Array:
-    """Test errors of one fold from its moments."""
+def _from_moments(
+    problem: Problem, total: Moments, fold: Fold, grid: Grid
+) -> tuple[Array, list[Verdict]]:
+    """Test errors of one fold from its moments, and what is proven of its fits."""
     train, held = fold.training_moments(total), fold.held
     assert held is not None
     source = MomentsSource(train, problem.fit_intercept)
-    W = coefficient_matrix(solve_grid(source, grid, train.weight), problem.n_features).toarray()
+    points = solve_grid(source, grid, train.weight)
+    W = coefficient_matrix(points, problem.n_features).toarray()
     b = source.y_mean - source.x_mean @ W if problem.fit_intercept else np.zeros(W.shape[1])
     each = np.zeros(W.shape[1], dtype=np.intp)
     square = held.targets(each).residual_square(W)[0]
     off = held.y_mean - held.x_mean @ W - b
-    return square / held.weight + off**2
+    return square / held.weight + off**2, verdicts(points, source, grid)
 
 
-def _from_rows(problem: Problem, train: Any, test: Any, grid: Grid) -> tuple[Array, sp.csc_array]:
+def _from_rows(
+    problem: Problem, train: Any, test: Any, grid: Grid
+) -> tuple[Array, sp.csc_array, list[Verdict]]:
     """Test errors of one fold, and the solutions; test rows are left out by weights of zero."""
     n = problem.n_samples
     counts = np.bincount(np.arange(n)[train], minlength=n).astype(float)
     weights = counts if problem.weights is None else counts * problem.weights
     y = problem.target[:, 0]
     source = RowsSource(problem.design, y, weights, problem.fit_intercept)
-    W = coefficient_matrix(solve_grid(source, grid, float(weights.sum())), problem.n_features)
+    points = solve_grid(source, grid, float(weights.sum()))
+    W = coefficient_matrix(points, problem.n_features)
     b = source.y_mean - source.x_mean @ W if problem.fit_intercept else np.zeros(W.shape[1])
     index = np.arange(n)[test]
     by_rows = W.tocsr()
@@ -216,4 +238,5 @@ def _from_rows(problem: Problem, train: Any, test: Any, grid: Grid) -> tuple[Arr
     scores = submatrix(problem.design, index, used) @ by_rows[used].toarray()
     errors = (y[index, None] - scores - b) ** 2
     s = None if problem.weights is None else problem.weights[index]
-    return np.asarray(np.average(errors, axis=0, weights=s)), W
+    mean = np.asarray(np.average(errors, axis=0, weights=s))
+    return mean, W, verdicts(points, source, grid)

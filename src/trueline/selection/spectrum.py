@@ -35,6 +35,8 @@ __all__ = ["Spectrum"]
 Array = NDArray[np.float64]
 
 _BLOCK = 4096
+# Squares of means relative to those of spreads from which on rows are centred first.
+_FAR = 1e4
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,13 @@ class Spectrum:
             return
         assert self.directions is not None
         offset = self.x_mean @ self.directions
+        # Means far beyond the spreads would cancel in the products.
+        is_far = problem.total_weight * (self.x_mean @ self.x_mean) > _FAR * self.values.sum()
         design: Design = problem.design
         for rows, block in design.blocks(_BLOCK):
-            Z = block @ self.directions
-            Z -= offset
+            Z = (block - self.x_mean if is_far else block) @ self.directions
+            if not is_far:
+                Z -= offset
             if problem.weights is not None:
                 Z *= np.sqrt(problem.weights[rows])[:, None]
             yield rows, Z

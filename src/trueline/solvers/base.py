@@ -31,6 +31,7 @@ class Facts:
     unpenalised: bool
     itemsize: int
     has_kinks: bool = False
+    is_smooth: bool = False
 
     @classmethod
     def of(cls, problem: Problem) -> Facts:
@@ -52,6 +53,7 @@ class Facts:
             unpenalised=bool(unpenalised),
             itemsize=problem.design.dtype.itemsize,
             has_kinks=bool(problem.loss.kinks),
+            is_smooth="smooth" in problem.loss.capabilities,
         )
 
     @property

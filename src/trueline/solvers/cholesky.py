@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from trueline.solvers.loop import Monitor
 from trueline.solvers.normal import NormalFactor, factor_normal_equations, factor_spectrum
 from trueline.solvers.qr import QR, certify_groups, part_of, plain_steps, solve_by_rows
 from trueline.solvers.quadratic import (
+    as_dense,
     curvature_matrix,
     evidence_from_moments,
     evidence_from_refined,
@@ -230,6 +232,45 @@ class PendingProof:
         is_global = basis.shape[1] == len(basis)
         return replace(evidence, is_global=is_global, left_out=self.factor.left_out)
 
+    def bound(self) -> float:
+        """At least the gap, by norms in place of the entries of the rounding errors.
+
+        As :meth:`resolve`, with || M^T e || <= || T^{-1} M || || T e || for the error e of the
+        gradient, and magnitudes about zero, which bound those about the means. A small fit in a
+        loop pays for this one: few operations on arrays.
+        """
+        moments, factor, weight = self.moments, self.factor, self.moments.weight
+        if not factor.diagonal_coercivity > 0:  # a basis of some directions: T says nothing of it
+            return math.inf
+        W, b, cross, y_mean = self.coef, self.intercept, moments.cross, moments.y_mean
+        if len(b) == 1:  # products of vectors take half the time of those of matrices
+            W, cross = W[:, 0], cross[:, 0]
+        x_mean, x_size = moments.x_mean, moments.x_size
+        reach = np.sqrt(x_size + weight * (x_mean * x_mean)).dot(np.abs(W))
+        reach = reach + np.sqrt(moments.y_size + weight * (y_mean * y_mean))
+        largest = math.sqrt(reach.dot(reach))
+        gradient = moments.gram.dot(W)
+        gradient -= cross
+        units = moments.unit + (len(W) + 8) * _EPS
+        error = 2 * units * math.sqrt((factor.scale * factor.scale).dot(x_size)) * largest
+        bend = self.problem.penalty.curvature
+        if not isinstance(bend, float) or bend:
+            bent = (bend * self.coef).reshape(W.shape)
+            gradient += bent
+            bent = factor.scale * bent.T
+            error += 4 * _EPS * math.sqrt(np.vdot(bent, bent))
+        along = gradient.T.dot(factor.basis)
+        length = math.sqrt(np.vdot(along, along)) * (1 + (len(W) + 2) * _EPS * factor.condition)
+        length += error * math.sqrt(factor.coercivity / factor.diagonal_coercivity)
+        bound = 0.5 * length * length / factor.coercivity
+        if self.problem.fit_intercept:
+            off = b + x_mean.dot(W) - y_mean
+            slope = math.sqrt(weight * off.dot(off)) + 3 * units * largest
+            bound += 0.5 * slope * slope
+        # The certificate leaves room for the rounding of its checker, and takes the objective
+        # itself for the gap where that is no more than ten times as much.
+        return 13 * bound
+
     def certificate(self) -> Certificate:
         """The certificate of a single group of targets."""
         return certify_quadratic(self.problem, self.coef, self.intercept, self.resolve())
@@ -239,6 +280,10 @@ def _solve_group(
     problem: Problem | MomentsProblem, moments: Moments, factor: NormalFactor, curvature: Array
 ) -> tuple[Array, Array, Evidence | PendingProof, list[str]]:
     """Coefficients, intercepts and evidence for targets of equal strength."""
+    if isinstance(problem, Problem) and problem.design.is_sparse:
+        n, d = problem.design.shape
+        if n * d * problem.n_targets <= _ALWAYS_REFINE:
+            problem = as_dense(problem)
     W = factor.solve(moments.cross)
     b = moments.y_mean - moments.x_mean @ W
     notes = [f"condition number at most {factor.condition:.2g} (columns of equal norm)"]

@@ -214,7 +214,8 @@ def solve_concomitant(
     if certificate is None or iteration.proven_at is not profile.v:
         certificate = iteration.absolute or prover.certify(w, b, iteration.scale, profile.u)
     enough = max(tol, _PROVEN) * abs(certificate.objective) + 2 * certificate.objective_rounding
-    if certificate.gap <= enough + _unseen(problem):
+    enough += _unseen(problem)
+    if certificate.gap <= enough:
         status = Status.CONVERGED
     scale = float(certificate.witness["scale"][0])
     notes = [
@@ -232,6 +233,7 @@ def solve_concomitant(
         proof=certificate,
         trace=monitor.trace,
         notes=notes,
+        tolerance=enough,
         extra={"scale": scale},
     )
 

@@ -43,12 +43,14 @@ __all__ = ["ConjugateGradient"]
 
 Array = NDArray[np.float64]
 
+_EPS = float(np.finfo(np.float64).eps)
+
 
 class ConjugateGradient(Solver):
     """Conjugate gradients for least squares and ridge, on dense or sparse data.
 
     Starting from zero without a penalty, the iterates stay in the row space. With at least as many
-    columns as rows no preconditioner is used then, so that the answer is the one of least norm.
+    columns as rows that count no preconditioner is used then: the answer is the one of least norm.
     """
 
     name = "conjugate_gradient"
@@ -133,12 +135,17 @@ class _Iteration(Iteration):
 
 def _inverse_diagonal(problem: Problem, prover: Prover, curvature: Array) -> Array:
     """D^{-1}, or ones where a preconditioner would change which answer has the least norm."""
-    if problem.n_features >= problem.n_samples and not curvature.all():
+    rows = problem.n_samples
+    if problem.weights is not None:
+        rows = int(np.count_nonzero(problem.weights))
+    if problem.n_features > rows - problem.fit_intercept and not curvature.all():
         return np.ones_like(curvature)
     shift = prover.mean if problem.fit_intercept else None
     squares = problem.design.column_squares(problem.weights, shift)
     # Centred squares of a constant column are rounding noise: its inverse would amplify it.
-    noise = problem.n_samples * np.finfo(np.float64).eps * prover.column_norms**2
+    noise = problem.n_samples * _EPS * prover.column_norms**2
     diagonal = np.where(squares > noise, squares, 0.0)[:, None] + curvature
+    # Nor does a penalty below that noise hold a coefficient.
+    diagonal = np.where(diagonal > (64 * _EPS * prover.column_norms[:, None]) ** 2, diagonal, 0.0)
     with np.errstate(divide="ignore"):
         return np.where(diagonal > 0, 1.0 / diagonal, 0.0)

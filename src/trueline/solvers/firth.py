@@ -55,7 +55,14 @@ def solve_firth(problem: Problem, options: Options, monitor: Monitor) -> Solutio
     walk = _Walk(rows, problem, y, v)
     status, count, _ = run(walk, monitor, max_iter=_MAX_ITER, target_gap=0.0)
     certificate = certify_firth(problem, walk.coef, walk.intercept, rows.kept)
-    if walk.decrease <= max(options.tol, 1e-13) * (1.0 + abs(walk.objective)):
+    if not np.isfinite(certificate.objective):
+        raise ValueError(
+            "The information of these columns is singular to rounding: some nearly depend on "
+            "others, or their offsets are far larger than their spread. Standardise the columns, "
+            "or leave out those that depend on others."
+        )
+    enough = max(options.tol, 1e-13) * (1.0 + abs(walk.objective))
+    if walk.decrease <= enough:
         status = Status.STATIONARY if status is not Status.STOPPED else status
     notes = []
     left = problem.n_features - len(rows.kept)
@@ -70,6 +77,7 @@ def solve_firth(problem: Problem, options: Options, monitor: Monitor) -> Solutio
         proof=certificate,
         trace=monitor.trace,
         notes=notes,
+        tolerance=enough,
     )
 
 

@@ -31,7 +31,7 @@ __all__ = ["InteriorPoint"]
 Array = NDArray[np.float64]
 
 # Gram matrices of more columns than this are too many numbers.
-_MOST_COLUMNS = 4000
+_MOST_COLUMNS = 30_000
 _STEPS = 20
 # The gap, relative to objective and targets, up to which an answer counts as solved: one that is no
 # vertex, and one that is.
@@ -49,8 +49,8 @@ class InteriorPoint(Solver):
     proof = "duality"
 
     def refuses(self, facts: Facts) -> str | None:
-        if facts.d > _MOST_COLUMNS:
-            return f"forms Gram matrices, too large for {facts.d} columns"
+        if facts.d > _MOST_COLUMNS and not is_wide(facts):
+            return f"a Gram matrix of {facts.d} x {facts.d} would take {facts.d**2 * 8e-9:.0f} GB"
         return None
 
     def cost(self, facts: Facts) -> Cost:

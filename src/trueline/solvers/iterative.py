@@ -23,8 +23,9 @@ from trueline.solvers.costs import (
     normal_factor_seconds,
 )
 from trueline.solvers.loop import Iteration, Monitor, Progress
-from trueline.solvers.normal import factor_normal_equations, factor_spectrum
-from trueline.solvers.quadratic import curvature_matrix
+from trueline.solvers.normal import NormalFactor, factor_normal_equations, factor_spectrum
+from trueline.solvers.orthogonal import RowFactor, factor_rows
+from trueline.solvers.quadratic import MOST_DENSE, as_dense, curvature_matrix
 
 __all__ = [
     "ProofSchedule",
@@ -43,6 +44,8 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 # Up to this many columns a factor of the Hessian, used for nothing but the proof, is cheap.
 _FACTOR_COLUMNS = 500
+# Multiplications up to which the rows are factored for it where the Gram matrix is not enough.
+_FACTOR_WORK = 1e9
 # A factor that leaves out more than this of the design proves too little.
 _LEFT_OUT = 1e-3
 _BISECTIONS = 50
@@ -108,11 +111,21 @@ def make_prover(problem: Problem) -> Prover:
     moments = moments if problem.fit_intercept else moments.about_zero()
     if not moments.is_finite():
         return Prover(problem, rounding=rounding)
-    factor = factor_normal_equations(moments, least)
-    if factor is None or factor.coercivity <= 0:
-        factor = factor_spectrum(moments, least)
+    normal = factor_normal_equations(moments, least)
     if "nonnegative" in penalty.capabilities:
-        return Prover(problem, factor.scale, factor.diagonal_coercivity, rounding)
+        normal = factor_spectrum(moments, least) if normal is None else normal
+        return Prover(problem, normal.scale, normal.diagonal_coercivity, rounding)
+    factor: NormalFactor | RowFactor | None = normal
+    if factor is None or factor.coercivity <= 0:
+        # Directions that the Gram matrix has lost in its rounding are still there in the rows.
+        n = problem.n_samples
+        is_affordable = n * d <= MOST_DENSE and n * d * min(n, d) <= _FACTOR_WORK
+        mean = rounding.mean if problem.fit_intercept else None
+        factor = (
+            factor_rows(as_dense(problem), mean, least, use_svd=True)
+            if is_affordable
+            else factor_spectrum(moments, least)
+        )
     if factor.left_out > _LEFT_OUT and least.all():
         return Prover(problem, rounding=rounding)
     return Prover(problem, factor.basis, factor.coercivity, rounding, factor.left_out)

@@ -19,12 +19,17 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, kernel_seconds
 from trueline.solvers.loop import Monitor
-from trueline.solvers.qr import solve_by_rows
+from trueline.solvers.qr import QR, best_level, solve_by_rows
 from trueline.solvers.quadratic import curvature_matrix, evidence_from_rows
 
 __all__ = ["Kernel"]
 
 Array = NDArray[np.float64]
+
+# Steps of refinement; the first is enough unless alpha is small against the kernel.
+_STEPS = 4
+# Of the squares that a constant leaves: the gap up to which the answer is taken as it is.
+_TRUSTED = 1e-13
 
 
 class Kernel(Solver):
@@ -80,21 +85,28 @@ class Kernel(Solver):
 
         W = back(root[:, None] * (problem.target - b))
         b = b - mean @ W
-        # One step of refinement: H^{-1} g = (g - V^T (V V^T + alpha)^{-1} V g) / alpha.
-        weighted = problem.weigh(problem.target - problem.scores(W, b))
-        slope = weighted.sum(axis=0) if problem.fit_intercept else np.zeros(k)
-        gradient = design.rmatvec(weighted) - np.outer(mean, slope) - alpha * W
-        inner = root[:, None] * (design.matvec(gradient) - mean @ gradient)
-        step = (gradient - back(inner)) / alpha
-        W = W + step
-        if problem.fit_intercept:
-            b = b + slope / problem.total_weight - mean @ step
-        evidence = evidence_from_rows(
-            problem, W, b, mean, np.ones(d), float(alpha.min(initial=np.inf))
-        )
-        return Solution(
-            W, b, Status.SOLVED, self.name, proof=certify_quadratic(problem, W, b, evidence)
-        )
+        enough = _TRUSTED * problem.weigh((problem.target - best_level(problem)) ** 2).sum()
+        for _ in range(_STEPS):
+            # Refinement: H^{-1} g = (g - V^T (V V^T + alpha)^{-1} V g) / alpha.
+            weighted = problem.weigh(problem.target - problem.scores(W, b))
+            slope = weighted.sum(axis=0) if problem.fit_intercept else np.zeros(k)
+            gradient = design.rmatvec(weighted) - np.outer(mean, slope) - alpha * W
+            inner = root[:, None] * (design.matvec(gradient) - mean @ gradient)
+            step = (gradient - back(inner)) / alpha
+            W = W + step
+            if problem.fit_intercept:
+                b = b + slope / problem.total_weight - mean @ step
+            evidence = evidence_from_rows(
+                problem, W, b, mean, np.ones(d), float(alpha.min(initial=np.inf))
+            )
+            proof = certify_quadratic(problem, W, b, evidence)
+            if proof.gap <= enough:
+                return Solution(W, b, Status.SOLVED, self.name, proof=proof)
+        if QR().refuses(Facts.of(problem)) is not None:
+            return Solution(W, b, Status.SOLVED, self.name, proof=proof)
+        solution = solve_by_rows(problem, "svd", use_svd=True)
+        solution.notes.insert(0, "too ill-conditioned for the kernel: rows factored")
+        return solution
 
 
 def _solver_of(kernel: Array, alpha: Array):  # type: ignore[no-untyped-def]

@@ -68,7 +68,8 @@ def solve_locally(problem: Problem, options: Options, monitor: Monitor) -> Solut
     alone = np.setdiff1d(np.arange(problem.n_features), rows.kept)
     scale[alone] = 1.0 / np.sqrt(np.where(bends[alone, 0] > 0, bends[alone, 0], 1.0))
     certificate = certify_local(problem, w[:, None], np.array([b]), rows.mean, scale)
-    if certificate.gap <= max(options.tol, 1e-12) * unit:
+    enough = max(options.tol, 1e-12) * unit
+    if certificate.gap <= enough:
         status = Status.CONVERGED
     elif status.is_final:
         status = Status.STALLED
@@ -80,6 +81,7 @@ def solve_locally(problem: Problem, options: Options, monitor: Monitor) -> Solut
         n_iter=count,
         proof=certificate,
         trace=monitor.trace,
+        tolerance=enough,
         notes=["the objective is not convex: the minimum is proven among its neighbours only"],
     )
 

@@ -40,6 +40,8 @@ __all__ = ["LSMR"]
 
 Array = NDArray[np.float64]
 
+_EPS = float(np.finfo(np.float64).eps)
+
 
 class LSMR(Solver):
     """LSMR for least squares and ridge, on dense or sparse data; least norm without a penalty."""
@@ -76,7 +78,10 @@ class _Operator:
         if curvature.all():
             shift = mean if problem.fit_intercept else None
             squares = problem.design.column_squares(weights, shift)[:, None]
-            self.scale = 1.0 / np.sqrt(squares + curvature)
+            # What is left of a constant column is the rounding of its mean: it stays as small.
+            noise = (64 * _EPS) ** 2 * problem.design.column_squares(weights, None)[:, None]
+            squares = np.where(squares + curvature > noise, squares + curvature, 1.0)
+            self.scale = 1.0 / np.sqrt(squares)
         else:
             self.scale = np.ones_like(curvature)
         self.root_curvature = np.sqrt(curvature) * self.scale

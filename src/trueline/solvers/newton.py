@@ -61,6 +61,8 @@ _MAX_ITER = 200
 _NEGLIGIBLE = 1e-7
 # Residuals of an exact fit, relative to the target, squared.
 _UNSEEN = 1e-22
+# What the rounding of constant targets leaves of their squares.
+_CONSTANT = 2e-28
 # Tolerances need no digits: a constant model is fitted to this many rows at most.
 _MANY = 4096
 
@@ -132,7 +134,8 @@ class Newton(Solver):
             iterations = max(iterations, count)
             descents.append(descent)
         certificate = prover.certify(list(range(problem.n_targets)), descents)
-        if not worst.is_final and certificate.gap <= asked + _rounding(problem, certificate):
+        close = asked + _rounding(problem, certificate, unit, asked)
+        if not worst.is_final and certificate.gap <= close:
             worst = Status.CONVERGED
         formed = sum(descent.gram.formed for descent in descents)
         updated = sum(descent.gram.updated for descent in descents)
@@ -191,10 +194,16 @@ def constant_model(problem: Problem) -> tuple[Array, float]:
     return constants, float(problem.weigh(values).sum())
 
 
-def _rounding(problem: Problem, certificate: Certificate) -> float:
-    """Gaps that nobody could tell from zero, given the digits of the data."""
+def _rounding(problem: Problem, certificate: Certificate, unit: float, asked: float) -> float:
+    """Gaps that nobody could tell from zero, given the digits of the data.
+
+    Rounding that is larger than the gap that was asked for is no excuse: it is to be told. Targets
+    that are constant, to rounding, leave no gap to ask for.
+    """
     size = float(problem.weigh(problem.loss.target_size(problem.target) ** 2).sum())
-    return 1.1 * certificate.objective_rounding + _UNSEEN * size
+    is_constant = unit <= _CONSTANT * size
+    told = 1.1 * certificate.objective_rounding
+    return (told if is_constant else min(told, asked)) + _UNSEEN * size
 
 
 class _Prover:

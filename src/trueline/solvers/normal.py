@@ -29,6 +29,7 @@ __all__ = [
     "factor_normal_equations",
     "factor_spectrum",
     "left_out_growth",
+    "noise_of_squares",
     "orthogonal_complement",
     "power_of_two_scale",
     "project",
@@ -94,7 +95,7 @@ def factor_normal_equations(moments: Moments, curvature: Array) -> NormalFactor 
     """
     d = moments.n_features
     diagonal = moments.gram.diagonal() + curvature
-    if not (diagonal > 0).all():
+    if not (diagonal > _noise_of_means(moments)).all():
         return None
     scale = power_of_two_scale(diagonal)
     square = scale * scale
@@ -126,6 +127,21 @@ def factor_normal_equations(moments: Moments, curvature: Array) -> NormalFactor 
     )
 
 
+def _noise_of_means(moments: Moments) -> Array:
+    """What is left of a column that does not vary when its rounded mean is subtracted, squared.
+
+    A penalty smaller than that would be all that holds its coefficient, against rounding.
+    """
+    noise: Array = moments.weight * (64 * _EPS * moments.x_mean) ** 2
+    return noise
+
+
+def noise_of_squares(moments: Moments) -> Array:
+    """Squares of columns up to which the moments cannot tell them from nothing."""
+    noise: Array = np.maximum(moments.unit * moments.x_size, _noise_of_means(moments))
+    return noise
+
+
 def _frobenius(triangle: Array) -> float:
     """The Frobenius norm of a Fortran-ordered matrix."""
     entries = triangle.ravel(order="K")
@@ -140,7 +156,7 @@ def factor_spectrum(moments: Moments, curvature: Array) -> NormalFactor:
     """
     d = moments.n_features
     diagonal = moments.gram.diagonal() + curvature
-    alive = diagonal > moments.unit * moments.x_size
+    alive = diagonal > noise_of_squares(moments)
     scale = np.where(alive, power_of_two_scale(diagonal), 0.0)
     hessian = moments.gram * scale * scale[:, None]
     hessian.flat[:: d + 1] = diagonal * scale**2

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.choose import certify
+from trueline.certificates.duality import certify_duality
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options, Solver
@@ -35,7 +36,14 @@ def solve_one_by_one(
     b = np.concatenate([solution.intercept for solution in found])
     statuses = [solution.status for solution in found]
     worst = next((status for status in statuses if not status.is_final), statuses[0])
-    proof = certify(problem, W, b)
+    # Multipliers that the targets were proven with prove them together.
+    parts = [solution.certificate for solution in found]
+    duals = [part.witness.get("dual") for part in parts if part is not None]
+    known = [dual for dual in duals if dual is not None]
+    if len(known) == problem.n_targets:
+        proof = certify_duality(problem, W, b, np.hstack(known))
+    else:
+        proof = certify(problem, W, b)
     return Solution(
         W,
         b,

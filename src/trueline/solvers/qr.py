@@ -21,20 +21,26 @@ from trueline.solvers.costs import (
     refinement_seconds,
 )
 from trueline.solvers.loop import Monitor
+from trueline.solvers.normal import project
 from trueline.solvers.orthogonal import RowFactor, factor_rows
 from trueline.solvers.quadratic import (
+    MOST_DENSE,
+    as_dense,
     curvature_matrix,
     evidence_from_refined,
     evidence_from_rows,
     same_strength_groups,
 )
-from trueline.solvers.refinement import can_refine, evaluate_exactly, refine
+from trueline.solvers.refinement import Refined, can_refine, evaluate_exactly, refine
 from trueline.wording import counted
 
-__all__ = ["QR", "SVD", "certify_groups", "part_of", "plain_steps", "solve_by_rows"]
+__all__ = ["QR", "SVD", "best_level", "certify_groups", "part_of", "plain_steps", "solve_by_rows"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+# Of the squares that a constant leaves: what the least norm may cost.
+_NOT_WORSE = 1e-14
 
 
 def solve_by_rows(
@@ -56,6 +62,7 @@ def solve_by_rows(
     X_low : array of shape (n, d), optional
         Low parts of the design, if it is known to more than double precision.
     """
+    problem = as_dense(problem)
     d, k = problem.n_features, problem.n_targets
     mean = problem.design.column_means(problem.weights) if problem.fit_intercept else None
     centre = np.zeros(d) if mean is None else mean
@@ -68,10 +75,12 @@ def solve_by_rows(
     for strength, targets in same_strength_groups(curvature):
         part = problem if len(targets) == k else part_of(problem, targets, strength)
         factor = factor_rows(part, mean, strength, use_svd=use_svd)
-        start, level = np.zeros((d, len(targets))), _level(part)
+        start, level = np.zeros((d, len(targets))), best_level(part)
         bend = curvature[:, targets]
         if can_refine(part):
-            refined = refine(part, start, level, factor.basis, centre, bend, X_low)
+            refined = refine(part, start, level, factor.steps, centre, bend, X_low)
+            if factor.space is not None and not factor.is_least_norm:
+                refined = _least_norm(part, refined, factor, factor.space, centre, bend, X_low)
             steps = max(steps, refined.steps)
             W[:, targets], b[targets] = refined.coef, refined.intercept
             if X_low is not None:  # the certificate is about the double-precision design
@@ -80,7 +89,7 @@ def solve_by_rows(
                 part, refined, factor.basis, factor.coercivity, factor.rank == d, factor.left_out
             )
         else:
-            w, level = plain_steps(part, start, level, factor.basis, centre, bend, steps=3)
+            w, level = plain_steps(part, start, level, factor.steps, centre, bend, steps=3)
             W[:, targets], b[targets] = w, level
             evidence = evidence_from_rows(part, w, level, centre, factor.basis, factor.coercivity)
             evidence = replace(evidence, is_global=factor.rank == d, left_out=factor.left_out)
@@ -112,6 +121,37 @@ def solve_by_rows(
     return solution
 
 
+def _least_norm(
+    problem: Problem,
+    found: Refined,
+    factor: RowFactor,
+    space: Array,
+    mean: Array,
+    curvature: Array,
+    X_low: Array | None,
+) -> Refined:
+    """Coefficients of least norm from others that fit as well, by projection on the row space.
+
+    Projection costs the fit some digits, which refinement brings back; what that adds beside the
+    row space is small, and projected once more costs none.
+    """
+    points = [found]
+    for steps in (factor.steps, None):
+        W = project(points[-1].coef, space)
+        b = points[-1].intercept + mean @ (points[-1].coef - W)
+        points.append(refine(problem, W, b, steps, mean, curvature, X_low))
+    values = np.array([_objective(problem, point) for point in points])
+    allowed = _NOT_WORSE * problem.weigh((problem.target - best_level(problem)) ** 2).sum(axis=0)
+    # The last one that fits as well as any: where digits do not suffice, the fit comes first.
+    well = (values <= values.min(axis=0) + allowed).all(axis=1)
+    return points[int(np.flatnonzero(well)[-1])] if well.any() else found
+
+
+def _objective(problem: Problem, at: Refined) -> Array:
+    """The objective of each target."""
+    return 0.5 * at.residual_square + problem.penalty.value_per_target(at.coef)
+
+
 @overload
 def part_of(problem: Problem, targets: Indices, strength: Array) -> Problem: ...
 @overload
@@ -128,7 +168,7 @@ def part_of(
     return replace(problem, target=problem.target[:, targets], penalty=penalty)
 
 
-def _level(problem: Problem) -> Array:
+def best_level(problem: Problem) -> Array:
     """The best constant: weighted means of the targets (zeros without an intercept)."""
     if not problem.fit_intercept:
         return np.zeros(problem.n_targets)
@@ -209,7 +249,7 @@ class QR(Solver):
     proof = "quadratic"
 
     def refuses(self, facts: Facts) -> str | None:
-        if facts.is_sparse and facts.n * facts.d > 2e7:
+        if facts.is_sparse and facts.n * facts.d > MOST_DENSE:
             return "would factor a large sparse matrix as a dense one"
         if facts.d > 1.5 * facts.n and not facts.unpenalised and facts.d > 5000:
             return "more columns than rows: the kernel form is smaller"

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.quadratic import Evidence
+from trueline.design import DenseDesign
 from trueline.moments import Moments
 from trueline.problem import MomentsProblem, Problem
-from trueline.solvers.refinement import Refined
+from trueline.solvers.refinement import Refined, can_refine, evaluate_exactly
 
 __all__ = [
+    "MOST_DENSE",
+    "as_dense",
     "curvature_matrix",
+    "evidence_at",
     "evidence_from_moments",
     "evidence_from_rows",
     "evidence_from_refined",
@@ -24,6 +29,10 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
+#: Entries up to which a sparse matrix is factored as a dense one.
+MOST_DENSE = 2e7
+# Entries (times targets) up to which products in doubled precision take less than a second.
+_FEW_ENTRIES = 2e6
 
 
 def curvature_matrix(problem: Problem | MomentsProblem) -> Array:
@@ -143,6 +152,26 @@ def evidence_from_rows(
         basis=basis,
         coercivity=coercivity,
     )
+
+
+def evidence_at(problem: Problem, W: Array, b: Array, basis: Array, coercivity: float) -> Evidence:
+    """Evidence about any point, evaluated exactly where that is affordable."""
+    problem = as_dense(problem)
+    mean = np.zeros(problem.n_features)
+    if problem.fit_intercept:
+        mean = problem.design.column_means(problem.weights)
+    if not can_refine(problem):
+        return evidence_from_rows(problem, W, b, mean, basis, coercivity)
+    at = evaluate_exactly(problem, W, b, mean, curvature_matrix(problem))
+    return evidence_from_refined(problem, at, basis, coercivity, True)
+
+
+def as_dense(problem: Problem) -> Problem:
+    """The problem with dense rows, if they are few enough to be evaluated exactly in no time."""
+    n, d = problem.design.shape
+    if not problem.design.is_sparse or n * d * problem.n_targets > _FEW_ENTRIES:
+        return problem
+    return replace(problem, design=DenseDesign(problem.design.toarray()))
 
 
 def evidence_from_refined(

@@ -11,12 +11,17 @@ Each step divides the error by about 1 / (cond(X) eps), so that two or three ste
 coefficient to the last digit that double precision can hold, as long as cond(X) eps < 1. The
 argument is that of A. Bjorck, "Iterative refinement of linear least squares solutions I", BIT 7
 (1967) 257-278; the residual is not iterated on because it is evaluated to twice the digits.
+
+In g - m h the rounding of m multiplies h, which itself is as large as the rounding of b makes it.
+Where that is felt along M, columns far from zero being the case, m is taken in twice the digits.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -41,6 +46,12 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
 _MAX_STEPS = 12
+# Errors of more than this share of a gradient are felt.
+_FELT = 1e-3
+# Objectives of the same number of good digits.
+_NO_WORSE = 1e-10
+# Roots of costs, relative to what a constant leaves of the target, that are as good as zero.
+_CLOSE = 1e-9
 # From so many elements on the rows are shared out to threads.
 _THREADED = 1_000_000
 # Beyond so many elements times targets, exact evaluation takes longer than it is worth.
@@ -108,11 +119,13 @@ def refine(
     design = problem.design
     assert isinstance(design, DenseDesign)
     parts = []
+    exact_mean = cache(partial(_mean_doubled, design.X, problem.weights, X_low))
     for t in range(W.shape[1]):
-        one = _Target(problem, design, t, mean, curvature[:, t], X_low)
+        one = _Target(problem, design, t, mean, curvature[:, t], X_low, exact_mean)
         w, beta, done, is_evaluated = W[:, t], float(b[t]), 0, True
         if basis is None:
             one.evaluate(w, beta)
+            one.centre_exactly()
         else:
             w, beta, done, is_evaluated = _refine_one(one, w, beta, basis, defect)
         if is_evaluated:
@@ -132,6 +145,17 @@ def _side_by_side(parts: list[Refined]) -> Refined:
     return Refined(**joined, steps=steps, is_evaluated=all(part.is_evaluated for part in parts))
 
 
+def _mean_doubled(X: Any, weights: Array | None, X_low: Array | None) -> tuple[Array, Array]:
+    """Weighted means of the columns as doubled numbers."""
+    s = np.ones(len(X)) if weights is None else weights
+    sums, rests = transposed_product_doubled(X, s, np.zeros(len(X)), X_low)
+    weight, weight_lo = sums[-1], rests[-1]
+    mean = sums[:-1] / weight
+    product, error = two_product(mean, np.full_like(mean, weight))
+    rest = (sums[:-1] - product) - error + rests[:-1] - mean * weight_lo
+    return two_sum(mean, rest / weight)
+
+
 def evaluate_exactly(
     problem: Problem, W: Array, b: Array, mean: Array, curvature: Array
 ) -> Refined:
@@ -142,31 +166,77 @@ def evaluate_exactly(
 def _refine_one(
     one: _Target, w: Array, b: float, basis: Array, defect: float
 ) -> tuple[Array, float, int, bool]:
-    """Newton steps until a step no longer changes a digit, or no longer shrinks."""
-    previous = largest = np.inf
+    """Newton steps until a step no longer changes a digit, or nothing shrinks any more."""
+    before, best = (math.inf, math.inf, math.inf), (math.inf, w, b)
+    root_weight = math.sqrt(one.weight)
+    # How a relative error of the mean, times h, is seen along M.
+    offsets = np.abs(one.mean) @ np.abs(basis) if one.fit_intercept else np.zeros(1)
+    felt = 4 * len(one.y) * _EPS * math.sqrt(offsets @ offsets)
     for step in range(_MAX_STEPS):
-        one.evaluate(w, b)
-        along = one.g @ basis
+        along = one.along(w, b, basis, felt)
+        value = one.value(w)
         dw = -(basis @ along)
         db = one.intercept_step(dw)
-        size = math.sqrt(along @ along) + abs(one.h)
-        # Rounding of the coefficients keeps the gradient large along directions that the data
-        # determine well, while the steps along the others still shrink.
         length = np.abs(dw)
-        moved = max(float(length.max(initial=0.0)), abs(db))
-        shrinks = size <= 0.5 * previous or moved <= 0.5 * largest
-        if not (math.isfinite(size) and shrinks) or _settled(w, b, length, abs(db)):
+        # Rounding of the coefficients keeps the gradient large along directions that the data
+        # determine well, while the steps along the others still shrink; that of b keeps h large.
+        sizes = (
+            math.sqrt(along @ along),
+            abs(one.h) / root_weight,
+            max(float(length.max(initial=0.0)), abs(db)),
+        )
+        shrinks = any(now <= 0.5 * then for now, then in zip(sizes, before, strict=True))
+        if not (math.isfinite(sum(sizes)) and shrinks):
+            is_close = max(sizes[:2]) <= _CLOSE * one.spread
+            if value <= best[0] * (1 + _NO_WORSE) and is_close:
+                return w, b, step, True
+            break
+        if _settled(w, b, length, abs(db)):
             return w, b, step, True
+        best = min(best, (value, w, b), key=lambda seen: seen[0])
         new_w, new_b = w + dw, b + db
         if new_b == b and (new_w == w).all():
             return w, b, step, True
-        w, b, previous, largest = new_w, new_b, size, moved
+        w, b, before = new_w, new_b, sizes
+        size = sizes[0] + sizes[1]
         if defect * size < 1e-8:  # otherwise the bound cannot be small enough: skip its cost
             next_dw = np.sqrt((basis * basis).sum(axis=1)) * (defect * size)
             if _settled(w, b, next_dw, float(np.abs(one.mean) @ next_dw)):
                 return w, b, step + 1, False
-    one.evaluate(w, b)
-    return w, b, _MAX_STEPS, True
+    # Coefficients of the iterates that double precision does not hold: steps in twice the digits.
+    w, b = _refine_doubled(one, *best[1:], basis, felt)
+    one.along(w, b, basis, felt)
+    if abs(one.h) / root_weight > 1e3 * _CLOSE * one.spread:
+        # Rounding of w is felt as well: the best intercept for rounded coefficients.
+        b += one.intercept_step(np.zeros_like(w))
+        one.along(w, b, basis, felt)
+    if one.value(w) > best[0]:
+        _, w, b = best
+        one.along(w, b, basis, felt)
+    return w, b, step, True
+
+
+def _refine_doubled(
+    one: _Target, w: Array, b: float, basis: Array, felt: float
+) -> tuple[Array, float]:
+    """Newton steps whose iterates are doubled numbers, which are rounded at the end.
+
+    Rounding of the iterates, times offsets of the columns and the condition, can be as large as
+    the steps (J. Demmel, Y. Hida, E. J. Riedy, X. S. Li, "Extra-precise iterative refinement for
+    overdetermined least squares problems", ACM Trans. Math. Softw. 35 (2009) 28).
+    """
+    w_low, b_low, before = np.zeros_like(w), 0.0, math.inf
+    for _ in range(_MAX_STEPS):
+        along = one.along(w, b, basis, felt, w_low, b_low)
+        size = math.sqrt(along @ along)
+        if not size <= 0.5 * before:
+            break
+        dw = -(basis @ along)
+        w, w_low = two_sum(w, w_low + dw)
+        level, rest = two_sum(np.array(b), np.array(b_low + one.intercept_step(dw)))
+        b, b_low = float(level), float(rest)
+        before = size
+    return w, b
 
 
 def _settled(w: Array, b: float, dw: Array, db: float) -> bool:
@@ -187,7 +257,9 @@ class _Target:
         mean: Array,
         curvature: Array,
         X_low: Array | None,
+        exact_mean: Callable[[], tuple[Array, Array]],
     ) -> None:
+        self.exact_mean, self.is_centred_exactly = exact_mean, False
         self.X: Any = design.X
         self.X_low = X_low
         self.y = problem.target[:, t]
@@ -196,43 +268,81 @@ class _Target:
         self.mean, self.curvature, self.is_bent = mean, curvature, bool(curvature.any())
         self.fit_intercept = problem.fit_intercept
         self.design = design
+        weighted = self.y if self.s is None else self.s * self.y
+        self.size = math.sqrt(weighted @ self.y)
+        level = float(weighted.sum()) / self.weight if self.fit_intercept else 0.0
+        apart = self.y - level
+        self.spread = math.sqrt(apart @ apart if self.s is None else (self.s * apart) @ apart)
         self.h = 0.0
         # Nothing is known of the rounding until it is asked for.
         self.residual_rounding = self.h_rounding = math.inf
         self.g_rounding: Array | None = None
 
-    def evaluate(self, w: Array, b: float) -> None:
+    def evaluate(self, w: Array, b: float, w_low: Array | None = None, b_low: float = 0.0) -> None:
         """Gradient g (at the best intercept) and derivative h in b."""
+        low = w_low, b_low
         n, d = self.X.shape
         if n * d < _THREADED:
-            sums, rests, self.residual_square = self._sums(w, b, slice(0, n))
+            sums, rests, self.residual_square = self._sums(w, b, slice(0, n), low)
         else:
             cuts = np.linspace(0, n, 5).astype(int).tolist()
             strands = [slice(start, stop) for start, stop in pairwise(cuts)]
-            parts = run_strands(lambda rows: self._sums(w, b, rows), strands)
+            parts = run_strands(lambda rows: self._sums(w, b, rows, low), strands)
             self.residual_square = sum(part[2] for part in parts)
             total, error = sum_doubled(np.array([part[0] for part in parts]))
             sums, rests = two_sum(total, error + sum(part[1] for part in parts))
-        g_hi, g_lo = sums[:-1], rests[:-1]
+        g_hi, g_lo = -sums[:-1], -rests[:-1]
         if self.is_bent:
             bend, bend_lo = two_product(self.curvature, w)
-            g_hi, error = two_sum(bend, -g_hi)
-            self.g = self.plain_g = g_hi + (error + (bend_lo - g_lo))
-        else:
-            self.g = self.plain_g = -(g_hi + g_lo)
+            g_hi, error = two_sum(bend, g_hi)
+            g_lo = error + (bend_lo + g_lo)
+        self.parts = g_hi, g_lo, -float(sums[-1]), -float(rests[-1])
+        self.g = self.plain_g = g_hi + g_lo
+        self.is_centred_exactly = False
         if self.fit_intercept:
-            self.h = -float(sums[-1] + rests[-1])
+            self.h = self.parts[2] + self.parts[3]
             self.g = self.plain_g - self.mean * self.h
+
+    def along(
+        self,
+        w: Array,
+        b: float,
+        basis: Array,
+        felt: float,
+        w_low: Array | None = None,
+        b_low: float = 0.0,
+    ) -> Array:
+        """M^T g at (w, b), about the exact mean if that is felt."""
+        self.evaluate(w, b, w_low, b_low)
+        along = self.g @ basis
+        if felt * abs(self.h) > _FELT * math.sqrt(along @ along):
+            self.centre_exactly()
+            along = self.g @ basis
+        return along
+
+    def value(self, w: Array) -> float:
+        """Twice the objective of the last evaluation, which was at w."""
+        return self.residual_square + float(self.curvature @ (w * w))
+
+    def centre_exactly(self) -> None:
+        """g - m h of the last evaluation once more, all in twice the digits."""
+        if not self.fit_intercept:
+            return
+        g_hi, g_lo, h_hi, h_lo = self.parts
+        mean, mean_lo = self.exact_mean()
+        product, error = two_product(mean, np.full_like(mean, h_hi))
+        g_hi, rest = two_sum(g_hi, -product)
+        self.g = g_hi + (rest + (g_lo - error - mean_lo * h_hi - mean * h_lo))
+        self.is_centred_exactly = True
 
     def bound_rounding(self, w: Array, b: float) -> None:
         """Bounds on the rounding of the last evaluation, which was at (w, b)."""
         n, d = self.X.shape
         units = 32 * (n + d) * _EPS**2
         # Magnitudes by Cauchy and Schwarz: root sums of squares.
-        weighted = self.y if self.s is None else self.s * self.y
         x_root = np.sqrt(self.design.column_squares(self.s, None))
         root_weight = float(np.sqrt(self.weight))
-        reach = float(x_root @ np.abs(w) + np.sqrt(weighted @ self.y) + abs(b) * root_weight)
+        reach = float(x_root @ np.abs(w) + self.size + abs(b) * root_weight)
         self.residual_rounding = units * reach
         self.g_rounding = units * x_root * reach + 2 * _EPS * np.abs(self.plain_g)
         self.h_rounding = 0.0
@@ -240,13 +350,16 @@ class _Target:
             self.h_rounding = units * root_weight * reach + 2 * _EPS * abs(self.h)
             # About the exact mean; the mean's own rounding multiplies a vanishing h.
             off = abs(self.h) + self.h_rounding
-            self.g_rounding += (4 * n * _EPS) * x_root * off / root_weight
+            own = units if self.is_centred_exactly else 4 * n * _EPS
+            self.g_rounding += own * x_root * off / root_weight
 
-    def _sums(self, w: Array, b: float, rows: slice) -> tuple[Array, Array, float]:
+    def _sums(
+        self, w: Array, b: float, rows: slice, low: tuple[Array | None, float]
+    ) -> tuple[Array, Array, float]:
         """[X, 1]^T S r and r^T S r over some rows."""
         X, y = self.X[rows], self.y[rows]
         X_low = None if self.X_low is None else self.X_low[rows]
-        hi, lo = residual_doubled(X, w, b, y, X_low)
+        hi, lo = residual_doubled(X, w, b, y, X_low, *low)
         weighted = hi
         if self.s is not None:
             s = self.s[rows]

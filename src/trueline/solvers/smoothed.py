@@ -6,16 +6,20 @@ Every kink is rounded off over a zone of width proportional to delta:
 
 (Y. Nesterov, "Smooth minimization of non-smooth functions", Math. Program. 103 (2005) 127-152). For
 the absolute loss this is Huber's with threshold delta, divided by delta; its derivative is
-clip((z - y) / delta, -1, 1), and for a quantile clip((z - y) / delta, -q, 1 - q). Gradient descent
-with Nesterov's momentum (restarted when it points uphill: B. O'Donoghue and E. Candes, Found.
-Comput. Math. 15 (2015) 715-732) minimises it, delta shrinks, and so on: the coefficients approach
-those of the exact solution, which lies on the kinks.
+clip((z - y) / delta, -1, 1), and for a quantile clip((z - y) / delta, -q, 1 - q). Damped Newton
+steps minimise sum_i s_i l_delta(z_i) + penalty, delta shrinks, and so on; at the ``smoothing`` that
+was asked for the minimum is found to rounding, and without one delta shrinks until the gap is below
+the tolerance (K. Madsen and H. B. Nielsen, "A
+finite smoothing algorithm for linear l1 estimation", SIAM J. Optim. 3 (1993) 223-235).
 
-The derivatives u of the smooth loss are a dual point. They are projected so that X^T (s u) vanishes
-for columns without a penalty, and shrunken into the domain of l* where that left it.
+The derivatives u of the smooth loss are a dual point of the loss with kinks. They are projected so
+that X^T (s u) vanishes for columns without a penalty, and shrunken into the domain of l* where that
+left it. So the certificate says how far the smooth answer is from the minimum without smoothing.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +31,8 @@ from trueline.losses import Loss
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.iterative import best_constant, iteration_cost, largest_eigenvalue
+from trueline.solvers.damped_newton import DampedNewton, SmoothFunction, status_of
+from trueline.solvers.iterative import best_constant, iteration_cost, target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.wording import counted
 
@@ -35,22 +40,21 @@ __all__ = ["Smoothed", "smooth_derivative"]
 
 Array = NDArray[np.float64]
 
-# How much of the zone is left after each stage, and of the first one at the end by default.
+# How much of the zone is left after each stage, and the least that can be left of the first one.
 _SHRINK = 0.25
-_LAST = 1e-3
-# The gap, in units of what the smoothing alone would leave, at which a stage is over.
-_STAGE_OVER = 3.0
-_CHECK_EVERY = 10
-_MAX_ITER = 20_000
+_FINEST = 1e-13
+# The gap, in units of what the smoothing alone may leave, at which a stage is over.
+_STAGE_OVER = 1.5
+_MAX_ITER = 2000
 _MOST_COLUMNS = 2000
-_SAFETY = 1.01
+_ROWS = 4096
 
 
 class Smoothed(Solver):
-    """Gradient descent on smooth losses that approach the one with kinks."""
+    """Newton's method on smooth losses that approach the one with kinks."""
 
     name = "smoothed"
-    title = "gradient descent on a smooth loss, which approaches the one with kinks"
+    title = "Newton's method on a smooth loss, which approaches the one with kinks"
     needs_loss = frozenset({"piecewise_linear"})
     needs_penalty = frozenset({"smooth"})
     is_direct = False
@@ -59,28 +63,26 @@ class Smoothed(Solver):
 
     def refuses(self, facts: Facts) -> str | None:
         if facts.d > _MOST_COLUMNS:
-            return f"forms a Gram matrix for its proof, too large for {facts.d} columns"
+            return f"forms a Hessian, too large for {facts.d} columns"
         return None
 
     def cost(self, facts: Facts) -> Cost:
-        return iteration_cost(facts, 1000.0)
+        return iteration_cost(facts, 20.0 * max(facts.d, 1))
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         start = best_constant(problem)
         deviations = problem.weigh(np.abs(problem.target - start)).sum()
         spread = float(deviations) / (problem.total_weight * problem.n_targets) or 1.0
-        last = options.smoothing or _LAST * spread
-        iteration = _Iteration(problem, start, max(spread, last), last)
-        # Nesterov's bound on what smoothing costs, for all rows: the gap to reach at the end.
-        bound = problem.n_targets * problem.total_weight * problem.loss.slope_bound**2
-        outcome = run(
-            iteration,
-            monitor,
-            max_iter=options.max_iter or _MAX_ITER,
-            target_gap=0.5 * last * bound,
-            check_every=_CHECK_EVERY,
-        )
-        status, n_iter, _ = outcome
+        last = options.smoothing or _FINEST * spread
+        # Nesterov's bound on what smoothing costs, for all rows: what is left at the end.
+        bound = 0.5 * problem.n_targets * problem.total_weight * problem.loss.slope_bound**2
+        iteration = _Iteration(problem, start, max(spread, last), last, bound)
+        limit = options.max_iter or _MAX_ITER
+        # A given smoothing is minimised, whatever gap it leaves; without one, the gap is the goal.
+        is_given = options.smoothing is not None
+        goal = -np.inf if is_given else target_gap(problem, options.tol)
+        status, n_iter, progress = run(iteration, monitor, max_iter=limit, target_gap=goal)
+        status = status_of(status, progress.gap, last * bound, is_given)
         return Solution(
             iteration.coef,
             iteration.intercept,
@@ -89,6 +91,7 @@ class Smoothed(Solver):
             n_iter=max(1, n_iter),
             proof=iteration.certificate,
             trace=monitor.trace,
+            tolerance=last * bound if is_given else goal,
             notes=[
                 f"smoothing from {max(spread, last):.3g} to {iteration.delta:.3g} in "
                 f"{counted(iteration.stages, 'stage')}"
@@ -115,80 +118,133 @@ def smooth_derivative(loss: Loss, y: Array, z: Array, delta: float) -> Array:
     return u
 
 
+def _smooth_value(loss: Loss, y: Array, z: Array, delta: float) -> tuple[Array, Array]:
+    """l_delta(z) up to a constant per row, and its second derivative: each kink adds its ramp."""
+    left = loss.first_slopes(np.broadcast_to(y, z.shape))
+    r = z - y
+    value, bend = left * r, np.zeros_like(z)
+    for kink, jump in zip(loss.kinks, loss.jumps, strict=True):
+        t = (r - kink) / delta
+        c = np.clip(t, left, left + jump)
+        value += delta * ((c - left) * t - 0.5 * (c - left) * (c + left))
+        bend += (t > left) & (t < left + jump)
+        left = left + jump
+    return value, bend / delta
+
+
+class _OneTarget(SmoothFunction):
+    """The smooth objective of one target, in standardised columns and the level."""
+
+    def __init__(self, iteration: _Iteration, target: int) -> None:
+        self.iteration, self.target, self.delta = iteration, target, iteration.delta
+        problem = iteration.problem
+        self.y = problem.target[:, [target]]
+        self.loss = problem.loss.of_target(target)
+        self.bend = np.zeros(iteration.size)
+        self.bend[: len(iteration.kept)] = iteration.bend[iteration.kept, target]
+
+    @property
+    def stiffness(self) -> float:
+        """Standardised columns have squares of the sum of the weights."""
+        return self.iteration.problem.total_weight / self.delta + float(self.bend.max(initial=0.0))
+
+    def value(self, v: Array) -> tuple[float, float]:
+        problem = self.iteration.problem
+        losses = problem.weigh(_smooth_value(self.loss, self.y, self._scores(v), self.delta)[0])
+        penalty = 0.5 * float(self.bend @ v**2)
+        return float(losses.sum()) + penalty, float(np.abs(losses).sum()) + penalty
+
+    def derivatives(self, v: Array) -> tuple[Array, Array]:
+        problem, z = self.iteration.problem, self._scores(v)
+        u = problem.weigh(smooth_derivative(self.loss, self.y, z, self.delta))
+        bend = problem.weigh(_smooth_value(self.loss, self.y, z, self.delta)[1])[:, 0]
+        H, g = np.diag(self.bend), self.bend * v
+        for rows, A in self.iteration.blocks():
+            on_ramp = np.flatnonzero(bend[rows])
+            g = g + A.T @ u[rows, 0]
+            H = H + (A[on_ramp].T * bend[rows][on_ramp]) @ A[on_ramp]
+        return g, H
+
+    def _scores(self, v: Array) -> Array:
+        return self.iteration.scores(*self.iteration.unpacked(v[:, None]))
+
+
 class _Iteration(Iteration):
-    """A point, its momentum and the width of the zone, on columns of mean 0 and spread 1."""
+    """A point and the width of the zone, on columns of mean 0 and spread 1."""
 
     certificate: Certificate
 
-    def __init__(self, problem: Problem, start: Array, delta: float, last: float) -> None:
+    def __init__(
+        self, problem: Problem, start: Array, delta: float, last: float, bound: float
+    ) -> None:
         design, weights = problem.design, problem.weights
-        self.problem, self.delta, self.last = problem, delta, last
-        self.stages, self.is_stage_over = 1, False
+        self.problem, self.delta, self.last, self.bound = problem, delta, last, bound
+        self.stages = 1
         self.mean = np.zeros(problem.n_features)
         if problem.fit_intercept:
             self.mean = design.column_means(weights)
         shift = self.mean if problem.fit_intercept else None
         scale = np.sqrt(design.column_squares(weights, shift) / problem.total_weight)
         self.scale = np.where(scale > 1e-14 * np.abs(self.mean), scale, np.inf)
+        self.kept = np.flatnonzero(np.isfinite(self.scale))
         unit = np.where(np.isfinite(self.scale), 1 / self.scale, 1.0)
         self.design = StandardizedDesign(design, self.mean, unit)
         self.bend = (
             np.broadcast_to(problem.penalty.curvature, self._shape()) / self.scale[:, None] ** 2
         )
-        self.stiffness = _SAFETY * largest_eigenvalue(self.design, weights, problem.fit_intercept)
         self.inverse = self._inverse_gram()
         self.V, self.level = np.zeros(self._shape()), start.copy()
-        self.before = self.V, self.level
-        self.momentum = 1.0
-        self.u = self._derivatives(self._scores(self.V, self.level))
-        self._publish()
+        packed = np.vstack([self.V[self.kept], self.level])[: self.size]
+        self.points = [
+            DampedNewton(_OneTarget(self, k), packed[:, k]) for k in range(problem.n_targets)
+        ]
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates of a target: the columns that vary, and the level."""
+        return len(self.kept) + int(self.problem.fit_intercept)
 
     def _shape(self) -> tuple[int, int]:
         return self.problem.n_features, self.problem.n_targets
 
-    def _scores(self, V: Array, level: Array) -> Array:
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Rows of the coordinates."""
+        for rows, block in self.problem.design.blocks(_ROWS):
+            A = np.ones((len(block), self.size))
+            m = len(self.kept)
+            A[:, :m] = (block[:, self.kept] - self.mean[self.kept]) / self.scale[self.kept]
+            yield rows, A
+
+    def unpacked(self, v: Array) -> tuple[Array, Array]:
+        """Coefficients of the standardised columns, and levels."""
+        V = np.zeros((self.problem.n_features, v.shape[1]))
+        V[self.kept] = v[: len(self.kept)]
+        return V, v[-1] if self.problem.fit_intercept else np.zeros(v.shape[1])
+
+    def scores(self, V: Array, level: Array) -> Array:
+        """Predictions."""
         return self.design.matvec(V) + level
 
-    def _derivatives(self, z: Array) -> Array:
-        return smooth_derivative(self.problem.loss, self.problem.target, z, self.delta)
-
     def step(self) -> None:
-        """From a point ahead, along the gradient there."""
-        if self.is_stage_over:
-            self._shrink()
-        following = 0.5 * (1 + np.sqrt(1 + 4 * self.momentum**2))
-        ahead = (self.momentum - 1) / following
-        V = self.V + ahead * (self.V - self.before[0])
-        level = self.level + ahead * (self.level - self.before[1])
-        weighted = self.problem.weigh(self._derivatives(self._scores(V, level)))
-        eta = 1.0 / (self.stiffness / self.delta + float(self.bend.max(initial=0.0)) or 1.0)
-        gradient = self.design.rmatvec(weighted) + self.bend * V
-        gradient[~np.isfinite(self.scale)] = 0.0
-        slope = weighted.sum(axis=0) * self.problem.fit_intercept
-        self.before = self.V, self.level
-        self.V, self.level = V - eta * gradient, level - eta * slope
-        moved = np.sum(gradient * (self.V - self.before[0])) + slope @ (self.level - self.before[1])
-        self.momentum = 1.0 if moved > 0 else following
-
-    def _shrink(self) -> None:
-        """A narrower zone, without momentum."""
-        self.delta = max(_SHRINK * self.delta, self.last)
-        self.stages += 1
-        self.before, self.momentum = (self.V, self.level), 1.0
-        self.is_stage_over = False
+        """One Newton step for every target; a narrower zone where a stage is over."""
+        is_over = self.gap <= _STAGE_OVER * self.delta * self.bound
+        if self.delta > self.last and (is_over or all(point.is_done for point in self.points)):
+            self.delta = max(_SHRINK * self.delta, self.last)
+            self.stages += 1
+            for k, point in enumerate(self.points):
+                point.follow(_OneTarget(self, k))
+        for point in self.points:
+            point.step()
+        self.is_settled = self.delta == self.last and all(point.is_done for point in self.points)
 
     def progress(self) -> Progress:
-        z = self._scores(self.V, self.level)
-        self.u = self._derivatives(z)
+        self.V, self.level = self.unpacked(np.stack([point.v for point in self.points], axis=1))
+        z = self.scores(self.V, self.level)
+        self.u = smooth_derivative(self.problem.loss, self.problem.target, z, self.delta)
         self._publish()
         self.certificate = certify_dual(self.problem, self.coef, self.intercept, self._dual_point())
-        loss, y = self.problem.loss, self.problem.target
-        # What would be left at the minimum of the smooth problem: the rows inside the zones.
-        conjugates = loss.conjugate(y, self.u)
-        zone = float(self.problem.weigh(loss.value(y, z) + conjugates - self.u * z).sum())
-        gap = self.certificate.gap
-        self.is_stage_over = gap <= _STAGE_OVER * zone and self.delta > self.last
-        return Progress(self.certificate.objective, gap)
+        self.gap = self.certificate.gap
+        return Progress(self.certificate.objective, self.gap)
 
     def _publish(self) -> None:
         self.coef = self.V / self.scale[:, None]
@@ -205,7 +261,7 @@ class _Iteration(Iteration):
         p = len(self.free) + self.problem.fit_intercept
         gram = np.zeros((p, p))
         s = np.ones(self.problem.n_samples) if weights is None else weights
-        for rows, block in self.problem.design.blocks(4096):
+        for rows, block in self.problem.design.blocks(_ROWS):
             A = np.ones((len(block), p))
             A[:, : len(self.free)] = ((block - self.mean) / self.scale)[:, self.free]
             gram += (A * s[rows, None]).T @ A

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from trueline.subset.relaxation import relax
 
-__all__ = ["Relaxed", "climb", "uniform_diagonal"]
+__all__ = ["DEPENDENT_COLUMNS", "Relaxed", "climb", "uniform_diagonal"]
 
 Array = NDArray[np.float64]
 
@@ -29,8 +29,8 @@ Array = NDArray[np.float64]
 _FLOOR = 0.01
 # P - D stays positive by this part of the diagonal of P, far above the rounding of P.
 _MARGIN = 1e-9
-# Columns with less of themselves outside the span of the others count as dependent.
-_DEPENDENT = 1e-7
+#: Columns with less of themselves outside the span of the others count as dependent.
+DEPENDENT_COLUMNS = 1e-7
 
 
 class Relaxed(NamedTuple):
@@ -56,11 +56,11 @@ def _is_positive(P: Array, D: Array) -> bool:
 def uniform_diagonal(P: Array) -> Array | None:
     """Half of what can be moved to the diagonal in equal parts; None if P is singular."""
     size = P.diagonal()
-    if not _is_positive(P, _DEPENDENT * size):
+    if not _is_positive(P, DEPENDENT_COLUMNS * size):
         return None
     scale = 1.0 / np.sqrt(size)
     least = float(np.linalg.eigvalsh(P * scale[:, None] * scale)[0])
-    D: Array = max(0.5 * least, _DEPENDENT) * size
+    D: Array = max(0.5 * least, DEPENDENT_COLUMNS) * size
     return D
 
 

@@ -23,7 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.subset.diagonal import Relaxed, climb, uniform_diagonal
+from trueline.subset.doubled import (
+    DEPENDENT_DOUBLED,
+    UNIT,
+    best_few_doubled,
+    eliminate_doubled,
+)
 from trueline.subset.elimination import DEPENDENT, best_few, eliminate, gain_of
+from trueline.subset.exchange import independent
 from trueline.subset.relaxation import relax
 
 __all__ = [
@@ -54,6 +61,7 @@ _LARGE = 400
 RAISED = 1e-13
 # A node is done again when this part of its columns has been fixed.
 _WORTHWHILE = 0.1
+_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,8 @@ class Quadratic:
         So many columns may be independent; infinite with a squared penalty.
     unit : float
         Rounding of the entries of G, and of those of c relative to sqrt(2 constant).
+    gram_low, cross_low : arrays, optional
+        What G and c have beyond double precision, where columns nearly depend on each other.
     """
 
     gram: Array
@@ -85,6 +95,41 @@ class Quadratic:
     delta: float = 0.0
     rank: float = np.inf
     unit: float = 2.0**-50
+    gram_low: Array | None = None
+    cross_low: Array | None = None
+
+    @property
+    def eps(self) -> float:
+        """Rounding of one operation in which columns are projected out."""
+        return _EPS if self.gram_low is None else UNIT
+
+    @property
+    def dependent(self) -> float:
+        """Relative square below which what is left of a column is taken for rounding."""
+        return DEPENDENT if self.gram_low is None else DEPENDENT_DOUBLED
+
+    def eliminated(self, inside: Support, free: Support) -> Eliminated:
+        """The problem in the free columns, those that are in projected out."""
+        if self.gram_low is None:
+            P, r, gain, _ = eliminate(self.gram, self.cross, inside, free)
+            return Eliminated(P, None, r, None, gain)
+        G, low, c, c_low = self.gram, self.gram_low, self.cross, self.cross_low
+        return Eliminated(*eliminate_doubled(G, low, c, c_low, inside, free)[:5])
+
+    def gain(self, support: Support) -> float:
+        """What a support gains."""
+        if self.gram_low is None:
+            return float(gain_of(self.gram, self.cross, support))
+        return float(self.eliminated(support, np.empty(0, dtype=np.int64)).gain)
+
+    def independent(self, support: Support) -> Support:
+        """The columns of a support that do not depend on those before them."""
+        if self.gram_low is None:
+            return np.asarray(independent(self.gram, support, len(support), DEPENDENT))
+        counts = eliminate_doubled(
+            self.gram, self.gram_low, self.cross, self.cross_low, support, support[:0]
+        )[5]
+        return support[counts]
 
     @property
     def size(self) -> Array:
@@ -95,6 +140,39 @@ class Quadratic:
     def tie(self) -> float:
         """Differences below this are rounding."""
         return 1e-11 * self.constant
+
+
+class Eliminated(NamedTuple):
+    """P and r, what they have beyond double precision, and the gain of the columns that are in."""
+
+    P: Array
+    P_low: Array | None
+    r: Array
+    r_low: Array | None
+    gain: float
+
+    def part(self, keep: NDArray[np.bool_]) -> Eliminated:
+        """The same for some of the free columns."""
+        if keep.all():
+            return self
+        square = np.ix_(keep, keep)
+        P_low = None if self.P_low is None else np.ascontiguousarray(self.P_low[square])
+        r_low = None if self.r_low is None else self.r_low[keep]
+        P = np.ascontiguousarray(self.P[square])
+        return Eliminated(P, P_low, self.r[keep], r_low, self.gain)
+
+    def best_few(self, least: Array, q: int, alpha: float) -> tuple[float, Support, float]:
+        """The best of all choices of at most q columns: gain, which (-1: none), and a bound.
+
+        The bound is on the determinants of all choices; zero where it is not known.
+        """
+        if self.P_low is None:
+            net, chosen = best_few(self.P, self.r, least, q, alpha)
+            return float(net), chosen, 0.0
+        net, chosen, lowest = best_few_doubled(
+            self.P, self.P_low, self.r, self.r_low, least, q, alpha
+        )
+        return float(net), chosen, float(lowest)
 
 
 class Start(NamedTuple):
@@ -130,6 +208,8 @@ class Outcome(NamedTuple):
     bound: float
     candidates: list[Support]
     children: list[Node]
+    #: No determinant of the correlations of a support of this node is below it.
+    volume: float = 0.0
 
 
 def is_small(m: int, q: int) -> bool:
@@ -143,27 +223,33 @@ def explore(task: Quadratic, upper: float, node: Node) -> Outcome:
     steps = ROOT_STEPS if node.number == 0 else _NODE_STEPS
     candidates: list[Support] = []
     while True:
-        P, r, gain, _ = eliminate(task.gram, task.cross, inside, free)
-        alive = P.diagonal() > DEPENDENT * task.size[free]
+        left = task.eliminated(inside, free)
+        alive = left.P.diagonal() > task.dependent * task.size[free]
         if not alive.all():
-            free, start = free[alive], start.part(alive)
-            P, r = np.ascontiguousarray(P[np.ix_(alive, alive)]), r[alive]
+            free, start, left = free[alive], start.part(alive), left.part(alive)
+        P, r, gain = left.P, left.r, left.gain
         q, m = task.k - len(inside), len(free)
         offset = task.constant - gain + task.alpha * len(inside)
         if q == 0 or m == 0:
             return Outcome(max(bound, offset), [*candidates, inside], [])
         if is_small(m, q):
-            net, chosen = best_few(P, r, DEPENDENT * task.size[free], q, task.alpha)
+            net, chosen, volume = left.best_few(task.dependent * task.size[free], q, task.alpha)
             support = np.concatenate([inside, free[chosen[chosen >= 0]]])
-            return Outcome(max(bound, offset - net), [*candidates, support], [])
+            # Determinants are about supports that are made of free columns alone.
+            volume = 0.0 if len(inside) else volume
+            return Outcome(max(bound, offset - net), [*candidates, support], [], volume)
         if q >= m and task.alpha == 0:  # more columns never fit worse
             support = np.concatenate([inside, free])
-            value = task.constant - gain_of(task.gram, task.cross, support)
+            value = task.constant - task.gain(support)
             return Outcome(max(bound, value), [*candidates, support], [])
         q, enough = min(q, m), upper - offset
         found, start = relaxed(task, P, r, q, task.size[free], start, enough, steps)
         if found is None:  # the fit with all columns is all that is known
             gain, pick = _all_columns(P, r)
+            if task.gram_low is not None:  # eigenvalues in double precision would not tell
+                whole = task.independent(np.concatenate([inside, free]))
+                is_whole = len(whole) == len(inside) + m
+                gain = task.gain(whole) - left.gain if is_whole else task.constant
             bound = max(bound, offset - gain)
             return Outcome(bound, candidates, _children(bound, inside, free, start, pick))
         bound = max(bound, offset + found.bound)

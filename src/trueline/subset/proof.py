@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Rounding, evaluate
-from trueline.certificates.quadratic import coercivity
+from trueline.certificates.quadratic import proven_coercivity
 from trueline.problem import Problem
 from trueline.subset.node import ROOT_STEPS, Start, relaxed
 from trueline.subset.relaxation import sum_of_largest
@@ -25,6 +26,8 @@ _EPS = float(np.finfo(np.float64).eps)
 _SAFETY = 1e-9
 # A checker has sums of its own, which differ by less than this.
 _LEAST = 1e-10
+# Smaller eigenvalues help no relaxation, and magnify rounding.
+_LEAST_DELTA = 1e-7
 
 
 def certify_search(
@@ -87,6 +90,8 @@ def _root(problem: Problem, statement: Statement) -> tuple[dict[str, Any], float
     q = min(task.k, m)
     if q == 0 or task.constant == 0:
         return witness, 0.0
+    if 0 < task.delta < _LEAST_DELTA:
+        task = replace(task, delta=0.0)  # what holds for all supports holds for those stated
     found, start = relaxed(task, G, c, q, G.diagonal(), Start(), np.inf, ROOT_STEPS)
     if found is None:
         return witness, 0.0
@@ -116,4 +121,6 @@ def _coercivity(problem: Problem, columns: NDArray[np.bool_], E: Array) -> float
     mean = design.column_means(problem.weights)[columns] if problem.fit_intercept else None
     blocks = ((rows, block[:, columns]) for rows, block in design.blocks(_ROWS))
     curvature = np.full(len(E), float(np.max(problem.penalty.curvature)))
-    return coercivity(blocks, weights, 1.0 / np.sqrt(E), curvature, mean) * (1 - 1e-9)
+    return proven_coercivity(blocks, weights, np.diag(1.0 / np.sqrt(E)), curvature, mean) * (
+        1 - 1e-9
+    )

@@ -23,10 +23,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.subset.elimination import DEPENDENT
-from trueline.subset.node import RAISED, Quadratic
+from trueline.subset.diagonal import DEPENDENT_COLUMNS
+from trueline.subset.doubled import is_positive
+from trueline.subset.node import RAISED, Quadratic, is_small
 
-__all__ = ["allowance", "least_of_all", "lowered"]
+__all__ = ["allowance", "is_doubtful", "least_of_all", "lowered"]
 
 Array = NDArray[np.float64]
 Support = NDArray[np.int64]
@@ -43,6 +44,8 @@ _PART = 0.95
 # Up to so many columns, eigenvalues are computed; beyond, tried out.
 _FEW = 500
 _LADDER = tuple(10.0**-power for power in range(1, 10))
+# In doubled precision.
+_LONG_LADDER = tuple(10.0**-power for power in range(1, 22))
 
 
 def least_of_all(task: Quadratic, allowed: NDArray[np.bool_]) -> float:
@@ -54,6 +57,9 @@ def least_of_all(task: Quadratic, allowed: NDArray[np.bool_]) -> float:
     if len(columns) >= task.rank or not len(columns):
         return 0.0
     G = task.gram[np.ix_(columns, columns)]
+    if task.gram_low is not None:
+        low = np.ascontiguousarray(task.gram_low[np.ix_(columns, columns)])
+        return next((v for v in _LONG_LADDER if is_positive(G, low, v)), 0.0)
     if len(G) <= _FEW:
         return max(0.0, float(np.linalg.eigvalsh(G)[0]) - 4 * len(G) ** 2 * _EPS)
     for value in _LADDER:
@@ -86,6 +92,19 @@ def allowance(unit: float, k: int, least: float, raised: float = 0.0) -> float:
     return max(_LEAST, unit * (2 * root + root**2) + raised / least)
 
 
+def is_doubtful(task: Quadratic, allowed: NDArray[np.bool_], is_cheap: bool) -> bool:
+    """Whether double precision cannot tell what some support is worth, and twice of it might.
+
+    Where that is cheap, it is asked for as well where it makes a bound sharper.
+    """
+    count = int(np.count_nonzero(allowed))
+    if count >= task.rank and not is_small(count, task.k):
+        return False  # some columns depend on others in any precision
+    known = max(least_of_all(task, allowed), _least_of_size(task, allowed, task.k))
+    most = _CONDITIONED if is_cheap else _MOST
+    return allowance(task.unit + (task.k + 2) * task.eps, task.k, known) > most
+
+
 def lowered(
     task: Quadratic, allowed: NDArray[np.bool_], support: Support, least: float
 ) -> tuple[float, float]:
@@ -99,20 +118,43 @@ def lowered(
     support : array of int
         What was found: the claim includes it.
     least : float
-        What is known of all supports (:func:`least_of_all`).
+        What is known of all supports (:func:`least_of_all`, or from looking at each).
     """
-    k, unit = task.k, task.unit + (task.k + 2) * _EPS
-    raised = 0.0 if least or task.delta else RAISED
+    k, unit = task.k, task.unit + (task.k + 2) * task.eps
+    raised = 0.0 if least or task.delta or task.gram_low is not None else RAISED
     known = max(least, task.delta)
     if allowance(unit, k, known, raised) > _MOST:
         known = max(known, _least_of_size(task, allowed, k))
+    nodes = _of_nodes(task, allowed)
     if allowance(unit, k, known, raised) <= _MOST:
-        return allowance(unit, k, known, raised) * task.constant, task.delta
-    own = np.linalg.eigvalsh(task.gram[np.ix_(support, support)])[0] if len(support) else 1.0
+        return (allowance(unit, k, known, raised) + nodes) * task.constant, task.delta
+    own = _own(task, support)
     # unit (2 x + x^2) + raised x^2 / k = _CONDITIONED, for x = sqrt(k / l).
     square = unit + raised / max(k, 1)
     x = (math.sqrt(unit**2 + square * _CONDITIONED) - unit) / square
-    stated = max(min(max(k, 1) / x**2, _PART * float(own)), DEPENDENT, task.delta)
+    stated = max(min(max(k, 1) / x**2, _PART * own), task.dependent, task.delta)
     if known >= stated:
-        return allowance(unit, k, known, raised) * task.constant, task.delta
-    return allowance(unit, k, stated, raised) * task.constant, stated
+        return (allowance(unit, k, known, raised) + nodes) * task.constant, task.delta
+    return (allowance(unit, k, stated, raised) + nodes) * task.constant, stated
+
+
+def _own(task: Quadratic, support: Support) -> float:
+    """The smallest eigenvalue of a support, from below where it is found by trying."""
+    if not len(support):
+        return 1.0
+    if task.gram_low is None:
+        return float(np.linalg.eigvalsh(task.gram[np.ix_(support, support)])[0])
+    mask = np.zeros(len(task.gram), dtype=bool)
+    mask[support] = True
+    return least_of_all(task, mask)
+
+
+def _of_nodes(task: Quadratic, allowed: NDArray[np.bool_]) -> float:
+    """What relaxations add where columns are projected out in doubled precision.
+
+    They work on matrices that were rounded to doubles, whose eigenvalues, the diagonal brought to
+    one, are at least those for which there is a relaxation.
+    """
+    if task.gram_low is None or is_small(int(np.count_nonzero(allowed)), task.k):
+        return 0.0
+    return allowance(8 * _EPS, task.k, DEPENDENT_COLUMNS)

@@ -16,7 +16,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.subset.elimination import gain_of
 from trueline.subset.exchange import descend
 from trueline.subset.node import Node, Quadratic, explore, is_small
 from trueline.threads import run_strands
@@ -51,6 +50,9 @@ class Found:
         Nodes explored.
     reason : str
         Why the search ended: "proven", "time limit", "interrupted", "stopped" or "node limit".
+    volume : float
+        Where all supports were looked at one by one: no determinant of their correlations is below
+        it. Zero if it is not known.
     """
 
     support: Support
@@ -59,6 +61,7 @@ class Found:
     is_proven: bool
     nodes: int
     reason: str = "proven"
+    volume: float = 0.0
 
 
 def search(
@@ -97,7 +100,7 @@ def search(
     free = np.flatnonzero(allowed).astype(np.int64)
     heap = [Node(floor, 0, np.empty(0, dtype=np.int64), free)]
     batch: list[Node] = []
-    nodes, number, reason = 0, 0, "proven"
+    nodes, number, reason, volume = 0, 0, "proven", 0.0
     # Looking at all choices takes no time: compilation before it may have.
     is_quick = is_small(len(free), task.k) and deadline > -math.inf
     # Pruned nodes have bounds of at least value - slack; open ones are looked at.
@@ -113,6 +116,7 @@ def search(
             upper = state.value - slack
             outcomes = run_strands(partial(explore, task, upper), batch)
             nodes += len(batch)
+            volume = outcomes[0].volume if nodes == 1 else 0.0
             for outcome in outcomes:
                 for candidate in outcome.candidates:
                     state.offer(candidate)
@@ -134,10 +138,12 @@ def search(
     return Found(
         support=state.support,
         value=state.value,
-        lower_bound=lower - slack,
+        # Where every support was looked at, nothing was closed but for ties.
+        lower_bound=lower - (task.tie if is_quick and is_proven else slack),
         is_proven=is_proven,
         nodes=nodes,
         reason="proven" if is_proven else reason,
+        volume=volume,
     )
 
 
@@ -152,8 +158,7 @@ class _State:
 
     def _value(self, support: Support) -> float:
         task = self.task
-        gain = gain_of(task.gram, task.cross, support)
-        return task.constant - gain + task.alpha * len(support)
+        return task.constant - task.gain(support) + task.alpha * len(support)
 
     def offer(self, support: Support) -> None:
         """Compare with a support; one that is new is improved by exchanges first."""

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.subset.conditioning import correlation, least_eigenvalue
-from trueline.subset.elimination import DEPENDENT, gain_of
-from trueline.subset.exchange import descend, forward, independent, lowest_indices, many_starts
+from trueline.subset.exchange import descend, forward, lowest_indices, many_starts
 from trueline.subset.node import Quadratic, Start, is_small, relaxed
 from trueline.subset.path import carried_down
 from trueline.subset.rounding import least_of_all, lowered
@@ -90,9 +89,8 @@ def best_subsets(
             ended = found.reason
         if found.nodes == 0 and not found.is_proven:
             found.lower_bound, start_at_root = _at_the_root(own, allowed, start_at_root)
-        support = independent(own.gram, found.support, len(found.support), DEPENDENT)
-        support = _with_lowest_indices(own, support, allowed)
-        by, stated = lowered(own, allowed, support, least)
+        support = _with_lowest_indices(own, own.independent(found.support), allowed)
+        by, stated = lowered(own, allowed, support, max(least, found.volume / math.e))
         found = replace(found, support=support, lower_bound=found.lower_bound - by)
         answers[k] = Answer(k, found, stated, time.perf_counter() - start)
     return _with_common_bounds([answers[k] for k in sizes])
@@ -118,7 +116,7 @@ def _improved(
     if smaller is None:
         return support
     more = descend(task.gram, task.cross, smaller, task.k, task.alpha, allowed, task.tie)[0]
-    return max(support, more, key=lambda s: gain_of(task.gram, task.cross, s))
+    return max(support, more, key=task.gain)
 
 
 def _at_the_root(task: Quadratic, allowed: Columns, start: Start) -> tuple[float, Start]:
@@ -141,7 +139,7 @@ def _at_the_root(task: Quadratic, allowed: Columns, start: Start) -> tuple[float
 def _with_lowest_indices(task: Quadratic, support: Support, allowed: Columns) -> Support:
     """The same support, ties broken; as it was if that would cost more than rounding."""
     other = np.sort(lowest_indices(task.gram, task.cross, support, allowed, task.tie))
-    loss = gain_of(task.gram, task.cross, support) - gain_of(task.gram, task.cross, other)
+    loss = task.gain(support) - task.gain(other)
     return other if loss <= (len(support) + 1) * task.tie else support
 
 

@@ -9,25 +9,31 @@ diagonal of the Gram matrix (with l2) is one: supports and values do not change,
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.moments import Moments
+from trueline.precision import two_sum
 from trueline.problem import Problem
 from trueline.subset.conditioning import correlation
+from trueline.subset.doubled import UNIT, centred_products, divided
 from trueline.subset.node import Quadratic
+from trueline.subset.rounding import is_doubtful
 
 __all__ = ["Statement", "state"]
 
 Array = NDArray[np.float64]
 
-# What is left of a copy of another column, relative to its norm: the rounding of its numbers.
-_COPY = 1e-13
+# What is left of a copy of another column, relative to its norm: the rounding of its numbers, as
+# where both are the same lengths in other units. What is more is a column in its own right.
+_COPY = 4.5e-16
 _ROWS = 4096
 _EPS = float(np.finfo(np.float64).eps)
 _MOST_COLUMNS = 20_000
+# Up to so many, and so many products, doubled precision takes seconds at most; or no time.
+_FEW_COLUMNS, _WORK, _LITTLE_WORK = 200, 1e9, 1e7
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,52 @@ def state(problem: Problem, k: int, alpha: float) -> Statement:
         rank=math.inf if l2 > 0 else moments.count - int(problem.fit_intercept),
         unit=_unit(moments, gram.diagonal()[columns], moments.x_size[columns], square),
     )
+    work = float(problem.n_samples) * d * d
+    if d <= _FEW_COLUMNS and work <= _WORK and is_doubtful(task, columns, work <= _LITTLE_WORK):
+        task, scale, moments = _doubled(problem, task, columns, moments, l2)
     return Statement(task, scale, columns, moments)
+
+
+def _doubled(
+    problem: Problem, task: Quadratic, columns: NDArray[np.bool_], moments: Moments, l2: float
+) -> tuple[Quadratic, Array, Moments]:
+    """The same task, its sums taken in doubled precision."""
+    d = problem.n_features
+    s = np.ones(problem.n_samples) if problem.weights is None else problem.weights
+    Z = np.ascontiguousarray(np.column_stack([problem.design.toarray(), problem.target]))
+    shift = np.append(moments.x_mean, moments.y_mean) * float(problem.fit_intercept)
+    rest, rest_low, G, low = centred_products(Z, s, shift, problem.fit_intercept)
+    G[np.arange(d), np.arange(d)], carry = two_sum(G.diagonal()[:d], np.full(d, l2))
+    low[np.arange(d), np.arange(d)] += carry
+    scale = np.append(np.where(columns, np.sqrt(G.diagonal()[:d]), 1.0), 1.0)
+    scale[scale == 0] = 1.0
+    unit_gram, unit_low = divided(G, low, scale)
+    square = float(G[d, d]) if task.constant > 0 else 0.0
+    present = np.append(columns, square > 0)
+    # What is left of the mean is small beside the spread, unless the shift was far from it.
+    magnified = 1.0 + problem.total_weight * rest[present] ** 2 / G.diagonal()[present]
+    doubled = replace(
+        task,
+        gram=np.ascontiguousarray(unit_gram[:d, :d]),
+        gram_low=np.ascontiguousarray(unit_low[:d, :d]),
+        cross=unit_gram[:d, d] * float(square > 0),
+        cross_low=unit_low[:d, d] * float(square > 0),
+        constant=0.5 * square,
+        unit=(problem.n_samples + 32) * UNIT * float(magnified.max(initial=1.0)),
+    )
+    mean, mean_low = two_sum(shift, rest)
+    mean_low += rest_low
+    moments = replace(
+        moments,
+        x_mean=mean[:d],
+        x_mean_low=mean_low[:d],
+        y_mean=mean[d:],
+        y_mean_low=mean_low[d:],
+        gram=G[:d, :d] - l2 * np.eye(d),
+        cross=G[:d, d:],
+        y_square=G[d:, d],
+    )
+    return doubled, scale[:d], moments
 
 
 def _unit(moments: Moments, squares: Array, sizes: Array, y_square: float) -> float:

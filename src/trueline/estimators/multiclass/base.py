@@ -30,7 +30,7 @@ from trueline.estimators.multiclass.parts import (
 from trueline.estimators.multiclass.proof import (
     CombinedCertificate,
     certified_parts,
-    checks_of_part,
+    verified_parts,
 )
 from trueline.wording import counted
 
@@ -208,18 +208,18 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         if not self.certificate_.parts:
             raise AttributeError("No binary problem was fitted: there is nothing to verify.")
-        checks: list[Check] = []
+        outcomes = []
         for binary, part in zip(self._binaries(y), self.estimators_, strict=True):
             if isinstance(part, ConstantPredictor):
                 holds = bool((binary.labels == part.y_[0]).all())
                 found = "the same" if holds else "different ones"
-                outcome: tuple[Check, ...] = (Check("labels", "all the same", found, holds),)
+                outcome = Verification((Check("labels", "all the same", found, holds),))
             else:
                 data = X if binary.rows is None else _safe_indexing(X, binary.rows)
                 weight = _rows_of(sample_weight, binary.rows)
-                outcome = part.verify(data, binary.labels, weight).checks
-            checks += checks_of_part(binary.name, outcome)
-        return Verification(tuple(checks))
+                outcome = part.verify(data, binary.labels, weight)
+            outcomes.append((binary.name, outcome))
+        return verified_parts(outcomes)
 
     def explain(self, X: Any = None, y: Any = None) -> SchemeExplanation:
         """Say what will be done with (X, y), or what was done in the last fit.

@@ -21,6 +21,7 @@ from sklearn.base import clone
 from trueline.design import DenseDesign
 from trueline.estimators.linear_classifier import LinearClassifierBase
 from trueline.estimators.multiclass.parts import Binary, Coding, fit_parts, is_ours
+from trueline.guard import judge
 from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
@@ -84,6 +85,8 @@ def fit_margins(
         terms: Any = (problem.loss, problem.penalty, intercept, estimator._options())
         solve: Any = solve_wide_books if is_wide else solve_books
         found = solve(rows, book.T.astype(np.float64), sides, *terms)
+    # What is not proven is fitted by itself.
+    found = [one if one and judge(problem, one, 0.0).is_proven else None for one in found]
     places = np.argsort(rows.order)
     alone = [binary for binary, solution in zip(binaries, found) if solution is None]
     others = iter(fit_parts(estimator, X, alone, fit_params, None) if alone else ())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trueline.certificates.base import Certificate
 from trueline.check import Check, Verification
 from trueline.wording import counted
 
-__all__ = ["CombinedCertificate", "certified_parts", "checks_of_part"]
+__all__ = ["CombinedCertificate", "certified_parts", "verified_parts"]
 
 
 def certified_parts(whole: Any, parts: Iterable[Any]) -> tuple[Any, ...]:
@@ -34,9 +34,26 @@ def certified_parts(whole: Any, parts: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(part.certificate_ for part in parts)
 
 
-def checks_of_part(name: str, checks: Iterable[Check]) -> list[Check]:
-    """What was checked of one part, by its name."""
-    return [Check(f"{name}: {one.name}", one.claimed, one.found, one.holds) for one in checks]
+def verified_parts(outcomes: Iterable[tuple[str, Verification]]) -> Verification:
+    """What was checked and is proven of all parts; the conditions of each are those of the whole.
+
+    Examples
+    --------
+    >>> from trueline.check import Check, Verification
+    >>> parts = [Verification((Check("gap", "0", "0", True),), "it is best", ("it is near",))]
+    >>> print(verified_parts(zip("a", parts)))
+    check   claimed  found
+    a: gap  0        0      holds
+    Proven: a: it is best.
+    The certificate holds if a: it is near.
+    """
+    checks: list[Check] = []
+    statements, conditions = [], []
+    for name, part in outcomes:
+        checks += (replace(check, name=f"{name}: {check.name}") for check in part.checks)
+        statements += [f"{name}: {part.statement}"] if part.statement else []
+        conditions += [f"{name}: {condition}" for condition in part.conditions]
+    return Verification(tuple(checks), "; ".join(statements), tuple(conditions))
 
 
 @dataclass(frozen=True)

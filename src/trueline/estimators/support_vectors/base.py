@@ -25,13 +25,16 @@ from trueline.check import Verification
 from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.support_vectors.guard import judged
 from trueline.estimators.support_vectors.pending import PendingProof
+from trueline.estimators.support_vectors.ranges import require_range
 from trueline.kernels import KernelFunction, KernelSource, kernel_scores
 from trueline.kernels.features import largest_exponent
 from trueline.kernels.source import make_source, require_symmetric
 from trueline.processes.memory import check_memory
 from trueline.solvers.smo.engine import WHOLE, solve_dual
 from trueline.solvers.smo.program import DualProgram, DualSolution
+from trueline.solvers.smo.progress import largest_score
 from trueline.solvers.smo.textbook import solve_textbook
 
 __all__ = ["SupportVectorMachine"]
@@ -124,9 +127,9 @@ class SupportVectorMachine(BaseEstimator):
                 "The dual coefficients or intercepts are not finite: the input data may contain "
                 "values that are too large. Scale the columns, or lower C."
             )
-        self._warn_if_short()
         self._as_fitted = marked(self._predicting())
         self._proof: Any = PendingProof(X, self._proof_target(y), weights, self._claim())
+        self._warn_if_short()
         return self
 
     @abstractmethod
@@ -228,9 +231,15 @@ class SupportVectorMachine(BaseEstimator):
         return np.float32 if error <= 0.1 * self.tol else np.float64
 
     def _solve(self, program: DualProgram, source: KernelSource) -> DualSolution:
-        if self.solver == "textbook_smo":
-            return solve_textbook(program, source, self.tol, self.max_iter, self.trace)
-        return solve_dual(program, source, self.tol, self.max_iter, self.cache_size * 1e6)
+        # Numbers too large for doubles are told afterwards, in a sentence.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.solver == "textbook_smo":
+                found = solve_textbook(program, source, self.tol, self.max_iter, self.trace)
+            else:
+                cache_bytes = self.cache_size * 1e6
+                found = solve_dual(program, source, self.tol, self.max_iter, cache_bytes)
+        require_range(found.beta, largest_score(source.diagonal()))
+        return judged(program, source, found, self.tol)
 
     def _called(self, X: Any) -> Array:
         K = self.kernel(X, self._X_fit)
@@ -239,10 +248,15 @@ class SupportVectorMachine(BaseEstimator):
     def _warn_if_short(self) -> None:
         if self.fit_status_ == 0:
             return
+        steps = int(np.max(self.n_iter_))
+        if 0 <= self.max_iter <= steps:
+            remedy = "Raise max_iter"
+        else:
+            remedy = "Standardise the columns, or lower C"
         warnings.warn(
-            f"Solver terminated early (max_iter={self.max_iter}): the largest violation is "
-            f"{self._violation:.3g}, tol is {self.tol:.3g}. Raise max_iter, or standardise the "
-            "columns.",
+            f"Solver terminated early, after {steps:,} steps (max_iter={self.max_iter}): the "
+            f"largest violation is {self._violation:.3g}, tol is {self.tol:.3g}; "
+            f"{self.certificate_}. {remedy}.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -27,7 +27,7 @@ from trueline.estimators.support_vectors.pairs import (
     votes,
 )
 from trueline.estimators.support_vectors.probability import calibrate, probabilities
-from trueline.kernels import kernel_scores
+from trueline.kernels import KernelSource, kernel_scores
 from trueline.solvers.smo.program import DualProgram, DualSolution
 
 __all__ = ["SupportVectorClassifier"]
@@ -127,10 +127,26 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         source = self._source(X, order, float(box.max()))
         k = len(self.classes_)
 
-        def program(rows: Index, signs: Index) -> DualProgram:
-            return self._program(signs, box[rows])
+        def solve(rows: Index, signs: Index, part: KernelSource) -> DualSolution:
+            names = self.classes_[codes[rows[[-1, 0]]]]
+            return self._solve_pair(X, order[rows], signs, box[rows], part, names)
 
-        return solve_pairwise(source, codes, k, program, self._solve, self.cache_size * 1e6)
+        return solve_pairwise(source, codes, k, solve, self.cache_size * 1e6)
+
+    def _solve_pair(
+        self,
+        X: Any,
+        rows: Index,
+        signs: Index,
+        box: Array,
+        source: KernelSource,
+        names: NDArray[Any],
+    ) -> DualSolution:
+        """The machine of two classes, for rows of the first one before those of the second.
+
+        ``names`` are the negative class and the positive one, for messages.
+        """
+        return self._solve(self._program(signs, box), source)
 
     def _scores_of_pair(
         self,
@@ -147,7 +163,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         codes = self._codes_fitted[rows[order]]
         box = self._boxes(codes, weights[order])
         source = self._source(X, rows[order], float(box.max()))
-        beta, level, _ = self._unscaled(self._solve(self._program(signs, box), source))
+        names = self.classes_[codes[[-1, 0]]]
+        solution = self._solve_pair(X, rows[order], signs, box, source, names)
+        beta, level, _ = self._unscaled(solution)
         used = beta != 0
         support = rows[order[used]]
         some = rows[left_out]

@@ -12,9 +12,12 @@ from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
+from trueline.estimators.as_fitted import marked
 from trueline.estimators.support_vectors.base import SupportVectorMachine
+from trueline.estimators.support_vectors.ranges import normalised
 from trueline.estimators.support_vectors.single import SingleMachine
-from trueline.solvers.smo.program import DualProgram, filled
+from trueline.kernels import KernelSource
+from trueline.solvers.smo.program import DualProgram, DualSolution, filled
 
 __all__ = ["OneClassSVM"]
 
@@ -51,7 +54,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     verbose : bool, default=False
         Accepted; ``explain()`` tells what happened.
     max_iter : int, default=-1
-        Limit on steps with two multipliers; -1 for none.
+        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
+        more ("textbook_smo": 100,000, or 100 for each row).
     solver : {"auto", "working_set", "textbook_smo"}, default="auto"
     trace : bool, default=False
         With "textbook_smo": keep every step in ``trace_``.
@@ -142,6 +146,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         """
         super().fit(X, np.ones(_num_samples(X)), sample_weight)
         self.offset_ = -self.intercept_
+        self._as_fitted = marked(self._predicting())
         return self
 
     def _predicting(self) -> dict[str, Any]:
@@ -150,6 +155,12 @@ class OneClassSVM(OutlierMixin, SingleMachine):
 
     def _boxes(self, weights: Array) -> Array:
         return weights
+
+    def _solve(self, program: DualProgram, source: KernelSource) -> DualSolution:
+        """Multipliers and level grow with the weights: they are solved for in units."""
+        box, size = normalised(program.high, source)
+        found = super()._solve(self._program(program.target, box), source)
+        return found.times(size)
 
     def _program(self, target: Array, box: Array) -> DualProgram:
         zeros = np.zeros(len(box))

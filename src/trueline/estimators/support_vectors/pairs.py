@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trueline.kernels import KernelSource, MatrixSource
 from trueline.kernels.gather import mirror
 from trueline.solvers.smo.engine import WHOLE
-from trueline.solvers.smo.program import DualProgram, DualSolution
+from trueline.solvers.smo.program import DualSolution
 from trueline.threads import run_strands
 
 __all__ = ["layout", "pairs_of", "solve_pairwise", "votes"]
@@ -70,14 +70,13 @@ def solve_pairwise(
     source: KernelSource,
     codes: Index,
     k: int,
-    program: Callable[[Index, Index], DualProgram],
-    solve: Callable[[DualProgram, KernelSource], DualSolution],
+    solve: Callable[[Index, Index, KernelSource], DualSolution],
     cache_bytes: float,
 ) -> list[tuple[Index, DualSolution]]:
     """Rows and solution of each pair; rows are in the order of their classes.
 
-    ``program`` states the problem of a pair from its rows, those of the first class before those
-    of the second, and their signs.
+    ``solve`` takes the rows of a pair, those of the first class before those of the second, their
+    signs, and their kernel values.
     """
     members = [np.flatnonzero(codes == code) for code in range(k)]
     blocks = None
@@ -92,7 +91,7 @@ def solve_pairwise(
             part = source
         else:
             part = source.subset(rows) if blocks is None else blocks.pair(a, b)
-        return rows, solve(program(rows, signs), part)
+        return rows, solve(rows, signs, part)
 
     pairs = list(pairs_of(k))
     if len(pairs) == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -11,6 +12,14 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from trueline.estimators.support_vectors.classifier import SupportVectorClassifier
+from trueline.estimators.support_vectors.hard import (
+    linear_margin,
+    nearest_hulls,
+    on_margins,
+    program_of,
+)
+from trueline.estimators.support_vectors.ranges import normalised, priced
+from trueline.kernels import KernelSource
 from trueline.solvers.smo.program import DualProgram, DualSolution, filled
 
 __all__ = ["SVC", "NuSVC"]
@@ -35,7 +44,8 @@ class SVC(SupportVectorClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Price of an error: the smaller, the stronger the penalty.
+        Price of an error: the smaller, the stronger the penalty. ``np.inf`` is the hard margin: no
+        row may be inside; an error says so where there is none.
     kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
         x.z, (gamma x.z + coef0)^degree, exp(-gamma ||x - z||^2), tanh(gamma x.z + coef0), the
         matrix itself, or a function that gives it.
@@ -57,7 +67,8 @@ class SVC(SupportVectorClassifier):
     verbose : bool, default=False
         Accepted; ``explain()`` tells what happened.
     max_iter : int, default=-1
-        Limit on steps with two multipliers; -1 for none.
+        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
+        more ("textbook_smo": 100,000, or 100 for each row).
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
         One score per pair, or one per class (votes, refined by the sums of scores).
     break_ties : bool, default=False
@@ -155,12 +166,35 @@ class SVC(SupportVectorClassifier):
         self.trace = trace
 
     def _boxes(self, codes: Index, weights: Array) -> Array:
-        return float(self.C) * self.class_weight_[codes] * weights
+        return priced(float(self.C), self.class_weight_[codes], weights)
 
     def _program(self, signs: Index, box: Array) -> DualProgram:
         y = signs.astype(np.float64)
         low, high = np.where(y > 0, 0.0, -box), np.where(y > 0, box, 0.0)
         return DualProgram(y, low, high, np.zeros(len(y)))
+
+    def _solve_pair(
+        self,
+        X: Any,
+        rows: Index,
+        signs: Index,
+        box: Array,
+        source: KernelSource,
+        names: NDArray[Any],
+    ) -> DualSolution:
+        if np.isfinite(self.C):
+            return super()._solve_pair(X, rows, signs, box, source, names)
+        if self.kernel == "linear":
+            best = linear_margin(X[rows], source, signs, names, rows, self.tol)
+        else:
+            cache_bytes = self.cache_size * 1e6
+            best = nearest_hulls(source, signs, names, self.tol, self.max_iter, cache_bytes)
+        if self.solver != "textbook_smo":
+            return best
+        # There is a margin, so that the textbook's steps come to an end.
+        found = self._solve(program_of(signs), source)
+        done = on_margins(found.beta, signs, source, self.tol, found.n_iter)
+        return replace(done, trace=found.trace)
 
     def _parameters(self) -> Mapping[str, float]:
         return {"C": float(self.C)}
@@ -202,7 +236,8 @@ class NuSVC(SupportVectorClassifier):
     verbose : bool, default=False
         Accepted; ``explain()`` tells what happened.
     max_iter : int, default=-1
-        Limit on steps with two multipliers; -1 for none.
+        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
+        more ("textbook_smo": 100,000, or 100 for each row).
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
         One score per pair, or one per class (votes, refined by the sums of scores).
     break_ties : bool, default=False
@@ -299,6 +334,20 @@ class NuSVC(SupportVectorClassifier):
     def _boxes(self, codes: Index, weights: Array) -> Array:
         return weights
 
+    def _solve_pair(
+        self,
+        X: Any,
+        rows: Index,
+        signs: Index,
+        box: Array,
+        source: KernelSource,
+        names: NDArray[Any],
+    ) -> DualSolution:
+        """Multipliers and thresholds grow with the weights: they are solved for in units."""
+        units, size = normalised(box, source)
+        found = super()._solve_pair(X, rows, signs, units, source, names)
+        return found.times(size)
+
     def _program(self, signs: Index, box: Array) -> DualProgram:
         split = int((signs > 0).sum())
         half = 0.5 * float(self.nu) * float(box.sum())
@@ -318,7 +367,7 @@ class NuSVC(SupportVectorClassifier):
         """The thresholds of the classes are b - rho and b + rho."""
         positive, negative = solution.level
         rho, level = 0.5 * (negative - positive), 0.5 * (negative + positive)
-        if not rho > 1e-12 * (1.0 + float(np.abs(solution.beta).max())):
+        if not rho > 1e-12 * float(np.abs(solution.beta).max()):
             raise ValueError(
                 f"With nu={self.nu} the widest margin of a pair of classes is zero: more than this "
                 "share of the rows is on the wrong side of every function that is not zero. Raise "

@@ -12,7 +12,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
 from trueline.estimators.support_vectors.base import SupportVectorMachine
+from trueline.estimators.support_vectors.ranges import priced
 from trueline.estimators.support_vectors.single import SingleMachine
+from trueline.kernels import KernelSource
 from trueline.solvers.smo.program import DualProgram, DualSolution, filled
 
 __all__ = ["SVR", "NuSVR"]
@@ -29,7 +31,7 @@ class _Regressor(RegressorMixin, SingleMachine):
     }
 
     def _boxes(self, weights: Array) -> Array:
-        return float(self.C) * weights
+        return priced(float(self.C), np.ones(len(weights)), weights)
 
     def predict(self, X: Any) -> Array:
         """Predict the target of new rows.
@@ -65,7 +67,7 @@ class SVR(_Regressor):
     tol : float, default=1e-3
         No two multipliers may be moved against each other with a gain above this.
     C : float, default=1.0
-        Price of an error.
+        Price of an error; ``np.inf`` allows none above epsilon.
     epsilon : float, default=0.1
         Errors up to this cost nothing.
     shrinking : bool, default=True
@@ -75,7 +77,8 @@ class SVR(_Regressor):
     verbose : bool, default=False
         Accepted; ``explain()`` tells what happened.
     max_iter : int, default=-1
-        Limit on steps with two multipliers; -1 for none.
+        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
+        more ("textbook_smo": 100,000, or 100 for each row).
     solver : {"auto", "working_set", "textbook_smo"}, default="auto"
     trace : bool, default=False
         With "textbook_smo": keep every step in ``trace_``.
@@ -153,6 +156,15 @@ class SVR(_Regressor):
     def _program(self, target: Array, box: Array) -> DualProgram:
         return DualProgram(target, -box, box, np.zeros(len(box)), float(self.epsilon))
 
+    def _solve(self, program: DualProgram, source: KernelSource) -> DualSolution:
+        found = super()._solve(program, source)
+        if np.isinf(self.C) and not found.is_solved:
+            raise ValueError(
+                f"With C=np.inf every error must be at most epsilon={self.epsilon:.3g}, and no "
+                "such function was found. Give a finite C, or a larger epsilon."
+            )
+        return found
+
     def _parameters(self) -> Mapping[str, float]:
         return {"C": float(self.C), "epsilon": float(self.epsilon)}
 
@@ -186,7 +198,8 @@ class NuSVR(_Regressor):
     verbose : bool, default=False
         Accepted; ``explain()`` tells what happened.
     max_iter : int, default=-1
-        Limit on steps with two multipliers; -1 for none.
+        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
+        more ("textbook_smo": 100,000, or 100 for each row).
     solver : {"auto", "working_set"}, default="auto"
     trace : bool, default=False
         Accepted; the textbook's steps are for machines with one threshold.
@@ -269,6 +282,8 @@ class NuSVR(_Regressor):
 
     def _program(self, target: Array, box: Array) -> DualProgram:
         """Two variables for each row: what pulls it up, and what pulls it down."""
+        if np.isinf(self.C):
+            raise ValueError("NuSVR shares a finite C among the rows, and C=np.inf. Lower C.")
         n = len(box)
         zeros, start = np.zeros(n), filled(box, 0.5 * float(self.nu) * float(box.sum()))
         return DualProgram(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from trueline.evaluation.task import FoldRows, Task
+from trueline.guard import Verdict
 
 __all__ = ["EstimatorFits", "Fits", "LinearFits", "Setting", "Walk", "linear_clone"]
 
@@ -20,7 +21,15 @@ Setting = dict[str, Any]
 
 
 class Fits(ABC):
-    """The fits of all settings to the training rows of one fold."""
+    """The fits of all settings to the training rows of one fold.
+
+    Attributes
+    ----------
+    verdicts : sequence of Verdict
+        Whether each fit got as near to its minimum as was asked for, as far as that is known.
+    """
+
+    verdicts: Sequence[Verdict] = ()
 
     @abstractmethod
     def estimator(self, number: int) -> Any:
@@ -40,8 +49,22 @@ class EstimatorFits(Fits):
 
     estimators: list[Any]
 
+    def __post_init__(self) -> None:
+        self.verdicts = [verdict for one in self.estimators for verdict in _verdicts_of(one)]
+
     def estimator(self, number: int) -> Any:
         return self.estimators[number]
+
+
+def _verdicts_of(model: Any) -> list[Verdict]:
+    """What a fitted estimator of this package says of its fit; nothing of others."""
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    facts = getattr(last, "_solution_facts", None)
+    if facts is None or "allowed" not in facts:
+        return []
+    if facts["is_final"]:
+        return [Verdict(True, 0.0, facts["allowed"])]
+    return [Verdict(False, float(last.certificate_.gap), facts["allowed"])]
 
 
 @dataclass
@@ -61,6 +84,7 @@ class LinearFits(Fits):
     b: Array
     make: Callable[[int, Array, Array], Any]
     is_classifier: bool
+    verdicts: Sequence[Verdict] = ()
 
     def estimator(self, number: int) -> Any:
         return self.make(number, self.W[:, number], self.b[number])
@@ -101,14 +125,16 @@ class Walk(ABC):
         default = getattr(self.model, name)
         return [setting.get(name, default) for setting in self.settings]
 
-    def as_linear(self, fold: FoldRows, W: Array, b: Array) -> LinearFits:
+    def as_linear(
+        self, fold: FoldRows, W: Array, b: Array, verdicts: Sequence[Verdict] = ()
+    ) -> LinearFits:
         """Coefficients (d, settings, k) and intercepts (settings, k) as fits."""
         task = fold.task
 
         def make(number: int, coef: Array, level: Array) -> Any:
             return linear_clone(self.model, self.settings[number], task, coef, level)
 
-        return LinearFits(W, b, make, task.is_classifier)
+        return LinearFits(W, b, make, task.is_classifier, verdicts)
 
 
 def linear_clone(model: Any, setting: Setting, task: Any, W: Array, b: Array) -> Any:

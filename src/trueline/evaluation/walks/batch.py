@@ -126,9 +126,12 @@ class Batch:
 
 def solve_batch(
     batch: Batch, V: Array, precondition: Precondition | None, tol: float
-) -> tuple[Array, Array]:
-    """Minimise all problems from V of shape (d + 1, p, k); coefficients and scores."""
-    V = V.copy()
+) -> tuple[Array, Array, Array]:
+    """Minimise all problems from V of shape (d + 1, p, k); coefficients, scores, what is left.
+
+    The last has the shape (2, p): the decrease that was promised at the end, and the objective.
+    """
+    V, left = V.copy(), np.zeros((2, V.shape[1]))
     rows = batch.rows
     Z = rows.scores(V)
     live = np.arange(V.shape[1])
@@ -144,6 +147,7 @@ def solve_batch(
         promise = 0.5 * part.dot(g, apply(g)).sum(axis=1)
         # Relative to the objective itself, which may be tiny where classes can be separated.
         scale = part.objective(v, z).sum(axis=1)
+        left[:, live] = promise, scale
         going = promise > tol * scale
         if not going.any():
             break
@@ -164,7 +168,7 @@ def solve_batch(
         live = live[moved]
         if not len(live):
             break
-    return V, Z
+    return V, Z, left
 
 
 def _preconditioner(

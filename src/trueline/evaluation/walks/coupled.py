@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from trueline._jit import kernel
+from trueline.evaluation.walks.joint import judge_decrease
+from trueline.guard import Verdict
 from trueline.solvers.columns.descent import least_penalised
 
 __all__ = ["solve_coupled", "suits_coupled"]
@@ -171,12 +173,17 @@ class _Descent:
         linear, quad = self.linear[:, None], self.quad[:, None]
         return float((linear * np.abs(V)).sum() + 0.5 * (quad * V * V).sum())
 
-    def run(self, V: Array, s: Array, model: _Model, patience: float) -> _Point:
-        """Minimise for the weights s, from V; a new Hessian must save ``patience`` steps."""
+    def run(
+        self, V: Array, s: Array, model: _Model, patience: float
+    ) -> tuple[_Point, float, float]:
+        """Minimise for the weights s, from V; a new Hessian must save ``patience`` steps.
+
+        The point, the decrease that was promised at the end, and the objective.
+        """
         rows, weight = self.rows, float(s.sum())
         at = rows.look(V, s)
         objective = at.loss + self.penalty(at.V)
-        before, is_new = np.inf, False
+        before, is_new, promise = np.inf, False, np.inf
         for _ in range(_STEPS):
             if not model.version:
                 model.renew(rows.hessian(at, s), weight)
@@ -198,7 +205,7 @@ class _Descent:
                 is_new = True
                 continue
             before, is_new = promise, False
-        return at
+        return at, promise, objective
 
     def _is_slow(self, promise: float, before: float, objective: float, patience: float) -> bool:
         """Whether the steps that are left cost more than a Hessian."""
@@ -239,7 +246,7 @@ def solve_coupled(
     fit_intercept: bool,
     tol: float,
     start: tuple[Array, Array] | None = None,
-) -> tuple[Array, Array, NDArray[np.int16]]:
+) -> tuple[Array, Array, NDArray[np.int16], list[list[Verdict]]]:
     """All strengths for all folds.
 
     Parameters
@@ -265,6 +272,8 @@ def solve_coupled(
     b : array of shape (m, folds, k)
     labels : array of shape (n, m, folds)
         Positions of the classes predicted for all rows.
+    verdicts : list of lists of Verdict
+        For each fold.
     """
     rows = _Rows(X, codes, k, fit_intercept)
     d, m, folds = X.shape[1], len(strengths), S.shape[1]
@@ -275,14 +284,17 @@ def solve_coupled(
         V[:, :-1], V[:, -1] = start[0], start[1] + rows.centre @ start[0]
     weights = np.ascontiguousarray(S.T)
     model = _Model()
+    judged: list[list[Verdict]] = [[] for _ in range(folds)]
+    units = weights.sum(axis=1) * np.log(k)
     for i in sorted(range(m), key=lambda i: -sum(strengths[i])):
         linear, quad = (np.append(np.full(d, strength), 0.0) for strength in strengths[i])
         descent = _Descent(rows, linear, quad, tol)
         for f in range(folds):
             patience = _PATIENCE if f else _FIRST_PATIENCE
-            at = descent.run(V[f], weights[f], model, patience)
+            at, decrease, objective = descent.run(V[f], weights[f], model, patience)
+            judged[f].append(judge_decrease(decrease, objective, units[f], tol))
             V[f] = at.V
             level = at.V[-1] - rows.centre @ at.V[:-1] if fit_intercept else np.zeros(k)
             W[:, i, f], b[i, f] = at.V[:-1], level - level.mean()
             labels[:, i, f] = at.Z.argmax(axis=1)
-    return W, b, labels
+    return W, b, labels, judged

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from trueline.design import as_design
 from trueline.evaluation.task import FoldRows
 from trueline.evaluation.walks.base import Fits, Walk
+from trueline.guard import Verdict
 from trueline.losses import Squared
 from trueline.planner import make_plan
 from trueline.problem import Problem
-from trueline.selection.penalty_path import Grid, coefficient_matrix, solve_grid
+from trueline.selection.penalty_path import Grid, coefficient_matrix, solve_grid, verdicts
 from trueline.solvers.coordinate.solver import GramDescent, penalty_terms
 from trueline.solvers.coordinate.source import MomentsSource, RowsSource, Source
 
@@ -30,17 +31,19 @@ class ElasticWalk(Walk):
     def fit(self, fold: FoldRows) -> Fits:
         source, weight = self._source(fold)
         d = fold.task.matrix.shape[1]
-        W = np.zeros((d, len(self.settings), 1))
+        W, judged = np.zeros((d, len(self.settings), 1)), list[Verdict]()
         for ratio, members in self._paths().items():
             own = type(self.model)(**{**self.model.get_params(deep=False), **_mixture(self, ratio)})
             unit = penalty_terms(own.set_params(alpha=1.0)._scaled_penalty(1.0, d), d, 1)
             alphas = np.array([self.values("alpha")[i] for i in members], dtype=float)
-            points = solve_grid(source, Grid(alphas, unit, self.model.tol / 100), weight)
+            grid = Grid(alphas, unit, self.model.tol / 100)
+            points = solve_grid(source, grid, weight)
+            judged += verdicts(points, source, grid)
             W[:, members, 0] = coefficient_matrix(points, d).toarray()
         b = np.zeros((len(self.settings), 1))
         if self.model.fit_intercept:
             b = (source.y_mean - source.x_mean @ W[:, :, 0])[:, None]
-        return self.as_linear(fold, W, b)
+        return self.as_linear(fold, W, b, judged)
 
     def _paths(self) -> dict[float, list[int]]:
         """For each mixture the settings, by decreasing strength."""

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from trueline.evaluation.task import FoldRows, Task
 from trueline.evaluation.walks.base import Fits, LinearFits, Setting, Walk
+from trueline.guard import Verdict
 
-__all__ = ["JointWalk", "ScoredFits", "SolvedFolds", "fold_weights"]
+__all__ = ["JointWalk", "ScoredFits", "SolvedFolds", "fold_weights", "judge_decrease"]
 
 Array = NDArray[np.float64]
+
+_COARSEST, _UNDERFLOW = 1e-5, 1e-280
 
 
 @dataclass
@@ -27,11 +30,14 @@ class SolvedFolds:
     W : array of shape (d, settings, folds, k)
     b : array of shape (settings, folds, k)
     codes : array of shape (n, settings, folds)
+    verdicts : list of lists of Verdict
+        For each fold.
     """
 
     W: Array
     b: Array
     codes: NDArray[Any]
+    verdicts: list[list[Verdict]]
 
 
 @dataclass
@@ -66,7 +72,19 @@ class JointWalk(Walk):
     def fit(self, fold: FoldRows) -> Fits:
         solved, f = self.solved(fold.task), fold.number
         plain = self.as_linear(fold, solved.W[:, :, f], solved.b[:, f])
-        return ScoredFits(plain.W, plain.b, plain.make, True, solved.codes[:, :, f])
+        codes = solved.codes[:, :, f]
+        return ScoredFits(plain.W, plain.b, plain.make, True, solved.verdicts[f], codes)
+
+
+def judge_decrease(decrease: float, objective: float, unit: float, tol: float) -> Verdict:
+    """Whether what a fit is off by, as its model promises, is as small as was asked for.
+
+    Losses are not negative, so that it is never more than the objective. ``unit`` is the objective
+    without coefficients; less than a hundred thousandth of it nobody can tell from the scores of
+    test rows.
+    """
+    allowed, gap = max(tol, _COARSEST) * unit + _UNDERFLOW, min(decrease, objective)
+    return Verdict(bool(gap <= allowed), float(gap), allowed)
 
 
 def fold_weights(task: Task) -> Array:

@@ -33,6 +33,9 @@ class PipelineFits(Fits):
     first: Any
     name: str
 
+    def __post_init__(self) -> None:
+        self.verdicts = self.inner.verdicts
+
     def estimator(self, number: int) -> Any:
         return Pipeline([*self.first.steps, (self.name, self.inner.estimator(number))])
 

@@ -10,6 +10,7 @@ parallel to those of all other strengths, so that these cost vector operations o
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from trueline.evaluation.walks.batch import Rows
 from trueline.evaluation.walks.lanes import LANES
+from trueline.guard import Verdict
 
 __all__ = ["solve_shifted"]
 
@@ -25,7 +27,9 @@ Array = NDArray[np.float64]
 _LIMIT = 2000
 
 
-def solve_shifted(rows: Rows, Y: Array, S: Array, alphas: Array, tol: float) -> tuple[Array, Array]:
+def solve_shifted(
+    rows: Rows, Y: Array, S: Array, alphas: Array, tol: float
+) -> tuple[Array, Array, list[Verdict]]:
     """Coefficients of all strengths and folds.
 
     Parameters
@@ -43,6 +47,8 @@ def solve_shifted(rows: Rows, Y: Array, S: Array, alphas: Array, tol: float) -> 
     -------
     W : array of shape (d, m, folds, k)
     b : array of shape (m, folds, k)
+    verdicts : list of Verdict
+        Whether the steps led to that residual, for problems that went together.
     """
     from trueline.evaluation.walks.kernels import shifted_solutions
 
@@ -55,6 +61,7 @@ def solve_shifted(rows: Rows, Y: Array, S: Array, alphas: Array, tol: float) -> 
     if rows.fit_intercept:
         means = (np.asarray(rows.turned @ S) / totals).T.copy()
         levels = (S.T @ Y) / totals[:, None]
+    verdicts: list[Verdict] = []
     problems = [(f, c) for c in range(k) for f in range(folds)]
     for start in range(0, len(problems), LANES):
         own = np.array(problems[start : start + LANES])
@@ -64,9 +71,10 @@ def solve_shifted(rows: Rows, Y: Array, S: Array, alphas: Array, tol: float) -> 
         found = np.zeros((len(own), len(alphas), rows.d))
         of_rows = X.data, X.indices, X.indptr, np.ascontiguousarray(S[:, f].T), means[f]
         rights = np.ascontiguousarray(rights)
-        shifted_solutions(*of_rows, rights, alphas[order], tol, _LIMIT, found)
+        steps = shifted_solutions(*of_rows, rights, alphas[order], tol, _LIMIT, found)
+        verdicts.append(Verdict(steps < _LIMIT, math.inf if steps >= _LIMIT else 0.0, tol))
         for number, (f, c) in enumerate(own):
             W[:, order, f, c] = found[number].T
             if rows.fit_intercept:
                 b[order, f, c] = levels[f, c] - found[number] @ means[f]
-    return W, b
+    return W, b, verdicts

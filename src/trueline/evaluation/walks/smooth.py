@@ -35,9 +35,15 @@ from trueline.evaluation.walks.batch import (
     solve_factors,
 )
 from trueline.evaluation.walks.curves import CURVES
-from trueline.evaluation.walks.joint import JointWalk, SolvedFolds, fold_weights
+from trueline.evaluation.walks.joint import (
+    JointWalk,
+    SolvedFolds,
+    fold_weights,
+    judge_decrease,
+)
 from trueline.evaluation.walks.lanes import LANES
 from trueline.evaluation.walks.shifted import solve_shifted
+from trueline.guard import Verdict
 
 __all__ = ["SmoothWalk"]
 
@@ -96,6 +102,8 @@ class SmoothWalk(JointWalk):
         width = k * (d + 1) if curve.is_coupled else d + 1
         dense = not rows.is_sparse and width <= _MOST_COLUMNS
         V = np.zeros((d + 1, folds, k))
+        judged: list[list[Verdict]] = [[] for _ in range(folds)]
+        units = S.T @ curve.value(Y, np.zeros_like(Y))[:, 0].sum(axis=1)
         for i in np.argsort(-self.strengths, kind="stable"):
             quad = np.full((d + 1, 1), self.strengths[i])
             quad[-1] = self._intercept_strength(self.strengths[i])
@@ -105,12 +113,14 @@ class SmoothWalk(JointWalk):
                 middle = rows.scores(V.mean(axis=1, keepdims=True))
                 precondition = _near(factor_hessian(centre, middle)[0], curve, intercept)
             every = Batch(rows, curve, Y, S, np.repeat(quad, folds, axis=1))
-            V, Z = solve_batch(every, V, precondition, self.tol)
+            V, Z, left = solve_batch(every, V, precondition, self.tol)
+            for own, decrease, objective, unit in zip(judged, *left, units, strict=True):
+                own.append(judge_decrease(decrease, objective, unit, self.tol))
             W[:, i], b[i] = V[:-1], V[-1]
             codes[:, i] = (Z[:, :, 0] > 0) if k == 1 else Z.argmax(axis=2)
         if basis is not None:
             W = np.tensordot(basis, W, axes=1)
-        return SolvedFolds(W, b, codes)
+        return SolvedFolds(W, b, codes, judged)
 
     def _solve_sparse(self, task: Task) -> SolvedFolds:
         """Scores that are not coupled, on sparse rows: in compiled code."""
@@ -122,6 +132,7 @@ class SmoothWalk(JointWalk):
         codes = np.empty((n, m, folds), dtype=np.int16)
         # Folds go together, or the classes of a fold: their scores are compared.
         size = min(LANES, max(1, _MOST_SCORES // (m * n))) if k == 1 else 1
+        weakest, judged = int(np.argmin(self.strengths)), list[list[Verdict]]()
         for start in range(0, folds, size):
             own = range(start, min(start + size, folds))
             targets = Y.T if k > 1 else np.repeat(Y.T, len(own), axis=0)
@@ -131,7 +142,28 @@ class SmoothWalk(JointWalk):
                 part = slice(number * k, (number + 1) * k)
                 W[:, :, f], b[:, f] = V[part, :, :-1].transpose(2, 1, 0), V[part, :, -1].T
                 codes[:, :, f] = (Z[number] > 0).T if k == 1 else Z[part].argmax(axis=0).T
-        return SolvedFolds(W, b, codes)
+                # The last fit of the path, at which all others were on the way.
+                ends = V[part, weakest], Z[part, weakest], targets[part], S[:, f]
+                judged.append([self._judge(X, *ends, self.strengths[weakest])])
+        return SolvedFolds(W, b, codes, judged)
+
+    def _judge(self, X: Any, V: Array, Z: Array, Y: Array, s: Array, strength: float) -> Verdict:
+        """By slopes and curvatures that are computed afresh."""
+        curve, d = CURVES[self.loss], X.shape[1]
+        y, z = Y.T[:, None, :], Z.T[:, None, :]
+        U, state = curve.look(y, z)
+        slopes, bends = s[:, None] * U[:, 0], s[:, None] * state[:, 0]
+        constant = self._intercept_strength(strength)
+        quad = np.append(np.full(d, strength), constant)
+        g = np.vstack([X.T @ slopes, slopes.sum(axis=0)]) + quad[:, None] * V.T
+        h = np.vstack([X.power(2).T @ bends, bends.sum(axis=0)]) + quad[:, None]
+        if not self.model.fit_intercept:
+            g[-1] = 0.0
+        decrease = 0.5 * float((g**2 / np.where(h > 0, h, 1.0)).sum())
+        losses = float((s[:, None] * curve.value(y, z)[:, 0]).sum())
+        unit = float((s[:, None] * curve.value(y, np.zeros_like(z))[:, 0]).sum())
+        squares = 0.5 * float((quad * V**2).sum())
+        return judge_decrease(decrease, losses + squares, unit, self.tol)
 
     def _paths(self, X: Any, Y: Array, S: Array) -> tuple[Array, Array]:
         """Coefficients (p, m, d + 1) and scores (p, m, n) for targets and weights (p, n)."""
@@ -156,13 +188,13 @@ class SmoothWalk(JointWalk):
         """Least squares: all strengths from one Krylov space for each fold."""
         rows = Rows(task.matrix, bool(self.model.fit_intercept))
         tol = _RESIDUAL if len(self.settings) > 1 else _FINE_RESIDUAL
-        W, b = solve_shifted(rows, task.targets, fold_weights(task), self.strengths, tol)
+        W, b, verdicts = solve_shifted(rows, task.targets, fold_weights(task), self.strengths, tol)
         d, m, folds, k = W.shape
         codes = np.empty((rows.n, m, folds), dtype=np.int16)
         for i in range(m):
             Z = np.asarray(rows.X @ W[:, i].reshape(d, folds * k)).reshape(-1, folds, k) + b[i]
             codes[:, i] = (Z[:, :, 0] > 0) if k == 1 else Z.argmax(axis=2)
-        return SolvedFolds(W, b, codes)
+        return SolvedFolds(W, b, codes, [list(verdicts) for _ in range(folds)])
 
     def _intercept_strength(self, strength: float) -> float:
         """Of the intercept, where it is the coefficient of a constant column."""

@@ -49,7 +49,7 @@ class CoupledWalk(JointWalk):
         near = self.solved(task)
         mean = near.W[:, number].mean(axis=1), near.b[number].mean(axis=0)
         s = np.ones(task.n_samples) if task.weights is None else task.weights
-        W, b, _ = self._solve(task, s[:, None], [self._strengths()[number]], _FINE, mean)
+        W, b, *_ = self._solve(task, s[:, None], [self._strengths()[number]], _FINE, mean)
         return W[:, 0, 0], b[0, 0]
 
     def _strengths(self) -> list[tuple[float, float]]:

@@ -21,10 +21,12 @@ from trueline.estimators.logistic import penalty_of
 from trueline.estimators.scaling import exponents_of
 from trueline.evaluation.task import FoldRows
 from trueline.evaluation.walks.base import Fits, Walk
+from trueline.guard import Verdict, verdict_of
 from trueline.problem import Problem
 from trueline.solvers.columns.descent import ColumnDescent
 from trueline.solvers.columns.small import SmallDescent, is_small
 from trueline.solvers.iterative import best_constant, target_gap
+from trueline.solvers.loop import Monitor
 from trueline.solvers.working_set_newton import WorkingSetNewton, per_column
 
 __all__ = ["SparseLogisticWalk"]
@@ -40,6 +42,9 @@ _GAIN = 1e-7
 _FAR, _ON_THE_WAY = 4.0, 10
 # Of the objective at hand, where one descent serves all strengths.
 _SHARE = 1e-3
+# The gap relative to the objective that is worth a word: ten times that, as steps also end where
+# nothing is gained any more.
+_ENOUGH = 1e-2
 
 
 class SparseLogisticWalk(Walk):
@@ -59,21 +64,25 @@ class SparseLogisticWalk(Walk):
         problem, own._present = own._posed(X, classes, codes[fold.split.train], weights)
         is_chosen = own._plan_for(problem).chosen == WorkingSetNewton.name
         if is_chosen and exponents_of(problem) is None:
-            W, b = self._descend(problem, costs, own.tol**2)
-            return self.as_linear(fold, W, b)
+            return self.as_linear(fold, *self._descend(problem, costs, own.tol**2))
         k = 1 if len(classes) == 2 else len(classes)
         W, b = np.empty((X.shape[1], len(costs), k)), np.empty((len(costs), k))
+        judged: list[Verdict] = []
         for i in np.argsort(costs, kind="stable"):
             own.C = float(costs[i])
             problem, own._present = own._posed(X, classes, codes[fold.split.train], weights)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                own._solve_and_store(problem, X, codes[fold.split.train], None)
+                plan, solution = own._solve(problem, X, Monitor())
+                own._store(problem, plan, solution, X.dtype, 1)
+            judged.append(verdict_of(solution))
             own.warm_start = True
             W[:, i], b[i] = own.coef_.T, own.intercept_
-        return self.as_linear(fold, W, b)
+        return self.as_linear(fold, W, b, judged)
 
-    def _descend(self, problem: Problem, costs: Array, tol: float) -> tuple[Array, Array]:
+    def _descend(
+        self, problem: Problem, costs: Array, tol: float
+    ) -> tuple[Array, Array, list[Verdict]]:
         """Coefficients (d, settings, k) and intercepts (settings, k), by one descent."""
         d, k = problem.n_features, problem.n_targets
         V = np.zeros((d + 1, k))
@@ -86,7 +95,7 @@ class SparseLogisticWalk(Walk):
             W[:, i], b[i] = follow.to(
                 per_column(penalty.linear, d), per_column(penalty.curvature, d)
             )
-        return W, b
+        return W, b, follow.verdicts
 
 
 class _Following:
@@ -106,6 +115,12 @@ class _Following:
         self._takes_small = is_small(problem)
         self._small: SmallDescent | None = None
         self._sets: ColumnDescent | None = None
+        self.verdicts: list[Verdict] = []
+
+    def _judge(self, gap: float, objective: float) -> None:
+        """Write down whether the gap is small enough, or as good as a few more steps make it."""
+        allowed = max(self._target, _ENOUGH * objective)
+        self.verdicts.append(Verdict(bool(gap <= allowed), float(gap), allowed))
 
     def to(self, linear: Array, quad: Array) -> tuple[Array, Array]:
         """Coefficients (d, k) and intercepts for strengths of shape (d + 1,)."""
@@ -117,6 +132,7 @@ class _Following:
             else:
                 self._near(small, linear[:-1], quad[:-1])
             if self._goes_on(small):
+                self._judge(small.about, small.objective)
                 return small.V[:-1, None], small.V[-1:]
             self._takes_small, self._V = False, small.V[:, None]
         return self._with_working_sets(linear, quad)
@@ -158,4 +174,5 @@ class _Following:
             if self._sets.about() <= max(self._target, _SHARE * self._sets.objective):
                 break
             self._sets.round()
+        self._judge(self._sets.about(), self._sets.objective)
         return self._sets.coefficients()

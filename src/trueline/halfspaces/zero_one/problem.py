@@ -78,7 +78,9 @@ class Task:
     def coefficients(self, v: Array) -> tuple[Array, float]:
         """w and b of a point of the search."""
         full = np.zeros(self.n_features + int(self.fit_intercept))
-        full[self.columns] = np.ldexp(v, self.exponent)
+        # The hyperplane is the same for every multiple: no number need be larger than 2^1000.
+        excess = (self.exponent + np.frexp(v)[1])[v != 0].max(initial=0) - 1000
+        full[self.columns] = np.ldexp(v, self.exponent - max(0, int(excess)))
         if self.fit_intercept:
             return full[:-1], float(full[-1])
         return full, 0.0

@@ -38,6 +38,7 @@ _FINEST = 1e-15
 _LARGE, _WORTH = 256, 0.03
 # Penalties this many times weaker than the pull of a block are approached in strides.
 _FAR, _STRIDE, _ON_THE_WAY = 50.0, 5.0, 0.01
+_FARTHEST = 1e300
 
 
 class BlockWalk:
@@ -121,6 +122,8 @@ class BlockWalk:
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             far = float(np.max(np.where(linear > 0, self._norms / linear, 0.0), initial=0.0))
+        # A penalty of nearly nothing: as far as numbers go.
+        far = min(far, _FARTHEST)
         factor = far / _STRIDE
         while far > _FAR and factor > 1.0:
             self.set_terms(factor * linear, factor * bend)

@@ -118,7 +118,7 @@ def solve_wide_books(
         if certificate.gap <= enough[k]:
             # Support vectors are found by their scores.
             scores = _scores(descent, k) if loss.kinks else None
-            found[k] = _solution(certificate, descent, k, scores)
+            found[k] = _solution(certificate, descent, k, scores, float(enough[k]))
     spent = (time.perf_counter() - start) / len(book)
     for solution in found:
         if solution is not None:
@@ -151,7 +151,7 @@ def _scores(descent: BookDescent, k: int) -> Array:
 
 
 def _solution(
-    certificate: Certificate, descent: BookDescent, k: int, scores: Array | None
+    certificate: Certificate, descent: BookDescent, k: int, scores: Array | None, tolerance: float
 ) -> Solution:
     return Solution(
         certificate.coef,
@@ -164,5 +164,6 @@ def _solution(
             "together with the other binary problems: "
             + counted(descent.products, "Hessian-vector product")
         ],
+        tolerance=tolerance,
         extra={} if scores is None else {"scores": scores},
     )

@@ -36,6 +36,9 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 _W, _Q, _LINEAR, _BEND, _LOWER, _UPPER, _C = range(7)
+# Steps to the minimum that only rounding asks for, and what it leaves of a correlation.
+_POLISHES = 20
+_ROUNDING = 1e-18
 _MAX_ROUNDS = 1000
 # A resting coordinate is freed when it is pulled by more than rounding.
 _SLACK = 1e-10
@@ -181,8 +184,12 @@ class RestrictedGram:
         Each round but the last leaves fewer of them free.
         """
         last = math.inf
-        while self.active:
+        # Without a penalty the pull of the minimum is zero, up to rounding of what it is made of.
+        nothing = _ROUNDING * float(np.abs(self._state[_C, : self.active]).max(initial=0.0))
+        for _ in range(2 * self.active + _POLISHES):
             a = self.active
+            if a == 0:
+                return
             w, q, linear, bend, _, _, _ = self._state[:, :a]
             pull = q - linear * np.sign(w) - bend * w
             step = self._block.solve(self._G, self._order, self.size, bend, pull)
@@ -201,9 +208,9 @@ class RestrictedGram:
             self._settle(start)
             # What rounding left of the pull is worth another step as long as that helps.
             left = float(np.abs(q - linear * np.sign(w) - bend * w).max())
-            if left <= _SLACK * float(np.abs(linear).min()):
+            if left <= max(_SLACK * float(np.abs(linear).min()), nothing):
                 return
-            if left > 0.1 * last:
+            if not left <= 0.1 * last:
                 if self._block.is_fresh:
                     return
                 self._block.forget()

@@ -36,6 +36,9 @@ Array = NDArray[np.float64]
 # With 0.9 there are twice as many points and as many columns are missed; below 0.7 more are.
 _FACTOR = 0.8
 _ON_THE_WAY = 1e-3
+# Rounding of the correlations, relative to their thresholds, up to which it is bounded by norms.
+_SLIGHT = 1e-3
+_EPS = float(np.finfo(np.float64).eps)
 _MOST_COLUMNS = 5000
 
 
@@ -49,6 +52,8 @@ def penalty_terms(penalty: Penalty, n_features: int, n_targets: int, target: int
 
 class _Descent(Iteration):
     """A walk towards one penalty; one iteration is one reading of the data."""
+
+    gap: float  # at the end of the walk
 
     def __init__(self, source: Source, terms: Terms, tol: float, start: Array | None) -> None:
         self._source, self._terms = source, terms
@@ -70,8 +75,8 @@ class _Descent(Iteration):
         self.coef = w[:, None]
         self.intercept = np.array([self._source.y_mean - self._source.x_mean @ w])
         penalty = terms.linear @ np.abs(w) + 0.5 * terms.bend @ w**2
-        gap = point.gap if walk.is_done else math.inf
-        return Progress(0.5 * point.residual_square + float(penalty), gap)
+        self.gap = point.gap if walk.is_done else math.inf
+        return Progress(0.5 * point.residual_square + float(penalty), self.gap)
 
 
 def _approach(source: Source, terms: Terms) -> list[float]:
@@ -90,7 +95,7 @@ def _approach(source: Source, terms: Terms) -> list[float]:
 
 def solve_from_source(
     source: Source, terms: Terms, options: Options, monitor: Monitor, start: Array | None = None
-) -> tuple[Iteration, Status, int]:
+) -> tuple[_Descent, Status, int]:
     """Minimise for one target; the iteration holds coefficients and intercept."""
     descent = _Descent(source, terms, options.tol, start)
     target = options.tol * source.scale
@@ -106,6 +111,34 @@ class _FromMoments:
     problem: MomentsProblem
     coef: Array
     intercept: Array
+    gap: float  # as the walk saw it at its end, but for rounding
+
+    def bound(self) -> float:
+        """The gap with what rounding may add to it, by norms in place of entries.
+
+        An error of the correlations by at most delta of their thresholds changes the dual point by
+        that share, and the gap by delta times terms which the objective of the best constant
+        bounds; the products with the coefficients change by e.abs(w).
+        """
+        problem, moments, W = self.problem, self.problem.moments, self.coef
+        penalty = problem.penalty
+        linear, bend = np.asarray(penalty.linear), np.asarray(penalty.curvature)
+        is_open = np.isinf(penalty.upper).all() and not np.any(penalty.lower > -np.inf)
+        if not (is_open or "nonnegative" in penalty.capabilities) or not (linear > 0).all():
+            return math.inf
+        weight, rows = moments.weight, min(moments.count, 2048)
+        root = np.sqrt(moments.x_size + weight * moments.x_mean**2)
+        target = np.sqrt(moments.y_size + weight * moments.y_mean**2)
+        reach = root @ np.abs(W) + math.sqrt(weight) * np.abs(self.intercept) + target
+        units = moments.unit + (len(W) + rows + moments.count / 2048 + 32) * _EPS
+        error = 4 * units * reach * root[:, None]
+        delta = float((error / linear).max(initial=0.0))
+        added = 6 * delta * float(moments.y_size.sum()) + 8 * units * float(reach @ reach)
+        if bend.any():
+            if not (bend > 0).all():
+                return math.inf
+            added += float((error**2 / bend).sum())
+        return 1.01 * self.gap + added if delta < _SLIGHT else math.inf
 
     def certificate(self) -> Certificate:
         return certify_from_moments(self.problem, self.coef, self.intercept)
@@ -134,7 +167,7 @@ class _CoordinateSolver(Solver):
             raise FloatingPointError("the sums of squares of the data are not finite")
         d, k = problem.n_features, problem.n_targets
         W, b = np.zeros((d, k)), np.zeros(k)
-        worst, iterations = Status.CONVERGED, 0
+        worst, iterations, gap = Status.CONVERGED, 0, 0.0
         rounding: Rounding | None = None
         for t in range(k):
             source: Source
@@ -151,13 +184,13 @@ class _CoordinateSolver(Solver):
             descent, status, count = solve_from_source(source, terms, options, monitor, start)
             W[:, t], b[t] = descent.coef[:, 0], descent.intercept[0]
             worst = worst if status.is_final else status
-            iterations = max(iterations, count)
+            iterations, gap = max(iterations, count), gap + descent.gap
         if not problem.fit_intercept:
             b[:] = 0.0
         solution = Solution(W, b, worst, self.name, n_iter=iterations, trace=monitor.trace)
         if moments is not None and is_fenchel(problem):
             solution.moments = moments
-            solution.proof = _FromMoments(moments_problem(problem, moments), W, b)
+            solution.proof = _FromMoments(moments_problem(problem, moments), W, b, gap)
         else:
             solution.moments = moments
             solution.proof = Prover(problem, rounding=rounding).certify(W, b)

@@ -11,7 +11,8 @@ __all__ = ["minimise_along"]
 # A step is good when it leaves this share of the slope; Newton's method in one dimension needs few
 # looks to get there.
 _LEFT = 0.05
-_LOOKS = 40
+# Enough to halve a step down to the rounding of one.
+_LOOKS = 80
 
 
 def minimise_along(
@@ -42,7 +43,10 @@ def minimise_along(
             return t
         low, high = (t, high) if at < 0 else (low, t)
         ahead = t - at / bend if bend > 0 else np.inf
-        if not low < ahead < high:
+        # Newton's method comes back from the steep side of an exponential at a snail's pace: where
+        # the function rises faster than it fell at zero, the step is halved at least.
+        is_steep = at > abs(first) and ahead > 0.5 * (low + high)
+        if not low < ahead < high or is_steep:
             inside = 0.5 * (low + high) if np.isfinite(high) else 4.0 * t
             ahead = min(inside, limit)
         t = ahead

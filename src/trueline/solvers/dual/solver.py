@@ -34,6 +34,7 @@ from trueline.solvers.dual.occurring import occurring_columns, solve_on_columns
 from trueline.solvers.dual.rows import Rows, has_light_rows
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.solvers.one_by_one import is_separable, solve_one_by_one
 
 __all__ = [
     "BalancedDualDescent",
@@ -62,6 +63,9 @@ _REST = 0.1
 _LONGEST = 50
 # How much the constant column bends the dual, relative to what the losses of all rows do at most.
 _STIFF = 300.0
+# Several targets are taken one after the other where Gram matrices, which keep more digits, would
+# be larger than this, and losses have corners, so that Newton's method has no derivatives.
+_MANY_COLUMNS = 4000
 # How much of the slope, squared, conjugate gradients leave.
 _LEAST, _MOST = 1e-4, 0.1
 
@@ -82,18 +86,23 @@ class DualCoordinateDescent(Solver):
         return self._refuses_penalty(facts)
 
     def _refuses_penalty(self, facts: Facts) -> str | None:
-        if not facts.has_one_strength or facts.k > 1:
-            return "needs one positive strength and one target"
+        if not facts.has_one_strength:
+            return "needs one positive strength"
+        if facts.k > 1 and (facts.is_smooth or facts.d <= _MANY_COLUMNS):
+            return "needs one target"
         return None
 
     def cost(self, facts: Facts) -> Cost:
         # With fewer columns than rows the dual is singular, and the last digits come slowly.
         sweeps = (100.0 if facts.is_sparse else 500.0) if facts.d > facts.n else 3000.0
+        sweeps *= facts.k
         seconds = CALL + sweeps * (2e-5 + 4e-9 * facts.nonzeros + 2e-8 * facts.n)
         memory = 80.0 * facts.n + (0 if facts.itemsize == 8 else 8.0 * facts.nonzeros)
         return Cost(4 * sweeps * facts.nonzeros, sweeps, memory, seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        if is_separable(problem):
+            return solve_one_by_one(self, problem, options, monitor)
         occurring = occurring_columns(problem)
         if occurring is not None:
             return solve_on_columns(self._solve_all, problem, occurring, options, monitor)

@@ -95,7 +95,9 @@ class Rows:
         if not is_noisy and 0 < len(varying) < n:
             size = scale[varying] * np.sqrt(n)
             gram = moments.gram[np.ix_(varying, varying)] / np.outer(size, size)
-        kept, R, row_space = _factor(design, mean, scale, varying, gram)
+        # Rows about their mean add up to zero: one of them depends on the others.
+        most = max(n - int(fit_intercept), 0)
+        kept, R, row_space = _factor(design, mean, scale, varying, gram, most)
         p = len(kept) + fit_intercept
         transform = np.eye(p)
         m = len(kept)
@@ -189,20 +191,20 @@ def _spread(design: Design, mean: Array) -> Array:
 
 
 def _factor(
-    design: Design, mean: Array, scale: Array, varying: Indices, gram: Array | None
+    design: Design, mean: Array, scale: Array, varying: Indices, gram: Array | None, most: int
 ) -> tuple[Indices, Array, Array | None]:
-    """Independent columns, R upper triangular with R^T R their Gram matrix divided by n.
+    """Independent columns, ``most`` at most, R upper triangular with R^T R their Gram over n.
 
     And, if these are not all columns, a basis of the rows.
     """
     if gram is not None and lapack.dpstrf(gram, tol=_DOUBTFUL)[2] == len(varying):
         return varying, cholesky(gram, check_finite=False), None
     R = _triangle(design, mean, scale, varying)
-    if not R.size:
+    if not R.size or most == 0:
         return varying[:0], np.zeros((0, 0)), None
     reduced, order = qr(R, mode="r", pivoting=True, check_finite=False)
     size = np.abs(reduced.diagonal())
-    rank = int(np.count_nonzero(size > _DEPENDENT * size.max(initial=0.0)))
+    rank = min(int(np.count_nonzero(size > _DEPENDENT * size.max(initial=0.0))), most)
     own = np.sort(order[:rank])
     R_own = qr(R[:, own], mode="r", check_finite=False)[0][:rank] / np.sqrt(design.shape[0])
     if rank == len(varying):

@@ -3,14 +3,16 @@ r"""The largest error, approached by a smooth function: the textbook's way round
     F_mu(w, b) = mu log sum_i 2 cosh(r_i / mu)
     max_i abs(r_i) <= F_mu <= max_i abs(r_i) + mu log(2n)
 
-Its gradient is - sum_i u_i (x_i, 1) with u_i = sinh(r_i / mu) / sum_k cosh(r_k / mu), in which the
-rows that err most have nearly all the weight; its curvature is at most max_i ||(x_i, 1)||^2 / mu
-(Y. Nesterov, "Smooth minimization of non-smooth functions", Math. Program. 103 (2005) 127-152).
-Gradient descent with Nesterov's momentum (restarted when it points uphill: B. O'Donoghue and
-E. Candes, Found. Comput. Math. 15 (2015) 715-732) minimises it, mu shrinks, and so on.
+Its gradient in r is u_i = sinh(r_i / mu) / sum_k cosh(r_k / mu), in which the rows that err most
+have nearly all the weight; its Hessian is (diag(p) - u u^T) / mu with p_i = cosh(r_i / mu) / sum_k
+cosh(r_k / mu) (Y. Nesterov, "Smooth minimization of non-smooth functions", Math. Program. 103
+(2005) 127-152). Damped Newton steps minimise it, mu shrinks, and so on; at the ``smoothing`` that
+was asked for the minimum is found to rounding, and without one mu shrinks until the gap is below
+the tolerance.
 
 The u are multipliers with sum_i abs(u_i) <= 1. Projected so that sum_i u_i (x_i, 1) vanishes, and
-divided by the sum of their magnitudes where that exceeds one, they prove a lower bound.
+divided by the sum of their magnitudes where that exceeds one, they prove a lower bound. So the
+certificate says how far the smooth answer is from the smallest largest error.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from trueline.certificates.maximum import certify_maximum
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.damped_newton import DampedNewton, SmoothFunction, status_of
 from trueline.solvers.exchange.rows import Rows, counted
-from trueline.solvers.iterative import iteration_cost
+from trueline.solvers.iterative import iteration_cost, target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.wording import counted as number_of
 
@@ -31,21 +34,21 @@ __all__ = ["SmoothedMaximum", "smooth_multipliers"]
 
 Array = NDArray[np.float64]
 
-# How much of mu is left after each stage, and of the first one at the end by default.
+# How much of mu is left after each stage, and the least that can be left of the first one.
 _SHRINK = 0.25
-_LAST = 1e-3
+_FINEST = 1e-13
 # The gap, in units of mu log(2n), at which a stage is over.
 _STAGE_OVER = 1.5
-_CHECK_EVERY = 10
-_MAX_ITER = 20_000
+_MAX_ITER = 2000
 _MOST_COLUMNS = 2000
+_ROWS = 4096
 
 
 class SmoothedMaximum(Solver):
-    """Gradient descent on the logarithm of a sum of exponentials that approaches the maximum."""
+    """Newton's method on the logarithm of a sum of exponentials that approaches the maximum."""
 
     name = "smoothed_maximum"
-    title = "gradient descent on a smooth maximum, which approaches the sharp one"
+    title = "Newton's method on a smooth maximum, which approaches the sharp one"
     needs_loss = frozenset({"maximum"})
     needs_penalty = frozenset({"none"})
     is_direct = False
@@ -60,19 +63,19 @@ class SmoothedMaximum(Solver):
         return None
 
     def cost(self, facts: Facts) -> Cost:
-        return iteration_cost(facts, 1000.0)
+        return iteration_cost(facts, 20.0 * max(facts.d, 1))
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         design, target, places = counted(problem)
         source = Rows.of(design, np.ascontiguousarray(target[:, 0]), problem.fit_intercept)
         iteration = _Iteration(source, options.smoothing)
-        status, n_iter, _ = run(
-            iteration,
-            monitor,
-            max_iter=options.max_iter or _MAX_ITER,
-            target_gap=iteration.last * iteration.log_rows,
-            check_every=_CHECK_EVERY,
-        )
+        limit = options.max_iter or _MAX_ITER
+        # A given smoothing is minimised, whatever gap it leaves; without one, the gap is the goal.
+        is_given = options.smoothing is not None
+        goal = -np.inf if is_given else target_gap(problem, options.tol)
+        status, n_iter, progress = run(iteration, monitor, max_iter=limit, target_gap=goal)
+        left = iteration.last * iteration.log_rows
+        status = status_of(status, progress.gap, left, is_given)
         W, b = iteration.coef, iteration.intercept
         u = iteration.dual
         rows = np.flatnonzero(u)
@@ -86,6 +89,7 @@ class SmoothedMaximum(Solver):
             n_iter=max(1, n_iter),
             proof=certificate,
             trace=monitor.trace,
+            tolerance=iteration.last * iteration.log_rows,
             notes=[
                 f"smoothing from {iteration.first:.3g} to {iteration.mu:.3g} in "
                 f"{number_of(iteration.stages, 'stage')}"
@@ -110,52 +114,77 @@ def smooth_multipliers(error: Array, mu: float) -> Array:
     return np.sign(error) * (up - down) / (up + down).sum()
 
 
-class _Iteration(Iteration):
-    """A point, its momentum and mu, in the coordinates in which least squares is trivial.
+class _SmoothMaximum(SmoothFunction):
+    """F_mu in the coordinates in which least squares is trivial."""
 
-    The best point so far is the answer: steps on a smooth maximum may raise the sharp one.
-    """
+    def __init__(self, source: Rows, mu: float) -> None:
+        self.source, self.mu = source, mu
+
+    @property
+    def stiffness(self) -> float:
+        """That at zero errors: sum_i q_i q_i^T / (n mu), which is a multiple of the identity."""
+        return 1.0 / self.mu
+
+    def value(self, v: Array) -> tuple[float, float]:
+        size = np.abs(self.source.errors(v)) / self.mu
+        top = float(size.max(initial=0.0))
+        total = float((np.exp(size - top) + np.exp(-size - top)).sum())
+        value = self.mu * (top + np.log(total))
+        return value, abs(value)
+
+    def derivatives(self, v: Array) -> tuple[Array, Array]:
+        error = self.source.errors(v)
+        u, p = smooth_multipliers(error, self.mu), _shares(error, self.mu)
+        g, H = np.zeros(len(v)), np.zeros((len(v), len(v)))
+        for start in range(0, len(u), _ROWS):
+            where = slice(start, min(start + _ROWS, len(u)))
+            Q = self.source.gather(where)
+            g -= Q.T @ u[where]
+            H += (Q.T * p[where]) @ Q
+        return g, (H - np.outer(g, g)) / self.mu
+
+
+def _shares(error: Array, mu: float) -> Array:
+    """cosh(r_i / mu) / sum_k cosh(r_k / mu), without overflow."""
+    size = np.abs(error) / mu
+    top = size.max(initial=0.0)
+    both = np.exp(size - top) + np.exp(-size - top)
+    shares: Array = both / both.sum()
+    return shares
+
+
+class _Iteration(Iteration):
+    """A point and mu, in the coordinates in which least squares is trivial."""
 
     def __init__(self, source: Rows, smoothing: float | None) -> None:
         self.source = source
         self.log_rows = float(np.log(2 * len(source.residual)))
-        self.v = _start(source)
-        self.error = source.errors(self.v)
-        largest = float(np.abs(self.error).max()) or 1.0
-        self.last = smoothing or _LAST * largest / self.log_rows
+        start = _start(source)
+        largest = float(np.abs(source.errors(start)).max()) or 1.0
+        self.last = smoothing or _FINEST * largest / self.log_rows
         self.mu = self.first = max(largest / self.log_rows, self.last)
-        self.before, self.momentum = self.v, 1.0
-        self.stages, self.is_stage_over = 1, False
-        # max_i ||q_i||^2, the curvature without its mu.
-        self.stiffness = float(_row_squares(source).max(initial=0.0)) or 1.0
-        self.best, self.lower = np.inf, 0.0
-        self.dual = np.zeros(len(source.residual))
+        self.stages = 1
+        self.point = DampedNewton(_SmoothMaximum(source, self.mu), start)
+        self.lower, self.dual = 0.0, np.zeros(len(source.residual))
 
     def step(self) -> None:
-        """From a point ahead, along the gradient there."""
-        if self.is_stage_over:
+        """One Newton step; a smaller mu where a stage is over."""
+        is_over = self.gap <= _STAGE_OVER * self.mu * self.log_rows
+        if self.mu > self.last and (is_over or self.point.is_done):
             self.mu = max(_SHRINK * self.mu, self.last)
             self.stages += 1
-            self.before, self.momentum, self.is_stage_over = self.v, 1.0, False
-        following = 0.5 * (1 + np.sqrt(1 + 4 * self.momentum**2))
-        v = self.v + (self.momentum - 1) / following * (self.v - self.before)
-        u = smooth_multipliers(self.source.errors(v), self.mu)
-        gradient = -_transposed(self.source, u)
-        self.before, self.v = self.v, v - self.mu / self.stiffness * gradient
-        self.momentum = 1.0 if gradient @ (self.v - self.before) > 0 else following
+            self.point.follow(_SmoothMaximum(self.source, self.mu))
+        self.point.step()
+        self.is_settled = self.mu == self.last and self.point.is_done
 
     def progress(self) -> Progress:
-        error = self.source.errors(self.v)
-        objective = float(np.abs(error).max(initial=0.0))
-        if objective < self.best:
-            self.best, self.error = objective, error
-            w, b = self.source.coefficients(self.v)
-            self.coef, self.intercept = w[:, None], np.array([b])
+        error = self.source.errors(self.point.v)
+        w, b = self.source.coefficients(self.point.v)
+        self.coef, self.intercept = w[:, None], np.array([b])
         self._raise_bound(error)
-        gap = self.best - self.lower
-        own = objective - self.lower
-        self.is_stage_over = own <= _STAGE_OVER * self.mu * self.log_rows and self.mu > self.last
-        return Progress(self.best, gap)
+        objective = float(np.abs(error).max(initial=0.0))
+        self.gap = objective - self.lower
+        return Progress(objective, self.gap)
 
     def _raise_bound(self, error: Array) -> None:
         """The bound of the multipliers at this point, if it is better than those before.
@@ -195,12 +224,3 @@ def _transposed(source: Rows, u: Array) -> Array:
 def _products(source: Rows, v: Array) -> Array:
     """q_i.v for all rows."""
     return source.products(v[:, None])[:, 0]
-
-
-def _row_squares(source: Rows) -> Array:
-    """||q_i||^2 for all rows."""
-    out = np.empty(len(source.residual))
-    for start in range(0, len(out), 4096):
-        where = slice(start, min(start + 4096, len(out)))
-        out[where] = (source.gather(where) ** 2).sum(axis=1)
-    return out

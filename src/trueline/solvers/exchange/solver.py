@@ -138,6 +138,8 @@ def _solve_target(source: Rows, y: Array) -> Answer:
             break  # a perfect fit: what is left of errors is rounding
         if not len(answer.rows):
             answer.rows, answer.multipliers = found.rows, found.multipliers
-        face = face.beyond(found.rows)
+        size, face = face.size, face.beyond(found.rows)
+        if face.size == size:
+            break  # rounding hides what these rows hold: the rest is not told apart
     answer.w, answer.b = source.coefficients(face.origin)
     return answer

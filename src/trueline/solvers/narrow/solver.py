@@ -135,7 +135,7 @@ def solve_books(
         if certificate.gap <= enough[k]:
             # Support vectors are found by their scores.
             scores = answers.scores[k] if kind == SQUARED_HINGE else None
-            found[k] = _solution(certificate, int(answers.facts[k, 1]), scores)
+            found[k] = _solution(certificate, int(answers.facts[k, 1]), scores, float(enough[k]))
     spent = (time.perf_counter() - start) / len(book)
     for solution in found:
         if solution is not None:
@@ -163,7 +163,9 @@ class _Answers(NamedTuple):
         return Sums(point, correlation, losses, squares, slope, curvature, _chain(rows))
 
 
-def _solution(certificate: Certificate, steps: int, scores: Array | None) -> Solution:
+def _solution(
+    certificate: Certificate, steps: int, scores: Array | None, tolerance: float
+) -> Solution:
     return Solution(
         certificate.coef,
         certificate.intercept,
@@ -172,6 +174,7 @@ def _solution(certificate: Certificate, steps: int, scores: Array | None) -> Sol
         n_iter=steps,
         proof=certificate,
         notes=["together with the other binary problems"],
+        tolerance=tolerance,
         extra={} if scores is None else {"scores": scores},
     )
 

@@ -22,6 +22,7 @@ from trueline.solvers.smo.cache import BLOCK_ROWS, RowCache
 from trueline.solvers.smo.inner import add_rows, solve_pairs
 from trueline.solvers.smo.polish import polished
 from trueline.solvers.smo.program import DualProgram, DualSolution, added_up, by_row, levels
+from trueline.solvers.smo.progress import Way, largest_error, largest_score
 
 __all__ = ["WHOLE", "WORKING_SET", "solve_dual"]
 
@@ -38,12 +39,20 @@ _MANY_ROWS = 16_000
 WHOLE = 2500
 # A working set is solved until its violation is this part of what it was.
 _INNER = 0.1
-# Compiled steps hear no interrupt: they come in portions that read about this many values each.
-_PORTION = 200_000_000
-_LEAST_PORTION = 1000
+# Compiled steps hear no interrupt: they come in portions of this many steps per multiplier. After
+# each portion it is asked whether they still get anywhere.
+_PORTION = 20
+_LEAST_PORTION = 10_000
 # A pair of each of two groups.
 _LEAST_SET = 4
-_UNLIMITED = 2**62
+# Steps without a limit by the caller: so many, or so many for each multiplier if that is more.
+_MOST_STEPS, _MOST_STEPS_EACH = 10_000_000, 1000
+# Scores are added up step by step; where the fresh ones violate tol, steps go on from them.
+_STARTS = 4
+# Working sets in a row that gain no more than rounding.
+_IDLE = 3
+# Errors of scores beyond this share of the tolerance are felt: scores are then computed afresh.
+_FELT = 0.01
 
 
 def solve_dual(
@@ -61,11 +70,11 @@ def solve_dual(
     source : KernelSource
     tol : float
     max_iter : int
-        Steps with two multipliers; -1 for no limit.
+        Steps with two multipliers; -1 for no limit of the caller's.
     cache_bytes : float
         For kernel values: the rows that are kept, and the matrix of the working set.
     """
-    limit = _UNLIMITED if max_iter < 0 else max_iter
+    limit = max(_MOST_STEPS, _MOST_STEPS_EACH * program.size) if max_iter < 0 else max_iter
     size = np.dtype(source.dtype).itemsize
     if program.size <= WHOLE and size * (source.n**2 + program.size**2) <= cache_bytes:
         return _solve_whole(program, source, tol, limit)
@@ -94,26 +103,30 @@ def _solve_whole(
     is_plain = program.size == source.n
     Q = K if is_plain else K[np.ix_(program.row, program.row)]
     beta = program.start.copy()
-    scores = _weighted_rows(K, by_row(program, beta, source.n))
-    room = program.target - scores[program.row]
     box = (program.low, program.high, program.epsilon, program.split)
     diagonal = source.diagonal()[program.row]
     # Many steps over all multipliers cost more than more steps over few: long ends go to sets.
     is_large = program.size > 2 * SMALL_WORKING_SET
-    first = min(limit, 2 * program.size) if is_large else limit
-    steps, worst = _pairs(Q, diagonal, room, beta, box, tol, first)
-    if is_large and worst > tol and steps < limit:
-        begun = replace(program, start=beta)
-        found = _Rounds(begun, MatrixSource(K), tol, limit - steps, SMALL_WORKING_SET).solve()
-        steps, beta = steps + found.n_iter, found.beta
-    if steps < limit and source.dtype == np.float64:
-        beta, scores = polished(program, K, diagonal, Q, beta)
-    else:
+    steps = 0
+    for _ in range(_STARTS):
         scores = _weighted_rows(K, by_row(program, beta, source.n))
-    level, violation = levels(program, beta, scores)
-    # Judged by the scores of the steps; the last digits of the recomputed ones may differ.
-    solved = steps < limit or violation <= tol
-    return DualSolution(beta, scores, level, violation, int(steps), solved)
+        room = program.target - scores[program.row]
+        most = min(limit - steps, 2 * program.size) if is_large else limit - steps
+        taken, worst = _pairs(Q, diagonal, room, beta, box, tol, most)
+        if is_large and worst > tol and steps + taken < limit:
+            begun = replace(program, start=beta)
+            left = limit - steps - taken
+            found = _Rounds(begun, MatrixSource(K), tol, left, SMALL_WORKING_SET).solve()
+            taken, beta = taken + found.n_iter, found.beta
+        steps += taken
+        if steps < limit and source.dtype == np.float64:
+            beta, scores = polished(program, K, diagonal, Q, beta)
+        else:
+            scores = _weighted_rows(K, by_row(program, beta, source.n))
+        level, violation = levels(program, beta, scores)
+        if violation <= tol or taken == 0 or steps >= limit:
+            break
+    return DualSolution(beta, scores, level, violation, int(steps), bool(violation <= tol))
 
 
 def _pairs(
@@ -125,15 +138,28 @@ def _pairs(
     tol: float,
     limit: int,
 ) -> tuple[int, float]:
-    """Steps with two multipliers, as :func:`solve_pairs`, between which an interrupt is heard."""
-    portion = max(_LEAST_PORTION, _PORTION // max(1, len(room)))
+    """Steps with two multipliers, as :func:`solve_pairs`, as long as they get anywhere.
+
+    They come in portions, between which an interrupt is heard. Each portion must gain more than
+    rounding; the way that it went is then gone on with (:mod:`trueline.solvers.smo.progress`).
+    """
+    portion = max(_LEAST_PORTION, _PORTION * len(room))
+    reach = largest_score(diagonal)
     steps, worst = 0, math.inf
+    earlier = beta.copy(), room.copy()
     while steps < limit:
         most = min(portion, limit - steps)
+        before = beta.copy(), room.copy()
         taken, worst = solve_pairs(Q, diagonal, room, beta, *box, tol, most)
         steps += int(taken)
         if taken < most or not worst > tol:
             break
+        way = Way(*before, beta, room, box[2])
+        if not way.gain > way.noise(reach):
+            break
+        # From the portion before, its long step included: what goes on and on grows by a factor.
+        Way(*earlier, beta, room, box[2]).go_on(beta, room, box[0], box[1])
+        earlier = before
     return steps, worst
 
 
@@ -171,6 +197,7 @@ class _Rounds:
         self.q = q
         self.cache = RowCache(source, capacity)
         self.diagonal = source.diagonal()
+        self.reach = largest_score(self.diagonal)
         self.beta = program.start.copy()
         self.scores = np.zeros(source.n)
         self.previous: Index = np.empty(0, dtype=np.intp)
@@ -179,30 +206,38 @@ class _Rounds:
     def solve(self) -> DualSolution:
         program = self.program
         self._start()
-        steps, rounds = 0, 0
+        steps, rounds, idle = 0, 0, 0
         while True:
             room = program.target - self.scores[program.row]
             up, down = program.offsets(self.beta)
             u, l = room - up, room - down
             worst = max(float(u[g].max() - l[g].min()) for g in program.groups)
-            if not worst > self.tol or steps >= self.limit:
+            if not worst > self.tol or steps >= self.limit or idle >= _IDLE:
                 break
             chosen = self._select(u, l)
             self._fill_matrix(program.row[chosen])
+            before = self.beta[chosen]
             taken = self._solve_set(chosen, room[chosen], worst, self.limit - steps)
             steps += taken
             rounds += 1
+            after = program.target[chosen] - self.scores[program.row[chosen]]
+            way = Way(before, room[chosen], self.beta[chosen], after, program.epsilon)
+            is_idle = not way.gain > way.noise(self.reach)
+            idle = idle + 1 if is_idle else 0
             if taken == 0 and not len(self.previous):
                 break
-            # A set that allows no step leaves nothing worth keeping: the next one is all new, and
+            # A set that gains nothing leaves nothing worth keeping: the next one is all new, and
             # has the most violating pair.
-            self.previous = chosen if taken else chosen[:0]
+            self.previous = chosen[:0] if is_idle else chosen
+        if largest_error(self.reach, self.beta) > _FELT * self.tol:
+            self.scores[:] = 0.0
+            self._start()
         level, violation = levels(program, self.beta, self.scores)
         notes = [
             f"{rounds:,} working sets of {self.q:,} multipliers, "
             f"{self.cache.computed:,} kernel rows computed, room for {self.cache.capacity:,}"
         ]
-        solved = not worst > self.tol
+        solved = bool(violation <= self.tol)
         return DualSolution(self.beta, self.scores, level, violation, steps, solved, notes=notes)
 
     def _start(self) -> None:

@@ -34,7 +34,8 @@ def solve_pairs(
 ) -> tuple[int, float]:
     """Take steps until no violation exceeds tol; beta and room = t - f change in place.
 
-    Returns the number of steps and the violation that is left.
+    Returns the number of steps and the violation that is left. Ends early where the step of the
+    most violating pair is so short that neither multiplier changes.
     """
     q = len(room)
     up = np.empty(q)
@@ -94,8 +95,11 @@ def solve_pairs(
         if j_stops:
             i_stops = i_stops and step == beta[j] - j_end
             step = beta[j] - j_end
-        beta[i] = i_end if i_stops else beta[i] + step
-        beta[j] = j_end if j_stops else beta[j] - step
+        i_next = i_end if i_stops else beta[i] + step
+        j_next = j_end if j_stops else beta[j] - step
+        if i_next == beta[i] and j_next == beta[j]:
+            return steps, worst
+        beta[i], beta[j] = i_next, j_next
         for k in (i, j):
             up[k] = np.inf if beta[k] >= high[k] else (-epsilon if beta[k] < 0 else epsilon)
             down[k] = -np.inf if beta[k] <= low[k] else (epsilon if beta[k] > 0 else -epsilon)

@@ -24,7 +24,7 @@ vector machines", JMLR 6, 2005).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -122,6 +122,16 @@ class DualSolution:
     trace: Trace = field(default_factory=Trace)
     notes: list[str] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
+
+    def times(self, size: float) -> DualSolution:
+        """For weights that are larger by a factor, in programs without targets."""
+        return replace(
+            self,
+            beta=size * self.beta,
+            scores=size * self.scores,
+            level=size * self.level,
+            violation=size * self.violation,
+        )
 
 
 def levels(program: DualProgram, beta: Array, scores: Array) -> tuple[Array, float]:

@@ -20,17 +20,24 @@ from numpy.typing import NDArray
 
 from trueline.kernels.source import KernelSource
 from trueline.solvers.smo.program import DualProgram, DualSolution, levels
+from trueline.solvers.smo.progress import Way, largest_score
 from trueline.trace import Trace
 
 __all__ = ["solve_textbook"]
 
 Array = NDArray[np.float64]
 
+# Steps without a limit by the caller: so many, or so many for each row if that is more.
+_MOST_STEPS, _MOST_STEPS_EACH = 100_000, 100
+
 
 def solve_textbook(
     program: DualProgram, source: KernelSource, tol: float, max_iter: int = -1, trace: bool = False
 ) -> DualSolution:
     """Minimise the program; it needs the whole kernel matrix.
+
+    It ends when a sweep gains no more than rounding, and after ``max_iter`` steps, where -1 stands
+    for 100,000 or 100 for each row.
 
     Each record of the trace holds ``iteration``, the rows ``first`` and ``second``, their
     multipliers afterwards, the dual ``objective``, the number of rows whose KKT conditions fail
@@ -51,9 +58,11 @@ class _Textbook:
         self.program, self.trace = program, trace
         # Both sides may be off by half: the largest violation is then below tol.
         self.slack = 0.5 * tol
-        self.limit = np.inf if max_iter < 0 else max_iter
+        most = max(_MOST_STEPS, _MOST_STEPS_EACH * program.size)
+        self.limit = most if max_iter < 0 else max_iter
         self.K = np.empty((source.n, source.n))
         source.rows(np.arange(source.n), self.K)
+        self.reach = largest_score(source.diagonal())
         self.beta = program.start.copy()
         self.scores = self.K @ self.beta
         self.threshold = float(levels(program, self.beta, self.scores)[0][0])
@@ -63,10 +72,13 @@ class _Textbook:
         examine_all, changed = True, 0
         while (changed > 0 or examine_all) and self.steps < self.limit:
             changed = 0
+            before, room = self.beta.copy(), self.program.target - self.scores
             for i in np.flatnonzero(self._is_free()) if not examine_all else range(len(self.beta)):
                 changed += self._examine(int(i))
                 if self.steps >= self.limit:
                     break
+            if changed and not self._has_gained(before, room):
+                break
             if examine_all:
                 if changed == 0:
                     # The threshold of the last step may fail rows that the best one satisfies.
@@ -83,6 +95,12 @@ class _Textbook:
         return DualSolution(
             self.beta, self.scores, level, violation, self.steps, solved, self.trace
         )
+
+    def _has_gained(self, before: Array, room: Array) -> bool:
+        """Whether a sweep gained more than rounding."""
+        left = self.program.target - self.scores
+        way = Way(before, room, self.beta, left, self.program.epsilon)
+        return way.gain > way.noise(self.reach)
 
     def _is_free(self) -> NDArray[np.bool_]:
         return (self.beta > self.program.low) & (self.beta < self.program.high)

@@ -1,0 +1,1 @@
+"""Random problems against independent references: ``python -m benchmarks.fuzz FAMILY --fits N``."""
