@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 from mpmath import mp, mpf
@@ -19,7 +20,7 @@ from . import truth_kernels, truth_labels
 from .exactly import Data, Meaningless, number, numbers, objective, parts
 from .optimum import lower
 
-__all__ = ["refute", "reached"]
+__all__ = ["optimum_of", "reached", "refute"]
 
 SUMS = (
     "quadratic", "row space", "fenchel", "duality", "ordered duality", "tangent", "bounded",
@@ -27,7 +28,7 @@ SUMS = (
 )  # fmt: skip
 
 
-def refute(certificate, X, y, weight, hints=(), same_data=False):
+def refute(certificate, X, y, weight, hints=(), same_data=False, thorough=True):
     """Why the claim is false, or None if it may be true.
 
     Parameters
@@ -37,9 +38,11 @@ def refute(certificate, X, y, weight, hints=(), same_data=False):
     same_data : bool
         Whether the hints are about these very data: then, unless another loss or penalty is
         claimed, they are as good as what solvers would find.
+    thorough : bool
+        Whether more points are looked for than the hints.
     """
     claim = _Claim(certificate)
-    claim.same_data = same_data
+    claim.same_data, claim.thorough = same_data, thorough
     try:
         return _refute(claim, X, y, weight, hints)
     except Meaningless as reason:
@@ -170,6 +173,8 @@ def _sum_over_rows(claim, X, y, weight, hints):
     for start in starts:
         if objective(loss, penalty, data, *start) < goal:
             return _said(reached, objective(loss, penalty, data, *start), gap)
+    if not claim.thorough:
+        return None
     fit_intercept = bool(claim.fit_intercept)
     is_solved = claim.same_data and any(
         hint.loss is claim.loss and hint.penalty is claim.penalty
@@ -186,6 +191,27 @@ def _sum_over_rows(claim, X, y, weight, hints):
     if key is not None:
         _TRUE[key] = gap, own  # kept alive, so that nothing else has their ids
     return None
+
+
+def optimum_of(certificate, X, y, weight):
+    """The certificate with the best coefficients that Newton's method finds from its own."""
+    claim = _Claim(certificate)
+    if claim.kind not in SUMS or parts(claim.loss)["name"] == "ordered_quantiles":
+        return certificate
+    data = Data(X, y, weight)
+    W, b = coefficients(claim, data.d, data.k)
+    loss, penalty = parts(claim.loss), parts(claim.penalty)
+    starts = [(W, b), _solved_again(claim, data)]
+    points = [
+        lower(loss, penalty, data, *start, bool(claim.fit_intercept))
+        for start in starts
+        if start is not None
+    ]
+    _, W, b = min(points, key=lambda point: point[0])
+    return SimpleNamespace(
+        coef=np.array(W, dtype=float), intercept=np.array(b, dtype=float),
+        loss=claim.loss, penalty=claim.penalty, fit_intercept=claim.fit_intercept,
+    )  # fmt: skip
 
 
 #: Gaps that were found to be true, by what they are about.
@@ -456,6 +482,11 @@ def _concomitant(claim, X, y, weight, hints):
         if point is not None and "scale" in hint.witness:
             starts.append((point, mpf(float(hint.witness["scale"][0]))))
     for (V, c), sigma in starts:
+        if not claim.thorough:
+            low = _huber_at(data, V, c, sigma, epsilon, twice)
+            if low < reached - gap:
+                return _said(reached, low, gap)
+            continue
         low = _lower_huber(data, V, c, sigma, epsilon, twice, bool(claim.fit_intercept))
         if low < reached - gap:
             return _said(reached, low, gap)
