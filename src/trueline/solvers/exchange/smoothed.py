@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.maximum import certify_maximum
 from trueline.problem import Problem
-from trueline.solution import Solution
+from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.damped_newton import DampedNewton, SmoothFunction, status_of
 from trueline.solvers.exchange.rows import Rows, counted
