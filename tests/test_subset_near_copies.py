@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact import fractions, moments
 from numpy.testing import assert_allclose
 
+from exact import fractions, moments
 from trueline import BestSubset, L0Regression
 from trueline.subset.doubled import (
     best_few_doubled,

@@ -235,9 +235,7 @@ def best_few_doubled(P, P_low, r, r_low, least, q, alpha):  # type: ignore[no-un
                 # Of the last column nothing but its own square is asked for.
                 for b in range(a, m if t + 2 < q else a + 1):
                     p, e = _times(f, f_low, A[t, i, b], A_low[t, i, b])
-                    A[t + 1, a, b], A_low[t + 1, a, b] = _add(
-                        A[t, a, b], A_low[t, a, b], -p, -e
-                    )
+                    A[t + 1, a, b], A_low[t + 1, a, b] = _add(A[t, a, b], A_low[t, a, b], -p, -e)
             following[t + 1] = i + 1
             t += 1
     return best, chosen, lowest

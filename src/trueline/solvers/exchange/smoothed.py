@@ -3,12 +3,12 @@ r"""The largest error, approached by a smooth function: the textbook's way round
     F_mu(w, b) = mu log sum_i 2 cosh(r_i / mu)
     max_i abs(r_i) <= F_mu <= max_i abs(r_i) + mu log(2n)
 
-Its gradient in r is u_i = sinh(r_i / mu) / sum_k cosh(r_k / mu), in which the rows that err most have
-nearly all the weight; its Hessian is (diag(p) - u u^T) / mu with p_i = cosh(r_i / mu) / sum_k
-cosh(r_k / mu) (Y. Nesterov, "Smooth minimization of non-smooth functions", Math. Program. 103 (2005)
-127-152). Damped Newton steps minimise it, mu shrinks, and so on; at the ``smoothing`` that was asked
-for the minimum is found to rounding, and without one mu shrinks until the gap is below the
-tolerance.
+Its gradient in r is u_i = sinh(r_i / mu) / sum_k cosh(r_k / mu), in which the rows that err most
+have nearly all the weight; its Hessian is (diag(p) - u u^T) / mu, with p_i = cosh(r_i / mu) /
+sum_k cosh(r_k / mu) (Y. Nesterov, "Smooth minimization of non-smooth functions", Math. Program. 103
+(2005) 127-152). Damped Newton steps minimise it, mu shrinks, and so on; at the ``smoothing`` that
+was asked for the minimum is found to rounding, and without one mu shrinks until the gap is below
+the tolerance.
 
 The u are multipliers with sum_i abs(u_i) <= 1. Projected so that sum_i u_i (x_i, 1) vanishes, and
 divided by the sum of their magnitudes where that exceeds one, they prove a lower bound. So the
