@@ -141,10 +141,13 @@ def test_exposures_of_many_orders_of_magnitude(orders, alpha, seed):
     X = rng.normal(size=(30, 3)) * [0.1, 1.0, 50.0]
     y = rng.poisson(np.exp(rng.normal(size=30))).astype(float)
     exposure = 10.0 ** rng.uniform(-orders, orders, size=30)
-    model = PoissonRegressor(alpha=alpha).fit(X, y, exposure=exposure)
+    with warnings.catch_warnings():
+        if orders == 8:  # the optimum is found; double precision proves less than is asked for
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        model = PoissonRegressor(alpha=alpha).fit(X, y, exposure=exposure)
     mean = exposure * np.exp(X @ model.coef_ + model.intercept_)
     size = np.abs(X).T @ (mean + y) + y.sum()
-    slope = X.T @ (mean - y) + exposure.sum() * alpha * model.coef_
+    slope = X.T @ (mean - y) + len(y) * alpha * model.coef_
     assert np.all(np.abs(slope) <= 1e-6 * size)
     assert abs((mean - y).sum()) <= 1e-6 * y.sum()
     assert model.verify(X, y, exposure=exposure)
