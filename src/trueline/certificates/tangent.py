@@ -329,7 +329,7 @@ class Tangent:
         # Whoever checks moves the intercepts to where they are best: with several classes and a
         # penalty by absolute values, that costs as much again.
         is_single = len(b) == 1 or not np.any(problem.penalty.linear)
-        room, floor = (1.1, 1e-14 if len(b) == 1 else 1e-12) if is_single else (2.0, 1e-12)
+        room, floor = (1.1, 1e-14 if len(b) == 1 else 1e-12) if is_single else (4.0, 1e-12)
         return Certificate(
             kind="tangent",
             objective=float(at.objective.sum()),

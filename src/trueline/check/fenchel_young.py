@@ -303,13 +303,13 @@ class _Bound:
 
     def _steps(self) -> tuple[Array, Array]:
         """z_next - z_j for neighbours in the order, and bounds on the errors."""
-        z = (self.claim.z + self.claim.rows.y)[:, self.ranks]
-        off = (self.off + EPS * np.abs(self.claim.z) + EPS * np.abs(self.claim.rows.y))[
-            :, self.ranks
-        ]
-        return z[:, 1:] - z[:, :-1], off[:, 1:] + off[:, :-1] + EPS * (
-            np.abs(z[:, 1:]) + np.abs(z[:, :-1])
+        claim = self.claim
+        z, low, y, off = (
+            part[:, self.ranks] for part in (claim.z, claim.low, claim.rows.y, claim.off)
         )
+        steps = np.diff(z, axis=1) + (np.diff(y, axis=1) + np.diff(low, axis=1))
+        size = np.abs(np.diff(z, axis=1)) + np.abs(np.diff(y, axis=1))
+        return steps, off[:, 1:] + off[:, :-1] + 2 * EPS * size
 
     def crossing(self) -> float:
         """By how much scores are out of order at the most."""
