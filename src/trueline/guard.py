@@ -244,7 +244,7 @@ def warn_of_gaps(who: str, what: str, verdicts: Sequence[Verdict], stacklevel: i
         What each fit is: "fold and strength", "class".
     verdicts : sequence of Verdict
     """
-    open_ones = [verdict for verdict in verdicts if not verdict.is_proven]
+    open_ones = [verdict for verdict in verdicts if not verdict.gap <= verdict.allowed]
     if not open_ones:
         return
     worst = max(open_ones, key=lambda verdict: _times(verdict))

@@ -104,22 +104,13 @@ def forgeries(c):
     w = c.witness
     for name in ("gamma", "radius", "bound", "mistakes"):
         sign = -1 if name != "gamma" else 1
-        for value in (
-            w[name] * (1 + sign * 1e-3),
-            np.append(w[name], 1.0),
-            w[name] * math.nan,
-            None,
-        ):
+        slightly = w[name] * (1 + sign * 1e-3)
+        for value in (slightly, np.append(w[name], 1.0), w[name] * math.nan, None):
             yield f"{name} {value}", replace(c, witness={**w, name: value})
     yield "no bound", replace(c, witness={**w, "bound": np.zeros_like(w["bound"])})
     separator = w["separator"]
-    for value in (
-        -separator,
-        0 * separator,
-        separator[1:],
-        separator * math.inf,
-        1e-300 * separator[::-1],
-    ):
+    turned = 1e-300 * separator[::-1]
+    for value in (-separator, 0 * separator, separator[1:], separator * math.inf, turned):
         yield f"separator {value[:2]}", replace(c, witness={**w, "separator": value})
     counts = w["counts"]
     fewer = counts.copy()
@@ -160,12 +151,8 @@ def test_forgeries_are_not_proven(name):
         if which.startswith("threshold 2") or (name == "batch" and which.startswith("largest")):
             continue  # a weaker theorem, which may still bound the updates
         assert not verification, which
-    for given in (
-        (rows[:-1], target[:-1]),
-        (rows, 1 + target),
-        (rows, target[:-1]),
-        (None, target),
-    ):
+    short = target[:-1]
+    for given in ((rows[:-1], short), (rows, 1 + target), (rows, short), (None, target)):
         verification = verify(certificate, *given)
         assert not verification
         assert "not computable" not in str(verification)

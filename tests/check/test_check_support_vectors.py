@@ -136,15 +136,8 @@ def forgeries(c):
         for value in (-1.0, 0.0, 1e-3, 2.0, 1e308, math.nan, "1", None, [1.0]):
             yield f"{name}={value}", replace(c, parameters={**c.parameters, name: value})
     for name in c.witness:
-        for value in (
-            0.0,
-            -1.0,
-            1e300,
-            math.inf,
-            None,
-            np.ones(7),
-            2 * np.asarray(c.witness[name]),
-        ):
+        twice = 2 * np.asarray(c.witness[name])
+        for value in (0.0, -1.0, 1e300, math.inf, None, np.ones(7), twice):
             yield f"{name}={value}", replace(c, witness={**c.witness, name: value})
     yield "radius", replace(c, witness={**c.witness, "radius": 0.0})
     yield "gap", replace(c, gap=0.0)
@@ -218,16 +211,8 @@ def test_data_that_do_not_fit_are_refused(fitted):
     certificate = model.certificate_
     bad = X.copy()
     bad[0, 0] = np.nan
-    others = [
-        (X[:-1], y[:-1]),
-        (bad, y),
-        (X[:, :1], y),
-        (None, y),
-        (X, None),
-        (X, y[:-1]),
-        ("X", y),
-    ]
-    others += [(X.astype(object), y), (X * 1e200, y), (X[:0], y[:0]), (X[0], y)]
+    others = [(X[:-1], y[:-1]), (bad, y), (X[:, :1], y), (None, y), (X, None), (X, y[:-1])]
+    others += [("X", y), (X.astype(object), y), (X * 1e200, y), (X[:0], y[:0]), (X[0], y)]
     for rows, target in others:
         verification = certificate.verify(rows, target)
         if certificate.machine == "one_class" and rows is X:
@@ -256,9 +241,8 @@ def mutate_multiplier(certify):
         coef, witness = claim.coef.copy(), dict(claim.witness)
         coef[0, 0] *= 0.5
         if "multipliers" in witness:
-            witness["multipliers"] = witness["multipliers"] * np.where(
-                np.arange(len(coef.T)), 1, 0.5
-            )
+            half = np.where(np.arange(len(coef.T)), 1.0, 0.5)
+            witness["multipliers"] = witness["multipliers"] * half
         wrong = certify(replace(claim, coef=coef, witness=witness), *given)
         return replace(wrong, coef=claim.coef, witness=claim.witness)
 

@@ -153,6 +153,18 @@ def test_the_smooth_maximum_is_minimised_at_the_smoothing_given(smoothing, fit_i
     assert model.verify(X, y)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_as_many_columns_as_rows_with_offsets(seed):
+    """Rows about their mean have rank n - 1: everything is fitted exactly."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 8))
+    X = rng.standard_normal((n, n + int(rng.integers(-1, 4)))) + 1e5 * rng.random()
+    y = rng.standard_normal(n)
+    model = ChebyshevRegressor().fit(X, y)
+    assert model.max_error_ <= 1e-9
+    assert model.verify(X, y)
+
+
 def test_the_smoothed_form_says_how_far_it_came():
     X, y = noisy()
     with pytest.warns(ConvergenceWarning, match="proven within"):

@@ -133,6 +133,32 @@ def test_penalised_poisson_with_exposure_minimises_what_is_written():
     np.testing.assert_allclose([model.intercept_, *model.coef_], best, atol=2e-6)
 
 
+@pytest.mark.parametrize("alpha", [1e-6, 1.0])
+@pytest.mark.parametrize("orders", [1, 4, 8])
+@pytest.mark.parametrize("seed", range(5))
+def test_exposures_of_many_orders_of_magnitude(orders, alpha, seed):
+    """The slope of the penalised likelihood vanishes, written down with the exposures."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 3)) * [0.1, 1.0, 50.0]
+    y = rng.poisson(np.exp(rng.normal(size=30))).astype(float)
+    exposure = 10.0 ** rng.uniform(-orders, orders, size=30)
+    with warnings.catch_warnings():
+        if orders == 8:  # the optimum is found; double precision proves less than is asked for
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        model = PoissonRegressor(alpha=alpha).fit(X, y, exposure=exposure)
+    mean = exposure * np.exp(X @ model.coef_ + model.intercept_)
+    size = np.abs(X).T @ (mean + y) + y.sum()
+    slope = X.T @ (mean - y) + len(y) * alpha * model.coef_
+    assert np.all(np.abs(slope) <= 1e-6 * size)
+    assert abs((mean - y).sum()) <= 1e-6 * y.sum()
+    assert model.verify(X, y, exposure=exposure)
+
+
+def test_offsets_beyond_what_can_be_added_are_refused():
+    with pytest.raises(ValueError, match="Subtract the mean from the offsets"):
+        PoissonRegressor().fit(np.eye(3), [1.0, 2.0, 3.0], offset=[0.0, 300.0, -300.0])
+
+
 def test_an_offset_of_the_identity_is_subtracted():
     X, y, _ = data("normal")
     shift = np.random.default_rng(2).normal(size=len(y))

@@ -550,6 +550,18 @@ def test_the_rounded_loss_is_minimised_at_the_smoothing_given(smoothing, q, alph
     assert model.verify(X, y, sample_weight=weights)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(40))
+def test_fits_of_several_quantiles_verify(seed, dtype):
+    """Also where more columns than rows leave nothing but rounding, which sums up in any order."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(3, 9)), int(rng.integers(1, 10))
+    X = (rng.standard_normal((n, d)) + 10.0 ** rng.uniform(0, 4)).astype(dtype)
+    y = (10.0 ** rng.uniform(-4, 6) * rng.standard_normal(n)).astype(dtype)
+    model = QuantileRegressor(quantile=[0.9, 0.1, 0.5], alpha=0.0).fit(X, y)
+    assert model.verify(X, y)
+
+
 def test_the_trace_shows_how_the_gap_shrinks():
     X, y = noisy(300, 3, seed=13)
     model = LeastAbsoluteDeviations(solver="smoothed", trace=True).fit(X, y)

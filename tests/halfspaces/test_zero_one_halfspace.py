@@ -45,6 +45,15 @@ def test_certificate_holds_and_is_about_this_model(model):
     assert model.certificate_.kind in ("zero-one packing", "zero-one search")
 
 
+@pytest.mark.parametrize("scale", [5e-324 * 2**40, 1e-310, 1e-300, 1e300])
+def test_columns_of_any_size_give_the_same_errors(model, scale):
+    other = ZeroOneHalfspace().fit(np.ldexp(X, int(np.log2(scale))), Y)
+    assert np.isfinite(other.coef_).all()
+    # The smallest columns are rounded to what is left of their digits.
+    assert other.n_errors_ <= model.n_errors_ + 3
+    assert other.verify(np.ldexp(X, int(np.log2(scale))), Y)
+
+
 def tampered(certificate, **witness):
     return replace(certificate, witness={**certificate.witness, **witness})
 

@@ -343,6 +343,19 @@ def test_minimise_along_finds_the_root_of_the_slope(root, bend, kink, limit):
     assert abs(slope(t)[0]) <= 0.05 * abs(first) or (t == limit and slope(t)[0] < 0)
 
 
+@pytest.mark.parametrize("steepness", [1.0, 30.0, 300.0, 1e5])
+def test_minimise_along_comes_back_from_the_steep_side_of_an_exponential(steepness):
+    """exp(c t) - c t / 2 + ...: at t = 1 slope and curvature overflow, or nearly so."""
+
+    def slope(t):
+        with np.errstate(over="ignore"):
+            rise = steepness * np.exp(steepness * t)
+        return rise - 3 * steepness, steepness * rise
+
+    t = minimise_along(slope, slope(0.0)[0])
+    assert_allclose(t, np.log(3.0) / steepness, rtol=0.06)
+
+
 # --- the planner ----------------------------------------------------------------------------------
 
 

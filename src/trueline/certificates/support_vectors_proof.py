@@ -75,7 +75,7 @@ class _Kernel:
             carried = np.abs(K) @ size
             # The product itself errs by (terms + 2) eps of the magnitudes.
             error[some] = (relative + (len(columns) + 4) * _EPS) * carried
-            error[some] += absolute * size.sum()
+            error[some] += absolute @ size if absolute.ndim == 2 else absolute * size.sum()
         return f, error * (1 + 8 * _EPS) + _TINY
 
     def diagonal(self, rows: Index) -> Array:
@@ -83,7 +83,7 @@ class _Kernel:
         values = np.empty(len(rows))
         for place, row in enumerate(rows):
             K, relative, absolute = self._block(np.array([row]), np.array([row]))
-            values[place] = float(K[0, 0] + relative[0] * abs(K[0, 0]) + absolute[0])
+            values[place] = float(K[0, 0] + relative[0] * abs(K[0, 0]) + absolute.max())
         return values
 
     def _block(self, rows: Index, columns: Index) -> tuple[Array, Array, Array]:
@@ -104,8 +104,8 @@ class _Kernel:
         if self.name == "sigmoid":
             return np.tanh(inner), np.full(len(rows), 8 * _EPS), off
         degree = int(self.kernel.degree)
-        # |(p + h)^m - p^m| <= m |h| (|p| + |h|)^(m - 1).
-        absolute = degree * off * (size + off) ** max(degree - 1, 0)
+        # |(p + h)^m - p^m| <= m |h| (|p| + |h|)^(m - 1), for each value: powers differ widely.
+        absolute = degree * off[:, None] * (np.abs(inner) + off[:, None]) ** max(degree - 1, 0)
         return inner**degree, np.full(len(rows), (degree + 8) * _EPS), absolute
 
     def _rbf(self, rows: Index, columns: Index) -> tuple[Array, Array, Array]:

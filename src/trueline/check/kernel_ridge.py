@@ -9,8 +9,8 @@ With K the kernel matrix of the rows of positive weight, strengths alpha_t >= 0 
 lower by more than 1/2 sum s_i r_it^2.
 
 *Proof.* For every f and every u, s/2 (y - f)^2 >= u (y - f) - u^2 / (2 s), and alpha/2 |f|^2 >=
-sum_i u_i f_i - u.K u / (2 alpha). With u = alpha c the sum of the two is a lower bound that does
-not depend on f; it is lower than the objective at f = K c by what the theorem says.
+sum_i u_i f_i - u.K u / (2 alpha). With u = alpha c their sum is a lower bound that does not depend
+on f; it is lower than the objective at f = K c by what the theorem says.
 
 Kernels that are not positive semi-definite by formula (given matrices, functions, sigmoid) are
 taken with that on the diagonal which makes them so for certain: the rounding of their eigenvalues,
@@ -29,9 +29,9 @@ import numpy as np
 
 from trueline.check.arithmetic import EPS, SMALLEST
 from trueline.check.kernels import PairwiseKernel, as_recipe, definite_shift
-from trueline.check.rows import as_doubles, as_weights, length
+from trueline.check.rows import as_targets, as_weights, length
 from trueline.check.schema import CLAIMS, Field, read
-from trueline.check.verdict import Check, Refused, Verification
+from trueline.check.verdict import Check, Verification
 
 __all__ = ["check"]
 
@@ -41,13 +41,10 @@ _SHARE = 1e-9
 def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """Objective, residual and gap of kernel ridge regression."""
     n = length(X)
-    y = as_doubles(y, "y")
-    y = y.reshape(-1, 1) if y.ndim == 1 else y
-    if y.ndim != 2 or len(y) != n:
-        raise Refused(f"X has {n} rows, y the shape {y.shape}")
+    y = as_targets(y, n)
     fields = {
         **CLAIMS,
-        "residual": Field(low=0.0, finite=False),
+        **dict.fromkeys(("objective_rounding", "residual"), Field(low=0.0, finite=False)),
         "kernel": Field(kind="any"),
         "coef": Field(("n", "k")),
     }
@@ -75,27 +72,15 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     gap = 0.5 * float((s * left**2).sum()) * (1 + units) + y.size * SMALLEST
     residual = float(left.max()) / (float(np.abs(y).max()) or 1.0)
     checks = [
-        Check("rows of weight zero", "not used", "not used" if idle else "used", idle),
-        Check(
-            "objective",
-            f"{claim.objective:.12g} within {claim.objective_rounding:.2g}",
-            f"{objective:.12g} within {rounding:.2g}",
-            bool(abs(objective - claim.objective) + rounding <= claim.objective_rounding),
-        ),
-        Check(
-            "residual of the equations",
-            f"<= {claim.residual:.3g}",
-            f"{residual:.3g}",
-            bool(residual * (1 + 4 * EPS) <= claim.residual),
-        ),
+        Check.that("rows of weight zero", "not used", idle),
+        Check.within("objective", claim.objective, claim.objective_rounding, objective, rounding),
+        Check.at_most("residual of the equations", claim.residual, residual * (1 + 4 * EPS)),
     ]
     what = f"the equations of {said} are solved up to {claim.residual:.3g} of the largest target"
     if not proves:
         return Verification(tuple(checks), f"{what}; nothing about other functions")
-    checks += [
-        Check("kernel", "positive semi-definite", "yes" if definite else "no", definite),
-        Check("gap", f"<= {claim.gap:.4g}", f"{gap:.4g}", bool(gap <= claim.gap)),
-    ]
+    checks.append(Check.that("kernel", "positive semi-definite", definite))
+    checks.append(Check.at_most("gap", claim.gap, gap))
     added = f" (with {shift:.2g} added to the diagonal of its matrix)" if shift else ""
     what += f", and no function of its space{added} has an objective below {claim.objective:.10g}"
     return Verification(tuple(checks), f"{what} by more than {claim.gap:.3g}")

@@ -181,7 +181,7 @@ class PairwiseKernel:
         self.n, d = self.X.shape
         gamma = recipe.get("gamma")
         self.gamma = 1.0 / max(d, 1) if gamma is None else gamma
-        self.degree, self.coef0 = recipe.get("degree"), recipe.get("coef0")
+        self.degree, self.coef0 = recipe.get("degree") or 0.0, recipe.get("coef0") or 0.0
         poly = self.metric in ("poly", "polynomial")
         needs = ("degree", "coef0") if poly else ("coef0",) if self.metric == "sigmoid" else ()
         if not self.given and any(recipe.get(name) is None for name in needs):
@@ -273,5 +273,5 @@ def definite_shift(K: Ball) -> float:
         return np.inf
     rad = np.linalg.norm(np.broadcast_to(K.rad, K.mid.shape)) + np.linalg.norm(K.mid - K.mid.T)
     rad += 4 * len(K.mid) * EPS * np.linalg.norm(K.mid)
-    lowest = float(np.linalg.eigvalsh(0.5 * (K.mid + K.mid.T))[0])
-    return float(max(0.0, rad - lowest) * (1 + _UNITS))
+    lowest = np.linalg.eigvalsh(0.5 * (K.mid + K.mid.T))[0]
+    return max(0.0, float(rad - lowest)) * (1 + _UNITS)

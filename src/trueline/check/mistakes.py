@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from trueline.check.arithmetic import EPS, ROWS, SMALLEST
 from trueline.check.kernels import PairwiseKernel, as_recipe, definite_shift
 from trueline.check.rows import as_doubles, as_matrix, as_weights, length
-from trueline.check.schema import CLAIMS, Field, parameters, read
+from trueline.check.schema import CLAIMS, Field, get, parameters, read, witness_of
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
@@ -78,19 +78,10 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     z, rad = _margins(claim, claim.y, claim.coef, claim.intercept)
     found, unsure = float(s[z <= 0].sum()), float(s[np.abs(z) <= rad].sum())
     unsure += 2 * (len(s) + 8) * EPS * float(s.sum())
+    least, allowed = claim.objective - claim.gap, claim.objective_rounding
     checks = [
-        Check(
-            "training errors",
-            f"{claim.objective:.12g} within {claim.objective_rounding:.2g}",
-            f"{found:.12g} within {unsure:.2g}",
-            bool(abs(found - claim.objective) + unsure <= claim.objective_rounding),
-        ),
-        Check(
-            "fewest errors, at least",
-            f"{claim.objective - claim.gap:.6g}",
-            "0",
-            bool(claim.objective - claim.gap <= 0),
-        ),
+        Check.within("training errors", claim.objective, allowed, found, unsure),
+        Check("fewest errors, at least", f"{least:.6g}", "0", bool(least <= 0)),
     ]
     said = f"rows of weight {claim.objective:.10g} are on the wrong side{claim.said}"
     if claim.kind == "training errors":
@@ -109,13 +100,15 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
 
 
 def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespace:
+    kind, n, shape = get(certificate, "kind"), length(X), np.shape(get(certificate, "coef"))
+    if len(shape) != 2:
+        raise Refused(f"coef has the shape {shape}")
+    k, direct = shape[1], False
+    if kind == "mistake bound":
+        given = {"direct": witness_of(certificate).get("direct")}
+        direct = bool(read(given, {"direct": _RUN["direct"]}, {}, {}).direct)
+    sizes = {"n": n, "d": shape[0], "k": k, "c": max(2, k), "p": 1 if direct else k}
     fields = {"kind": Field(kind="text"), "coef": Field(("d", "k"))}
-    unread = dict.fromkeys({**_ERRORS, **_BOUND, **_RUN}, Field(kind="any", optional=True))
-    sizes: dict[str, int] = {}
-    kind = read(certificate, fields, unread, sizes).kind
-    n, k = length(X), sizes["k"]
-    direct = _direct(certificate) if kind == "mistake bound" else False
-    sizes |= {"n": n, "c": max(2, k), "p": 1 if direct else k}
     fields |= {**CLAIMS, "fit_intercept": Field(kind="boolean"), "intercept": Field(("k",))}
     fields |= {"loss": Field(kind="any"), "penalty": Field(kind="any")}
     claim = read(certificate, fields, _WITNESS[kind], sizes)
@@ -124,19 +117,14 @@ def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespa
         raise Refused(f"the loss and penalty stated are {names}, or one class is learned directly")
     if not claim.fit_intercept and claim.intercept.any():
         raise Refused("an intercept where there is none")
-    claim.y, claim.plain, claim.direct = (
-        as_doubles(y, "y").ravel(),
-        as_weights(sample_weight, n),
-        direct,
-    )
+    claim.y, claim.plain = as_doubles(y, "y").ravel(), as_weights(sample_weight, n)
+    claim.direct = direct
     labels = (-1.0, 1.0) if k == 1 else np.arange(k)
     if claim.y.shape != (n,) or not np.isin(claim.y, labels).all():
         raise Refused("y does not hold the number of a class, or a sign, for each row")
     claim.classes = (claim.y > 0).astype(int) if k == 1 else claim.y.astype(int)
     claim.said, claim.is_kernel = "", claim.kernel is not None
-    if (kind == "kernel mistake bound") > claim.is_kernel or (
-        kind == "mistake bound" and claim.is_kernel
-    ):
+    if kind != "training errors" and claim.is_kernel != (kind == "kernel mistake bound"):
         raise Refused("a kernel is missing, or there is one where there is none")
     if claim.is_kernel:
         kernel = PairwiseKernel(as_recipe(claim.kernel), X, np.ones(n, dtype=bool))
@@ -145,14 +133,9 @@ def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespa
         claim.intercept_step, claim.largest = float(claim.fit_intercept), np.zeros(k)
     else:
         claim.X = as_matrix(X)
-    if sizes["d"] != (n if claim.is_kernel else claim.X.shape[1]):
-        raise Refused(f"there are {sizes['d']} coefficients, which do not fit X")
+    if shape[0] != (n if claim.is_kernel else claim.X.shape[1]):
+        raise Refused(f"there are {shape[0]} coefficients, which do not fit X")
     return claim
-
-
-def _direct(certificate: Any) -> bool:
-    fields = dict.fromkeys({**_ERRORS, **_BOUND, **_RUN}, Field(kind="any", optional=True))
-    return bool(read(certificate, {}, {**fields, "direct": _RUN["direct"]}, {}).direct)
 
 
 def _margins(claim: SimpleNamespace, y: Array, W: Array, b: Array) -> tuple[Array, Array]:
@@ -250,15 +233,13 @@ def _updates(claim: SimpleNamespace) -> Check:
     # Every addition rounds a partial sum, which the sum of the magnitudes bounds.
     terms = counts.sum() + len(change) + 8
     if claim.is_kernel:
-        slack = (counts + 4) * EPS * np.abs(change)
-        same = np.abs(change - claim.coef) <= slack
-        _last, level = claim.coef, claim.intercept
-        unit = EPS
+        same = np.abs(change - claim.coef) <= (counts + 4) * EPS * np.abs(change)
+        level, unit = claim.intercept, EPS
     else:
         A, unit, level = claim.X, claim.precision + EPS, claim.last_intercept
         total, size = A.T @ change, abs(A).T @ np.abs(change)
         same = np.abs(total - claim.last) <= terms * unit * size
     step, bulk = claim.intercept_step, np.abs(change).sum(axis=0)
     near = np.abs(change.sum(axis=0) * step - level) <= terms * unit * bulk * step
-    holds = bool(legal and same.all() and near.all())
-    return Check("sum of the updates", "the weights at the end", "yes" if holds else "no", holds)
+    holds = legal and same.all() and near.all()
+    return Check.that("sum of the updates", "the weights at the end", holds)

@@ -138,6 +138,23 @@ class Penalty:
         return float(total) * (1 + 1e-12) if not np.isnan(total) else np.inf
 
 
+class _NonNegativeBlocks(Penalty):
+    """Norms of blocks of coefficients that may not be negative: only falling slopes matter."""
+
+    def admits(self, W: Array) -> bool:
+        return bool((W >= 0).all())
+
+    def is_free(self, q: Array, error: Array) -> NDArray[np.bool_]:
+        return super().is_free(np.minimum(q, 0.0), error)
+
+    def scale(self, q: Array, error: Array) -> Array:
+        return super().scale(np.minimum(q, 0.0), error)
+
+    def excess(self, W: Array, q: Array, error: Array, free: NDArray[np.bool_]) -> float:
+        rising = float((np.maximum(q, 0.0) * W).sum()) * (1 + 1e-12)
+        return super().excess(W, np.minimum(q, 0.0), error, free) + rising
+
+
 class _Foreign(Penalty):
     """A penalty of somebody else: its own formulas are used."""
 
@@ -205,6 +222,8 @@ def penalty_of(penalty: Any, shape: tuple[int, int]) -> Penalty:
         return Penalty(shape, linear=alpha * ratio, curvature=alpha * (1.0 - ratio))
     if name in ("nonnegative", "bounded"):
         base = penalty_of(given.get("base"), shape)
+        if name == "nonnegative" and base.blocks is not None and not base.note:
+            return _NonNegativeBlocks(shape, base.linear, base.curvature, blocks=base.blocks)
         if base.note or base.blocks is not None or base.is_bounded:
             raise Refused("bounds go with none, l1, l2 and elastic_net")
         low, high = np.asarray(0.0), np.asarray(np.inf)

@@ -2,20 +2,20 @@ r"""Covariances of Gaussian processes by their formulas, and their derivatives i
 
 With d_j = (x_j - z_j) / l_j, s = sum_j d_j^2 and r = sqrt(s), scikit-learn's kernels are
 
-    Constant c            c                                  in c  c
-    White c               c I                                in c  c I
-    DotProduct c          x.z + c^2                          in c  2 c^2
-    RBF and Matern inf    exp(-s/2)                          in l_j  d_j^2 k
-    Matern 1/2            exp(-r)                            in l_j  d_j^2 / r k
-    Matern 3/2            (1 + v) exp(-v)                    in l_j  3 d_j^2 exp(-v)
-    Matern 5/2            (1 + v + v^2/3) exp(-v)            in l_j  5/3 d_j^2 (1 + v) exp(-v)
-    RationalQuadratic a   (1 + t)^-a,  t = s / (2 a)         in l  s k / (1 + t)
-                                                             in a  a k (t/(1 + t) - log(1 + t))
-    ExpSineSquared p      exp(-2 q^2),  q = sin(u) / l       in l  4 q^2 k
-                          u = pi |x - z| / p                 in p  4 u cos(u) q / l k
+    Constant c              c                                       in c    c
+    White c                 c I                                     in c    c I
+    DotProduct c            x.z + c^2                               in c    2 c^2
+    RBF, Matern inf         exp(-s/2)                               in l_j  d_j^2 k
+    Matern 1/2              exp(-r)                                 in l_j  d_j^2 k / r
+    Matern 3/2              (1 + v) exp(-v),  v = sqrt(3) r         in l_j  3 d_j^2 exp(-v)
+    Matern 5/2              (1 + v + v^2/3) exp(-v),  v = sqrt(5) r
+                                                        in l_j  5/3 d_j^2 (1 + v) exp(-v)
+    RationalQuadratic a     (1 + t)^-a,  t = s / (2 a)              in l    s k / (1 + t)
+                                                        in a    a k (t / (1 + t) - log(1 + t))
+    ExpSineSquared p        exp(-2 q^2),  q = sin(u) / l,  u = pi |x - z| / p
+                                                        in l    4 q^2 k,  in p  4 u cos(u) q k / l
 
-with v = sqrt(3) r and sqrt(5) r for the second and third of Matern's, and sums, products and powers
-of these. Any other kernel is called.
+and sums, products and powers of these. Any other kernel is called.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from trueline.check.kernels import Ball, squares
 from trueline.check.rows import as_doubles
 from trueline.check.verdict import Refused
 
-__all__ = ["Covariance", "Parameter", "covariance_of", "noise_and_rest"]
+__all__ = ["Covariance", "Parameter", "covariance_of", "is_known", "noise_and_rest"]
 
 Array = NDArray[np.float64]
 
@@ -52,16 +52,16 @@ class Covariance(NamedTuple):
     free: list[Parameter]
 
 
-class Unknown(Exception):
-    """A kernel that is not known by formula."""
+def _get(kernel: Any, name: str) -> Any:
+    return getattr(kernel, name, None)
 
 
 def _numbers(kernel: Any, name: str, most: int = 1) -> tuple[Array, list[Parameter]]:
     """A positive parameter as numbers; one for each of them that is free."""
-    values = as_doubles(np.atleast_1d(getattr(kernel, name, None)), f"the kernel's {name}")
+    values = as_doubles(np.atleast_1d(_get(kernel, name)), f"the kernel's {name}")
     if values.ndim != 1 or len(values) not in (1, most) or not (values > 0).all():
         raise Refused(f"the kernel's {name} is not positive, or has another size than the rows")
-    bounds = getattr(kernel, f"{name}_bounds", None)
+    bounds = _get(kernel, f"{name}_bounds")
     if isinstance(bounds, str):
         return values, []
     limits = as_doubles(np.atleast_2d(bounds), f"the bounds of the kernel's {name}")
@@ -72,15 +72,7 @@ def _numbers(kernel: Any, name: str, most: int = 1) -> tuple[Array, list[Paramet
 
 
 def covariance_of(kernel: Any, A: Array, B: Array, same: Any) -> Covariance:
-    """k(A, B); ``same`` is one where a row of A is that row of B, for the noise.
-
-    Raises
-    ------
-    Unknown
-        If a part of the kernel is not known by formula.
-    """
-    if not type(kernel).__module__.startswith("sklearn.gaussian_process.kernels"):
-        raise Unknown
+    """k(A, B) of a kernel that is known; ``same`` is one where a row of A is that row of B."""
     name = type(kernel).__name__
     if name in ("Sum", "Product"):
         one, two = (covariance_of(part, A, B, same) for part in (kernel.k1, kernel.k2))
@@ -93,9 +85,24 @@ def covariance_of(kernel: Any, A: Array, B: Array, same: Any) -> Covariance:
         inner, p = covariance_of(kernel.kernel, A, B, same), float(kernel.exponent)
         outer = p * inner.K.power(p - 1)
         return Covariance(inner.K.power(p), [slope * outer for slope in inner.slopes], inner.free)
-    if name not in _LEAVES:
-        raise Unknown
     return _LEAVES[name](kernel, A, B, same)
+
+
+def _inner(kernel: Any) -> list[Any]:
+    """The kernels that a sum, product or power is made of."""
+    names = {"Sum": ("k1", "k2"), "Product": ("k1", "k2"), "Exponentiation": ("kernel",)}
+    return [getattr(kernel, name) for name in names.get(type(kernel).__name__, ())]
+
+
+def is_known(kernel: Any) -> bool:
+    """Whether all parts of a kernel are scikit-learn's, and have a formula here."""
+    if not type(kernel).__module__.startswith("sklearn.gaussian_process.kernels"):
+        return False
+    parts, name = _inner(kernel), type(kernel).__name__
+    if name == "Matern" and getattr(kernel, "nu", None) not in (0.5, 1.5, 2.5, np.inf):
+        return False
+    power = getattr(kernel, "exponent", 1.0) if name == "Exponentiation" else 1.0
+    return bool(parts or name in _LEAVES) and power >= 1 and all(map(is_known, parts))
 
 
 def _amplitude(name: str) -> Callable[[Any, Array, Array, Array], Covariance]:
@@ -132,7 +139,7 @@ def _stationary(kernel: Any, A: Array, B: Array, same: Array) -> Covariance:
     if nu == np.inf:
         K = (s * -0.5).exp()
         slope = K
-    elif nu in (0.5, 1.5, 2.5):
+    else:
         v = (s * (2 * nu)).sqrt()
         decay = (v * -1.0).exp()
         if nu == 0.5:
@@ -144,8 +151,6 @@ def _stationary(kernel: Any, A: Array, B: Array, same: Array) -> Covariance:
             K, slope = (v + 1.0) * decay, 3.0 * decay
         else:
             K, slope = (s * (5 / 3) + v + 1.0) * decay, (v + 1.0) * decay * (5 / 3)
-    else:
-        raise Unknown
     return Covariance(K, [slope * part for part in parts] if free else [], free)
 
 
@@ -188,29 +193,16 @@ _LEAVES: dict[str, Callable[[Any, Array, Array, Array], Covariance]] = {
 
 
 def noise_and_rest(kernel: Any) -> tuple[list[float], list[Any]]:
-    """A sum of kernels as variances of noise and all other terms, whose variance is constant."""
-    name = type(kernel).__name__
+    """A sum of kernels as variances of noise and other terms, whose variance is constant."""
+    if not is_known(kernel) or type(kernel).__name__ == "DotProduct":
+        raise Refused("a part of the kernel is not known, or its variance is not constant")
+    parts, name = [noise_and_rest(part) for part in _inner(kernel)], type(kernel).__name__
     if name == "Sum":
-        one, two = noise_and_rest(kernel.k1), noise_and_rest(kernel.k2)
-        return one[0] + two[0], one[1] + two[1]
-    if name == "Product" and "ConstantKernel" in {
-        type(kernel.k1).__name__,
-        type(kernel.k2).__name__,
-    }:
-        first = type(kernel.k1).__name__ == "ConstantKernel"
-        constant, other = (kernel.k1, kernel.k2) if first else (kernel.k2, kernel.k1)
-        noise, rest = noise_and_rest(other)
-        if not rest:
-            (value,), _ = _numbers(constant, "constant_value")
-            return [float(value) * level for level in noise], []
+        return parts[0][0] + parts[1][0], parts[0][1] + parts[1][1]
     if name == "WhiteKernel":
-        (value,), _ = _numbers(kernel, "noise_level")
-        return [float(value)], []
-    if "DotProduct" in _leaves(kernel):
-        raise Refused("the variance of the kernel is not the same for all rows")
+        return [float(_numbers(kernel, "noise_level")[0][0])], []
+    for constant, (noise, rest) in zip(_inner(kernel)[::-1], parts):
+        if name == "Product" and type(constant).__name__ == "ConstantKernel" and not rest:
+            value = float(_numbers(constant, "constant_value")[0][0])
+            return [value * level for level in noise], []
     return [], [kernel]
-
-
-def _leaves(kernel: Any) -> set[str]:
-    inner = (getattr(kernel, name, None) for name in ("k1", "k2", "kernel"))
-    return {type(kernel).__name__}.union(*(_leaves(part) for part in inner if part is not None))

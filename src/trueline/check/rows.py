@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueline.check.arithmetic import ROWS
 from trueline.check.verdict import Refused
 
-__all__ = ["Rows", "as_doubles", "as_matrix", "as_weights", "length"]
+__all__ = ["Rows", "as_doubles", "as_matrix", "as_targets", "as_weights", "length"]
 
 Array = NDArray[np.float64]
 
@@ -51,6 +51,15 @@ def length(X: Any) -> int:
         return int(X.shape[0]) if hasattr(X, "shape") and len(X.shape) else len(X)
     except TypeError:
         raise Refused("X has no rows") from None
+
+
+def as_targets(y: Any, n: int) -> Array:
+    """One row of numbers for each of n rows."""
+    y = as_doubles(y, "y")
+    y = y.reshape(-1, 1) if y.ndim == 1 else y
+    if y.ndim != 2 or len(y) != n or n == 0:
+        raise Refused(f"X has {n} rows, y the shape {y.shape}")
+    return y
 
 
 def as_matrix(X: Any, finite: bool = True) -> Any:

@@ -51,24 +51,33 @@ from numpy.typing import NDArray
 from trueline.check.arithmetic import EPS, exact_sum
 from trueline.check.kernels import Ball, PairwiseKernel
 from trueline.check.rows import as_doubles, length
-from trueline.check.schema import Field, parameters, read
+from trueline.check.schema import Field, get, parameters, read
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
 
 Array = NDArray[np.float64]
 
+_POSITIVE = Field(low=0.0, finite=False)
+_SHARE = Field(low=0.0, high=1.0)
 _PARAMETERS = {
-    "svc": {"C": Field(low=0.0, finite=False)},
-    "svr": {"C": Field(low=0.0, finite=False), "epsilon": Field(low=0.0)},
-    "nu_svr": {"C": Field(low=0.0), "nu": Field(low=0.0, high=1.0)},
-    "nu_svc": {"nu": Field(low=0.0, high=1.0)},
-    "one_class": {"nu": Field(low=0.0, high=1.0)},
+    "svc": {"C": _POSITIVE},
+    "svr": {"C": _POSITIVE, "epsilon": Field(low=0.0)},
+    "nu_svr": {"C": Field(low=0.0), "nu": _SHARE},
+    "nu_svc": {"nu": _SHARE},
+    "one_class": {"nu": _SHARE},
 }
 _WITNESS = {
     "nu_svr": {"epsilon": Field(low=0.0)},
-    "nu_svc": {"scale": Field(("pairs",), low=1e-300), "multipliers": Field(("pairs", "m"))},
+    "nu_svc": {"scale": Field(("pairs",), low=5e-324), "multipliers": Field(("pairs", "m"))},
 }
+_KERNEL = {
+    "name": Field(kind="text"),
+    "gamma": Field(low=0.0),
+    "degree": Field(kind="integer", low=0, high=1000),
+    "coef0": Field(),
+}
+_ALL = slice(None)
 
 
 @dataclass
@@ -95,97 +104,68 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     """Objective and gap, or violation, of a support vector machine."""
     claim = _read(certificate, X, y, sample_weight)
     kernel, called = _kernel(claim.kernel, X, claim.n)
-    known = kernel.is_definite and not kernel.given
     try:
         found = [_evaluate(part, kernel) for part in _parts(claim)]
     except OverflowError:
         raise Refused("prices or multipliers leave the range of doubles") from None
-    claimed, objective = claim.objective, sum(part.objective for part in found)
-    rounding = sum(part.rounding + len(found) * 4 * EPS * abs(part.objective) for part in found)
-    gap = sum(part.gap for part in found) * (1 + len(found) * EPS)
+    objective, gap = sum(p.objective for p in found), sum(p.gap for p in found)
+    rounding = sum(p.rounding + len(found) * 4 * EPS * abs(p.objective) for p in found)
     violation, short = (max(getattr(p, name) for p in found) for name in ("violation", "short"))
-    boxes = all(part.boxes for part in found)
     checks = [
-        Check("multipliers", "within their boxes", "yes" if boxes else "no", boxes),
-        Check(
-            "objective",
-            f"{claimed:.12g} within {claim.objective_rounding:.2g}",
-            f"{objective:.12g} within {rounding:.2g}",
-            bool(abs(objective - claimed) + rounding <= claim.objective_rounding),
-        ),
-        _at_most("violation", claim.violation, violation),
+        Check.that("multipliers", "within their boxes", all(p.boxes for p in found)),
+        Check.within("objective", claim.objective, claim.objective_rounding, objective, rounding),
+        Check.at_most("violation", claim.violation, violation),
     ]
     if short:
-        checks.append(_at_most("errors beyond epsilon", claim.violation, short))
+        checks.append(Check.at_most("errors beyond epsilon", claim.violation, short))
     if claim.kind == "kernel stationarity":
-        local = math.isinf(claim.gap)
-        checks.append(Check("gap (local)", "none", "none" if local else "claimed", local))
+        checks.append(Check.that("gap (local)", "none", math.isinf(claim.gap)))
         said = f"no two multipliers can be moved with a gain above {claim.violation:.3g}{called}"
     else:
-        checks += [
-            Check("kernel", "positive semi-definite", "yes" if known else "not known", known),
-            _at_most("gap", claim.gap, gap),
-        ]
-        said = f"no function and intercept reach less than {claimed - gap:.10g}"
+        known = kernel.is_definite and not kernel.given
+        checks.append(Check.that("kernel", "positive semi-definite", known))
+        checks.append(Check.at_most("gap", claim.gap, gap * (1 + len(found) * EPS)))
+        said = f"no function and intercept reach less than {claim.objective - gap:.10g}"
     if short:
         said += f", with errors up to {short:.3g} beyond epsilon"
-    said = f"the objective of the machine {claim.machine} is {claimed:.10g}; {said}"
+    said = f"the objective of the machine {claim.machine} is {claim.objective:.10g}; {said}"
     return Verification(tuple(checks), said)
-
-
-def _at_most(name: str, claimed: float, found: float) -> Check:
-    return Check(name, f"<= {claimed:.4g}", f"{found:.4g}", bool(found <= claimed))
 
 
 def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespace:
     """Everything that is claimed, and targets and weights, in the shapes that they must have."""
-    unread = dict.fromkeys(("epsilon", "scale", "multipliers"), Field(kind="any", optional=True))
-    fields = {"machine": Field(kind="text"), "classes": Field(kind="any", optional=True)}
-    head = read(certificate, fields, unread, {})
-    if head.machine not in _PARAMETERS:
-        raise Refused(f"the machine {head.machine!r} is not known")
-    classes = np.asarray(head.classes).ravel().tolist()
-    has_classes = head.machine in ("svc", "nu_svc")
-    k = len(classes) if has_classes else 2
-    if k < 2:
-        raise Refused("a classifier needs two classes")
-    sizes = {"k": k, "pairs": k * (k - 1) // 2}
-    finite = Field(low=0.0, finite=False)
+    machine, n = get(certificate, "machine"), length(X)
+    if not isinstance(machine, str) or machine not in _PARAMETERS:
+        raise Refused(f"the machine {machine!r} is not known")
+    has_classes = machine in ("svc", "nu_svc")
+    classes = np.asarray(get(certificate, "classes")).ravel().tolist() if has_classes else [0, 1]
+    k = len(classes)
     fields = {
         "kind": Field(kind="text"),
         "objective": Field(),
-        "objective_rounding": finite,
-        "gap": finite,
-        "violation": finite,
-        "kernel": Field(kind="any"),
-        "parameters": Field(kind="any"),
-        "support": Field(("m",), kind="integer", low=0),
+        **dict.fromkeys(("objective_rounding", "gap", "violation"), _POSITIVE),
+        **dict.fromkeys(("kernel", "parameters"), Field(kind="any")),
+        "support": Field(("m",), kind="integer", low=0, high=n - 1),
         "coef": Field((k - 1, "m")),
         "intercept": Field(("pairs",)),
+        **({"class_weight": Field((k,), low=0.0)} if machine == "svc" else {}),
     }
-    if head.machine == "svc":
-        fields["class_weight"] = Field(("k",), low=0.0)
-    out = read(certificate, fields, _WITNESS.get(head.machine, {}), sizes)
-    if not isinstance(out.parameters, Mapping):
-        raise Refused("the parameters are no mapping")
-    given = {name: out.parameters.get(name) for name in _PARAMETERS[head.machine]}
-    out.machine, out.prices = head.machine, read(given, _PARAMETERS[head.machine], {}, {})
-    n = length(X)
+    out = read(certificate, fields, _WITNESS.get(machine, {}), {"pairs": k * (k - 1) // 2})
+    given = out.parameters if isinstance(out.parameters, Mapping) else {}
+    given = {name: given.get(name) for name in _PARAMETERS[machine]}
+    out.machine, out.prices = machine, read(given, _PARAMETERS[machine], {}, {})
     s = np.ones(n) if sample_weight is None else as_doubles(sample_weight, "sample_weight")
     out.s = np.full(n, float(s)) if s.ndim == 0 else s
-    if out.s.shape != (n,) or not (out.s > 0).any():
-        raise Refused("sample_weight does not hold one number for each row, or none above zero")
+    if out.s.shape != (n,) or not (out.s > 0).any() or k < 2:
+        raise Refused("there is one class, or not one weight for each row, or none above zero")
     used = out.s > 0  # rows of weight zero or less are absent
-    if len(np.unique(out.support)) != len(out.support):
-        raise Refused("a row supports twice")
-    if (out.support >= n).any() or not used[out.support].all():
-        raise Refused("what supports is no row of positive weight")
-    out.n, out.used, out.classes = n, np.flatnonzero(used), classes
-    out.y = np.zeros(n)
-    if head.machine != "one_class":
-        target = np.asarray(y).ravel() if np.ndim(y) == 1 or np.shape(y) == (n, 1) else np.empty(0)
-        if len(target) != n:
+    if len(np.unique(out.support)) != len(out.support) or not used[out.support].all():
+        raise Refused("a row supports twice, or has no weight")
+    out.n, out.used, out.classes, out.y = n, np.flatnonzero(used), classes, np.zeros(n)
+    if machine != "one_class":
+        if np.shape(y) not in ((n,), (n, 1)):
             raise Refused(f"y has the shape {np.shape(y)}, X has {n} rows")
+        target = np.asarray(y).ravel()
         out.y = _codes(target, classes, used) if has_classes else as_doubles(target, "y")
     return out
 
@@ -197,90 +177,74 @@ def _codes(labels: Any, classes: list[Any], used: NDArray[np.bool_]) -> NDArray[
         codes = np.array([number.get(label, -1) for label in labels.tolist()], dtype=np.intp)
     except TypeError:
         raise Refused("labels that cannot be compared") from None
-    if len(number) != len(classes) or (codes[used] < 0).any():
-        raise Refused("classes that repeat, or labels that are none of them")
+    if len(set(codes[used].tolist())) != len(classes) or (codes[used] < 0).any():
+        raise Refused("classes that repeat or have no rows, or labels that are none of them")
     return codes
 
 
 def _kernel(kernel: Any, X: Any, n: int) -> tuple[PairwiseKernel, str]:
     """The kernel, and how it is computed if not by formula."""
-    everything = np.ones(n, dtype=bool)
     if callable(kernel):
         try:
             K = kernel(X, X)
-            K = K.toarray() if sp.issparse(K) else np.asarray(K)
+            X = K.toarray() if sp.issparse(K) else np.asarray(K)
         except Exception as error:
             raise Refused(f"the kernel function fails: {error}") from None
-        said = " (of the kernel as its function itself computes it)"
-        recipe, X = {"metric": "precomputed"}, K
+        recipe, said = {"metric": "precomputed"}, " (as the kernel function itself computes it)"
     else:
-        fields = {"name": Field(kind="text"), "gamma": Field(low=0.0)}
-        fields |= {"degree": Field(kind="integer", low=0, high=1000), "coef0": Field()}
-        given = vars(read(parameters(kernel), fields, {}, {}))
+        given = vars(read(parameters(kernel), _KERNEL, {}, {}))
         recipe, said = {"metric": given.pop("name"), **given}, ""
         if recipe["metric"] not in ("linear", "rbf", "poly", "sigmoid", "precomputed"):
             raise Refused(f"the kernel {recipe['metric']!r} is not known")
-    out = PairwiseKernel(recipe, X, everything)
+    out = PairwiseKernel(recipe, X, np.ones(n, dtype=bool))
     if out.given:
-        difference = np.abs(out.X - out.X.T).max(initial=0.0)
-        if difference > 1e-5 * np.abs(out.X).max(initial=0.0):
+        if np.abs(out.X - out.X.T).max(initial=0.0) > 1e-5 * np.abs(out.X).max(initial=0.0):
             raise Refused("the kernel matrix is not symmetric")
         out.X = 0.5 * (out.X + out.X.T)
     return out, said
 
 
 def _parts(r: SimpleNamespace) -> list[_Part]:
-    dense, used, s = np.zeros(r.n), r.used, r.s[r.used]
-    nu = Fraction(getattr(r.prices, "nu", 0.0))
+    nu, used, s = Fraction(getattr(r.prices, "nu", 0.0)), r.used, r.s[r.used]
     if r.machine in ("svc", "nu_svc"):
-        return _pairs(r, nu)
-    dense[r.support] = r.coef[0]
-    beta, b, zeros = dense[used], float(r.intercept[0]), np.zeros(len(used))
+        return [_pair(r, nu, i, *ab) for i, ab in enumerate(combinations(range(len(r.classes)), 2))]
+    beta, b, zeros = np.zeros(r.n), float(r.intercept[0]), np.zeros(len(used))
+    beta[r.support] = r.coef[0]
     if r.machine == "one_class":
         total = nu * exact_sum(s)
-        shared = (used, zeros + 1, zeros, s, beta, 0.0, zeros, ((slice(None), total),))
+        shared = (used, zeros + 1, zeros, s, beta[used], 0.0, zeros, ((_ALL, total),))
         return [_Part(*shared, margin=-b, paid=float(total) * b)]
     y, price = r.y[used], r.prices.C * s
-    shared = (used, y, -price, price, beta, b, y, ((slice(None), Fraction(0)),))
+    shared = (used, y, -price, price, beta[used], b, y, ((_ALL, Fraction(0)),))
     if r.machine == "svr":
         e = r.prices.epsilon
         return [_Part(*shared, epsilon=e, dual_epsilon=e, is_regression=True)]
-    most = nu * exact_sum(price)
-    paid = float(most) * r.epsilon
-    return [_Part(*shared, epsilon=r.epsilon, paid=paid, most=most, is_regression=True)]
+    most, e = nu * exact_sum(price), r.epsilon
+    return [_Part(*shared, epsilon=e, paid=float(most) * e, most=most, is_regression=True)]
 
 
-def _pairs(r: SimpleNamespace, nu: Fraction) -> list[_Part]:
+def _pair(r: SimpleNamespace, nu: Fraction, number: int, a: int, b: int) -> _Part:
     """One versus one; a support vector of class a has row b - 1 or b of coef against class b."""
-    parts, codes, k = [], r.y, len(r.classes)
-    sign = -1.0 if k == 2 else 1.0  # of two classes the second is the positive one
-    for number, (a, b) in enumerate(combinations(range(k), 2)):
-        rows = np.concatenate([r.used[codes[r.used] == c] for c in (a, b)])
-        of = np.isin(codes[r.support], (a, b))
-        line = np.where(codes[r.support] == a, b - 1, a)[of]
-        coef = sign * r.coef[line, np.flatnonzero(of)]
-        level, t = sign * float(r.intercept[number]), np.where(codes[rows] == a, 1.0, -1.0)
-        if len(np.unique(t)) < 2:
-            raise Refused("a class has no rows")
-        beta, price, rho = np.zeros(r.n), r.s[rows], 1.0
-        if r.machine == "svc":
-            beta[r.support[of]] = coef
-            price = r.prices.C * r.class_weight[codes[rows]] * price
-        else:
-            beta[r.support], rho = r.multipliers[number], float(r.scale[number])
-            own = r.multipliers[number][of]
-            off = np.abs(own - rho * coef) > 8 * EPS * np.abs(own)
-            if off.any() or r.multipliers[number][~of].any():
-                raise Refused("multipliers that are not the coefficients")
-        low, high = np.minimum(0.0, t * price), np.maximum(0.0, t * price)
-        shared = (rows, t, low, high, beta[rows], level * rho)
-        if r.machine == "svc":
-            parts.append(_Part(*shared, t, ((slice(None), Fraction(0)),), margin=1.0))
-            continue
-        total = nu * exact_sum(price)
-        halves = ((t > 0, total / 2), (t < 0, -total / 2))
-        parts.append(_Part(*shared, 0.0 * t, halves, margin=rho, paid=-float(total) * rho))
-    return parts
+    sign = -1.0 if len(r.classes) == 2 else 1.0  # of two classes the second is the positive one
+    own, of = r.y[r.support], np.isin(r.y[r.support], (a, b))
+    rows = np.concatenate([r.used[r.y[r.used] == c] for c in (a, b)])
+    coef = sign * np.where(of, r.coef[np.where(own == a, b - 1, a), np.arange(len(of))], 0.0)
+    level, t = sign * float(r.intercept[number]), np.where(r.y[rows] == a, 1.0, -1.0)
+    beta, price, rho = np.zeros(r.n), r.s[rows], 1.0
+    if r.machine == "svc":
+        price = r.prices.C * r.class_weight[r.y[rows]] * price
+    else:
+        coef, scaled, rho = r.multipliers[number], coef, float(r.scale[number])
+        if (np.abs(coef - rho * scaled) > 8 * EPS * np.abs(coef)).any():
+            raise Refused("multipliers that are not the coefficients")
+    beta[r.support] = coef
+    low, high = np.minimum(0.0, t * price), np.maximum(0.0, t * price)
+    shared = (rows, t, low, high, beta[rows], level * rho)
+    if r.machine == "svc":
+        return _Part(*shared, t, ((_ALL, Fraction(0)),), margin=1.0)
+    total = nu * exact_sum(price)
+    halves = ((t > 0, total / 2), (t < 0, -total / 2))
+    return _Part(*shared, 0.0 * t, halves, margin=rho, paid=-float(total) * rho)
 
 
 def _evaluate(part: _Part, kernel: PairwiseKernel) -> SimpleNamespace:

@@ -49,6 +49,23 @@ class Check:
     found: str
     holds: bool
 
+    @classmethod
+    def at_most(cls, name: str, claimed: float, found: float) -> Check:
+        """That a number is no larger than claimed."""
+        return cls(name, f"<= {claimed:.4g}", f"{found:.4g}", bool(found <= claimed))
+
+    @classmethod
+    def within(cls, name: str, claimed: float, allowed: float, found: float, error: float) -> Check:
+        """That a number is the one claimed, up to the rounding that is allowed."""
+        holds = bool(abs(found - claimed) + error <= allowed)
+        claim = f"{claimed:.12g} within {allowed:.2g}"
+        return cls(name, claim, f"{found:.12g} within {error:.2g}", holds)
+
+    @classmethod
+    def that(cls, name: str, claimed: str, holds: object) -> Check:
+        """That something is so."""
+        return cls(name, claimed, "yes" if holds else "no", bool(holds))
+
 
 @dataclass(frozen=True)
 class Verification:

@@ -67,8 +67,9 @@ _SUMS_TELL = {
 }
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.
 _LARGE = 1e100
-# Of the squares that a constant leaves: what rounding to single precision may cost.
-_FELT = 1e-7
+# What rounding to single precision may cost: of the squares that a constant leaves, and of another
+# loss, which may grow in proportion to the rounding, not to its square.
+_FELT, _FELT_ELSEWHERE = 1e-7, 5e-7
 
 
 class LinearEstimator(CallbackSupport, BaseEstimator):
@@ -592,14 +593,14 @@ def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any]
         matters = lost & (np.abs(W) * x_size[:, None] > 1e-6 * y_size)
         if matters.any() or (lost_level & (np.abs(b) > 1e-6 * y_size)).any():
             return W, b
-    return (W, b) if _is_felt(problem, single - W, level - b) else (single, level)
+    return (W, b) if _is_felt(problem, W, b, single - W, level - b) else (single, level)
 
 
-def _is_felt(problem: Any, dW: Array, db: Array) -> bool:
+def _is_felt(problem: Any, W: Array, b: Array, dW: Array, db: Array) -> bool:
     """Whether changes of the coefficients cost a fit more than a last digit.
 
     At a minimum of least squares they cost 1/2 sum_i s_i (x_i.dw + db)^2, to be compared with the
-    objective of the best constant.
+    objective of the best constant. Other losses are compared with what is left of them.
     """
     if isinstance(problem, Problem) and "quadratic" in problem.loss.capabilities:
         y = problem.target
@@ -614,7 +615,10 @@ def _is_felt(problem: Any, dW: Array, db: Array) -> bool:
         if not problem.fit_intercept:
             square = square + moments.weight * moments.y_mean**2
         return bool((cost > _FELT * square).any())
-    return False
+    if not isinstance(problem, Problem):
+        return False
+    before = problem.objective(W, b)
+    return bool(problem.objective(W + dW, b + db) - before > _FELT_ELSEWHERE * abs(before))
 
 
 def build_problem(

@@ -428,8 +428,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _predicting(self) -> dict[str, Any]:
         """What predictions are made of, and what the statement is about."""
-        names = ("kernel_", "alpha_", "L_", "y_train_", "_y_train_mean", "_y_train_std", "_noise")
-        names = (*names, "log_marginal_likelihood_value_")
+        names = ["kernel_", "alpha_", "L_", "y_train_", "_y_train_mean", "_y_train_std", "_noise"]
+        names += ["log_marginal_likelihood_value_"]
         return {**{name: getattr(self, name) for name in names}, **settings_of(self)}
 
     def explain(self, X: Any = None, y: Any = None) -> ProcessExplanation | str:

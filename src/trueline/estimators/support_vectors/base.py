@@ -411,8 +411,8 @@ class SupportVectorMachine(BaseEstimator):
 
     def _predicting(self) -> dict[str, Any]:
         """What scores are made of, and what the statement is about."""
-        names = ("intercept_", "support_", "classes_", "class_weight_", "_gamma", "_n_support")
-        names = (*names, "_probA", "_probB", "epsilon_")
+        names = ["intercept_", "support_", "classes_", "class_weight_", "_gamma", "_n_support"]
+        names += ["_probA", "_probB", "epsilon_"]
         fitted = {name: self.__dict__[name] for name in names if name in self.__dict__}
         return {**fitted, "dual_coef_": self._dense_coef(), **settings_of(self)}
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from trueline.certificates.maximum import certify_maximum
 from trueline.problem import Problem
-from trueline.solution import Solution
+from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.damped_newton import DampedNewton, SmoothFunction, status_of
 from trueline.solvers.exchange.rows import Rows, counted
@@ -89,7 +89,7 @@ class SmoothedMaximum(Solver):
             n_iter=max(1, n_iter),
             proof=certificate,
             trace=monitor.trace,
-            tolerance=iteration.last * iteration.log_rows,
+            tolerance=max(goal, left, progress.gap if status is Status.CONVERGED else 0.0),
             notes=[
                 f"smoothing from {iteration.first:.3g} to {iteration.mu:.3g} in "
                 f"{number_of(iteration.stages, 'stage')}"
