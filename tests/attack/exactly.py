@@ -293,7 +293,7 @@ def _blocks(penalty, d, k):
         for g in range(int(labels.max(initial=-1)) + 1):
             places = [(int(j), t) for j in np.flatnonzero(labels == g)]
             own = mp.sqrt(len(places)) if groups is not None else mpf(1)
-            if weights is not None:
+            if weights is not None and groups is not None:
                 own = number(np.asarray(weights)[g])
             if own < 0:
                 raise Meaningless("a negative weight")

@@ -129,7 +129,7 @@ def _pairs(claim, y, s, used, coef, support):
     levels = numbers(claim.intercept, (k * (k - 1) // 2,))
     codes = np.array([int(np.argmax(classes == label)) for label in labels])
     values, sign = numbers(coef), -1 if k == 2 else 1
-    own = numbers(claim.class_weight, (k,))
+    own = numbers(claim.class_weight, (k,)) if claim.machine == "svc" else None
     out, number_of = [], 0
     scales = claim.witness_or("scale")
     for a in range(k):
@@ -428,7 +428,7 @@ def process(claim, X, y, weight, hints):
         return f"the residual is {mp.nstr(size, 4)}"
     if claim.kind != "stationary point":
         return None
-    if np.isposinf(claim.slope):
+    if float(claim.slope) == np.inf:
         return None
     theta, bounds = claim.kernel.theta, claim.kernel.bounds
     if not ((theta >= bounds[:, 0] - 1e-8) & (theta <= bounds[:, 1] + 1e-8)).all():

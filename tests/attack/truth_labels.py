@@ -337,6 +337,7 @@ def mistake_bound(claim, X, y, weight, hints):
         of = range(k) if direct else [r]
         square = sum((row[t] ** 2 for row in U for t in of), Fraction(0))
         square += sum((u[t] ** 2 for t in of), Fraction(0)) / step if step > 0 else 0
+        margins, longest = [], Fraction(0)
         for i in counted:
             z = [sum(x * row[t] for x, row in zip(rows[i], U)) + u[t] for t in range(k)]
             if direct:
@@ -345,13 +346,15 @@ def mistake_bound(claim, X, y, weight, hints):
                 own_gap = signs[i] * z[r]
             if own_gap <= 0 or own_gap**2 < gamma[r] ** 2 * square * (1 - Fraction(1, 10**9)):
                 return "the separator has a smaller margin"
-            if sum(v * v for v in rows[i]) + step > radius[r] ** 2 * (1 + Fraction(1, 10**9)):
+            margins.append(own_gap)
+            longest = max(longest, sum(v * v for v in rows[i]) + step)
+            if longest > radius[r] ** 2 * (1 + Fraction(1, 10**9)):
                 return "a row is longer than the radius"
+        # The bound that the separator gives, whatever margin and radius are claimed for it.
         low = min((steps[i] for i in counted), default=Fraction(1))
         high = max([steps[i] for i in counted] + [largest[r]])
-        least = ((2 if direct else 1) * high * radius[r] ** 2 + 2 * threshold) / (
-            low * gamma[r] ** 2
-        )
+        wide = (2 if direct else 1) * high * longest + 2 * threshold
+        least = wide * square / (low * min(margins) ** 2)
         if Fraction(float(bound[r])) < least * (1 - Fraction(1, 10**9)):
             return "the bound does not follow"
     return None
@@ -393,15 +396,18 @@ def kernel_mistake_bound(claim, X, y, weight, hints):
         if level[r] and not constant:
             raise Meaningless("a separator with an intercept")
         counted = [i for i in range(n) if steps[i] > 0]
+        margins, longest = [], Fraction(0)
         for i in counted:
             z = sum(exact[i][j] * beta[j][r] for j in range(n)) + level[r]
             own_gap = signs[i] * z
             if own_gap <= 0 or own_gap**2 < gamma[r] ** 2 * square * (1 - Fraction(1, 10**9)):
                 return "the separator has a smaller margin"
-            if exact[i][i] + constant > radius[r] ** 2 * (1 + Fraction(1, 10**9)):
+            margins.append(own_gap)
+            longest = max(longest, exact[i][i] + constant)
+            if longest > radius[r] ** 2 * (1 + Fraction(1, 10**9)):
                 return "a row is longer than the radius"
         low, high = min(steps[i] for i in counted), max(steps[i] for i in counted)
-        least = (high * radius[r] ** 2 + 2 * threshold) / (low * gamma[r] ** 2)
+        least = (high * longest + 2 * threshold) * square / (low * min(margins) ** 2)
         if Fraction(float(bound[r])) < least * (1 - Fraction(1, 10**9)):
             return "the bound does not follow"
     return None
