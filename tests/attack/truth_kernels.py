@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
@@ -166,6 +167,10 @@ def _part_objective(part, K, name):
     used = [i for i in part.rows if part.beta[i] != 0]
     f = {i: mp.fsum(part.beta[j] * K[i][j] for j in used) for i in part.rows}
     total = mp.fsum(part.beta[i] * f[i] for i in used) / 2
+    if name == "svc" and not mp.isfinite(max(part.price)):
+        # A hard margin: the function is made longer by what its margins lack.
+        least = min(part.target[i] * (f[i] + part.level) for i in part.rows)
+        return total / min(least, mpf(1)) ** 2 if least > 0 else mp.inf
     for i in part.rows:
         if name == "one_class":
             loss = max(part.width - f[i], mpf(0))
@@ -379,16 +384,14 @@ def _likelihood(claim, X, y, coef=True):
     if (scale <= 0).any() or (noise < 0).any():
         raise Meaningless("a scale or noise that is negative")
     T = (Y - shift) / scale
+    rows = numbers(np.asarray(X, dtype=float))
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            K = np.array(kernel(np.asarray(X)), dtype=float)
-    except Exception as error:
+        A = _covariance(kernel, rows)
+    except (AttributeError, TypeError) as error:
         raise Meaningless(f"no kernel: {error}") from None
-    if K.shape != (n, n) or not np.isfinite(K).all():
-        raise Meaningless("no kernel matrix")
-    K = K + np.diag(np.broadcast_to(noise.astype(float), (n,)))
-    A = mp.matrix(K.tolist())
+    own = np.broadcast_to(noise.astype(float), (n,))
+    for i in range(n):
+        A[i, i] += mpf(float(own[i]))
     try:
         L = mp.cholesky(A)
     except (ValueError, ZeroDivisionError):
@@ -400,11 +403,59 @@ def _likelihood(claim, X, y, coef=True):
         fit += (v.T * inverse * v)[0]
     logdet = 2 * mp.fsum(mp.log(L[i, i]) for i in range(n))
     value = -(fit + k * logdet + k * n * mp.log(2 * mp.pi)) / 2
-    # What doubles lose in evaluating the kernel, felt through the inverse.
-    slack = mpf(10) ** -13 * (
-        mp.mnorm(inverse, "f") * mp.mnorm(A, "f") * (1 + abs(fit)) + abs(value) + n
-    )
+    # (y - level) / scale is rounded twice.
+    slack = mpf(10) ** -15 * abs(fit) + mpf(10) ** -30
     return value, slack, T, A, inverse
+
+
+def _covariance(kernel, rows):
+    """The kernels of Gaussian processes that are used here, by their formulas."""
+    n, name = len(rows), type(kernel).__name__
+    if name in ("Sum", "Product"):
+        left, right = _covariance(kernel.k1, rows), _covariance(kernel.k2, rows)
+        out = mp.matrix(n, n)
+        for i in range(n):
+            for j in range(n):
+                a, b = left[i, j], right[i, j]
+                out[i, j] = a + b if name == "Sum" else a * b
+        return out
+    if name == "ConstantKernel":
+        value = _positive(kernel.constant_value)
+        return _filled(n, lambda i, j: value)
+    if name == "WhiteKernel":
+        value = _positive(kernel.noise_level)
+        return _filled(n, lambda i, j: value if i == j else mpf(0))
+    if name == "DotProduct":
+        value = _positive(kernel.sigma_0)
+        return _filled(n, lambda i, j: mp.fdot(zip(rows[i], rows[j])) + value**2)
+    length = _positive(kernel.length_scale)
+
+    def square(i, j):
+        return mp.fsum((u - v) ** 2 for u, v in zip(rows[i], rows[j])) / length**2
+
+    if name == "RBF":
+        return _filled(n, lambda i, j: mp.exp(-square(i, j) / 2))
+    if name == "RationalQuadratic":
+        alpha = _positive(kernel.alpha)
+        return _filled(n, lambda i, j: (1 + square(i, j) / (2 * alpha)) ** -alpha)
+    raise Meaningless(f"the kernel {name}")
+
+
+def _positive(value):
+    if isinstance(value, _Number):
+        return mpf(value)
+    found = number(np.asarray(value).ravel()[0] if np.size(value) == 1 else value)
+    if found <= 0:
+        raise Meaningless("a parameter of a kernel that is not positive")
+    return found
+
+
+def _filled(n, entry):
+    out = mp.matrix(n, n)
+    for i in range(n):
+        for j in range(n):
+            out[i, j] = entry(i, j)
+    return out
 
 
 def process(claim, X, y, weight, hints):
@@ -433,17 +484,16 @@ def process(claim, X, y, weight, hints):
     theta, bounds = claim.kernel.theta, claim.kernel.bounds
     if not ((theta >= bounds[:, 0] - 1e-8) & (theta <= bounds[:, 1] + 1e-8)).all():
         return "parameters beyond their bounds"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gradient = claim.kernel(np.asarray(X), eval_gradient=True)[1]
+    rows = numbers(np.asarray(X, dtype=float))
     best = [inverse * mp.matrix(T[:, t].tolist()) for t in range(k)]
     steepest = mpf(0)
     for p in range(len(theta)):
+        gradient = _derivative(claim.kernel, rows, p)
         slope = mpf(0)
         for i in range(n):
             for j in range(n):
                 own = mp.fsum(v[i] * v[j] for v in best) - k * inverse[i, j]
-                slope += own * mpf(float(gradient[i, j, p])) / 2
+                slope += own * gradient[i, j] / 2
         if (slope > 0 and theta[p] < bounds[p, 1] - 1e-7) or (
             slope < 0 and theta[p] > bounds[p, 0] + 1e-7
         ):
@@ -451,6 +501,26 @@ def process(claim, X, y, weight, hints):
     if steepest > number(claim.slope) * (1 + mpf(10) ** -6) + slack + mpf(10) ** -9:
         return f"the slope is {mp.nstr(steepest, 4)}"
     return None
+
+
+def _derivative(kernel, rows, place):
+    """The derivative in the logarithm of one parameter, by differences in 50 digits."""
+    names = [own.name for own in kernel.hyperparameters if not own.fixed]
+    h = mpf(10) ** -18
+    sides = []
+    for t in (-h, h):
+        moved = copy.deepcopy(kernel)
+        *path, last = names[place].split("__")
+        part = moved
+        for step in path:
+            part = getattr(part, step)
+        setattr(part, last, _Number(_positive(getattr(part, last)) * mp.exp(t)))
+        sides.append(_covariance(moved, rows))
+    return (sides[1] - sides[0]) / (2 * h)
+
+
+class _Number(mpf):
+    """A parameter with more digits than a double has."""
 
 
 def evidence(claim, X, y, weight, hints):
