@@ -113,5 +113,5 @@ def _slack(problem: Problem, W: Array, b: Array) -> float:
     z = problem.scores(W, b)[:, ranks]
     crossing = float((z[:, :-1] - z[:, 1:]).max(initial=0.0))
     size = problem.design.column_largest() @ np.abs(W) + np.abs(b)
-    size = float(size.max()) + float(np.abs(problem.target).max(initial=0.0))
-    return crossing + 4 * (problem.n_features + 4) * _EPS * size
+    largest = float(size.max()) + float(np.abs(problem.target).max(initial=0.0))
+    return crossing + 4 * (problem.n_features + 4) * _EPS * largest
