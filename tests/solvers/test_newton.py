@@ -352,7 +352,8 @@ def test_minimise_along_comes_back_from_the_steep_side_of_an_exponential(steepne
             rise = steepness * np.exp(steepness * t)
         return rise - 3 * steepness, steepness * rise
 
-    t = minimise_along(slope, slope(0.0)[0])
+    with np.errstate(all="ignore"):  # as in every fit
+        t = minimise_along(slope, slope(0.0)[0])
     assert_allclose(t, np.log(3.0) / steepness, rtol=0.06)
 
 

@@ -326,10 +326,10 @@ class Tangent:
         """The certificate of a point."""
         problem = self.problem
         at = at or self.evaluate(W, b)
-        # Whoever checks moves the intercepts to where they are best: with several classes and a
-        # penalty by absolute values, that costs as much again.
-        is_single = len(b) == 1 or not np.any(problem.penalty.linear)
-        room, floor = (1.1, 1e-14 if len(b) == 1 else 1e-12) if is_single else (4.0, 1e-12)
+        # Whoever checks moves the intercepts to where they are best. What rounding leaves unknown
+        # of that point is felt in first order beside a penalty by absolute values.
+        several = 1e-9 if np.any(problem.penalty.linear) else 1e-12
+        room, floor = 1.1, 1e-14 if len(b) == 1 else several
         return Certificate(
             kind="tangent",
             objective=float(at.objective.sum()),

@@ -194,7 +194,8 @@ class _Bound:
                 u = own.slope(y, at)
                 steep = math.fsum((s * u).tolist())
                 error = float(s @ (own.slope_error(y, at) + 4 * EPS * np.abs(u)))
-                error += float(s @ (own.most_bend(y, at, EPS * np.abs(at)) * np.abs(at))) * EPS
+                if near[t]:  # z + t is rounded
+                    error += float(s @ (own.most_bend(y, at, EPS * np.abs(at)) * np.abs(at))) * EPS
                 bend = float(s @ own.least_bend(y, at, 0.0))
                 if abs(steep) + error < best[0]:
                     best = (abs(steep) + error, near[t], bend)

@@ -84,7 +84,10 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
         witness |= {"points": Field(("m", "d")), "upper": Field(finite=False)}
     claim = read(certificate, fields, witness, {"n": n, "k": y.shape[1]})
     Y = (y - claim.level) / claim.scale
-    checks, said = (_bounds if is_sparse else _process)(claim, X, Y)
+    try:
+        checks, said = (_bounds if is_sparse else _process)(claim, X, Y)
+    except OverflowError:
+        raise Refused("numbers leave the range of doubles") from None
     checks = [
         Check.that("gap (local)", "none", math.isinf(claim.gap)),
         Check.that("level and scale of the targets", "of the data", _is_normal(claim, y)),

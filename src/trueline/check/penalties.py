@@ -130,7 +130,10 @@ class Penalty:
         rounding = (16 + np.sqrt(W.size)) * EPS * (l * share + np.abs(q * W))
         # How far the minimiser moves with q: a step of the error over a, or from bound to bound.
         stays = norm + self._norm(error) <= l
-        stays = stays | (np.abs(q) - error > l) if self.blocks is None else stays
+        if self.blocks is None:
+            stays = stays | (np.abs(q) - error > l)
+            stays = stays | ((self.low >= 0) & (q - error >= -l))  # at the lower bound
+            stays = stays | ((self.high <= 0) & (q + error <= l))
         span = np.where(stays & (a == 0), 0.0, self.high - self.low)
         further = np.minimum(np.where(a > 0, self._norm(error) / a, np.inf), span)
         uncertain = np.where(error > 0, error * (moved + further), 0.0)

@@ -100,8 +100,11 @@ def rescaled(problem: Problem, e: Array, f: Array) -> Problem:
             "leave the intercept out."
         )
     X = problem.design.X.astype(np.float64)  # type: ignore[attr-defined]
-    # Subnormal numbers have lost digits: a column that its penalty keeps so small has no effect.
-    seen = np.ldexp(_largest(problem)[0], e) >= np.finfo(np.float64).tiny
+    # A column that its penalty keeps so small has no effect that double precision could show; its
+    # squares, neither zero nor exact, would only disturb. Least squares keeps all but subnormal ones.
+    is_square = "quadratic" in problem.loss.capabilities
+    least = float(np.finfo(np.float64).tiny) if is_square else _SMALL
+    seen = np.ldexp(_largest(problem)[0], e) >= least
     if sp.issparse(X):
         X = X.tocsr(copy=True)
         X.data = np.ldexp(X.data, e[X.indices]) * seen[X.indices]

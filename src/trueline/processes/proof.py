@@ -99,6 +99,7 @@ def kernel_units(kernel: Any, X: Any) -> float:
     return total
 
 
+@np.errstate(all="ignore")  # what is not finite is claimed to be so
 def _likelihood_level(
     kernel: Any, X: Any, Y: Array, noise: Array, coef: Array, with_slopes: bool
 ) -> _Level:
