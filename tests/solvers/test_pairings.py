@@ -100,8 +100,8 @@ def test_a_small_fit_verifies_or_states_its_gap(pair, shape):
         assert len(said) == len(caught), [str(w.message) for w in caught]
         assert np.isfinite(model.coef_).all()
         if not said:
-            # Claims of fits that are exact to rounding may be too small to be confirmed, and those by
-            # the gradient alone hold within a radius that may be too small to be told.
+            # Claims of fits that are exact to rounding may be too small to be confirmed, and those
+            # by the gradient alone hold within a radius that may be too small to be told.
             certificate = model.certificate_
             is_weak = certificate.gap < 1e-20 or certificate.kind == "bounded"
             assert model.verify(data, y).holds or is_weak

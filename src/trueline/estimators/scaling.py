@@ -101,7 +101,7 @@ def rescaled(problem: Problem, e: Array, f: Array) -> Problem:
         )
     X = problem.design.X.astype(np.float64)  # type: ignore[attr-defined]
     # A column that its penalty keeps so small has no effect that double precision could show; its
-    # squares, neither zero nor exact, would only disturb. Least squares keeps all but subnormal ones.
+    # squares, neither zero nor exact, would only disturb. Least squares keeps all but subnormals.
     is_square = "quadratic" in problem.loss.capabilities
     least = float(np.finfo(np.float64).tiny) if is_square else _SMALL
     seen = np.ldexp(_largest(problem)[0], e) >= least
