@@ -94,7 +94,7 @@ def certify_concomitant(
     if parts.fit_intercept:
         total_u = float(np.abs(weighted).sum())
         share = 2.2 * (abs(math.fsum(weighted.tolist())) / total_u + units) if total_u else 0.0
-    error = 3 * ((80 + np.log2(n + 2)) * _EPS + share) * wide * u_size
+    error = 3 * ((48 + np.log2(n + 2)) * _EPS + share) * wide * u_size
     level = float((s * y).sum() / total) if parts.fit_intercept else 0.0
     beside = np.abs(y - level)
     products = weighted * (y - level)
@@ -144,42 +144,58 @@ def _cost(
         alone = np.where(wide > 0, target_size / wide, 0.0)
     within = 1.01 * most * _RADIUS * (np.abs(w) + alone)
     near = float(np.minimum(within, beyond).sum()) * (1 + (len(w) + 16) * _EPS)
-    kept = _distinct(problem.parts) if problem.alpha == 0 else np.arange(len(w))
-    inverse, longest = _inverse(problem.parts, kept, centre, s)
+    kept, count, shared = _merged(problem.parts, w)
+    inverse, longest, left = _inverse(problem.parts, kept, centre, s, shared)
     if inverse is None:
         return near
-    rest = (np.abs(V + 2 * problem.alpha * w) + error)[kept]
+    rest = np.abs(V[kept] + 2 * problem.alpha * shared / count) + error[kept]
     kappa = float(np.linalg.norm(np.abs(inverse).T @ rest))
     grown = max(kappa * longest / (2 * problem.epsilon), kappa / max(u_size, 1e-300))
-    repaired = 1.2 * (kappa * target_size + grown * abs(value)) + needed * (1 + 1e-14)
+    moved = kappa * left + float(rest @ np.abs(shared)) + grown * abs(value)
+    needed = problem.alpha * float((shared * shared / count).sum()) * (1 + 1e-14)
     # For all coefficients, unless what that costs shows.
-    return repaired if repaired - needed <= 1e-7 * objective else min(near, paid)
+    return 1.05 * moved + needed if moved <= 9e-8 * objective else min(near, paid)
 
 
-def _distinct(parts: Problem) -> NDArray[np.intp]:
-    """Columns without those that are constant (zero, without an intercept) and copies."""
+def _merged(parts: Problem, w: Array) -> tuple[NDArray[np.intp], Array, Array]:
+    """Columns that vary (are not zero, without an intercept), one of each group of copies.
+
+    With the sizes and the sums of the coefficients of the groups.
+    """
     X = parts.design.toarray()
-    X = X - X[:1] if parts.fit_intercept else X
-    first = np.unique(X + 0.0, axis=1, return_index=True)[1]
-    return np.sort(first[X[:, first].any(axis=0)])
+    varies = (X != X[:1]).any(axis=0) if parts.fit_intercept else X.any(axis=0)
+    seen: dict[bytes, int] = {}
+    columns = np.ascontiguousarray(X.T) + 0.0
+    first = np.array([seen.setdefault(x.tobytes(), j) for j, x in enumerate(columns)], dtype=int)
+    alone = np.unique(first[varies])
+    count, shared = np.bincount(first, minlength=len(w)), np.bincount(first, w, minlength=len(w))
+    return alone, count[alone].astype(np.float64), shared[alone]
 
 
 def _inverse(
-    parts: Problem, kept: NDArray[np.intp], centre: Array, s: Array
-) -> tuple[Array | None, float]:
-    """M with M^T G M = 1 for the Gram matrix of the centred columns, and the longest row x^T M."""
+    parts: Problem, kept: NDArray[np.intp], centre: Array, s: Array, a: Array
+) -> tuple[Array | None, float, float]:
+    """M with M^T G M = 1 for the Gram matrix of the centred columns; the longest row x^T M.
+
+    And the norm of what the coefficients a leave of the target.
+    """
     R = np.zeros((0, len(kept)))
     for where, block in parts.design.blocks(_BLOCK_ROWS):
         rows = np.vstack([R, np.sqrt(s[where, None]) * (block - centre)[:, kept]])
         R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
     size = np.sqrt(np.square(R).sum(axis=0))
     if len(R) < len(kept) or not (size > 0).all() or np.linalg.cond(R / size) > _SINGULAR:
-        return None, 0.0
-    inverse, longest = np.asarray(np.linalg.inv(R), dtype=np.float64), 0.0
-    for _, block in parts.design.blocks(_BLOCK_ROWS):
-        squares = np.square((block - centre)[:, kept] @ inverse).sum(axis=1)
+        return None, 0.0, 0.0
+    inverse, longest, square = np.asarray(np.linalg.inv(R), dtype=np.float64), 0.0, 0.0
+    y = parts.target[:, 0]
+    level = float(s @ y) / float(s.sum()) if parts.fit_intercept else 0.0
+    for where, block in parts.design.blocks(_BLOCK_ROWS):
+        centred = (block - centre)[:, kept]
+        squares = np.square(centred @ inverse).sum(axis=1)
         longest = max(longest, float(np.sqrt(squares.max(initial=0.0))))
-    return inverse, longest
+        off = (len(a) + 8) * _EPS * (np.abs(y[where] - level) + np.abs(centred) @ np.abs(a))
+        square += float(s[where] @ (np.abs(y[where] - level - centred @ a) + off) ** 2)
+    return inverse, longest, float(np.sqrt(square))
 
 
 def _balanced(u: Array, s: Array, bound: float) -> Array:

@@ -12,15 +12,17 @@ Proof. sigma H(r / sigma) >= u r - sigma u^2 / 4; the least over sigma >= 0, b a
 
 Any stated u is made feasible. (a) With e = sum_i s_i u_i, the u_i of the heavier sign are
 multiplied by 1 - eta, eta = |e| / sum of their s_i |u_i|; columns and target may then be counted
-from means. (b) V = X_c^T (s u) costs V_j^2 / (4 alpha), or is brought to -2 alpha w, the w stated,
-by taking off d = X_c G^-1 Z, Z = V + 2 alpha w, G = X_c^T S X_c: with M^T G M >= nu I, sum_i s_i
-d_i^2 <= kappa^2 = |M^T Z|^2 / nu and |d_i| <= kappa |M^T x_i| / sqrt(nu). Without a penalty,
-columns that are combinations of others need no Z of their own. (c) All of u is multiplied by a
-number up to 1 that brings it within the two bounds. Where none of this is enough, a condition
-states how large coefficients may be.
+from their means. (b) V = X_c^T (s u) costs V_j^2 / (4 alpha), or is brought to -2 alpha w, the w
+stated, by taking off d = X_c G^-1 Z, Z = V + 2 alpha w, G = X_c^T S X_c: with M^T G M >= nu I,
+sum_i s_i d_i^2 <= kappa^2 = |M^T Z|^2 / nu, |d_i| <= kappa |M^T x_i| / sqrt(nu), and the bound
+changes by sum_i s_i d_i y_i = sum_i s_i d_i (y_i - x_i.a) + Z.a for any a. The V of a constant
+column is zero, those of g copies are equal: such are one column, with the mean of their w, and cost
+g V^2 / (4 alpha). Without a penalty, other combinations of columns need no Z of their own.
+(c) All of u is multiplied by a number up to 1 that brings it within the two bounds. Where none of
+this is enough, a condition states how large coefficients may be.
 
 Sums of n numbers err by (log2 n + 32) eps of their magnitudes (pairwise summation), of products of
-columns by (64 + log2 n + 12) eps.
+columns by (32 + log2 n + 12) eps.
 
 Read: objective, objective_rounding, gap, loss (epsilon), penalty (alpha), fit_intercept, coef,
 intercept; of the witness scale (sigma) and dual (u, of the rows with a positive weight).
@@ -37,6 +39,7 @@ from trueline.check.arithmetic import EPS
 from trueline.check.claims import judged, read_about
 from trueline.check.coercivity import coercivity
 from trueline.check.dependence import factor, independent_columns
+from trueline.check.exact import dense
 from trueline.check.rows import Rows
 from trueline.check.schema import Field, read
 from trueline.check.verdict import Refused, Verification
@@ -113,15 +116,14 @@ def _lower_bound(
     for where, block in rows:
         centred = block - centre
         parts += [
-            centred[first : first + 64].T @ weighted[where][first : first + 64]
-            for first in range(0, len(block), 64)
+            centred[first : first + 32].T @ weighted[where][first : first + 32]
+            for first in range(0, len(block), 32)
         ]
         magnitude += np.abs(centred).T @ np.abs(weighted[where])
         squares += s[where] @ centred**2
     V, w = np.ascontiguousarray(np.stack(parts, axis=1)).sum(axis=1), claim.coef[:, 0]
-    error = ((76 + np.log2(rows.n + 2)) * EPS + eta) * magnitude * (1 + 16 * EPS)
-    Z = np.abs(V + 2 * alpha * w) + error + 8 * EPS * alpha * np.abs(w)
-    V = (np.abs(V) + error) * (1 + 4 * EPS)
+    error = ((44 + np.log2(rows.n + 2)) * EPS + eta) * magnitude * (1 + 16 * EPS)
+    most = (np.abs(V) + error) * (1 + 4 * EPS)
     products, beside = weighted * (y - level), np.abs(y - level)
     value = -float(products.sum()) - (units + eta) * float(np.abs(products).sum()) * (1 + units)
     total = float((weighted * u).sum()) * (1 + units)
@@ -134,34 +136,54 @@ def _lower_bound(
         )
         return value * within * (1 - 8 * EPS) if value > 0 else value
 
-    cost = V * (V / (4 * alpha)) if alpha > 0 else np.where(V > 0, np.inf, 0.0)
+    cost = most * (most / (4 * alpha)) if alpha > 0 else np.where(most > 0, np.inf, 0.0)
     best = max(shrunk(value, 0.0, 0.0) - float(cost.sum()) * (1 + (rows.d + 8) * EPS), 0.0)
     if judged(claim, 0.0, 0.0, best)[1].holds:
         return best, ()
-    every = np.arange(rows.d)
-    keep, rest, exact = independent_columns(rows, every, centre, claim.fit_intercept)
+    alone, count, shared = _merged(rows, w, claim.fit_intercept)
+    keep, rest, exact = independent_columns(rows, alone, centre, claim.fit_intercept)
     if len(rest) == 0 or (alpha == 0 and exact):
         nu, M = _inverse_basis(rows, keep, factor(rows, keep, centre), claim.fit_intercept)
         if nu > 0:
-            kappa = float(np.sqrt(((np.abs(M).T @ Z[keep]) ** 2).sum() / nu))
-            kappa, longest = kappa * (1 + (2 * rows.d + 8) * EPS), 0.0
-            for _, block in rows:
+            a, mean = shared[np.isin(alone, keep)], (shared / count)[np.isin(alone, keep)]
+            Z = np.abs(V[keep] + 2 * alpha * mean) + error[keep] + 8 * EPS * alpha * np.abs(mean)
+            kappa = float(np.sqrt(((np.abs(M).T @ Z) ** 2).sum() / nu))
+            kappa, longest, square = kappa * (1 + (2 * rows.d + 8) * EPS), 0.0, 0.0
+            for where, block in rows:
                 centred = (block - centre)[:, keep]
                 along = np.abs(centred @ M) + (rows.d + 4) * EPS * (np.abs(centred) @ np.abs(M))
                 longest = max(longest, float((along**2).sum(axis=1).max()))
+                left = np.abs(y[where] - level - centred @ a)
+                left += (rows.d + 4) * EPS * (beside[where] + np.abs(centred) @ np.abs(a))
+                square += float(s[where] @ left**2)
             tau = kappa * float(np.sqrt(longest / nu)) * (1 + (rows.d + 8) * EPS)
-            paid = alpha * float((w * w).sum()) * (1 + (rows.d + 8) * EPS)
-            best = max(best, shrunk(value - kappa * y_size, kappa, tau) - paid)
+            moved = (kappa * np.sqrt(square) + float(Z @ np.abs(a))) * (1 + units + rows.d * EPS)
+            paid = alpha * float((count[np.isin(alone, keep)] * mean**2).sum())
+            paid *= 1 + (rows.d + 8) * EPS
+            best = max(best, shrunk(value - moved, kappa, tau) - paid)
     norm = np.sqrt(squares)
     radius = 10 * (np.abs(w) + np.divide(y_size, norm, out=0 * norm, where=norm > 0))
-    within = float(np.minimum(V * radius, cost).sum()) * (1 + (rows.d + 8) * EPS)
-    near, largest = shrunk(value, 0.0, 0.0) - within, radius[V * radius < cost].max(initial=0.0)
+    within = float(np.minimum(most * radius, cost).sum()) * (1 + (rows.d + 8) * EPS)
+    near, largest = shrunk(value, 0.0, 0.0) - within, radius[most * radius < cost].max(initial=0.0)
     if judged(claim, 0.0, 0.0, best)[1].holds or near <= best:
         return best, ()
     said = (
         f"coefficients are no larger than {largest:.3g}, ten times the stated ones and |y| / |x_j|"
     )
     return near, (said,)
+
+
+def _merged(rows: Rows, w: Array, constant: bool) -> tuple[NDArray[np.intp], Array, Array]:
+    """Columns that vary, one of each group of exact copies; the sizes and sums of w of groups."""
+    X = dense(rows.X)
+    seen: dict[bytes, int] = {}
+    varies = (X != (X[0] if constant else 0.0)).any(axis=0)
+    columns = np.ascontiguousarray(X.T) + 0.0
+    places = [seen.setdefault(x.tobytes(), j) for j, x in enumerate(columns)]
+    first = np.array(places, dtype=np.intp)
+    alone = np.unique(first[varies])
+    count, shared = np.bincount(first, minlength=rows.d), np.bincount(first, w, minlength=rows.d)
+    return alone, count[alone].astype(np.float64), shared[alone]
 
 
 def _inverse_basis(

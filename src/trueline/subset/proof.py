@@ -51,7 +51,7 @@ def certify_search(
     task = statement.task
     at = evaluate(problem, Rounding.of(problem).confirmable(), W, b)
     objective = float(at.objective.sum()) + task.alpha * np.count_nonzero(W)
-    rounding = float(at.objective_rounding.sum()) + 1e-15 * abs(objective)
+    rounding = float(at.objective_rounding.sum()) + 96 * _EPS * abs(objective)
     witness, root_bound = _root(problem, statement)
     # Never above what the rows say of this very support: moments may know it less well.
     known = min(search_bound, objective - _LEAST * task.constant)
