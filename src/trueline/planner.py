@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trueline.certificates.base import Certificate
 from trueline.errors import PairingError
 from trueline.guard import confirm, judge
 from trueline.moments import Moments
@@ -303,13 +302,11 @@ def _go_on(
 
 
 def _is_better(one: Solution, other: Solution) -> bool:
-    """Whether the objective of one answer is lower, on the safe side of rounding."""
+    """Whether less is open about one answer, or its objective is lower beyond rounding."""
     mine, its = one.certificate, other.certificate
     if mine is None or its is None:
         return mine is not None
-
-    def highest(certificate: Certificate) -> float:
-        value = certificate.objective + certificate.objective_rounding
-        return value if np.isfinite(value) else np.inf
-
-    return (highest(mine), mine.gap) < (highest(its), its.gap)
+    rounding = mine.objective_rounding + its.objective_rounding
+    if np.isfinite(rounding) and abs(mine.objective - its.objective) > rounding:
+        return bool(mine.objective < its.objective)
+    return bool(mine.gap < its.gap)

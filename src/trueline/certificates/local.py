@@ -48,8 +48,8 @@ def certify_local(problem: Problem, W: Array, b: Array, centre: Array, basis: Ar
     if here > 0 and np.isfinite(steep):
         reach = 2.5 * steep / (_KEPT * here)
         if _least_eigenvalue(problem, at, centre, basis, reach) >= _KEPT * here:
-            rounding = 1e-6 * float(at.objective_rounding.sum())
-            gap = checkable(steep**2 / (2 * _KEPT * here) + rounding, objective, 1e-22)
+            unseen = 1e-6 * float(at.objective_rounding.sum())
+            gap = checkable(steep**2 / (2 * _KEPT * here) + unseen, objective, 1e-22)
             witness = {"about": centre, "diagonal": basis[:, None], "reach": np.array([reach])}
     return Certificate(
         kind="local",

@@ -113,4 +113,5 @@ def _slack(problem: Problem, W: Array, b: Array) -> float:
     z = problem.scores(W, b)[:, ranks]
     crossing = float((z[:, :-1] - z[:, 1:]).max(initial=0.0))
     size = problem.design.column_largest() @ np.abs(W) + np.abs(b)
-    return crossing + 4 * (problem.n_features + 4) * _EPS * float(size.max())
+    largest = float(size.max()) + float(np.abs(problem.target).max(initial=0.0))
+    return crossing + 4 * (problem.n_features + 4) * _EPS * largest

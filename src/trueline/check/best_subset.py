@@ -45,7 +45,7 @@ from trueline.check.coercivity import coercivity
 from trueline.check.exact import as_integers, dense
 from trueline.check.objective import Claim, read_claim
 from trueline.check.rows import Rows
-from trueline.check.schema import Field, is_builtin, parameters
+from trueline.check.schema import Field, get, is_builtin, parameters
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
@@ -87,8 +87,9 @@ def check(
     f, rows = claim.fields, claim.rows
     _require(claim)
     l2 = _l2(claim)
-    kind = certificate["kind"] if isinstance(certificate, dict) else certificate.kind
-    if (kind == "conditioned search") != (f.delta > 0) or (f.theta < 1 and f.delta == 0):
+    if (get(certificate, "kind") == "conditioned search") != (f.delta > 0) or (
+        f.theta < 1 and f.delta == 0
+    ):
         raise Refused("delta or theta are not those of the kind of proof")
     count = int(np.count_nonzero(claim.W))
     checks = [Check("non-zero coefficients", f"<= {f.k}", str(count), count <= f.k)]

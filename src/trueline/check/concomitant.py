@@ -34,24 +34,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS
+from trueline.check.claims import judged, read_about
 from trueline.check.coercivity import coercivity
 from trueline.check.dependence import factor, independent_columns
 from trueline.check.rows import Rows
-from trueline.check.schema import CLAIMS, Field, is_builtin, parameters, read
-from trueline.check.verdict import Check, Refused, Verification
+from trueline.check.schema import Field, read
+from trueline.check.verdict import Refused, Verification
 
 __all__ = ["check"]
 
 Array = NDArray[np.float64]
 
-_FIELDS = {
-    **CLAIMS,
-    "loss": Field(kind="any"),
-    "penalty": Field(kind="any"),
-    "fit_intercept": Field(kind="boolean"),
-    "coef": Field(("d", 1)),
-    "intercept": Field((1,)),
-}
 _STRENGTH = {"delta": Field(low=1e-100, high=1e100), "alpha": Field(low=0.0, high=1e100)}
 
 
@@ -62,33 +55,14 @@ def check(
     rows = Rows(X, y, sample_weight)
     if rows.k != 1:
         raise Refused("there is one target")
-    sizes = {"d": rows.d, "n": rows.n}
     witness = {"scale": Field((1,), low=0.0), "dual": Field(("n", 1))}
-    claim = read(certificate, _FIELDS, witness, sizes)
-    loss, penalty = parameters(claim.loss), parameters(claim.penalty)
-    own = is_builtin(claim.loss, "losses") and is_builtin(claim.penalty, "penalties")
-    if not own or (loss["name"], penalty["name"]) != ("huber", "l2"):
-        raise Refused("the claim is about another loss than Huber's, or another penalty")
-    if not claim.fit_intercept and claim.intercept.any():
-        raise Refused("an intercept where there is none")
-    strength = read({**loss, **penalty}, _STRENGTH, {}, {})
+    claim = read_about("huber", "l2", certificate, rows, witness)
+    strength = read(claim.strength, _STRENGTH, {}, {})
     epsilon, alpha, sigma = strength.delta, strength.alpha / 2, float(claim.scale[0])
     objective, rounding = _objective(rows, claim.coef, claim.intercept, sigma, epsilon, alpha)
     lower, conditions = _lower_bound(rows, claim.dual[:, 0], claim, epsilon, alpha)
-    off = abs(objective - claim.objective) * (1 + 2 * EPS) + rounding
-    gap = (claim.objective + claim.objective_rounding) * (1 + 4 * EPS) - lower
-    said = f"{claim.objective:.12g} within {claim.objective_rounding:.2g}"
-    checks = (
-        Check(
-            "objective",
-            said,
-            f"{objective:.12g} within {rounding:.2g}",
-            bool(off <= claim.objective_rounding),
-        ),
-        Check("gap", f"<= {claim.gap:.4g}", f"{gap:.4g}", bool(gap <= claim.gap)),
-    )
     return Verification(
-        checks,
+        judged(claim, objective, rounding, lower),
         f"no coefficients and no scale have an objective below {claim.objective:.10g} by more than "
         f"{claim.gap:.3g}",
         conditions,
@@ -162,8 +136,7 @@ def _lower_bound(
 
     cost = V * (V / (4 * alpha)) if alpha > 0 else np.where(V > 0, np.inf, 0.0)
     best = max(shrunk(value, 0.0, 0.0) - float(cost.sum()) * (1 + (rows.d + 8) * EPS), 0.0)
-    top_of = (claim.objective + claim.objective_rounding) * (1 + 4 * EPS)
-    if top_of - best <= claim.gap:
+    if judged(claim, 0.0, 0.0, best)[1].holds:
         return best, ()
     every = np.arange(rows.d)
     keep, rest, exact = independent_columns(rows, every, centre, claim.fit_intercept)
@@ -183,7 +156,7 @@ def _lower_bound(
     radius = 10 * (np.abs(w) + np.divide(y_size, norm, out=0 * norm, where=norm > 0))
     within = float(np.minimum(V * radius, cost).sum()) * (1 + (rows.d + 8) * EPS)
     near, largest = shrunk(value, 0.0, 0.0) - within, radius[V * radius < cost].max(initial=0.0)
-    if top_of - best <= claim.gap or near <= best:
+    if judged(claim, 0.0, 0.0, best)[1].holds or near <= best:
         return best, ()
     said = (
         f"coefficients are no larger than {largest:.3g}, ten times the stated ones and |y| / |x_j|"

@@ -102,7 +102,10 @@ def check(
         statement += f", of those whose quantiles do not cross; these cross by {slack:.3g} at most"
     conditions: tuple[str, ...] = ()
     if radius is not None:
-        conditions = (f"no coefficient without a penalty is changed by more than {radius:.3g}",)
+        conditions = (
+            f"no coefficient without a penalty is changed by more than {radius:.3g} times its size "
+            "and that of the target, in units of its column",
+        )
     return Verification(tuple(checks), statement, conditions)
 
 
@@ -169,7 +172,7 @@ class _Bound:
         bend = loss.most_bend(y, at, reach)
         self.error = loss.slope_error(y, at) + np.where(reach > 0, bend * reach, 0.0)
         way = np.abs(near) + reach + off + EPS * np.abs(at)
-        self.way, self.from_scores = way, True
+        self.way, self.near, self.from_scores = way, np.abs(near), True
         if loss.is_coupled:
             way = np.sqrt((way**2).sum(axis=1, keepdims=True)) + 0 * way
             self.error = self.error + np.sqrt((reach**2).sum()) * bend
@@ -303,13 +306,13 @@ class _Bound:
 
     def _steps(self) -> tuple[Array, Array]:
         """z_next - z_j for neighbours in the order, and bounds on the errors."""
-        z = (self.claim.z + self.claim.rows.y)[:, self.ranks]
-        off = (self.off + EPS * np.abs(self.claim.z) + EPS * np.abs(self.claim.rows.y))[
-            :, self.ranks
-        ]
-        return z[:, 1:] - z[:, :-1], off[:, 1:] + off[:, :-1] + EPS * (
-            np.abs(z[:, 1:]) + np.abs(z[:, :-1])
+        claim = self.claim
+        z, low, y, off = (
+            part[:, self.ranks] for part in (claim.z, claim.low, claim.rows.y, claim.off)
         )
+        steps = np.diff(z, axis=1) + (np.diff(y, axis=1) + np.diff(low, axis=1))
+        size = np.abs(np.diff(z, axis=1)) + np.abs(np.diff(y, axis=1))
+        return steps, off[:, 1:] + off[:, :-1] + 2 * EPS * size
 
     def crossing(self) -> float:
         """By how much scores are out of order at the most."""
@@ -335,14 +338,29 @@ class _Bound:
         q, off, squares = sums_of_columns(claim, weighted, rest, error, self.doubled)
         excess, free = self.excess, penalty.is_free(q, off)
         radius_cost = 0.0
-        if free.any():
-            excess, off, radius_cost = self._hold(free, q, off, squares, excess)
+        for _ in range(3):
+            if not free.any():
+                break
+            held, further, radius_cost = self._hold(free, q, off, squares, excess)
+            # What holds some coefficients may let others go.
+            more = free | penalty.is_free(q, further)
+            if radius_cost or (more == free).all():
+                excess, off = held, further
+                break
+            free = more
+        else:
+            return np.inf, None
         t = penalty.scale(np.where(free, 0.0, q), np.where(free, 0.0, off))
         t = np.full(len(t), t.min()) if self.shared else t
         if (t < 1).any():
             if type(claim.loss).__name__ == "_Squared":
-                far = np.sqrt((self.s * (np.abs(claim.z) + self.off) ** 2).sum(axis=0))
-                excess = 0.5 * ((1 - t) * far + np.sqrt(2 * excess)) ** 2
+                # z - t u = (1 - t) u less what u differs by: a constant, at right angles to u as
+                # sum s u = 0, and rounding.
+                far = (1 - t) * np.sqrt((self.s * self.u**2).sum(axis=0)) * (1 + 1e-9)
+                apart = np.sqrt(2 * excess)
+                if self.from_scores and not free.any():
+                    apart = np.sqrt((self.s * (self.way - self.near) ** 2).sum(axis=0))
+                excess = excess + 0.5 * far**2 + far * apart
             else:
                 excess = excess + (1 - t) * self.losses / (len(t) if self.shared else 1)
         total = float(excess.sum()) + penalty.excess(W, t * q, t * off, free)
@@ -353,7 +371,7 @@ class _Bound:
         if radius_cost == 0.0 or not np.isfinite(total):
             return total, None
         radius = (claimed - total) / radius_cost
-        if not radius > 2 * float(np.abs(W[free]).max(initial=0.0)):
+        if not radius > 2:
             return np.inf, None
         return claimed, radius
 
@@ -363,7 +381,9 @@ class _Bound:
         """Take q_j = 0 for coefficients without a penalty, or say what a change of them costs."""
         claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
         size = np.where(free, np.abs(q) + off, 0.0)
-        otherwise = excess, off, float(size.sum()) * (1 + 1e-9)
+        norms = np.sqrt(np.where(squares > 0, squares, np.inf))[:, None]
+        reach = np.abs(claim.W) + np.sqrt((self.s * claim.rows.y**2).sum(axis=0)) / norms
+        otherwise = excess, off, float((size * reach).sum()) * (1 + 1e-9)
         if loss.note or (loss.room == 0 and not self.from_scores):
             return otherwise
         columns, _, exact = independent_columns(

@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS
+from trueline.check.claims import read_about
 from trueline.check.exact import Classified, as_integers, dense, exact_dot, scores_with_error
 from trueline.check.rows import Rows
-from trueline.check.schema import CLAIMS, Field, is_builtin, parameters, read
+from trueline.check.schema import Field, get, read
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
@@ -49,23 +50,13 @@ _MARGIN = {
     "against": _PLACES,
     "weights": Field(("m",), low=0.0),
 }
-_HARD = {
-    **CLAIMS,
-    "objective_rounding": Field(low=0.0),
-    "loss": Field(kind="any"),
-    "penalty": Field(kind="any"),
-    "fit_intercept": Field(kind="boolean"),
-    "coef": Field(("d", "k")),
-    "intercept": Field(("k",)),
-}
 
 
 def check(
     certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
 ) -> Verification:
     """All checks of a margin, as a distance or as the objective of a support vector machine."""
-    kind = certificate["kind"] if isinstance(certificate, dict) else certificate.kind
-    if kind == "margin":
+    if get(certificate, "kind") == "margin":
         return _check_margin(certificate, X, y, sample_weight)
     return _check_hard(certificate, Rows(X, y, sample_weight))
 
@@ -97,15 +88,10 @@ def _check_margin(certificate: Any, X: Any, y: Any, sample_weight: Any) -> Verif
 
 
 def _check_hard(certificate: Any, rows: Rows) -> Verification:
-    sizes = {"n": rows.n, "d": rows.d, "k": rows.k}
-    claim = read(certificate, _HARD, {"shares": Field(("n", "k"), low=0.0)}, sizes)
-    loss, penalty = parameters(claim.loss), parameters(claim.penalty)
-    own = is_builtin(claim.loss, "losses") and is_builtin(claim.penalty, "penalties")
-    one = isinstance(penalty.get("alpha"), (int, float)) and penalty["alpha"] == 1
-    if not (own and loss["name"] == "hard_margin" and penalty["name"] == "l2" and one):
-        raise Refused("the claim is about another loss than the hard margin, or another penalty")
-    if not claim.fit_intercept and claim.intercept.any():
-        raise Refused("an intercept where there is none")
+    witness = {"shares": Field(("n", "k"), low=0.0)}
+    claim = read_about("hard_margin", "l2", certificate, rows, witness)
+    if read(claim.strength, {"alpha": Field()}, {}, {}).alpha != 1:
+        raise Refused("the claim is about another strength of the penalty than 1")
     wrong, lower = 0, Fraction(0)
     for t in range(rows.k):
         data = Classified(rows.X, rows.y[:, t], None, [-1.0, 1.0], rows.d, with_ones=False)

@@ -36,23 +36,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, SMALLEST, exact_product, residual_doubled, sum_units
+from trueline.check.claims import judged, read_about
 from trueline.check.exact import as_integers, dense, null_space
 from trueline.check.rows import Rows
-from trueline.check.schema import CLAIMS, Field, is_builtin, parameters, read
-from trueline.check.verdict import Check, Refused, Verification
+from trueline.check.schema import Field
+from trueline.check.verdict import Refused, Verification
 
 __all__ = ["check"]
 
 Array = NDArray[np.float64]
 
-_FIELDS = {
-    **CLAIMS,
-    "loss": Field(kind="any"),
-    "penalty": Field(kind="any"),
-    "fit_intercept": Field(kind="boolean"),
-    "coef": Field(("d", "k")),
-    "intercept": Field(("k",)),
-}
 _WITNESS = {
     "rows": Field(("m",), "integer", low=0),
     "dual": Field(("m", "k"), low=-1.0, high=1.0),
@@ -68,13 +61,7 @@ def check(
 ) -> Verification:
     """All checks of a claim about the largest error, summed over targets."""
     rows = Rows(X, y, sample_weight)
-    claim = read(certificate, _FIELDS, _WITNESS, {"d": rows.d, "k": rows.k})
-    names = parameters(claim.loss)["name"], parameters(claim.penalty)["name"]
-    own = is_builtin(claim.loss, "losses") and is_builtin(claim.penalty, "penalties")
-    if not own or names != ("maximum_error", "none"):
-        raise Refused("the claim is about another loss than the largest error, or has a penalty")
-    if not claim.fit_intercept and claim.intercept.any():
-        raise Refused("an intercept where there is none")
+    claim = read_about("maximum_error", "none", certificate, rows, _WITNESS)
     if (claim.rows >= rows.n).any() or len(np.unique(claim.rows)) < len(claim.rows):
         raise Refused("the witness names rows that are not there, or some twice")
     scaled = claim.column_exponent is not None or claim.target_exponent is not None
@@ -93,19 +80,12 @@ def check(
         close, radius = _near(X_used, target[used], u, w, b, claim.fit_intercept, most)
         proven, near = proven + bound, near + max(bound, close)
         radii += [radius] * (close > bound)
-    found = claim.objective - claim.objective_rounding <= low * (1 - (rows.k - 1) * EPS)
-    found &= high * (1 + (rows.k - 1) * EPS) <= claim.objective + claim.objective_rounding
-    top = (claim.objective + claim.objective_rounding) * (1 + 4 * EPS)
-    gap = top - proven * (1 - (rows.k + 4) * EPS)
-    if gap > claim.gap:
-        gap = top - near * (1 - (rows.k + 4) * EPS)
-    else:
+    value, error = (low + high) / 2, (high - low) / 2 * (1 + 4 * EPS) + rows.k * EPS * high
+    checks = judged(claim, value, error, proven * (1 - rows.k * EPS))
+    if checks[1].holds:
         radii = []
-    said = f"{claim.objective:.12g} within {claim.objective_rounding:.2g}"
-    checks = (
-        Check("largest error", said, f"{low:.12g} to {high:.12g}", bool(found)),
-        Check("gap", f"<= {claim.gap:.4g}", f"{gap:.4g}", bool(gap <= claim.gap)),
-    )
+    else:
+        checks = judged(claim, value, error, near * (1 - rows.k * EPS))
     unit = ", columns and target multiplied by the stated powers of two" * scaled
     return Verification(
         checks,

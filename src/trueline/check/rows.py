@@ -31,11 +31,11 @@ def as_doubles(values: Any, name: str, finite: bool = True) -> Array:
         array = np.asarray(values)
         if array.dtype.kind == "O":
             array = np.array(values, dtype=np.float64)
-        doubles = np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise Refused(f"{name} holds what is no number: {error}") from None
     if array.dtype.kind not in "fiub":
         raise Refused(f"{name} has the type {array.dtype}")
+    doubles = np.asarray(array, dtype=np.float64)
     if finite and not np.isfinite(doubles).all():
         raise Refused(f"{name} is not finite")
     if array.dtype.kind in "iu" and array.size and int(np.abs(array).max()) > 2**53:

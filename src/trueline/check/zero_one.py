@@ -33,33 +33,23 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations, islice
-from math import comb
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS
+from trueline.check.claims import read_about, require_signs
 from trueline.check.exact import as_integers, dense, exact_dot, null_space
 from trueline.check.rows import Rows
-from trueline.check.schema import CLAIMS, Field, is_builtin, parameters, read
+from trueline.check.schema import Field, get
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
 
 Array = NDArray[np.float64]
 
-_FIELDS = {
-    **CLAIMS,
-    "kind": Field(kind="text"),
-    "objective_rounding": Field(low=0.0),
-    "gap": Field(low=0.0),
-    "loss": Field(kind="any"),
-    "penalty": Field(kind="any"),
-    "fit_intercept": Field(kind="boolean"),
-    "coef": Field(("d", 1)),
-    "intercept": Field((1,)),
-}
 _WITNESS = {
     "members": Field(("m",), "integer", low=0),
     "ends": Field(("q",), "integer", low=1),
@@ -72,15 +62,13 @@ def check(
 ) -> Verification:
     """All checks of a claim about the fewest errors."""
     rows = Rows(X, y, sample_weight)
-    claim = read(certificate, _FIELDS, _WITNESS, {"d": rows.d})
-    names = parameters(claim.loss)["name"], parameters(claim.penalty)["name"]
-    own = is_builtin(claim.loss, "losses") and is_builtin(claim.penalty, "penalties")
-    if not own or names != ("zero_one", "none"):
-        raise Refused("the claim is about another loss than 0-1, or has a penalty")
-    if rows.k != 1 or not np.isin(rows.y, (-1.0, 1.0)).all():
-        raise Refused("the targets are not -1 and +1")
-    if not claim.fit_intercept and claim.intercept.any():
-        raise Refused("an intercept where there is none")
+    require_signs(rows)
+    claim, kind = (
+        read_about("zero_one", "none", certificate, rows, _WITNESS),
+        get(certificate, "kind"),
+    )
+    if not np.isfinite(claim.gap):
+        raise Refused("the gap is not finite")
     signs, X = rows.y[:, 0].astype(np.int64), dense(rows.X)
     wrong = _errors(X, signs, claim.coef[:, 0], float(claim.intercept[0]))
     whole, power = as_integers(np.concatenate([rows.s, claim.charges]))
@@ -98,14 +86,14 @@ def check(
         Check("conflicts", f"{len(charges)}", "yes" if holds else "not all", holds),
     ]
     proven, how = gap <= Fraction(claim.gap), "by the conflicts"
-    if claim.kind == "zero-one search" and not proven:
+    if kind == "zero-one search" and not proven:
         alone = np.unique(place, return_index=True)[1]
         alone = alone[left[place[alone]] > 0]
         least = _by_vertices(A[alone], left[place[alone]], effort)
         better = stated + allowed - unit * (spent + least)
         if better < gap:
             proven, gap, how = better <= Fraction(claim.gap), better, "by all vertices"
-    searched = claim.kind == "zero-one search" and not proven
+    searched = kind == "zero-one search" and not proven
     found = f"{float(gap):.4g} {how}{', and by search' * searched}"
     checks.append(Check("gap", f"<= {claim.gap:.4g}", found, proven or searched))
     condition = "the search, which was not repeated, is right"
@@ -173,7 +161,8 @@ def _packed(
 def _by_vertices(A: Array, left: Any, effort: str) -> int:
     """The least weight strictly on the wrong side of a vertex, from below; 0 if they are many."""
     n, p = A.shape
-    if p > 7 or comb(n, p - 1) * n > (3e8 if effort == "normal" else 1e12) or sum(left) > 2**999:
+    work = comb(n, p - 1) * (n + 4 * factorial(p)) if p < 12 else np.inf
+    if work > (3e8 if effort == "normal" else 1e12) or sum(left) > 2**999:
         return 0
     # Powers of two by column and row change no sign.
     A = np.ldexp(A, -np.frexp(np.abs(A).max(axis=0, initial=0.0))[1])

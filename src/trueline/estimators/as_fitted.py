@@ -48,7 +48,8 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 def settings_of(model: Any) -> dict[str, Any]:
     """The hyperparameters that state the problem or the prediction."""
-    return {name: getattr(model, name) for name in _names(type(model))}
+    kind: Any = type(model)
+    return {name: getattr(model, name) for name in _names(kind)}
 
 
 def chosen_by(model: Any) -> dict[str, Any]:

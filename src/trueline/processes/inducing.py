@@ -223,8 +223,9 @@ class InducingBound:
     def rounding(self, theta: Array, fit: InducingFit, units: float) -> float:
         """A generous bound on the rounding of both bounds; infinite if they mean nothing.
 
-        A errs by at most |L^{-1}| (m |L| |A| + the units of the kernel), G in norm; that moves Q by
-        q, its trace and its determinant, and the fit along with it.
+        A errs by at most the magnitudes of L^{-1} times (m times those of L and A, and the units of
+        the kernel), G in norm; that moves Q by q, its trace and its determinant, and the fit along
+        with it.
         """
         v, n, m = self.variance(theta), len(self.y), len(fit.points)
         inverse = np.abs(solve_triangular(fit.factor, np.eye(m), lower=True))
