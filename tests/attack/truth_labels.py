@@ -491,7 +491,7 @@ _VERDICTS: dict = {}
 def separation(claim, X, y, weight, hints):
     """The verdict, the direction, the margin and the boundary."""
     rows, codes, k = _classified(claim, X, y)
-    if int(claim.n_features) != len(rows[0]):
+    if int(np.asarray(claim.n_features)) != len(rows[0]):
         raise Meaningless("another number of columns")
     fit_intercept = bool(claim.fit_intercept)
     key = (str(rows), tuple(codes), k, fit_intercept)
