@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from trueline.check.arithmetic import EPS, ROWS, SMALLEST
 from trueline.check.kernels import PairwiseKernel, as_recipe, definite_shift
 from trueline.check.rows import as_doubles, as_matrix, as_weights, length
-from trueline.check.schema import CLAIMS, Field, get, parameters, read, witness_of
+from trueline.check.schema import CLAIMS, Field, get, parameters, read, shape_of, witness_of
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
@@ -100,7 +100,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
 
 
 def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespace:
-    kind, n, shape = get(certificate, "kind"), length(X), np.shape(get(certificate, "coef"))
+    kind, n, shape = get(certificate, "kind"), length(X), shape_of(get(certificate, "coef"))
     if len(shape) != 2:
         raise Refused(f"coef has the shape {shape}")
     k, direct = shape[1], False

@@ -14,7 +14,16 @@ import numpy as np
 
 from trueline.check.verdict import Refused
 
-__all__ = ["CLAIMS", "Field", "get", "is_builtin", "parameters", "read", "witness_of"]
+__all__ = [
+    "CLAIMS",
+    "Field",
+    "get",
+    "is_builtin",
+    "parameters",
+    "read",
+    "shape_of",
+    "witness_of",
+]
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,14 @@ def get(certificate: Any, name: str) -> Any:
     return getattr(certificate, name, None)
 
 
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of an array, before anything else is known of it."""
+    try:
+        return np.shape(value)
+    except (TypeError, ValueError):
+        raise Refused("what should be an array is none") from None
+
+
 def witness_of(certificate: Any) -> Mapping[str, Any]:
     """The witness, an empty one if there is none."""
     given = get(certificate, "witness")
@@ -162,8 +179,10 @@ def is_builtin(part: Any, package: str) -> bool:
 def parameters(part: Any) -> dict[str, Any]:
     """Name and parameters of a loss, penalty or kernel as plain data."""
     if isinstance(part, Mapping):
-        return {"name": None, **part}
-    if not hasattr(part, "__dict__"):
+        own, name = dict(part), part.get("name")
+    elif hasattr(part, "__dict__"):
+        own = {key: value for key, value in vars(part).items() if not key.startswith("_")}
+        name = own.get("name", getattr(part, "name", None))
+    else:
         raise Refused(f"{type(part).__name__} is no loss, penalty or kernel")
-    own = {key: value for key, value in vars(part).items() if not key.startswith("_")}
-    return {"name": getattr(part, "name", None), **own}
+    return {**own, "name": name if isinstance(name, str) else None}

@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 from trueline.check.arithmetic import EPS, exact_sum
 from trueline.check.kernels import Ball, PairwiseKernel
 from trueline.check.rows import as_doubles, length
-from trueline.check.schema import Field, get, parameters, read
+from trueline.check.schema import Field, get, parameters, read, shape_of
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
@@ -138,7 +138,9 @@ def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespa
     if not isinstance(machine, str) or machine not in _PARAMETERS:
         raise Refused(f"the machine {machine!r} is not known")
     has_classes = machine in ("svc", "nu_svc")
-    classes = np.asarray(get(certificate, "classes")).ravel().tolist() if has_classes else [0, 1]
+    if has_classes and len(shape_of(get(certificate, "classes"))) != 1:
+        raise Refused("the classes are no list")
+    classes = np.asarray(get(certificate, "classes")).tolist() if has_classes else [0, 1]
     k = len(classes)
     fields = {
         "kind": Field(kind="text"),
