@@ -328,7 +328,11 @@ class Tangent:
         at = at or self.evaluate(W, b)
         # Whoever checks moves the intercepts to where they are best. What rounding leaves unknown
         # of that point is felt in first order beside a penalty by absolute values.
-        several = 1e-9 if np.any(problem.penalty.linear) else 1e-12
+        several, linear = 1e-12, np.asarray(problem.penalty.linear)
+        if linear.any():
+            size = float(self.rounding.accuracy.magnitude.max(initial=0.0))
+            slopes = size * np.sqrt(self.rounding.weight)
+            several = float(np.clip(1e-11 * slopes / linear[linear > 0].min(), 1e-9, 1e-8))
         room, floor = 1.1, 1e-14 if len(b) == 1 else several
         return Certificate(
             kind="tangent",
