@@ -28,6 +28,7 @@ the units. What is claimed of nu is not read: it is found here.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -151,25 +152,49 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
         g = g - away[:, None] * slope
         error = error + np.abs(away)[:, None] * slope_error + unsure[:, None] * steep
         error = error + 4 * EPS * (np.abs(g) + np.abs(away)[:, None] * np.abs(slope))
-    least = a.min(axis=1, initial=np.inf)
-    floor = rows_floor(rows)
-    if (least > 0).all() and not penalty.is_bounded:  # the penalty alone
-        gap = float(((np.abs(g) + error) ** 2 / (2 * least[:, None])).sum()) * (1 + 1e-9)
-        if gap + level + floor <= claim.fields.gap:
-            return gap + level + floor, ()
+    alike = (a == a[:, :1]).all()  # else each target has a bound of its own
+    gap, cost, left = level + rows_floor(rows), 0.0, np.zeros(0, dtype=np.intp)
+    for t in [slice(None)] if alike else [slice(t, t + 1) for t in range(rows.k)]:
+        own, own_cost, own_left = _growth(claim, g[:, t], error[:, t], a[:, t][:, 0], W[:, t])
+        gap, cost, left = gap + own, cost + own_cost, np.union1d(left, own_left)
+    if cost == 0.0 or not gap < claim.fields.gap:
+        return gap, ()
+    radius = (claim.fields.gap - gap) / (cost * (1 + 1e-9))
+    if not radius > 2 * float(np.abs(claim.W[left]).max(initial=0.0)):
+        return np.inf, ()
+    return claim.fields.gap, (
+        f"no coefficient of the columns {_listed(left)}, which depend on the others up to "
+        f"rounding, is changed by more than {radius:.3g}",
+    )
+
+
+def _growth(
+    claim: Claim, g: Array, error: Array, a: Array, W: Array
+) -> tuple[float, float, NDArray[np.intp]]:
+    """The bound for targets of one curvature a; what a change of further columns costs; these."""
+    rows, none = claim.rows, np.zeros(0, dtype=np.intp)
+    enough, found = claim.fields.gap * (g.shape[1] / rows.k) / 2, np.inf
+    if (a > 0).all() and not claim.penalty.is_bounded:
+        found = float(((np.abs(g) + error) ** 2 / (2 * a[:, None])).sum()) * (1 + 1e-9)
+        if found <= enough:
+            return found, 0.0, none
     basis = claim.fields.basis
     if basis is not None and basis.ndim == 2 and basis.shape[1] != rows.d:
         basis = None
-    if penalty.is_bounded:
+    if claim.penalty.is_bounded:
         basis = basis if basis is not None and basis.ndim == 1 else None
-        nu, basis = _coercivity(rows, None, None, least, basis, claim.has_intercept)
-        return _nonnegative(g, error, np.abs(basis), nu, W) + level + floor, ()
-    nu, M = _coercivity(rows, None, None, least, basis, claim.has_intercept)
-    if nu <= 0:
-        nu, M = _coercivity(rows, None, None, least, None, claim.has_intercept)
-    if nu > 0:
-        return _along(g, error, M, nu) + level + floor, ()
-    return _dependent(claim, g, error, least, level + floor)
+        nu, basis = _coercivity(rows, None, None, a, basis, claim.has_intercept)
+        return _nonnegative(g, error, np.abs(basis), nu, W), 0.0, none
+    for one in _bases(claim, basis, a):
+        nu, M = _coercivity(rows, None, None, a, one, claim.has_intercept)
+        found = min(found, _along(g, error, M, nu) if nu > 0 else np.inf)
+        if found <= enough:
+            return found, 0.0, none
+    # Without the penalty, which gains what it is worth at the most.
+    g, error = g - a[:, None] * W, error + 8 * EPS * np.abs(a[:, None] * W)
+    worth = float((0.5 * a[:, None] * W**2).sum()) * (1 + 1e-9)
+    gap, cost, left = _dependent(claim, g, error)
+    return (gap + worth, cost, left) if gap + worth < found else (found, 0.0, none)
 
 
 def _coercivity(*arguments: Any) -> tuple[float, Array]:
@@ -200,49 +225,54 @@ def _nonnegative(g: Array, error: Array, M: Array, nu: float, W: Array) -> float
     return float(gain.sum()) * (1 + 1e-9)
 
 
-def _dependent(
-    claim: Claim, g: Array, error: Array, curvature: Array, level: float
-) -> tuple[float, tuple[str, ...]]:
-    """Columns that depend on others: exactly, or up to a stated size of their coefficients."""
-    rows, columns = claim.rows, np.arange(claim.rows.d)
-    if (curvature > 0).any():
-        return np.inf, ()
-    kept, rest, exact = independent_columns(rows, columns, claim.centre, claim.has_intercept)
+def _bases(claim: Claim, stated: Array | None, a: Array) -> Iterator[Array | None]:
+    """The stated basis, that of correlations, and the one that makes the matrix the identity."""
+    if stated is not None:
+        yield stated
+    yield None
+    yield inverse(factor(claim.rows, np.arange(claim.rows.d), _means(claim), a))
+
+
+def _dependent(claim: Claim, g: Array, error: Array) -> tuple[float, float, NDArray[np.intp]]:
+    """The bound where columns depend on others; what a change of these costs, if not exactly."""
+    rows, none = claim.rows, np.zeros(0, dtype=np.intp)
+    centre = _means(claim)
+    kept, rest, exact = independent_columns(rows, np.arange(rows.d), centre, claim.has_intercept)
     if not len(kept):
-        return (level, ()) if exact else (np.inf, ())
-    basis = inverse(factor(rows, kept, claim.centre))
+        return (0.0 if exact else np.inf), 0.0, none
+    basis = inverse(factor(rows, kept, centre))
     if basis is None:
-        return np.inf, ()
+        return np.inf, 0.0, none
     nu, M = _coercivity(rows, kept, None, None, basis, claim.has_intercept)
     if nu <= 0:
-        return np.inf, ()
-    gap = _along(g[kept], error[kept], M, nu) + level
+        return np.inf, 0.0, none
+    gap = _along(g[kept], error[kept], M, nu)
     if exact:
-        return gap, ()
+        return gap, 0.0, none
     # What the independent columns leave of the others, for any coefficients C.
-    whole = factor(rows, np.concatenate([kept, rest]), claim.centre)
+    whole = factor(rows, np.concatenate([kept, rest]), centre)
     C = np.linalg.lstsq(whole[:, : len(kept)], whole[:, len(kept) :], rcond=None)[0]
     left = np.abs(g[rest] - C.T @ g[kept]) + error[rest] + np.abs(C).T @ error[kept]
     left += (len(kept) + 4) * EPS * (np.abs(C).T @ np.abs(g[kept]) + np.abs(g[rest]))
     size = np.zeros(len(rest))
     for where, block in rows:
-        centred = block - claim.centre
+        centred = block - centre
         own = centred[:, rest] - centred[:, kept] @ C
         own = np.abs(own) + (len(kept) + 4) * EPS * (
             np.abs(centred[:, kept]) @ np.abs(C) + np.abs(centred[:, rest])
         )
         size += rows.s[where] @ own**2
-    if claim.has_intercept and rows.is_sparse:
-        size = size + 1e-12 * size
-    steep = np.sqrt(2 * _along(g[kept], error[kept], M, nu))
-    cost = float(left.sum()) + steep * float(np.sqrt(size).sum()) * rows.k
-    radius = (claim.fields.gap - gap) / (cost * (1 + 1e-9)) if cost > 0 else np.inf
-    if not radius > 2 * float(np.abs(claim.W[rest]).max(initial=0.0)):
-        return np.inf, ()
-    return claim.fields.gap, (
-        f"no coefficient of the columns {_listed(rest)}, which depend on the others up to "
-        f"rounding, is changed by more than {radius:.3g}",
-    )
+    steep = np.sqrt(2 * gap)
+    return gap, float(left.sum()) + steep * float(np.sqrt(size).sum()) * g.shape[1], rest
+
+
+def _means(claim: Claim) -> Array:
+    """Weighted means of the columns, up to rounding; zero without an intercept."""
+    rows = claim.rows
+    if not claim.has_intercept:
+        return claim.centre
+    total = sum((rows.s[where] @ block for where, block in rows), np.zeros(rows.d))
+    return np.asarray(total / rows.weight)
 
 
 def _listed(numbers: NDArray[np.intp]) -> str:

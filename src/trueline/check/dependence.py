@@ -26,9 +26,11 @@ _GRID = 1024.0
 _FEW = 1500
 
 
-def factor(rows: Rows, columns: NDArray[np.intp], centre: Array) -> Array:
-    """A triangular matrix R with R^T R = X_c^T S X_c for these columns, up to rounding."""
-    R: Array = np.zeros((0, len(columns)))
+def factor(
+    rows: Rows, columns: NDArray[np.intp], centre: Array, lift: Array | None = None
+) -> Array:
+    """A triangular R with R^T R = X_c^T S X_c + diag(lift) for these columns, up to rounding."""
+    R: Array = np.zeros((0, len(columns))) if lift is None else np.diag(np.sqrt(lift))
     for where, block in rows:
         centred = (block[:, columns] - centre[columns]) * np.sqrt(rows.s[where])[:, None]
         R = np.asarray(np.linalg.qr(np.vstack([R, centred]), mode="r"))
