@@ -1,0 +1,67 @@
+"""Least squares on columns that depend on each other: proven without a condition if exactly so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from trueline import LinearRegression, Ridge
+
+FORMS = {"dense": np.asarray, "csr": sp.csr_array, "csc": sp.csc_array}
+
+
+def _tables(rng):
+    """Tables whose columns depend on each other exactly, as users have them."""
+    group = rng.integers(0, 4, size=40)
+    dummies = np.eye(4)[group]
+    numbers = rng.normal(size=(40, 3))
+    levels = rng.integers(0, 3, size=(20, 8)).astype(float)
+    levels[:, 3] = 1.0
+    return {
+        "a dummy for every level": np.hstack([dummies, numbers]),
+        "a constant column": np.hstack([numbers, np.ones((40, 1))]),
+        "a column of zeros": np.hstack([numbers, np.zeros((40, 1))]),
+        "a copy": np.hstack([numbers, numbers[:, :1], dummies]),
+        "a sum of others": np.hstack([dummies, (dummies[:, :1] + 2 * dummies[:, 1:2])]),
+        "levels": levels,
+        "fewer rows than columns": rng.normal(size=(5, 9)),
+    }
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("table", _tables(np.random.default_rng(0)))
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weights"])
+def test_exact_dependence_needs_no_condition(table, form, weighted):
+    rng = np.random.default_rng(1)
+    X = _tables(np.random.default_rng(0))[table]
+    y = rng.normal(size=(len(X), 2)) + 3.0
+    weight = rng.uniform(0.5, 2.0, size=len(X)) if weighted else None
+    model = LinearRegression().fit(FORMS[form](X), y, sample_weight=weight)
+    assert model.verify(FORMS[form](X), y, weight)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_target_may_have_a_tiny_penalty_of_its_own(form):
+    rng = np.random.default_rng(2)
+    X = FORMS[form](np.hstack([rng.integers(0, 9, size=(12, 4)), np.ones((12, 1))]).astype(float))
+    y = rng.normal(size=(12, 3))
+    model = Ridge(alpha=[1e-300, 1e3, 1e-20]).fit(X, y)
+    assert model.verify(X, y)
+
+
+def test_a_gap_below_the_true_one_is_refused_on_dependent_columns():
+    rng = np.random.default_rng(3)
+    X = sp.csr_array(np.hstack([np.eye(4)[rng.integers(0, 4, size=40)], np.ones((40, 1))]))
+    y = rng.normal(size=40)
+    certificate = LinearRegression().fit(X, y).certificate_
+    coef = certificate.coef.copy()
+    coef[0] += 1e-3  # the true gap is then about 10 * 1e-6 / 2
+    moved = {name: getattr(certificate, name) for name in vars(certificate)}
+    residual = X @ coef + certificate.intercept - y[:, None]
+    moved |= {"coef": coef, "objective": 0.5 * float((residual**2).sum())}
+    moved |= {"objective_rounding": 1e-9, "gap": 1e-7}
+    from trueline.check import verify
+
+    assert not verify(moved, X, y)
+    assert verify({**moved, "gap": 1e-4}, X, y)
