@@ -27,7 +27,7 @@ from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.problem import Problem
 
-__all__ = ["centred_sums", "certify_curvature", "recertify_curvature", "shifted_sums"]
+__all__ = ["centred_sums", "certify_curvature", "shifted_sums"]
 
 Array = NDArray[np.float64]
 
@@ -132,26 +132,6 @@ def certify_curvature(
         intercept=b,
         witness={"about": centre, "diagonal": basis, "coercivity": nu, "reach": reach},
     )
-
-
-def recertify_curvature(
-    certificate: Certificate, problem: Problem, W: Array, b: Array
-) -> Certificate | None:
-    """The certificate of another point close by; None where the curvature does not suffice."""
-    witness = certificate.witness
-    centre = witness["about"]
-    shift = centre if problem.fit_intercept else None
-    spread = np.sqrt(problem.design.column_squares(problem.weights, shift)) * (1 + 1e-6)
-    nu = 2 * witness["coercivity"]  # half of it was claimed
-    before = problem.scores(certificate.coef, certificate.intercept)
-    bends = np.stack(
-        [
-            problem.loss.of_target(t).curvature(problem.target[:, t], before[:, t])
-            for t in range(problem.n_targets)
-        ],
-        axis=1,
-    )
-    return certify_curvature(problem, W, b, centre, witness["diagonal"], nu, spread, bends)
 
 
 def shifted_sums(at: Evaluation, centre: Array) -> tuple[Array, Array]:

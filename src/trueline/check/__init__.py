@@ -102,7 +102,7 @@ def verify(
     """
     import numpy as np  # here, so that the errors of this package can be imported without it
 
-    from trueline.check.schema import get
+    from trueline.check.schema import get, witness_of
 
     if effort not in ("normal", "full"):
         raise ValueError(f"effort must be 'normal' or 'full', got {effort!r}.")
@@ -110,8 +110,11 @@ def verify(
     if not isinstance(kind, str) or kind not in THEOREMS:
         return Verification((Check("kind of proof", str(kind)[:80], "unknown", False),))
     try:
-        theorem = import_module(f"trueline.check.{THEOREMS[kind]}")
         with np.errstate(all="ignore"):  # what is not finite proves nothing
+            if "proven_coef" in witness_of(certificate):
+                beside = import_module("trueline.check.beside")
+                return beside.check(certificate, X, y, sample_weight, effort, THEOREMS[kind])
+            theorem = import_module(f"trueline.check.{THEOREMS[kind]}")
             return theorem.check(certificate, X, y, sample_weight, effort)
     except Refused as reason:
         return Verification.refused(reason)

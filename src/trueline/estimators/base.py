@@ -259,9 +259,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
     ) -> Certificate:
         """The certificate of coefficients rounded to single precision."""
+        from trueline.certificates.beside import BESIDE, certify_beside
         from trueline.certificates.choose import certify
-        from trueline.certificates.curvature import recertify_curvature
-        from trueline.certificates.duality import certify_dual
         from trueline.certificates.quadratic import certify_quadratic
 
         W, b = W.astype(np.float64), b.astype(np.float64)
@@ -275,11 +274,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
             rows, dual = solution.extra["rows"], solution.extra["dual"]
             return certify_maximum(problem, W, b, rows, dual)
-        if "centre" in witness or ("dual" in witness and "smooth" not in problem.loss.capabilities):
-            return certify_dual(problem, W, b, witness["dual"])
-        if certificate.kind == "curvature":
-            proof = recertify_curvature(certificate, problem, W, b)
-            return certify(problem, W, b) if proof is None else proof
+        if certificate.kind in BESIDE and is_about(certificate, solution.coef, solution.intercept):
+            return certify_beside(problem, certificate, W, b)
         if "basis" not in witness:
             return certify(problem, W, b)
         basis, coercivity = witness["basis"], float(witness["coercivity"])

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.certificates.base import Certificate
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.freedom import (
@@ -27,7 +26,6 @@ from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
-from trueline.solvers.blocks.proof import certify_blocks
 
 __all__ = ["GroupLasso", "group_labels"]
 
@@ -296,11 +294,6 @@ class GroupLasso(GaussianRegressor):
             gram = self._active.gram()
         self._freedom = group_freedom(gram, W, index, self._minimised[1])
         self._active = None
-
-    def _certify_rounded(
-        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate:
-        return certify_blocks(problem, W.astype(np.float64), b.astype(np.float64))
 
     @property
     def active_groups_(self) -> list[Any]:

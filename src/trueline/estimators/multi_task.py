@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.certificates.base import Certificate
 from trueline.design import as_design
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net import ElasticNet
@@ -22,7 +21,6 @@ from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.selection.multi_task import Mixture, alpha_max, follow_mixture, walk_of
 from trueline.solution import Solution
-from trueline.solvers.blocks.proof import certify_blocks
 from trueline.threads import single_threaded_blas
 
 __all__ = ["CoupledTargets", "MultiTaskElasticNet", "MultiTaskLasso", "multi_task_path"]
@@ -60,11 +58,6 @@ class CoupledTargets:
             problem, plan, solution, dtype, y_ndim
         )
         self._keep_active(problem)  # type: ignore[attr-defined]
-
-    def _certify_rounded(
-        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate:
-        return certify_blocks(problem, W.astype(np.float64), b.astype(np.float64))
 
     @property
     def dual_gap_(self) -> float:
