@@ -8,6 +8,9 @@ convexity and the gradient g bound what any other coefficients w' could gain:
 and with nonnegative coefficients, which can go down no further than to zero,
 
     P(w) - P(w')  <=  sum_j  max(-g_j radius_j, g_j min(w_j, radius_j)).
+
+Squared losses of such coefficients need no radius: :mod:`trueline.certificates.cone` has a bound on
+the coefficients themselves.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate, checkable
+from trueline.certificates.cone import Cone, cone_gap, find_cone, is_cone
 from trueline.certificates.duality import intercept_radius
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.problem import Problem
@@ -63,20 +67,26 @@ def bounded_gap(problem: Problem, rounding: Rounding, at: Evaluation, W: Array, 
     return Bound(gap * (1 + 1e-10), radius, reach)
 
 
-def certify_bounded(problem: Problem, W: Array, b: Array) -> Certificate:
-    """A certificate from the gradient alone, for coefficients within a stated radius."""
+def certify_bounded(problem: Problem, W: Array, b: Array, cone: Cone | None = None) -> Certificate:
+    """A certificate from the gradient alone; ``cone`` is found if it is of use and not given."""
     rounding = Rounding.of(problem).confirmable()
     at = evaluate(problem, rounding, W, b)
-    bound = bounded_gap(problem, rounding, at, W, b)
+    witness = {}
+    if is_cone(problem):
+        cone = cone or find_cone(problem)
+        witness = {} if cone is None else {"cone": cone.coef}
+        gap = cone_gap(problem, rounding, at, W, cone)
+    else:
+        gap = float(bounded_gap(problem, rounding, at, W, b).gap.sum())
     return Certificate(
         kind="bounded",
         objective=float(at.objective.sum()),
         objective_rounding=2 * float(at.objective_rounding.sum()),
-        gap=checkable(bound.gap.sum(), at.objective.sum()),
+        gap=checkable(gap, at.objective.sum()),
         loss=problem.loss,
         penalty=problem.penalty,
         fit_intercept=problem.fit_intercept,
         coef=W,
         intercept=b,
-        witness={},
+        witness=witness,
     )

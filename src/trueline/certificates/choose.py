@@ -19,11 +19,14 @@ is the duality gap itself, computed without cancellation.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.bounded import bounded_gap, certify_bounded
+from trueline.certificates.cone import Cone, cone_gap, find_cone, is_cone
 from trueline.certificates.duality import certify_duality, duality_gap, unpenalised
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.certificates.fenchel import certify_fenchel, is_fenchel
@@ -96,6 +99,11 @@ class Prover:
         self.mean, self.column_norms = rounding.mean, rounding.accuracy.magnitude
         self._rounding = rounding if self.kind == "quadratic" else rounding.confirmable()
         self._tangent = Tangent(problem, rounding) if self.kind == "tangent" else None
+        self._is_cone = self.kind == "bounded" and is_cone(problem)
+
+    @cached_property
+    def _cone(self) -> Cone | None:
+        return find_cone(self.problem)
 
     def evaluate(self, W: Array, b: Array) -> Evaluation:
         """Objective and derivatives at a point: two products."""
@@ -114,6 +122,8 @@ class Prover:
             return self._tangent.gap(at, W, b)
         if self.kind == "duality":
             gap = duality_gap(self.problem, self._rounding, at, W, b)[0]
+        elif self._is_cone:
+            return cone_gap(self.problem, self._rounding, at, W, self._cone)
         elif self.kind == "bounded":
             gap = bounded_gap(self.problem, self._rounding, at, W, b).gap
         else:
@@ -131,7 +141,7 @@ class Prover:
         if self.kind == "duality":
             return certify_duality(self.problem, W, b)
         if self.kind == "bounded":
-            return certify_bounded(self.problem, W, b)
+            return certify_bounded(self.problem, W, b, self._cone if self._is_cone else None)
         return certify_quadratic(self.problem, W, b, self._evidence(self.evaluate(W, b), W))
 
     def _evidence(self, at: Evaluation, W: Array) -> Evidence:

@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, exact_product, two_sum
 from trueline.check.coercivity import coercivity
+from trueline.check.cone import cone_bound
 from trueline.check.dependence import factor, independent_columns, inverse
 from trueline.check.objective import Claim, read_claim, rows_floor
 from trueline.check.schema import Field, parameters
@@ -57,6 +58,7 @@ _WITNESS = {
     "dual": Field(("n", "k"), optional=True),
     "order": Field(("n", "pairs"), low=0.0, optional=True),
     "slack": Field(low=0.0, optional=True),
+    "cone": Field(("d",), low=0.0, optional=True),
     # Of use to the fit alone.
     "centre": Field(("d",), optional=True),
     "about": Field(("d",), optional=True),
@@ -337,6 +339,10 @@ class _Bound:
             rest = rest + small
         error = self.s * self.error + 4 * EPS * np.abs(rest)
         q, off, squares = sums_of_columns(claim, weighted, rest, error, self.doubled)
+        if claim.fields.cone is not None:
+            found = cone_bound(claim, claim.fields.cone, q, off, self.excess)
+            if found <= claimed:
+                return found, None
         excess, free = self.excess, penalty.is_free(q, off)
         radius_cost = 0.0
         for _ in range(3):

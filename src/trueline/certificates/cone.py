@@ -1,0 +1,110 @@
+r"""How large coefficients can be that are not negative.
+
+Let A be the weighted columns, about their means if there is an intercept and of length one, and let
+c >= 0 minimise |A c|^2 + (1 - sum c)^2. Its conditions say p = A^T A c >= 1 - sum c for every
+column. Any v >= 0 with 1/2 |A v - y|^2 <= P therefore has
+
+    p.v = (A c).(A v) <= |A c| (sqrt(2 P) + |y|),
+
+unless a mixture of columns vanishes and p with it. By convexity, with g the gradient at w,
+
+    P(w) - P(v) <= g.w - g.v <= g.w + max_j (-g_j / p_j) p.v.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from trueline.certificates.evaluation import Evaluation, Rounding
+from trueline.problem import Problem
+
+__all__ = ["Cone", "cone_gap", "find_cone", "is_cone"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+# What is left of a mixture of columns below this is rounding.
+_LEAST = 1e-10
+# Active sets that take no longer than the fit itself.
+_MOST_ROWS, _MOST_COLUMNS = 1000, 20_000
+
+
+class Cone(NamedTuple):
+    """c, p from below, |A c| from above, in the units of the data; |y| about its mean."""
+
+    coef: Array
+    slopes: Array
+    length: float
+    target: Array
+
+
+def is_cone(problem: Problem) -> bool:
+    """Whether the bound is about this problem: squares, coefficients that are not negative."""
+    quadratic = "quadratic" in problem.loss.capabilities & problem.penalty.capabilities
+    return quadratic and "nonnegative" in problem.penalty.capabilities
+
+
+def find_cone(problem: Problem) -> Cone | None:
+    """The numbers c of the module's text, None if a mixture of columns vanishes."""
+    design, weights = problem.design, problem.weights
+    n, d = design.shape
+    if min(n, d) > _MOST_ROWS or d > _MOST_COLUMNS:
+        return None
+    mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
+    s = np.ones(n) if weights is None else weights
+    squares, total = design.column_squares(weights, mean), design.column_squares(weights, None)
+    varies = squares > (1e2 * n * _EPS) ** 2 * total  # others are constant, or rounding
+    scale = np.where(varies, 1.0 / np.sqrt(np.where(varies, squares, 1.0)), 0.0)
+    R: Array = np.zeros((0, d))
+    for where, block in design.blocks(2048):
+        part = np.sqrt(s[where])[:, None] * ((block - mean) * scale)
+        R = np.asarray(np.linalg.qr(np.vstack([R, part]), mode="r"))
+    used = np.flatnonzero(varies)
+    A = np.vstack([R[:, used], np.ones(len(used))])
+    if not len(used):
+        return None
+    try:
+        c, _ = nnls(A, np.append(np.zeros(len(R)), 1.0), maxiter=max(100, 10 * len(used)))
+    except RuntimeError:
+        return None
+    mixture = A[:-1] @ c
+    slopes = np.zeros(d)
+    slopes[used] = A[:-1].T @ mixture
+    if not slopes[used].min() > _LEAST * float(np.linalg.norm(mixture)):
+        return None
+    coef = np.zeros(d)
+    coef[used] = scale[used] * c
+    level = problem.weigh(problem.target).sum(axis=0) / problem.total_weight
+    y = problem.target - (level if problem.fit_intercept else 0.0)
+    return Cone(
+        coef,
+        np.divide(slopes, scale, out=np.zeros(d), where=varies) * (1 - 1e-3),
+        float(np.linalg.norm(mixture)) * (1 + 1e-3),
+        np.sqrt(problem.weigh(y**2).sum(axis=0)) * (1 + 1e-6),
+    )
+
+
+def cone_gap(
+    problem: Problem, rounding: Rounding, at: Evaluation, W: Array, cone: Cone | None
+) -> float:
+    """The bound of the module's text; without a cone no more than that none is below zero."""
+    ceiling = float(at.objective.sum() + 2 * at.objective_rounding.sum())
+    if cone is None:
+        return ceiling
+    steep = np.abs(at.slope) + at.slope_rounding if problem.fit_intercept else np.zeros(W.shape[1])
+    # At the best intercept, as the dual point of whoever checks.
+    g = at.correlation - rounding.mean[:, None] * at.slope * problem.fit_intercept
+    error = 2 * at.correlation_rounding + 8 * _EPS * np.abs(g)
+    error = error + (rounding.mean_error + 4 * _EPS * np.abs(rounding.mean))[:, None] * steep
+    held = cone.slopes[:, None] > 0
+    rise = np.maximum(error - g, 0.0)
+    most = np.divide(rise, cone.slopes[:, None], out=np.zeros_like(g), where=held).max(axis=0)
+    size = cone.length * (np.sqrt(2 * ceiling) + cone.target)
+    back = np.where(held, np.maximum(g + error, 0.0) * W, 0.0).sum(axis=0)
+    levels = steep**2 / (2 * rounding.weight)
+    found = float((most * size + back + levels).sum()) + problem.penalty.value(W)
+    return min(found * (1 + 1e-6), ceiling)

@@ -1,0 +1,80 @@
+"""Non-negative least squares with more columns than rows, or with copies of columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import nnls
+
+from trueline import LinearRegression, Ridge
+from trueline.check import verify
+
+FORMS = {"dense": np.asarray, "csr": sp.csr_array}
+
+
+def _tables(rng):
+    spectra = rng.uniform(0.1, 1.0, size=(20, 50))
+    return {
+        "wide and positive": spectra,
+        "wide, of either sign": rng.normal(size=(12, 14)) + 1.0,
+        "copies": np.hstack([spectra[:, :5], spectra[:, :5], np.ones((20, 1))]),
+        "far from zero": spectra + 1e4,
+        "scales": spectra * np.logspace(-4, 4, 50),
+    }
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("intercept", [False, True], ids=["no intercept", "intercept"])
+@pytest.mark.parametrize("table", _tables(np.random.default_rng(0)))
+def test_the_answer_is_that_of_lawson_and_hanson_and_proven(table, intercept, form):
+    rng = np.random.default_rng(1)
+    X = _tables(np.random.default_rng(0))[table]
+    y = X @ np.maximum(rng.normal(size=X.shape[1]), 0.0) + 0.3 * rng.normal(size=len(X))
+    weight = rng.uniform(0.5, 2.0, size=len(X))
+    model = LinearRegression(positive=True, fit_intercept=intercept)
+    model.fit(FORMS[form](X), y, sample_weight=weight)
+    certificate = model.certificate_
+    root = np.sqrt(weight)
+    A, target = X, y
+    if intercept:
+        A, target = X - np.average(X, 0, weight), y - np.average(y, weights=weight)
+    best = 0.5 * nnls(root[:, None] * A, root * target)[1] ** 2
+    around = 0.5 * float(root**2 @ (y - np.average(y, weights=weight)) ** 2)
+    assert certificate.objective <= best + 1e-9 * around
+    assert certificate.gap <= 1e-6 * around
+    assert model.verify(FORMS[form](X), y, weight)
+
+
+def test_a_tiny_penalty_changes_nothing():
+    rng = np.random.default_rng(2)
+    X, y = rng.uniform(0.1, 1.0, size=(10, 20)), rng.normal(size=10) + 2.0
+    assert Ridge(alpha=1e-100, positive=True).fit(X, y).verify(X, y)
+
+
+def test_a_mixture_that_vanishes_leaves_the_coefficients_without_bound():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(8, 3)) @ rng.normal(size=(3, 9))
+    X[:, 1] = -X[:, 0]
+    y = rng.normal(size=8)
+    model = LinearRegression(positive=True, fit_intercept=False)
+    with pytest.warns(match="stopped short of the optimum"):
+        model.fit(X, y)
+    assert model.certificate_.gap >= 0.5 * model.certificate_.objective
+
+
+@pytest.mark.parametrize(
+    "cone", [np.zeros(50), np.ones(50), np.full(50, np.nan), -np.ones(50), np.ones(49)], ids=str
+)
+def test_another_cone_proves_no_smaller_gap(cone):
+    rng = np.random.default_rng(4)
+    X, y = rng.uniform(0.1, 1.0, size=(20, 50)), rng.normal(size=20)
+    model = LinearRegression(positive=True).fit(X, y)
+    certificate = model.certificate_
+    plain = {name: getattr(certificate, name) for name in vars(certificate)}
+    coef = certificate.coef + 1e-3
+    residual = X @ coef + certificate.intercept - y[:, None]
+    plain |= {"coef": coef, "objective": 0.5 * float((residual**2).sum())}
+    plain |= {"objective_rounding": 1e-9, "witness": {"cone": cone}}
+    true = plain["objective"] - certificate.objective
+    assert not verify({**plain, "gap": 0.5 * true}, X, y)
