@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import trueline as tl
 from trueline import LinearRegression, Ridge
 
 FORMS = {"dense": np.asarray, "csr": sp.csr_array, "csc": sp.csc_array}
@@ -65,3 +66,25 @@ def test_a_gap_below_the_true_one_is_refused_on_dependent_columns():
 
     assert not verify(moved, X, y)
     assert verify({**moved, "gap": 1e-4}, X, y)
+
+
+UNPENALISED = {
+    "quantile": lambda: tl.QuantileRegressor(alpha=0.0, quantile=0.7),
+    "logistic": lambda: tl.LogisticRegression(C=np.inf),
+    "poisson": lambda: tl.PoissonRegressor(alpha=0.0),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("table", ["a dummy for every level", "a constant column", "a copy"])
+@pytest.mark.parametrize("name", UNPENALISED)
+def test_other_losses_without_a_penalty(name, table, form):
+    rng = np.random.default_rng(4)
+    X = _tables(np.random.default_rng(0))[table]
+    y = {
+        "quantile": rng.normal(size=len(X)) + 3.0,
+        "logistic": rng.integers(0, 2, size=len(X)),
+        "poisson": rng.poisson(2.0, size=len(X)),
+    }[name]
+    model = UNPENALISED[name]().fit(FORMS[form](X), y)
+    assert model.verify(FORMS[form](X), y)

@@ -230,13 +230,13 @@ def _bases(claim: Claim, stated: Array | None, a: Array) -> Iterator[Array | Non
     if stated is not None:
         yield stated
     yield None
-    yield inverse(factor(claim.rows, np.arange(claim.rows.d), _means(claim), a))
+    yield inverse(factor(claim.rows, np.arange(claim.rows.d), claim.means(), a))
 
 
 def _dependent(claim: Claim, g: Array, error: Array) -> tuple[float, float, NDArray[np.intp]]:
     """The bound where columns depend on others; what a change of these costs, if not exactly."""
     rows, none = claim.rows, np.zeros(0, dtype=np.intp)
-    centre = _means(claim)
+    centre = claim.means()
     kept, rest, exact = independent_columns(rows, np.arange(rows.d), centre, claim.has_intercept)
     if not len(kept):
         return (0.0 if exact else np.inf), 0.0, none
@@ -264,15 +264,6 @@ def _dependent(claim: Claim, g: Array, error: Array) -> tuple[float, float, NDAr
         size += rows.s[where] @ own**2
     steep = np.sqrt(2 * gap)
     return gap, float(left.sum()) + steep * float(np.sqrt(size).sum()) * g.shape[1], rest
-
-
-def _means(claim: Claim) -> Array:
-    """Weighted means of the columns, up to rounding; zero without an intercept."""
-    rows = claim.rows
-    if not claim.has_intercept:
-        return claim.centre
-    total = sum((rows.s[where] @ block for where, block in rows), np.zeros(rows.d))
-    return np.asarray(total / rows.weight)
 
 
 def _listed(numbers: NDArray[np.intp]) -> str:

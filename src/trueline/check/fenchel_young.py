@@ -393,8 +393,9 @@ class _Bound:
         otherwise = excess, off, float((size * reach).sum()) * (1 + 1e-9)
         if loss.note or (loss.room == 0 and not self.from_scores):
             return otherwise
+        centre = claim.means()
         columns, _, exact = independent_columns(
-            rows, np.flatnonzero(free.any(axis=1)), claim.centre, claim.has_intercept
+            rows, np.flatnonzero(free.any(axis=1)), centre, claim.has_intercept
         )
         if exact and loss.room == 0:
             held = self._hold_smooth(columns, size, squares)
@@ -403,7 +404,7 @@ class _Bound:
             return otherwise
         nu, basis = 1.0, np.zeros((0, 0))
         if len(columns):
-            found = inverse(factor(rows, columns, claim.centre))
+            found = inverse(factor(rows, columns, centre))
             if found is None:
                 return otherwise
             nu, basis = coercivity(rows, columns, None, None, found, claim.has_intercept)
@@ -436,7 +437,7 @@ class _Bound:
         claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
         if loss.is_coupled:
             return None
-        part = Augmented(rows, claim.centre, claim.has_intercept, columns)
+        part = Augmented(rows, claim.means(), claim.has_intercept, columns)
         excess, further = np.zeros(rows.k), np.zeros_like(size)
         for t in range(rows.k):
             own, y, z, off = loss.of_target(t), claim.y[:, t], claim.z[:, t], self.way[:, t]

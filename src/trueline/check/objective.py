@@ -70,11 +70,18 @@ class Claim:
         self.y = np.zeros_like(rows.y) if self.loss.is_residual else rows.y
         self.centre = np.zeros(rows.d)
         if self.has_intercept and not rows.is_sparse:
-            total = sum((rows.s[where] @ block for where, block in rows), np.zeros(rows.d))
-            self.centre = total / rows.weight
+            self.centre = self.means()
             if not np.isfinite(self.centre).all():
                 raise Refused("X is not finite, or so large that its sums are not")
         self.z, self.low, self.off = (np.zeros_like(self.y) for _ in range(3))
+
+    def means(self) -> Array:
+        """Weighted means of the columns, up to rounding; zero without an intercept."""
+        if not self.has_intercept or self.centre.any():
+            return self.centre
+        rows = self.rows
+        total = sum((rows.s[where] @ block for where, block in rows.blocks()), np.zeros(rows.d))
+        return np.asarray(total / rows.weight)
 
     @property
     def ceiling(self) -> float:

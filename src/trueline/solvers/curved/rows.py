@@ -21,6 +21,7 @@ from scipy.linalg import lapack, qr
 from trueline.design import DenseDesign, Design
 from trueline.gram import weighted_sums
 from trueline.moments import Moments
+from trueline.solvers.normal import noise_of_squares
 
 __all__ = ["StandardRows"]
 
@@ -76,7 +77,7 @@ class StandardRows:
         """
         s = np.ones(design.shape[0]) if weights is None else weights
         total = float(s.sum())
-        mean, products = _centred_products(design, weights, s)
+        mean, products, noise = _centred_products(design, weights, s)
         size = products.diagonal() + total * mean**2
         if not np.isfinite(products.sum()) or not _is_ordinary(size):
             raise FloatingPointError("the sums of squares of the data are not finite, or vanish")
@@ -85,7 +86,10 @@ class StandardRows:
             mean = np.zeros_like(mean)
         scale = np.sqrt(products.diagonal() / total)
         # What is left of a constant column is the rounding of its mean.
-        kept = np.flatnonzero(scale > 64 * _EPS * np.sqrt(size / total))
+        least = 64 * _EPS * np.sqrt(size / total)
+        if fit_intercept:
+            least = np.maximum(least, np.sqrt(noise / total))
+        kept = np.flatnonzero(scale > least)
         p = len(kept) + fit_intercept
         gram = np.zeros((p, p))
         inverse = 1.0 / scale[kept]
@@ -222,8 +226,10 @@ class StandardRows:
         return replace(part, design=DenseDesign(self.design.toarray()[:, own]))
 
 
-def _centred_products(design: Design, weights: Array | None, s: Array) -> tuple[Array, Array]:
-    """Means of the columns, and the Gram matrix about them."""
+def _centred_products(
+    design: Design, weights: Array | None, s: Array
+) -> tuple[Array, Array, Array]:
+    """Means of the columns, the Gram matrix about them, and what rounding may leave of squares."""
     n, d = design.shape
     if isinstance(design, DenseDesign) and n * d * d >= _MUCH_WORK:
         # As fast as the Gram matrices to come; where means are near zero, centring costs nothing.
@@ -231,9 +237,11 @@ def _centred_products(design: Design, weights: Array | None, s: Array) -> tuple[
         mean = sums / s.sum()
         level = s.sum() * mean**2
         if np.isfinite(gram).all() and (level <= _NEAR**2 * (gram.diagonal() - level)).all():
-            return mean, gram - np.outer(mean, s.sum() * mean)
+            return mean, gram - np.outer(mean, s.sum() * mean), np.zeros(d)
     moments = Moments.from_rows(design, np.empty((n, 0)), weights)
-    return moments.x_mean, moments.gram
+    # Sparse columns are not centred before they are squared.
+    noise = noise_of_squares(moments) if design.is_sparse else np.zeros(d)
+    return moments.x_mean, moments.gram, noise
 
 
 def _is_ordinary(size: Array) -> bool:
