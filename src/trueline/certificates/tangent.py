@@ -326,19 +326,13 @@ class Tangent:
         """The certificate of a point."""
         problem = self.problem
         at = at or self.evaluate(W, b)
-        # Whoever checks moves the intercepts to where they are best. What rounding leaves unknown
-        # of that point is felt in first order beside a penalty by absolute values.
-        several, linear = 1e-12, np.asarray(problem.penalty.linear)
-        if linear.any():
-            size = float(self.rounding.accuracy.magnitude.max(initial=0.0))
-            slopes = size * np.sqrt(self.rounding.weight)
-            several = float(np.clip(1e-11 * slopes / linear[linear > 0].min(), 1e-9, 1e-8))
-        room, floor = 1.1, 1e-14 if len(b) == 1 else several
+        # Of coupled scores the checker knows the best intercepts less well than the fit.
+        floor = 1e-14 if len(b) == 1 else 1e-10
         return Certificate(
             kind="tangent",
             objective=float(at.objective.sum()),
             objective_rounding=float(2 * at.objective_rounding.sum()),
-            gap=checkable(room * self.gap(at, W, b), at.objective.sum(), floor),
+            gap=checkable(1.1 * self.gap(at, W, b), at.objective.sum(), floor),
             loss=problem.loss,
             penalty=problem.penalty,
             fit_intercept=problem.fit_intercept,

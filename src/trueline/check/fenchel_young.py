@@ -15,10 +15,13 @@ to exist. They are made from known ones u^ as follows; each step enters the boun
 1. *Dual point.* The witness u^, or the slopes at the scores; those of a smooth loss at z^ are
    exact for scores that differ from the true ones by a known error d: they cost curvature d^2 / 2.
 2. *Balance*, sum s u = 0. Smooth losses: the slopes at z + t for some number t near the best
-   intercept; t exists within r where r times the least curvature exceeds the imbalance. Other
-   losses: the side of heavier sign is multiplied by 1 - h, which by convexity of l* costs at most
-   h sum_i s_i l_i(z_i), since l*(0) <= 0 for losses that are not negative. Multiclass hinge: the
-   same for each flow of multipliers from class to class.
+   intercept; t exists within r where r times the least curvature exceeds the imbalance. Softmax
+   may keep its imbalance h, at a cost of h.(c - c') for the range of better intercepts c': with
+   S_k and m_k weight and mean of the rows of class k, Jensen's inequality says
+   log(1 + exp(c'_l - c'_k + m_k.(v_l - v_k))) <= P / S_k, and p(v) <= P bounds m_k.(v_l - v_k).
+   Other losses: the side of heavier sign is multiplied by 1 - h, which by convexity of l* costs
+   at most h sum_i s_i l_i(z_i), since l*(0) <= 0 for losses that are not negative. Multiclass
+   hinge: the same for each flow of multipliers from class to class.
 3. *Domain of p**: u is multiplied by t <= 1, which costs (1 - t) sum_i s_i l_i(z_i) likewise, and
    for squared losses only (1 - t)^2 / 2 sum_i s_i z_i^2.
 4. *Coefficients without penalty* need q_j = 0. With M^T X_c^T S X_c M >= nu I for these columns
@@ -36,6 +39,7 @@ intercept; witness: dual (n, k), order (n, k - 1) and slack, powers of two of th
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -79,14 +83,16 @@ def check(
     if is_ordered and fields.order.shape[1] != claim.rows.k - 1:
         raise Refused(f"multipliers of {fields.order.shape[1]} pairs of {claim.rows.k} quantiles")
     # The dual point of the witness, or the slopes of a smooth loss, whichever proves more.
-    points = (
-        [fields.dual] if fields.dual is None or not claim.loss.is_smooth else [fields.dual, None]
-    )
+    points = [(fields.dual, True)]
+    if claim.loss.is_smooth and fields.dual is not None:
+        points.append((None, True))
+    if claim.loss.is_smooth and claim.loss.is_coupled and claim.has_intercept:
+        points.append((None, False))
     gap, radius = np.inf, None
-    for doubled, dual in [(False, dual) for dual in points] + [(True, dual) for dual in points]:
+    for doubled, (dual, moved) in product((False, True), points):
         claim.evaluate(doubled)
         objective = claim.check_objective()
-        bound = _Bound(claim, dual, doubled)
+        bound = _Bound(claim, dual, doubled, moved)
         found, limit = bound.gap(fields.gap)
         if not gap <= fields.gap or (found <= fields.gap and limit is None):
             gap, radius = found, limit
@@ -114,8 +120,8 @@ def check(
 class _Bound:
     """The dual point of a claim, and the bound that it gives."""
 
-    def __init__(self, claim: Claim, dual: Array | None, doubled: bool) -> None:
-        self.claim, self.dual, self.doubled = claim, dual, doubled
+    def __init__(self, claim: Claim, dual: Array | None, doubled: bool, moved: bool = True) -> None:
+        self.claim, self.dual, self.doubled, self.moved = claim, dual, doubled, moved
         rows, loss = claim.rows, claim.loss
         self.s, self.off = rows.s[:, None], claim.off + np.abs(claim.low)
         value = self.s * loss.value(claim.y, claim.z)
@@ -167,7 +173,7 @@ class _Bound:
         claim, loss = self.claim, self.claim.loss
         y, z, off, s = claim.y, claim.z, self.off, self.s
         near, reach = np.zeros(z.shape[1]), np.zeros(z.shape[1])
-        if claim.has_intercept:
+        if claim.has_intercept and self.moved:
             near, reach = (self._class_levels if loss.is_coupled else self._levels)()
         at = z + near
         self.u = loss.slope(y, at)
@@ -182,7 +188,34 @@ class _Bound:
         if not np.isfinite(reach).all():
             return np.full(z.shape[1], np.inf)
         total = terms.sum(axis=0)
+        if not self.moved:
+            total = total + self._imbalance()
         return (total / (z.shape[1] if loss.is_coupled else 1)) * (1 + 1e-9)
+
+    def _imbalance(self) -> float:
+        """What slopes of softmax that do not add up to zero are worth to better intercepts."""
+        claim, penalty, P = self.claim, self.claim.penalty, self.claim.ceiling
+        if penalty.blocks is not None or penalty.note or claim.loss.note:
+            return np.inf
+        members = self.s * claim.y
+        S = members.sum(axis=0) * (1 - 1e-9)
+        means, error, _ = sums_of_columns(claim, members, 0 * members, EPS * members, False)
+        means = (np.abs(means) + error) / S
+        l, a = (np.where(v > 0, v, 1e-300).min(axis=1) for v in (penalty.linear, penalty.curvature))
+        by_linear = (P * (means / l[:, None])).max(axis=0, initial=0.0)
+        by_square = 2 * np.sqrt(P * (means * (means / a[:, None])).sum(axis=0))
+        most = P / S + np.log(-np.expm1(-P / S)) + np.minimum(by_linear, by_square)
+        level = claim.b + claim.centre @ claim.W
+        steep = np.array([math.fsum(column.tolist()) for column in (self.s * self.u).T])
+        steep = np.maximum(steep, 0.0) + (self.s * (self.error + 2 * EPS * np.abs(self.u))).sum(
+            axis=0
+        )
+        room = (
+            level
+            - level.min()
+            + 1e-9 * (np.abs(level).max() + np.abs(claim.centre) @ np.abs(claim.W))
+        )
+        return float((steep * np.maximum(room + most, 0.0)).sum()) * (1 + 1e-6)
 
     def _levels(self) -> tuple[Array, Array]:
         """Per target a number t, and how far from it sum s l'(z + t) = 0 at the most."""
