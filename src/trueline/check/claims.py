@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,11 +15,10 @@ from trueline.check.rows import Rows
 from trueline.check.schema import CLAIMS, Field, is_builtin, parameters, read
 from trueline.check.verdict import Check, Refused
 
-__all__ = ["judged", "read_about", "require_signs"]
+__all__ = ["exactly", "judged", "nearest", "read_about", "require_signs"]
 
 _FIELDS = {
     **CLAIMS,
-    "objective_rounding": Field(low=0.0),
     "loss": Field(kind="any"),
     "penalty": Field(kind="any"),
     "fit_intercept": Field(kind="boolean"),
@@ -49,12 +50,27 @@ def require_signs(rows: Rows) -> None:
 
 def judged(claim: Any, value: float, error: float, bound: float) -> tuple[Check, Check]:
     """Objective and gap of a claim against what was found, in doubles."""
-    off = abs(value - claim.objective) * (1 + 2 * EPS) + error
+    off = error + 2 * EPS * abs(value - claim.objective)
     gap = claim.objective + claim.objective_rounding - bound
     gap += 4 * EPS * (abs(claim.objective) + claim.objective_rounding + abs(bound))
-    said = f"{claim.objective:.12g} within {claim.objective_rounding:.2g}"
-    found = f"{value:.12g} within {error:.2g}"
     return (
-        Check("objective", said, found, bool(off <= claim.objective_rounding)),
-        Check("gap", f"<= {claim.gap:.4g}", f"{gap:.4g}", bool(gap <= claim.gap)),
+        Check.within("objective", claim.objective, claim.objective_rounding, value, off),
+        Check.at_most("gap", claim.gap, gap),
     )
+
+
+def exactly(claim: Any, value: Fraction, bound: Fraction) -> tuple[Check, Check]:
+    """The same without any rounding."""
+    stated, allowed = Fraction(claim.objective), Fraction(claim.objective_rounding)
+    close, gap = abs(value - stated) <= allowed, stated + allowed - bound
+    said = f"{claim.objective:.12g} within {claim.objective_rounding:.2g}"
+    tight = claim.gap == math.inf or gap <= Fraction(claim.gap)
+    return (
+        Check("objective", said, f"{nearest(value):.12g}", close),
+        Check("gap", f"<= {claim.gap:.4g}", f"{nearest(gap):.4g}", tight),
+    )
+
+
+def nearest(value: Fraction) -> float:
+    """A double near a rational number of any size, to be printed."""
+    return float(max(min(value, Fraction(10**308)), Fraction(-(10**308))))
