@@ -126,6 +126,7 @@ def scores(X: Any, W: Array, b: Array) -> tuple[Array, Array]:
         out[start : start + ROWS] = block @ W + b
         size = np.asarray(abs(block) @ np.abs(W)) + np.abs(b)
         error[start : start + ROWS] = (terms + 4) * EPS * size + (terms + 4) * SMALLEST
+    error[~np.isfinite(out)] = np.inf
     return out, error
 
 
