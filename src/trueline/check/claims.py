@@ -30,11 +30,14 @@ _FIELDS = {
 def read_about(
     loss: str, penalty: str, certificate: Any, rows: Rows, witness: Mapping[str, Field]
 ) -> SimpleNamespace:
-    """A claim about this loss and penalty, with their parameters as one mapping ``strength``."""
+    """A claim about this loss and penalty, with their parameters as one mapping ``strength``.
+
+    Where there are several names of penalties, it is about one of them.
+    """
     claim = read(certificate, _FIELDS, witness, {"n": rows.n, "d": rows.d, "k": rows.k})
     own = is_builtin(claim.loss, "losses") and is_builtin(claim.penalty, "penalties")
     found = parameters(claim.loss), parameters(claim.penalty)
-    if not own or (found[0]["name"], found[1]["name"]) != (loss, penalty):
+    if not own or found[0]["name"] != loss or found[1]["name"] not in penalty.split():
         raise Refused(f"the claim is not about the loss {loss} and the penalty {penalty}")
     if not claim.fit_intercept and claim.intercept.any():
         raise Refused("an intercept where there is none")

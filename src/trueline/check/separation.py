@@ -60,7 +60,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     boundary[np.arange(data.n), data.codes] = False
     parts = [getattr(claim, name) for name in ("common", "spanning")]
     parts = [read(part, _COMBINATION, {}, {}) for part in parts]
-    if len(claim.boundary_rows) and (strict or none) or claim.margin and not strict:
+    if (len(claim.boundary_rows) and (strict or none)) or (claim.margin and not strict):
         raise Refused("a boundary or a margin is no part of this verdict")
     if strict and any(len(part.rows) for part in parts):
         raise Refused("combinations are no part of the verdict separable")
