@@ -125,7 +125,7 @@ def scores(X: Any, W: Array, b: Array) -> tuple[Array, Array]:
         terms = int(np.diff(block.indptr).max(initial=0)) if sp.issparse(X) else len(W)
         out[start : start + ROWS] = block @ W + b
         size = np.asarray(abs(block) @ np.abs(W)) + np.abs(b)
-        error[start : start + ROWS] = (terms + 4) * EPS * size + (terms + 4) * SMALLEST
+        error[start : start + ROWS] = (terms + 4) * (EPS * size + SMALLEST * W.any())
     error[~np.isfinite(out)] = np.inf
     return out, error
 
