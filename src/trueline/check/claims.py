@@ -17,6 +17,8 @@ from trueline.check.verdict import Check, Refused
 
 __all__ = ["exactly", "judged", "nearest", "read_about", "require_signs"]
 
+Fields = Mapping[str, Field]
+
 _FIELDS = {
     **CLAIMS,
     "loss": Field(kind="any"),
@@ -28,13 +30,14 @@ _FIELDS = {
 
 
 def read_about(
-    loss: str, penalty: str, certificate: Any, rows: Rows, witness: Mapping[str, Field]
+    loss: str, penalty: str, certificate: Any, rows: Rows | Mapping[str, int], witness: Fields
 ) -> SimpleNamespace:
     """A claim about this loss and penalty, with their parameters as one mapping ``strength``.
 
-    Where there are several names of penalties, it is about one of them.
+    Where there are several names of penalties, it is about one of them; ``rows`` tells the sizes.
     """
-    claim = read(certificate, _FIELDS, witness, {"n": rows.n, "d": rows.d, "k": rows.k})
+    sizes = rows if isinstance(rows, Mapping) else {"n": rows.n, "d": rows.d, "k": rows.k}
+    claim = read(certificate, _FIELDS, witness, dict(sizes))
     own = is_builtin(claim.loss, "losses") and is_builtin(claim.penalty, "penalties")
     found = parameters(claim.loss), parameters(claim.penalty)
     if not own or found[0]["name"] != loss or found[1]["name"] not in penalty.split():
