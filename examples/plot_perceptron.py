@@ -35,11 +35,13 @@ plot_mistakes(model, right)
 # Novikoff's theorem (1962): if some line keeps a distance gamma from all rows, and no row is longer
 # than R (with a one in front for the intercept), then there are at most (R / gamma)^2 mistakes, in
 # whatever order the rows come. The certificate holds all three numbers and a line that proves
-# gamma; :meth:`~trueline.Perceptron.verify` checks them against the data.
+# gamma, the one that was learned; :meth:`~trueline.Perceptron.verify` checks them against the data.
+# :meth:`~trueline.Perceptron.bound_mistakes` looks for the line of largest gamma.
 
-witness = model.certificate_.witness
-print(f"R = {witness['radius'][0]:.3f}, gamma = {witness['gamma'][0]:.4f}")
-print(f"at most {witness['bound'][0]:,.0f} mistakes, {witness['mistakes'][0]:.0f} were made")
+for certificate in (model.certificate_, model.bound_mistakes(X, y)):
+    witness = certificate.witness
+    print(f"R = {witness['radius'][0]:.3f}, gamma = {witness['gamma'][0]:.4f}")
+    print(f"at most {witness['bound'][0]:,.0f} mistakes, {witness['mistakes'][0]:.0f} were made")
 print(model.verify(X, y))
 
 # %%

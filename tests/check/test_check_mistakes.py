@@ -110,7 +110,7 @@ def forgeries(c):
     yield "no bound", replace(c, witness={**w, "bound": np.zeros_like(w["bound"])})
     separator = w["separator"]
     turned = 1e-300 * separator[::-1]
-    for value in (-separator, 0 * separator, separator[1:], separator * math.inf, turned):
+    for value in (-separator, 0 * separator, separator[1:], separator + math.inf, turned):
         yield f"separator {value[:2]}", replace(c, witness={**w, "separator": value})
     counts = w["counts"]
     fewer = counts.copy()

@@ -181,3 +181,13 @@ def test_a_fault_of_the_margin_prover_is_seen(monkeypatch):
     best = maximum_margin(X, y)
     if best.upper_bound > best.margin:
         assert not best.verify(X, y)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_a_hard_margin_of_extreme_coefficients_is_judged(size):
+    """Squares of these leave the range of doubles, in which nothing here is computed."""
+    X, y = apart()
+    certificate = replace(LinearSVC(C=np.inf, loss="hinge").fit(X, y).certificate_, reading=None)
+    found = replace(certificate, coef=size * certificate.coef).verify(X, 2.0 * y - 1)
+    assert not found
+    assert "not computable" not in str(found)

@@ -148,3 +148,14 @@ def fewest_by_vertices(X, y):
             wrong = (sign * y * values < 0).sum()
             best = min(best, int(wrong))
     return best
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_of_zeros_without_an_intercept_are_errors_on_both_sides(seed):
+    X, y, s = table(seed, n=8, d=1)
+    X[:3] = 0.0  # of both signs
+    model = ZeroOneHalfspace(fit_intercept=False).fit(X, y, s)
+    assert model.error_weight_ == fewest(X, y, s, fit_intercept=False)
+    assert model.verify(X, y, s)
+    better = replace(model.certificate_, objective=model.error_weight_ - s[:3].min())
+    assert not better.verify(X, y, s)

@@ -14,7 +14,9 @@ from trueline import (
     OnlineLogisticRegression,
     PassiveAggressiveClassifier,
     Perceptron,
+    maximum_margin,
 )
+from trueline.halfspaces.margin import largest_margin
 
 
 def separable(n, d, seed, k=2, gap=0.1):
@@ -217,11 +219,65 @@ def test_the_bound_in_the_space_of_a_kernel(setting, weighted, k):
 
 def test_the_bound_of_the_linear_kernel_is_that_of_the_perceptron():
     X, codes = separable(60, 3, seed=2, gap=0.3)
-    dual = KernelPerceptron(kernel="linear").fit(X, codes).certificate_.witness
-    primal = Perceptron(variant="cyclic").fit(X, codes).certificate_.witness
-    assert dual["mistakes"] == primal["mistakes"]
-    for name in ("gamma", "radius", "bound"):
-        np.testing.assert_allclose(dual[name], primal[name], rtol=1e-6)
+    models = KernelPerceptron(kernel="linear"), Perceptron(variant="cyclic")
+    learned = [model.fit(X, codes).certificate_.witness for model in models]
+    widest = [model.bound_mistakes(X, codes).witness for model in models]
+    for dual, primal in (learned, widest):
+        assert dual["mistakes"] == primal["mistakes"]
+        for name in ("gamma", "radius", "bound"):
+            np.testing.assert_allclose(dual[name], primal[name], rtol=1e-6)
+
+
+def text(n, d, k, seed):
+    """Counts of words, as a sparse matrix: each class uses words of its own and common ones."""
+    random = np.random.default_rng(seed)
+    codes = random.integers(0, k, n)
+    words = 0.6 * random.dirichlet(np.full(d, 0.02), k) + 0.4 / d
+    return sp.csr_matrix([random.multinomial(80, words[c]) for c in codes]), codes
+
+
+@pytest.mark.parametrize("normalize_rows", [False, True])
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("multiclass", ["ovr", "direct"])
+def test_text_of_many_classes_is_certified(multiclass, dtype, normalize_rows):
+    X, codes = text(500, 5000, 20, seed=0)
+    model = Perceptron(multiclass=multiclass, normalize_rows=normalize_rows)
+    verification = model.fit(X.astype(dtype), codes).verify(X.astype(dtype), codes)
+    assert model.certificate_.kind == "mistake bound"
+    assert verification, str(verification)
+
+
+@pytest.mark.parametrize("model", [Perceptron(), KernelPerceptron(kernel="rbf")], ids=str)
+def test_the_largest_margin_is_looked_for_on_request_only(model, monkeypatch):
+    """It can take ten thousand times as long as the fit."""
+    X, codes = text(60, 200, 4, seed=1)
+    asked = []
+    margin = "trueline.halfspaces.margin.largest_margin"
+    monkeypatch.setattr(margin, lambda *a, f=largest_margin, **k: (asked.append(1), f(*a, **k))[1])
+    learned = model.fit(X, codes).certificate_
+    assert model.verify(X, codes)
+    assert not asked
+    widest = model.bound_mistakes(X, codes)
+    assert len(asked) == 4
+    assert (widest.witness["bound"] < learned.witness["bound"]).all()
+    assert (widest.witness["mistakes"] <= widest.witness["bound"]).all()
+    assert widest.verify(X, codes)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("setting", [*RUNS, {"multiclass": "direct", "tol": None}], ids=str)
+def test_the_bound_of_the_largest_margin_is_that_of_the_largest_margin(setting, weighted):
+    """Against the exact margin of the rows with their constant column."""
+    k = 3 if "multiclass" in setting else 2
+    X, codes = separable(60, 3, seed=4, k=k, gap=0.3)
+    s = np.random.default_rng(0).integers(1, 3, len(X)).astype(float) if weighted else None
+    model = Perceptron(**setting).fit(X, codes, sample_weight=s)
+    best = model.bound_mistakes(X, codes, s)
+    assert best.verify(X, codes, s)
+    rows = X / np.linalg.norm(X, axis=1, keepdims=True) if model.normalize_rows else X
+    rows = np.hstack([rows, np.ones((len(X), int(model.fit_intercept)))])
+    gamma = maximum_margin(rows, codes, fit_intercept=False).margin
+    np.testing.assert_allclose(best.witness["gamma"], gamma, rtol=1e-9)
 
 
 def test_false_claims_about_a_kernel_are_rejected():

@@ -28,8 +28,8 @@ these updates must be the weights the run ended with: a wrong number of mistakes
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,16 @@ class Run:
     largest: Array
     direct: bool
     precision: float
+
+    @classmethod
+    def of(cls, witness: Mapping[str, Any]) -> Run:
+        """The run that a witness tells of."""
+        return cls(**{name.name: witness[name.name] for name in fields(cls)})
+
+    @property
+    def witness(self) -> dict[str, Array]:
+        """The run as arrays of numbers."""
+        return {name: np.asarray(value, dtype=np.float64) for name, value in vars(self).items()}
 
 
 def certify_mistakes(
@@ -205,17 +215,9 @@ def _bound(
         return None
     updates = run.counts.sum(axis=0, dtype=np.float64)
     return {
-        "counts": run.counts.astype(np.float64),
-        "last": run.last,
-        "last_intercept": run.last_intercept,
+        **run.witness,
         "separator": U,
         "separator_intercept": u,
-        "rate": np.array(run.rate),
-        "threshold": np.array(run.threshold),
-        "intercept_step": np.array(run.intercept_step),
-        "largest": run.largest,
-        "direct": np.array(float(run.direct)),
-        "precision": np.array(run.precision),
         "mistakes": np.array([updates.sum()]) if run.direct else updates,
         "gamma": gamma,
         "radius": radius,

@@ -32,25 +32,25 @@ of the witness k, alpha, delta, columns (that take part), diagonal (E), theta, d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import islice, product
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, ROWS
+from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array, residual_doubled, sum_units
+from trueline.check.claims import judged, read_about
 from trueline.check.coercivity import coercivity
 from trueline.check.exact import as_integers, dense
-from trueline.check.objective import Claim, read_claim
 from trueline.check.rows import Rows
-from trueline.check.schema import Field, get, is_builtin, parameters
+from trueline.check.schema import Field, get, read
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
 
-Array = NDArray[np.float64]
 Support = tuple[int, ...]
 
 _WITNESS = {
@@ -79,158 +79,126 @@ class _Sums(NamedTuple):
     e: float
 
 
-def check(
-    certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
-) -> Verification:
+def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """All checks of a claim about the best support."""
-    claim = read_claim(certificate, _WITNESS, X, y, sample_weight)
-    f, rows = claim.fields, claim.rows
-    _require(claim)
-    l2 = _l2(claim)
-    if (get(certificate, "kind") == "conditioned search") != (f.delta > 0) or (
-        f.theta < 1 and f.delta == 0
+    rows = Rows(X, y, sample_weight)
+    claim = read_about("squared", "none l2", certificate, rows, _WITNESS)
+    if rows.k != 1 or len(claim.diagonal) not in (0, int(claim.columns.sum())):
+        raise Refused("there is one target, and a witness of all columns that take part")
+    if (get(certificate, "kind") == "conditioned search") != (claim.delta > 0) or (
+        claim.theta < 1 and claim.delta == 0
     ):
         raise Refused("delta or theta are not those of the kind of proof")
-    count = int(np.count_nonzero(claim.W))
-    checks = [Check("non-zero coefficients", f"<= {f.k}", str(count), count <= f.k)]
-    checks.append(_check_objective(claim, f.alpha * count))
-    mean, level = np.zeros(rows.d), 0.0
-    if claim.has_intercept:
-        mean = sum((rows.s[at] @ block for at, block in rows.blocks()), mean) / rows.weight
-        level = float(rows.s @ rows.y[:, 0]) / rows.weight
-    conditions = _left_out(rows, f.columns, mean, l2, claim.has_intercept)
+    claim.l2, count = 0.0, int(np.count_nonzero(claim.coef))
+    if claim.strength["name"] == "l2":
+        claim.l2 = read(claim.strength, {"alpha": Field(low=0.0, high=1e300)}, {}, {}).alpha
+    sums, conditions = _sums(rows, claim)
     # What every value is to be above.
-    goal = (claim.ceiling - f.gap) * (1 + 4 * EPS) if claim.ceiling > f.gap else 0.0
-    used = np.flatnonzero(f.columns)
-    sums = _sums(claim, used, mean, level, l2)
-    constant, gain = _root(claim, used, sums, l2)
-    largest = np.sort(np.maximum(gain, 0.0))[max(0, len(gain) - f.k) :] if f.k else np.zeros(0)
-    bound = max(constant - float(largest.sum()) * (1 + (f.k + 2) * EPS), 0.0)
-    found, holds = f"{bound:.10g} at the root", True
+    ceiling = claim.objective + claim.objective_rounding
+    goal = (ceiling - claim.gap) * (1 + 4 * EPS) if ceiling > claim.gap else 0.0
+    constant, gain = _root(rows, claim, sums)
+    largest = np.sort(np.maximum(gain, 0.0))[::-1][: claim.k]
+    bound = max(constant - float(largest.sum()) * (1 + (claim.k + 2) * EPS), 0.0)
+    found, better = f"{bound:.10g} at the root", 0
     if goal > bound:
         limit = _MOST if effort == "normal" else None
-        need = constant - goal
-        lower, seen, doubtful, better = _fitted(claim, used, sums, gain, need, goal, limit)
-        found += f", {lower:.10g} on {seen:,} open supports" if seen else ", many supports are open"
-        holds = better == 0
-        if doubtful:
-            what = "which was not repeated" if doubtful < 0 else f"also on {doubtful:,} supports"
-            conditions += (f"the branch and bound search, {what}, is right",)
-    checks.append(Check("bound", f">= {goal:.12g}", found, holds))
-    dependent = f" and no eigenvalue of their correlations below {f.delta:g}" * (f.delta > 0)
+        held = list(islice(_open_supports(gain, constant - goal, claim.k), limit and limit + 1))
+        if limit and len(held) > limit:
+            found, open_ = f"{found}, many supports are open", "which was not repeated"
+        else:
+            lower, doubtful, better = _fitted(rows, claim, sums, held, goal, limit)
+            found += f", {lower:.10g} on {len(held):,} open supports"
+            open_ = f"also on {doubtful:,} supports" * bool(doubtful)
+        conditions += (f"the branch and bound search, {open_}, is right",) * bool(open_)
+    dependent = f" and no eigenvalue of their correlations below {claim.delta:g}"
+    value = _objective(rows, claim, count)
     return Verification(
-        tuple(checks),
-        f"no coefficients with at most {f.k} non-zeros{dependent} have a value below "
-        f"{f.objective:.10g} by more than {f.gap:.3g}",
+        (
+            Check("non-zero coefficients", f"<= {claim.k}", str(count), count <= claim.k),
+            judged(claim, *value, 0.0)[0],
+            Check("bound", f">= {goal:.12g}", found, better == 0),
+        ),
+        f"no coefficients with at most {claim.k} non-zeros{dependent * (claim.delta > 0)} have a "
+        f"value below {claim.objective:.10g} by more than {claim.gap:.3g}",
         conditions,
     )
 
 
-def _l2(claim: Claim) -> float:
-    """The strength of the squared penalty."""
-    penalty = parameters(claim.fields.penalty)
-    return float(penalty["alpha"]) if penalty["name"] == "l2" else 0.0
-
-
-def _require(claim: Claim) -> None:
-    """Refuse all but squares, with or without their penalty."""
-    f = claim.fields
-    loss, penalty = parameters(f.loss), parameters(f.penalty)
-    own = is_builtin(f.loss, "losses") and is_builtin(f.penalty, "penalties")
-    if not own or loss["name"] != "squared" or penalty["name"] not in ("none", "l2"):
-        raise Refused("the claim is about another loss than squares, or another penalty")
-    if claim.rows.k != 1 or f.column_exponent is not None or f.target_exponent is not None:
-        raise Refused("there is one target, in its own units")
-    if len(f.diagonal) not in (0, int(f.columns.sum())):
-        raise Refused("the witness of the root is about other columns")
-    alpha = np.asarray(penalty.get("alpha", 0.0))
-    if alpha.ndim or alpha.dtype.kind not in "fiu" or not 0 <= alpha < 1e300:
-        raise Refused("the strength of the penalty is no single number")
-
-
-def _check_objective(claim: Claim, price: float) -> Check:
-    f = claim.fields
-    for doubled in (False, True):
-        claim.evaluate(doubled)
-        total, error = claim.losses()
-        penalty, rounding = claim.penalty.value(claim.W)
-        value = total + penalty + price
-        error = error + rounding + 4 * EPS * abs(value)
-        holds = abs(value - f.objective) + error <= f.objective_rounding
-        if holds:
-            break
-    said = f"{f.objective:.12g} within {f.objective_rounding:.2g}"
-    return Check("objective", said, f"{value:.12g} within {error:.2g}", bool(holds))
-
-
-def _left_out(
-    rows: Rows, columns: NDArray[np.bool_], mean: Array, l2: float, constant: bool
-) -> tuple[str, ...]:
-    """Refuse columns left out that are neither constant nor copies; say which are so nearly."""
-    left, kept, doubtful = np.flatnonzero(~columns), np.flatnonzero(columns), []
-    if len(left) == 0:
-        return ()
-    dots, size = np.zeros((len(left), len(kept))), np.zeros(rows.d)
-    first, varies = None, np.zeros(rows.d, dtype=bool)
+def _objective(rows: Rows, claim: Any, count: int) -> tuple[float, float]:
+    """The value of the coefficients, and a bound on its error."""
+    w, b, squares, error = claim.coef[:, 0], float(claim.intercept[0]), [], 0.0
     for where, block in rows:
-        first = (block[0] if constant else np.zeros(rows.d)) if first is None else first
-        varies |= (block != first).any(axis=0)
-        centred = block - mean
-        size += rows.s[where] @ centred**2
-        dots += centred[:, left].T @ (rows.s[where, None] * centred[:, kept])
-    for j, products in zip(left, dots, strict=True):
-        if not varies[j]:
+        s, y = rows.s[where], rows.y[where, 0]
+        r, low = residual_doubled(block, w, b, y)
+        size = np.abs(block) @ np.abs(w) + abs(b) + np.abs(y)
+        off = sum_units(rows.d + 2) * size + np.abs(low) + (rows.d + 4) * SMALLEST
+        squares += (s * r * r).tolist()
+        error += float(s @ ((2 * np.abs(r) + off) * off + 4 * EPS * r * r)) * (1 + 1e-6)
+    value = (math.fsum(squares) + claim.l2 * float(w @ w)) / 2 + claim.alpha * count
+    return value, error / 2 + (rows.d + 8) * EPS * value + rows.n * SMALLEST
+
+
+def _sums(rows: Rows, claim: Any) -> tuple[_Sums, tuple[str, ...]]:
+    """G, c and C in columns scaled to norm one, and what is presupposed of those left out."""
+    d, used, mean = rows.d, np.flatnonzero(claim.columns), np.zeros(rows.d + 1)
+    tables = lambda: ((w, np.hstack([block, rows.y[w]])) for w, block in rows)  # noqa: E731
+    if claim.fit_intercept:
+        mean = sum((rows.s[where] @ table for where, table in tables()), mean) / rows.weight
+    G, t = np.zeros((d + 1, d + 1)), np.zeros(d + 1)
+    for where, table in tables():
+        A = table - mean
+        G, t = G + A.T @ (rows.s[where, None] * A), t + rows.s[where] @ A
+    conditions = _left_out(rows, claim, G)
+    norm, own = np.sqrt(G.diagonal()), np.append(used, d)
+    terms = (min(rows.n, ROWS) + rows.n / ROWS + 16) * EPS
+    # t itself errs by terms times sum s |x - centre| <= sqrt(S) norm.
+    missed = (np.abs(t) / np.sqrt(rows.weight) + terms * norm) * claim.fit_intercept
+    share = np.max((missed / np.where(norm > 0, norm, 1.0))[own])
+    scale = np.sqrt(G.diagonal()[used] + claim.l2)
+    if not (scale > 1e-150).all() or not np.isfinite(G[own][:, own]).all() or rows.s.min() < 1e-300:
+        raise Refused("columns that take part or weights are zero, or too large or small")
+    unit = (G[used][:, used] + claim.l2 * np.eye(len(used))) / scale[:, None] / scale
+    e = (terms + float(share) ** 2) * (1 + 1e-6) + 8 * EPS
+    e += rows.n * SMALLEST / (float(G[d, d]) or 1.0)  # squares of the target may underflow
+    return _Sums(unit, G[used, d] / scale, 0.5 * float(G[d, d]), scale, e), conditions
+
+
+def _left_out(rows: Rows, claim: Any, G: Array) -> tuple[str, ...]:
+    """Refuse columns left out that are neither constant nor copies; say which are so nearly."""
+    kept, doubtful = np.flatnonzero(claim.columns), []
+    for j in np.flatnonzero(~claim.columns):
+        x = dense(rows.X[:, [j]])
+        if (x == (x[0] if claim.fit_intercept else 0.0)).all():
             continue
-        near = 1.0 - products**2 / (size[j] * size[kept]) if len(kept) else np.ones(1)
-        best = int(np.argmin(near))
-        if l2 > 0 or not near[best] <= _COPY:
+        near = 1.0 - G[j, kept] ** 2 / (G[j, j] * G.diagonal()[kept])
+        best = kept[int(np.argmin(near))] if len(kept) else j
+        if claim.l2 > 0 or best == j or not near.min() <= _COPY:
             raise Refused(f"column {j} is left out, and neither constant nor a copy of another one")
-        factor = products[best] / size[kept[best]]
+        factor = G[j, best] / G[best, best]
         factor = float(np.copysign(2.0 ** np.rint(np.log2(abs(factor))), factor))
-        if not all((block[:, j] == factor * block[:, kept[best]]).all() for _, block in rows):
+        if (x != factor * dense(rows.X[:, [best]])).any():
             doubtful.append(int(j))
     return (f"columns {doubtful[:9]}, which were left out, are copies of others",) * bool(doubtful)
 
 
-def _sums(claim: Claim, used: NDArray[np.intp], mean: Array, level: float, l2: float) -> _Sums:
-    """G, c and C in columns scaled to norm one."""
-    rows, m, square = claim.rows, len(used), 0.0
-    G, c, t = np.zeros((m, m)), np.zeros(m), np.zeros(m + 1)
-    for where, block in rows:
-        s, A, y = rows.s[where], block[:, used] - mean[used], rows.y[where, 0] - level
-        G, c = G + A.T @ (s[:, None] * A), c + A.T @ (s * y)
-        square, t = square + float(s @ y**2), t + np.append(s @ A, s @ y)
-    norm = np.sqrt(np.append(G.diagonal(), square))
-    terms = (min(rows.n, ROWS) + rows.n / ROWS + 16) * EPS
-    # t itself errs by terms times sum s |x - centre| <= sqrt(S) norm.
-    missed = (np.abs(t) / np.sqrt(rows.weight) + terms * norm) * claim.has_intercept
-    e = terms + float(np.max(missed / np.where(norm > 0, norm, 1.0), initial=0.0)) ** 2
-    scale = np.sqrt(G.diagonal() + l2)
-    if not (scale > 1e-150).all() or not np.isfinite(G).all():
-        raise Refused("columns that take part are zero, or too large or small for squares")
-    unit = (G + l2 * np.eye(m)) / scale[:, None] / scale
-    return _Sums(unit, c / scale, 0.5 * square, scale, e * (1 + 1e-6) + 8 * EPS)
-
-
-def _root(claim: Claim, used: NDArray[np.intp], sums: _Sums, l2: float) -> tuple[float, Array]:
+def _root(rows: Rows, claim: Any, sums: _Sums) -> tuple[float, Array]:
     """The first theorem: its constant from below, and the gains g_j from above."""
-    f, nothing = claim.fields, (-np.inf, np.full(len(used), np.inf))
-    some = bool(f.diagonal.any())
-    if len(f.diagonal) == 0 or (some and not f.diagonal.all()) or (not some and f.theta == 1):
+    used, E, theta = np.flatnonzero(claim.columns), claim.diagonal, claim.theta
+    nothing = (-np.inf, np.full(len(used), np.inf))
+    if len(E) == 0 or (E.any() and not E.all()) or (not E.any() and theta == 1):
         return nothing
-    if some:
-        basis = 1.0 / np.sqrt(f.diagonal)
-        nu, _ = coercivity(claim.rows, used, None, l2, basis, claim.has_intercept)
-        if not nu >= 1:
+    if E.any():
+        basis = 1.0 / np.sqrt(E)
+        if not coercivity(rows, used, None, claim.l2, basis, claim.fit_intercept)[0] >= 1:
             return nothing
-    E, v = f.diagonal / sums.scale**2 * (1 - 8 * EPS), f.dual * sums.scale
+    E, v = E / sums.scale**2 * (1 - 8 * EPS), claim.dual * sums.scale
     length, y_size, e = float(np.abs(v).sum()), np.sqrt(2 * sums.C), sums.e + (len(v) + 8) * EPS
     pulled = sums.G @ v - E * v
-    r = np.abs(sums.c - f.theta * pulled) + e * (y_size + (1 + E.max()) * length)
-    D = (f.theta * E + (1 - f.theta) * f.delta * (1 - e)) * (1 - 8 * EPS)
-    gain = np.where(D > 0, r**2 / (2 * D), np.inf) * (1 + 8 * EPS) - f.alpha
+    r = np.abs(sums.c - theta * pulled) + e * (y_size + (1 + E.max()) * length)
+    D = (theta * E + (1 - theta) * claim.delta * (1 - e)) * (1 - 8 * EPS)
+    gain = np.where(D > 0, r**2 / (2 * D), np.inf) * (1 + 8 * EPS) - claim.alpha
     off = e * (sums.C + (1 + E.max()) * length**2)
-    constant = sums.C - 0.5 * f.theta * float(v @ pulled) - off
+    constant = sums.C - 0.5 * theta * float(v @ pulled) - off
     return (constant, gain) if np.isfinite(gain).all() and np.isfinite(constant) else nothing
 
 
@@ -256,60 +224,44 @@ def _open_supports(gain: Array, need: float, k: int) -> Iterator[Support]:
 
 
 def _fitted(
-    claim: Claim, used: NDArray[np.intp], sums: _Sums, gain: Array, need: float, goal: float,
-    limit: int | None,
-) -> tuple[float, int, int, int]:  # fmt: skip
-    """Least bound on open supports, their number, those in doubt (-1: too many), those better."""
-    f, supports = claim.fields, _open_supports(gain, need, claim.fields.k)
-    held = list(islice(supports, None if limit is None else limit + 1))
-    if limit is not None and len(held) > limit:
-        return 0.0, 0, -1, 0
+    rows: Rows, claim: Any, sums: _Sums, held: list[Support], goal: float, limit: int | None
+) -> tuple[float, int, int]:
+    """Least bound on these supports, how many of them are in doubt, and how many are better."""
     doubtful: list[Support] = []
     lowest, better = np.inf, 0
     for size in sorted({len(support) for support in held}):
         group = [support for support in held if len(support) == size]
         for start in range(0, len(group), _BATCH):
             part = group[start : start + _BATCH]
-            index = np.array(part, dtype=np.intp).reshape(len(part), size)
-            low, high, least = _values(sums, index)
-            low, high = low + f.alpha * size, high + f.alpha * size
-            covered = least >= f.delta - 4 * size * sums.e  # the others are not spoken of
-            surely = (high < goal) & (least > f.delta + 4 * size * sums.e)
+            low, high, least = _values(sums, np.array(part, dtype=np.intp).reshape(len(part), size))
+            low, high = low + claim.alpha * size, high + claim.alpha * size
+            covered = least >= claim.delta - 4 * size * sums.e  # the others are not spoken of
+            surely = (high < goal) & (least > claim.delta + 4 * size * sums.e)
             better += int(surely.sum())
             open_ = covered & ~surely & ~(low >= goal)
             doubtful += [part[i] for i in np.flatnonzero(open_)]
             lowest = min(lowest, float(low[covered & ~open_].min(initial=np.inf)))
-    work = sum(claim.rows.n * (len(support) + 1) ** 2 for support in doubtful)
-    if limit is None or work <= _WORK:
-        exact = [_exact_value(claim, used[list(support)]) for support in doubtful]
-        values = [v + Fraction(f.alpha) * len(t) for v, t in zip(exact, doubtful, strict=True)]
-        below = sum(value < Fraction(goal) for value in values)  # if delta speaks of them
-        return lowest, len(held), below, better + (below if f.delta == 0 else 0)
-    return lowest, len(held), len(doubtful), better
+    work = sum(rows.n * (len(support) + 1) ** 2 for support in doubtful)
+    if limit is not None and work > _WORK:
+        return lowest, len(doubtful), better
+    below = sum(_exact_value(rows, claim, support) < Fraction(goal) for support in doubtful)
+    return lowest, below, better + (below if claim.delta == 0 else 0)  # if delta speaks of them
 
 
-def _exact_value(claim: Claim, columns: NDArray[np.intp]) -> Fraction:
-    """The least value on a support without alpha, by elimination in rational numbers."""
-    rows, m = claim.rows, len(columns)
-    table = np.column_stack([dense(rows.X[:, columns]), rows.y])
-    scale = -np.frexp(np.abs(table).max(axis=0))[1]  # powers of two keep the integers short
-    Z, power = as_integers(np.ldexp(table, scale))
-    s, weight = as_integers(rows.s)
-    gram, total = (s[:, None] * Z).T @ Z, s @ Z
-    unit, count = Fraction(4) ** power * Fraction(2) ** weight, int(sum(s))
-    M = [[Fraction(int(v)) * unit for v in row] for row in gram]
-    for i, j in product(range(m + 1), repeat=2):
-        if claim.has_intercept:
-            M[i][j] -= Fraction(int(total[i]) * int(total[j]), count) * unit
-        if i == j < m:
-            M[i][i] += Fraction(_l2(claim)) * Fraction(4) ** int(scale[i])
-    for c in range(m):
-        if M[c][c] == 0:  # an exact combination of those before
-            continue
-        for i in range(c + 1, m + 1):
-            factor = M[i][c] / M[c][c]
-            M[i] = [a - factor * b for a, b in zip(M[i], M[c], strict=True)]
-    return M[m][m] / 2 / Fraction(4) ** int(scale[m])
+def _exact_value(rows: Rows, claim: Any, support: Support) -> Fraction:
+    """The least value on a support, by elimination in rational numbers."""
+    X = dense(rows.X[:, np.flatnonzero(claim.columns)[list(support)]])
+    ones = np.ones((rows.n, int(claim.fit_intercept)))
+    pairs = [as_integers(column) for column in np.hstack([ones, X, rows.y]).T]
+    Z, s = np.stack([whole for whole, _ in pairs]), as_integers(rows.s)
+    units = np.array([Fraction(2) ** power for _, power in pairs], dtype=object)
+    M = (s[0] * Z) @ Z.T * np.outer(units, units) * Fraction(2) ** s[1]
+    for c in range(ones.shape[1], len(M) - 1):
+        M[c, c] += Fraction(claim.l2)
+    for c in range(len(M) - 1):
+        if M[c, c] != 0:  # not an exact combination of those before
+            M = M - np.outer(M[:, c], M[c]) / M[c, c]
+    return M[-1, -1] / 2 + Fraction(claim.alpha) * len(support)
 
 
 def _values(sums: _Sums, index: NDArray[np.intp]) -> tuple[Array, Array, Array]:

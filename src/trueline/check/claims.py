@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,11 +15,12 @@ from trueline.check.rows import Rows
 from trueline.check.schema import CLAIMS, Field, is_builtin, parameters, read
 from trueline.check.verdict import Check, Refused
 
-__all__ = ["judged", "read_about", "require_signs"]
+__all__ = ["exactly", "judged", "nearest", "read_about", "require_signs"]
+
+Fields = Mapping[str, Field]
 
 _FIELDS = {
     **CLAIMS,
-    "objective_rounding": Field(low=0.0),
     "loss": Field(kind="any"),
     "penalty": Field(kind="any"),
     "fit_intercept": Field(kind="boolean"),
@@ -27,13 +30,17 @@ _FIELDS = {
 
 
 def read_about(
-    loss: str, penalty: str, certificate: Any, rows: Rows, witness: Mapping[str, Field]
+    loss: str, penalty: str, certificate: Any, rows: Rows | Mapping[str, int], witness: Fields
 ) -> SimpleNamespace:
-    """A claim about this loss and penalty, with their parameters as one mapping ``strength``."""
-    claim = read(certificate, _FIELDS, witness, {"n": rows.n, "d": rows.d, "k": rows.k})
+    """A claim about this loss and penalty, with their parameters as one mapping ``strength``.
+
+    Where there are several names of penalties, it is about one of them; ``rows`` tells the sizes.
+    """
+    sizes = rows if isinstance(rows, Mapping) else {"n": rows.n, "d": rows.d, "k": rows.k}
+    claim = read(certificate, _FIELDS, witness, dict(sizes))
     own = is_builtin(claim.loss, "losses") and is_builtin(claim.penalty, "penalties")
     found = parameters(claim.loss), parameters(claim.penalty)
-    if not own or (found[0]["name"], found[1]["name"]) != (loss, penalty):
+    if not own or found[0]["name"] != loss or found[1]["name"] not in penalty.split():
         raise Refused(f"the claim is not about the loss {loss} and the penalty {penalty}")
     if not claim.fit_intercept and claim.intercept.any():
         raise Refused("an intercept where there is none")
@@ -49,12 +56,27 @@ def require_signs(rows: Rows) -> None:
 
 def judged(claim: Any, value: float, error: float, bound: float) -> tuple[Check, Check]:
     """Objective and gap of a claim against what was found, in doubles."""
-    off = abs(value - claim.objective) * (1 + 2 * EPS) + error
+    off = error + 2 * EPS * abs(value - claim.objective)
     gap = claim.objective + claim.objective_rounding - bound
     gap += 4 * EPS * (abs(claim.objective) + claim.objective_rounding + abs(bound))
-    said = f"{claim.objective:.12g} within {claim.objective_rounding:.2g}"
-    found = f"{value:.12g} within {error:.2g}"
     return (
-        Check("objective", said, found, bool(off <= claim.objective_rounding)),
-        Check("gap", f"<= {claim.gap:.4g}", f"{gap:.4g}", bool(gap <= claim.gap)),
+        Check.within("objective", claim.objective, claim.objective_rounding, value, off),
+        Check.at_most("gap", claim.gap, gap),
     )
+
+
+def exactly(claim: Any, value: Fraction, bound: Fraction) -> tuple[Check, Check]:
+    """The same without any rounding."""
+    stated, allowed = Fraction(claim.objective), Fraction(claim.objective_rounding)
+    close, gap = abs(value - stated) <= allowed, stated + allowed - bound
+    said = f"{claim.objective:.12g} within {claim.objective_rounding:.2g}"
+    tight = claim.gap == math.inf or gap <= Fraction(claim.gap)
+    return (
+        Check("objective", said, f"{nearest(value):.12g}", close),
+        Check("gap", f"<= {claim.gap:.4g}", f"{nearest(gap):.4g}", tight),
+    )
+
+
+def nearest(value: Fraction) -> float:
+    """A double near a rational number of any size, to be printed."""
+    return float(max(min(value, Fraction(10**308)), Fraction(-(10**308))))

@@ -21,8 +21,8 @@ g V^2 / (4 alpha). Without a penalty, other combinations of columns need no Z of
 (c) All of u is multiplied by a number up to 1 that brings it within the two bounds. Where none of
 this is enough, a condition states how large coefficients may be.
 
-Sums of n numbers err by (log2 n + 32) eps of their magnitudes (pairwise summation), of products of
-columns by (32 + log2 n + 12) eps.
+Sums of numbers are rounded once (math.fsum), and so are sums over the rows of a block (a tree of
+exact additions): what errs are their terms, by a few eps of their magnitudes.
 
 Read: objective, objective_rounding, gap, loss (epsilon), penalty (alpha), fit_intercept, coef,
 intercept; of the witness scale (sigma) and dual (u, of the rows with a positive weight).
@@ -30,30 +30,28 @@ intercept; of the witness scale (sigma) and dual (u, of the rows with a positive
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS
+from trueline.check.arithmetic import EPS, SMALLEST, Array, tree_sum
 from trueline.check.claims import judged, read_about
 from trueline.check.coercivity import coercivity
-from trueline.check.dependence import factor, independent_columns
-from trueline.check.exact import dense
+from trueline.check.dependence import factor, independent_columns, inverse
+from trueline.check.exact import dense, scores
 from trueline.check.rows import Rows
 from trueline.check.schema import Field, read
 from trueline.check.verdict import Refused, Verification
 
 __all__ = ["check"]
 
-Array = NDArray[np.float64]
-
 _STRENGTH = {"delta": Field(low=1e-100, high=1e100), "alpha": Field(low=0.0, high=1e100)}
+_UNITS = 16 * EPS
 
 
-def check(
-    certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
-) -> Verification:
+def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """All checks of a claim about Huber's regression with its scale."""
     rows = Rows(X, y, sample_weight)
     if rows.k != 1:
@@ -61,9 +59,9 @@ def check(
     witness = {"scale": Field((1,), low=0.0), "dual": Field(("n", 1))}
     claim = read_about("huber", "l2", certificate, rows, witness)
     strength = read(claim.strength, _STRENGTH, {}, {})
-    epsilon, alpha, sigma = strength.delta, strength.alpha / 2, float(claim.scale[0])
-    objective, rounding = _objective(rows, claim.coef, claim.intercept, sigma, epsilon, alpha)
-    lower, conditions = _lower_bound(rows, claim.dual[:, 0], claim, epsilon, alpha)
+    claim.epsilon, claim.alpha = strength.delta, strength.alpha / 2
+    objective, rounding = _objective(rows, claim)
+    lower, conditions = _lower_bound(rows, claim)
     return Verification(
         judged(claim, objective, rounding, lower),
         f"no coefficients and no scale have an objective below {claim.objective:.10g} by more than "
@@ -72,104 +70,84 @@ def check(
     )
 
 
-def _objective(
-    rows: Rows, W: Array, b: Array, sigma: float, epsilon: float, alpha: float
-) -> tuple[float, float]:
+def _objective(rows: Rows, claim: Any) -> tuple[float, float]:
     """F and a bound on the error of evaluating it."""
-    values, errors = np.empty(rows.n), np.empty(rows.n)
-    for where, block in rows.blocks():
-        r = np.abs(block @ W + b - rows.y[where])[:, 0]
-        reach = (abs(block) @ np.abs(W) + np.abs(b) + np.abs(rows.y[where]))[:, 0]
-        steep = np.minimum(r, epsilon * sigma) / sigma if sigma > 0 else np.full_like(r, epsilon)
-        value = steep * (2 * r - steep * sigma)
-        values[where] = rows.s[where] * value
-        # sigma H(r / sigma) is steeper nowhere than 2 epsilon.
-        reach = (rows.row_terms + 3) * EPS * reach
-        errors[where] = rows.s[where] * (2 * epsilon * reach + 8 * EPS * (value + steep * r))
-    penalty = alpha * float((W * W).sum())
-    total = sigma * rows.weight + float(values.sum()) + penalty
-    error = float(errors.sum()) * (1 + 1e-6) + _units(rows) * (total - penalty)
-    return total, error + (rows.d + 8) * EPS * penalty + (1e-300 if total else 0.0)
+    sigma, epsilon, s, y = float(claim.scale[0]), claim.epsilon, rows.s, rows.y[:, 0]
+    z, off = (part[:, 0] for part in scores(rows.X, claim.coef, claim.intercept))
+    r, off = np.abs(z - y), off + EPS * (np.abs(z) + np.abs(y))
+    steep = np.minimum(r, epsilon * sigma) / sigma if sigma > 0 else np.full_like(r, epsilon)
+    value, penalty = steep * (2 * r - steep * sigma), claim.alpha * float((claim.coef**2).sum())
+    total = fsum([sigma * fsum(s), penalty, *(s * value).tolist()])
+    # sigma H(r / sigma) is steeper nowhere than 2 epsilon.
+    error = fsum(s * (2 * epsilon * off + _UNITS * (value + steep * r))) * (1 + 1e-6)
+    error += (rows.d + 8) * EPS * penalty + _UNITS * total
+    return total, error + (1e-300 if total else 0.0)
 
 
-def _units(rows: Rows) -> float:
-    return float((np.log2(rows.n + 2) + 32) * EPS)
-
-
-def _lower_bound(
-    rows: Rows, u: Array, claim: Any, epsilon: float, alpha: float
-) -> tuple[float, tuple[str, ...]]:
+def _lower_bound(rows: Rows, claim: Any) -> tuple[float, tuple[str, ...]]:
     """The bound of the theorem at the repaired u, and what it presupposes."""
-    s, y, units = rows.s, rows.y[:, 0], _units(rows)
-    weighted, centre, level, eta = s * u, np.zeros(rows.d), 0.0, 0.0
+    s, y, u, w, alpha = rows.s, rows.y[:, 0], claim.dual[:, 0], claim.coef[:, 0], claim.alpha
+    weighted, centre, level, eta, more = s * u, np.zeros(rows.d), 0.0, 0.0, 1 + (rows.d + 8) * EPS
     if claim.fit_intercept:
-        heavy = np.sign(weighted.sum()) * weighted > 0
-        side = float(np.abs(weighted[heavy]).sum())
-        e = abs(float(weighted.sum())) + units * float(np.abs(weighted).sum())
-        eta = e / (side * (1 - units)) if side > 0 else 0.0
-        level = float((s * y).sum()) / rows.weight
-        centre = sum((s[where] @ block for where, block in rows.blocks()), np.zeros(rows.d))
-        centre = centre / rows.weight
+        doubt = _UNITS * fsum(np.abs(weighted))
+        side = max(fsum(np.maximum(weighted, 0.0)), fsum(np.maximum(-weighted, 0.0)))
+        # Where the sign of the sum is in doubt, both sides are as heavy up to the doubt.
+        eta = (abs(fsum(weighted)) + doubt) / (side - 2 * doubt) if side > 0 else 0.0
+        level = fsum(s * y) / rows.weight
+        centre = sum((s[where] @ block for where, block in rows.blocks()), centre) / rows.weight
     if not 0 <= eta <= 1:
         return 0.0, ()
     parts, magnitude, squares = [], np.zeros(rows.d), np.zeros(rows.d)
     for where, block in rows:
         centred = block - centre
-        parts += [
-            centred[first : first + 32].T @ weighted[where][first : first + 32]
-            for first in range(0, len(block), 32)
-        ]
+        parts.append(tree_sum(centred * weighted[where, None])[0])
         magnitude += np.abs(centred).T @ np.abs(weighted[where])
         squares += s[where] @ centred**2
-    V, w = np.ascontiguousarray(np.stack(parts, axis=1)).sum(axis=1), claim.coef[:, 0]
-    error = ((44 + np.log2(rows.n + 2)) * EPS + eta) * magnitude * (1 + 16 * EPS)
+    V = tree_sum(np.stack(parts))[0]
+    error = (_UNITS + eta) * magnitude * (1 + 1e-9) + rows.n * SMALLEST
     most = (np.abs(V) + error) * (1 + 4 * EPS)
     products, beside = weighted * (y - level), np.abs(y - level)
-    value = -float(products.sum()) - (units + eta) * float(np.abs(products).sum()) * (1 + units)
-    total = float((weighted * u).sum()) * (1 + units)
-    y_size = np.sqrt(float((s * beside**2).sum())) * (1 + units)
-    length, top = 2 * np.sqrt(rows.weight * (1 - units)), float(np.abs(u).max(initial=0.0))
+    value = -fsum(products) - (_UNITS + eta) * fsum(np.abs(products)) * (1 + _UNITS)
+    size, top = np.sqrt(fsum(weighted * u)) * (1 + _UNITS), float(np.abs(u).max(initial=0.0))
+    length = 2 * np.sqrt(fsum(s)) * (1 - _UNITS)
 
     def shrunk(value: float, kappa: float, tau: float) -> float:
-        within = min(
-            1.0, 2 * epsilon / (top + tau + 1e-300), length / (np.sqrt(total) + kappa + 1e-300)
-        )
-        return value * within * (1 - 8 * EPS) if value > 0 else value
+        within = min(2 * claim.epsilon / (top + tau + 1e-300), length / (size + kappa + 1e-300))
+        return value * min(1.0, within) * (1 - 8 * EPS) if value > 0 else value
 
     cost = most * (most / (4 * alpha)) if alpha > 0 else np.where(most > 0, np.inf, 0.0)
-    best = max(shrunk(value, 0.0, 0.0) - float(cost.sum()) * (1 + (rows.d + 8) * EPS), 0.0)
+    best = max(shrunk(value, 0.0, 0.0) - float(cost.sum()) * more, 0.0)
     if judged(claim, 0.0, 0.0, best)[1].holds:
         return best, ()
     alone, count, shared = _merged(rows, w, claim.fit_intercept)
     keep, rest, exact = independent_columns(rows, alone, centre, claim.fit_intercept)
+    nu, M = 0.0, np.zeros((0, 0))
     if len(rest) == 0 or (alpha == 0 and exact):
-        nu, M = _inverse_basis(rows, keep, factor(rows, keep, centre), claim.fit_intercept)
-        if nu > 0:
-            a, mean = shared[np.isin(alone, keep)], (shared / count)[np.isin(alone, keep)]
-            Z = np.abs(V[keep] + 2 * alpha * mean) + error[keep] + 8 * EPS * alpha * np.abs(mean)
-            kappa = float(np.sqrt(((np.abs(M).T @ Z) ** 2).sum() / nu))
-            kappa, longest, square = kappa * (1 + (2 * rows.d + 8) * EPS), 0.0, 0.0
-            for where, block in rows:
-                centred = (block - centre)[:, keep]
-                along = np.abs(centred @ M) + (rows.d + 4) * EPS * (np.abs(centred) @ np.abs(M))
-                longest = max(longest, float((along**2).sum(axis=1).max()))
-                left = np.abs(y[where] - level - centred @ a)
-                left += (rows.d + 4) * EPS * (beside[where] + np.abs(centred) @ np.abs(a))
-                square += float(s[where] @ left**2)
-            tau = kappa * float(np.sqrt(longest / nu)) * (1 + (rows.d + 8) * EPS)
-            moved = (kappa * np.sqrt(square) + float(Z @ np.abs(a))) * (1 + units + rows.d * EPS)
-            paid = alpha * float((count[np.isin(alone, keep)] * mean**2).sum())
-            paid *= 1 + (rows.d + 8) * EPS
-            best = max(best, shrunk(value - moved, kappa, tau) - paid)
-    norm = np.sqrt(squares)
+        nu, M = _inverse_basis(rows, keep, centre, claim.fit_intercept)
+    if nu > 0:
+        own = np.isin(alone, keep)
+        a, mean = shared[own], (shared / count)[own]
+        Z = np.abs(V[keep] + 2 * alpha * mean) + error[keep] + 8 * EPS * alpha * np.abs(mean)
+        kappa = float(np.sqrt(((np.abs(M).T @ Z) ** 2).sum() / nu)) * (1 + (2 * rows.d + 8) * EPS)
+        longest = square = 0.0
+        for where, block in rows:
+            centred = (block - centre)[:, keep]
+            along = np.abs(centred @ M) + (rows.d + 4) * EPS * (np.abs(centred) @ np.abs(M))
+            longest = max(longest, float((along**2).sum(axis=1).max()))
+            left = np.abs(y[where] - level - centred @ a)
+            left += (rows.d + 4) * EPS * (beside[where] + np.abs(centred) @ np.abs(a))
+            square += float(s[where] @ left**2) * (1 + (len(left) + 8) * EPS)
+        tau = kappa * float(np.sqrt(longest / nu)) * more
+        moved = (kappa * np.sqrt(square) + float(Z @ np.abs(a))) * (more + rows.n * EPS)
+        paid = alpha * float((count[own] * mean**2).sum()) * more
+        best = max(best, shrunk(value - moved, kappa, tau) - paid)
+    norm, y_size = np.sqrt(squares), np.sqrt(fsum(s * beside**2))
     radius = 10 * (np.abs(w) + np.divide(y_size, norm, out=0 * norm, where=norm > 0))
-    within = float(np.minimum(most * radius, cost).sum()) * (1 + (rows.d + 8) * EPS)
-    near, largest = shrunk(value, 0.0, 0.0) - within, radius[most * radius < cost].max(initial=0.0)
+    near = shrunk(value, 0.0, 0.0) - float(np.minimum(most * radius, cost).sum()) * more
     if judged(claim, 0.0, 0.0, best)[1].holds or near <= best:
         return best, ()
-    said = (
-        f"coefficients are no larger than {largest:.3g}, ten times the stated ones and |y| / |x_j|"
-    )
+    largest = f"{radius[most * radius < cost].max(initial=0.0):.3g}"
+    said = f"coefficients are no larger than {largest}, ten times the stated ones and |y| / |x_j|"
     return near, (said,)
 
 
@@ -187,11 +165,13 @@ def _merged(rows: Rows, w: Array, constant: bool) -> tuple[NDArray[np.intp], Arr
 
 
 def _inverse_basis(
-    rows: Rows, keep: NDArray[np.intp], R: Array, centred: bool
+    rows: Rows, keep: NDArray[np.intp], centre: Array, centred: bool
 ) -> tuple[float, Array]:
     """The inverse of a triangular factor, and how coercive the Gram matrix is in it."""
+    if len(keep) == 0:
+        return 1.0, np.zeros((0, 0))
+    M = inverse(factor(rows, keep, centre))
     try:
-        M: Array = np.asarray(np.linalg.inv(R), dtype=np.float64)
-        return coercivity(rows, keep, basis=M, centred=centred) if M.size else (1.0, M)
-    except (np.linalg.LinAlgError, Refused):
-        return 0.0, R
+        return (0.0, centre) if M is None else coercivity(rows, keep, basis=M, centred=centred)
+    except Refused:
+        return 0.0, centre

@@ -4,33 +4,30 @@ Every double is an integer times a power of two; multiplied by one common power,
 integers, and Python's integers do not round. Doubles decide where a bound on their error allows:
 ``block @ W.T`` errs by at most (p + 8) eps |block| |W|^T (Higham, "Accuracy and Stability of
 Numerical Algorithms", section 3.1; W itself may be rounded), and a few units of what underflows.
+
+With unknowns g_c of class c, the *inequality* (i, c) of row i against another class c has the value
+(g_own - g_c).x_i.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from math import sqrt
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, ROWS
+from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array
 from trueline.check.rows import as_matrix, as_weights
 from trueline.check.verdict import Refused
 
-__all__ = [
-    "Classified",
-    "as_integers",
-    "dense",
-    "exact_dot",
-    "null_space",
-    "scores_with_error",
-]
+__all__ = ["Classified", "as_integers", "dense", "eliminated", "exact_dot", "null_space", "scores"]
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.object_]
+Bools = NDArray[np.bool_]
 
 
 class Classified:
@@ -39,7 +36,7 @@ class Classified:
     def __init__(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, d: int, with_ones: bool
     ) -> None:
-        self.X = as_matrix(X)
+        self.X, self.d, self.with_ones, self.p = as_matrix(X), d, with_ones, d + int(with_ones)
         try:
             stated = np.asarray(classes)
             labels, codes = np.unique(np.asarray(y), return_inverse=True)
@@ -49,16 +46,13 @@ class Classified:
         self.codes, self.k, self.n = codes.ravel(), len(labels), self.X.shape[0]
         if np.ndim(y) != 1 or self.X.shape != (len(self.codes), d) or not same or self.k < 2:
             raise Refused(f"X has the shape {self.X.shape}, y the labels {labels.tolist()[:9]}")
-        if sample_weight is not None and not as_weights(sample_weight, self.n).all():
+        if not as_weights(sample_weight, self.n).all():
             raise Refused("this claim is about every row; leave out those of weight zero")
-        self.d, self.with_ones = d, with_ones
-        self.p = d + int(with_ones)
 
     def __iter__(self) -> Iterator[tuple[slice, Any]]:
         """Consecutive blocks of rows, sparse if they are."""
         for start in range(0, self.n, ROWS):
-            where = slice(start, min(start + ROWS, self.n))
-            yield where, self.rows(where)
+            yield slice(start, start + ROWS), self.rows(slice(start, start + ROWS))
 
     def rows(self, where: Any) -> Any:
         """Some rows, sparse if they are."""
@@ -67,20 +61,55 @@ class Classified:
             return sp.csr_array(sp.hstack([part, sp.csr_array(ones)]))
         return np.hstack([part, ones])
 
-    def groups(self, where: slice, chosen: NDArray[np.bool_]) -> Iterator[tuple[Any, int, int]]:
-        """Chosen inequalities of a block: their places, and the two classes that they compare."""
-        own = self.codes[where]
-        for c in range(self.k):
-            places = np.flatnonzero(chosen[where][:, c])
-            for a in np.unique(own[places]):
-                yield places[own[places] == a], int(a), c
+    def contrasts(self, rows: NDArray[Any], against: NDArray[Any]) -> tuple[Integers, int]:
+        """Inequalities as integer vectors, a block for each class, and the power of two left out.
 
-    def require(self, rows: NDArray[Any], against: NDArray[Any]) -> None:
-        """Refuse rows or classes that are not there, and rows against their own class."""
+        Refused are rows and classes that are not there, and rows against their own class.
+        """
         if len(rows) and (rows.max() >= self.n or against.max() >= self.k):
             raise Refused("the certificate names rows or classes that are not there")
         if (self.codes[rows] == against).any():
             raise Refused("the certificate holds rows against their own class")
+        X, power = as_integers(dense(self.rows(rows)))
+        out, every = np.zeros((len(rows), self.k, self.p), dtype=object), np.arange(len(rows))
+        out[every, self.codes[rows]], out[every, against] = X, -X
+        return out, power
+
+    def square(self, G: Integers) -> Fraction:
+        """||g||^2: without intercepts, about the mean; for two classes, of the difference."""
+        G, k = G[:, : self.d], self.k
+        parts = G[1] - G[0] if k == 2 else k * G - G.sum(axis=0)
+        return Fraction(int((parts**2).sum()), 1 if k == 2 else k * k)
+
+    def too_small(self, G: Integers, goal: Fraction, skip: Bools) -> int:
+        """How many inequalities are not positive, or have a square below the goal."""
+        top = max(max(abs(v) for v in G.ravel()), 1)
+        W, level = (G / top).astype(np.float64), np.inf
+        if goal <= 10**300 * top**2:
+            level = max(sqrt(float(goal / top**2)), 1e-140 if goal else 0.0) * (1 + 4 * EPS)
+        wrong = 0
+        for where, block in self:
+            found, size = np.asarray(block @ W.T), np.asarray(abs(block) @ np.abs(W).T)
+            tiny = 1e-322 * np.asarray(abs(block).sum(axis=1)).reshape(-1, 1) + 1e-320 * self.p
+            own, every = self.codes[where], np.arange(len(found))
+            gap = found[every, own][:, None] - found
+            error = (self.p + 8) * EPS * size + tiny
+            doubt = error[every, own][:, None] + error + 4 * EPS * np.abs(gap)
+            unsure = ~(gap - 1.01 * doubt > level) & ~skip[where]
+            unsure[every, own] = False
+            for i, c in zip(*np.nonzero(unsure), strict=True):
+                value = exact_dot(dense(block[[i]])[0], G[own[i]] - G[c])
+                wrong += value <= 0 or value**2 < goal
+        return wrong
+
+    def not_zero(self, G: Integers, chosen: Bools) -> int:
+        """How many of the chosen inequalities are not zero."""
+        wrong = 0
+        for where, block in self:
+            i, c = np.nonzero(chosen[where])
+            values = as_integers(dense(block[i]))[0] * (G[self.codes[where][i]] - G[c])
+            wrong += int((values.sum(axis=1) != 0).sum())
+        return wrong
 
 
 def dense(block: Any) -> Array:
@@ -88,13 +117,17 @@ def dense(block: Any) -> Array:
     return np.asarray(block.toarray() if sp.issparse(block) else block)
 
 
-def scores_with_error(block: Any, W: Array) -> tuple[Array, Array]:
-    """Scores of all classes, and a bound on their error (infinite where something overflows)."""
-    scores, size = np.asarray(block @ W.T), np.asarray(abs(block) @ np.abs(W).T)
-    tiny = 1e-320 * block.shape[1] + 1e-322 * np.asarray(abs(block).sum(axis=1)).reshape(-1, 1)
-    error = (block.shape[1] + 8) * EPS * size + tiny
-    error[~np.isfinite(scores) | ~np.isfinite(error)] = np.inf
-    return np.where(np.isfinite(scores), scores, 0.0), error
+def scores(X: Any, W: Array, b: Array) -> tuple[Array, Array]:
+    """X W + b, and a bound on the error; sums of m terms err by m + 3 units."""
+    out, error = (np.empty((X.shape[0], W.shape[1])) for _ in range(2))
+    for start in range(0, len(out), ROWS):
+        block = X[start : start + ROWS]
+        terms = int(np.diff(block.indptr).max(initial=0)) if sp.issparse(X) else len(W)
+        out[start : start + ROWS] = block @ W + b
+        size = np.asarray(abs(block) @ np.abs(W)) + np.abs(b)
+        error[start : start + ROWS] = (terms + 4) * (EPS * size + SMALLEST * W.any())
+    error[~np.isfinite(out)] = np.inf
+    return out, error
 
 
 def exact_dot(x: Array, g: Any) -> Fraction:
@@ -117,15 +150,15 @@ def as_integers(numbers: Array) -> tuple[Integers, int]:
     return out.reshape(numbers.shape), lowest
 
 
-def null_space(matrix: Integers) -> list[Integers]:
-    """Integer vectors that span all v with matrix v = 0, by elimination without fractions.
+def eliminated(table: NDArray[Any], modulo: int = 0) -> tuple[NDArray[Any], list[int], Any]:
+    """A table after elimination, the columns of its pivots, and the last pivot.
 
-    Every division is exact: entries are minors of the matrix (E. H. Bareiss, Mathematics of
-    Computation 22 (1968) 565-578).
+    Every division is exact: entries are minors of the table (E. H. Bareiss, Mathematics of
+    Computation 22 (1968) 565-578). Modulo a prime nothing is divided, and the pivots are at most as
+    many as without: a minor that is not zero modulo a prime is not zero.
     """
-    pivots: list[int] = []
-    table, previous = matrix.copy(), 1
-    for c in range(matrix.shape[1]):
+    table, pivots, previous = table.copy(), [], 1
+    for c in range(table.shape[1]):
         rank = len(pivots)
         places = rank + np.flatnonzero(table[rank:, c])
         if len(places) == 0:
@@ -133,11 +166,18 @@ def null_space(matrix: Integers) -> list[Integers]:
         table[[rank, places[0]]] = table[[places[0], rank]]
         pivot, others = table[rank, c], np.arange(len(table)) != rank
         cleared = pivot * table[others] - table[others, c][:, None] * table[rank]
-        table[others], previous = cleared // previous, pivot
+        table[others] = cleared % modulo if modulo else cleared // previous
+        previous = pivot
         pivots.append(c)
+    return table, pivots, previous
+
+
+def null_space(matrix: Integers) -> list[Integers]:
+    """Integer vectors that span all v with matrix v = 0."""
+    table, pivots, last = eliminated(matrix)
     out = []
     for free in sorted(set(range(matrix.shape[1])) - set(pivots)):
         v = np.zeros(matrix.shape[1], dtype=object)
-        v[free], v[pivots] = previous, -table[: len(pivots), free]
+        v[free], v[pivots] = last, -table[: len(pivots), free]
         out.append(v)
     return out

@@ -30,14 +30,15 @@ witness slope and columns (those kept).
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, ROWS
+from trueline.check.arithmetic import EPS, ROWS, Array
 from trueline.check.claims import judged, read_about, require_signs
 from trueline.check.dependence import independent_columns
+from trueline.check.exact import scores
 from trueline.check.rows import Rows
 from trueline.check.schema import Field
 from trueline.check.sums import Augmented
@@ -45,14 +46,10 @@ from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
 
-Array = NDArray[np.float64]
-
 _WITNESS = {"slope": Field(low=0.0), "columns": Field(("m",), "integer", low=0)}
 
 
-def check(
-    certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
-) -> Verification:
+def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """All checks of a fit with Firth's correction."""
     rows = Rows(X, y, sample_weight)
     require_signs(rows)
@@ -60,22 +57,20 @@ def check(
     kept = claim.columns.astype(np.intp)
     if (kept >= rows.d).any() or (np.diff(kept) <= 0).any():
         raise Refused("the columns of the information are not some of those of X, in order")
-    left = np.setdiff1d(np.arange(rows.d), kept)
+    left, centre = np.setdiff1d(np.arange(rows.d), kept), np.zeros(rows.d)
     if claim.coef[left].any():
         raise Refused("columns left out have coefficients")
-    centre = np.zeros(rows.d)
     if claim.fit_intercept:
         parts = (rows.s[where] @ block for where, block in rows.blocks())
-        centre = sum(parts, np.zeros(rows.d)) / rows.weight
+        centre = sum(parts, centre) / rows.weight
     conditions = _left_out(rows, kept, left, centre, claim.fit_intercept)
     table = Augmented(rows, centre, claim.fit_intercept, kept)
     objective, rounding, slope, bound = _facts(rows, table, claim.coef, claim.intercept)
-    checks = (
-        Check("slope", f"<= {claim.slope:.3g}", f"{slope:.3g}", bool(slope <= claim.slope)),
-        *judged(claim, objective, rounding, bound),
-    )
     return Verification(
-        checks,
+        (
+            Check.at_most("slope", claim.slope, slope),
+            *judged(claim, objective, rounding, bound),
+        ),
         f"the slope of the penalised likelihood, in units of its curvature, is at most "
         f"{claim.slope:.3g}; it is not convex, and all that is known of other coefficients is that "
         f"none have an objective below {claim.objective:.10g} by more than {claim.gap:.3g}",
@@ -97,19 +92,10 @@ def _left_out(
     return (f"columns {left[:9].tolist()} depend on the others",)
 
 
-class _Factor(NamedTuple):
-    """log det and its error; M; the inverse of K, its norm, and a bound on its error."""
-
-    value: float
-    error: float
-    M: Array
-    inverse: Array
-    norm: float
-    off: float
-
-
-def _factor(table: Augmented, weights: Array, theta: float) -> _Factor:
-    """The matrix sum_i weights_i a_i a_i^T, in a basis that makes it about one."""
+def _factor(
+    table: Augmented, weights: Array, theta: float
+) -> tuple[float, float, Array, Array, float, float]:
+    """log det of sum_i weights_i a_i a_i^T and its error; M; K^-1, its norm, and its error."""
     p, R = table.d, np.zeros((0, table.d))
     for where, A in table:
         rows = np.vstack([R, np.sqrt(weights[where])[:, None] * A])
@@ -136,44 +122,36 @@ def _factor(table: Augmented, weights: Array, theta: float) -> _Factor:
     error = -p * math.log1p(-delta / least) + 16 * p * EPS * (1 + float(np.abs(logs).sum()))
     norm = float(np.linalg.norm(inverse))
     rho = float(np.linalg.norm(np.eye(p) - K @ inverse)) + ((p + 4) * p * EPS + delta) * norm
-    return _Factor(2 * float(logs.sum()), error, M, inverse, norm, rho / (least - delta))
+    return 2 * float(logs.sum()), error, M, inverse, norm, rho / (least - delta)
 
 
 def _facts(rows: Rows, table: Augmented, W: Array, b: Array) -> tuple[float, float, float, float]:
     """The objective, its error, the slope from above, and what every objective is above."""
-    p, reach, z = table.d, np.zeros(rows.n), np.zeros(rows.n)
-    for where, block in rows.blocks():
-        z[where] = (np.asarray(block @ W) + b)[:, 0]
-        size = (np.asarray(abs(block) @ np.abs(W)) + np.abs(b))[:, 0]
-        reach[where] = (rows.row_terms + 4) * EPS * size
-    s, y, small = rows.s, rows.y[:, 0], np.exp(-np.abs(z))
+    z, reach = (part[:, 0] for part in scores(rows.X, W, b))
+    p, s, y, small = table.d, rows.s, rows.y[:, 0], np.exp(-np.abs(z))
     h, margin = small / (1 + small) ** 2, y * z
     losses = s * (np.maximum(-margin, 0.0) + np.log1p(small))
     slope = -y * np.where(margin >= 0, small, 1.0) / (1 + small)
-    total, terms = math.fsum(losses.tolist()), (min(rows.n, ROWS) + rows.n / ROWS + 16) * EPS
+    total, terms = math.fsum(losses), (min(rows.n, ROWS) + rows.n / ROWS + 16) * EPS
     theta = float(reach.max()) * 1.01 + terms
     if p == 0 or not (reach.max() < 0.01 and (s * h > 1e-280).all()):
         raise Refused("scores are too large for their probabilities to be told, or none are left")
-    own, whole = _factor(table, s * h, theta), _factor(table, s, terms)
-    objective = total - 0.5 * own.value
-    rounding = float((s * reach + 16 * EPS * losses).sum()) * (1 + 1e-9)
-    rounding += 0.5 * own.error + 4 * EPS * (abs(total) + abs(own.value))
-    bound = -0.5 * (whole.value + whole.error - p * math.log(4.0)) - 4 * EPS * (
-        abs(whole.value) + p
-    )
+    log_det, det_error, M, inverse, norm, inverse_error = _factor(table, s * h, theta)
+    most, most_error = _factor(table, s, terms)[:2]
+    rounding = math.fsum(s * reach + 16 * EPS * losses) * (1 + 1e-9)
+    rounding += 0.5 * det_error + 4 * EPS * (abs(total) + abs(log_det))
+    bound = -0.5 * (most + most_error - p * math.log(4.0)) - 4 * EPS * (abs(most) + p)
     g, g_error, squares = np.zeros(p), np.zeros(p), np.zeros(p)
     for where, A in table:
-        B, weight = A @ own.M, s[where] * h[where]
+        B, weight, r = A @ M, s[where] * h[where], 0.25 * reach[where] + 8 * EPS
         length = np.sqrt(np.square(B).sum(axis=1))
-        off = (p + 6) * EPS * np.sqrt(np.square(np.abs(A) @ np.abs(own.M)).sum(axis=1))
-        q = weight * ((B @ own.inverse) * B).sum(axis=1)
-        q_error = (length + off) ** 2 * (own.off + (theta + (2 * p + 16) * EPS) * own.norm)
-        q_error = weight * (q_error + (2 * length + off) * off * own.norm) * (1 + 1e-9)
-        away = 0.5 * np.tanh(-0.5 * z[where])
-        t = s[where] * slope[where] - q * away
-        t_error = s[where] * (0.25 * reach[where] + 8 * EPS * np.abs(slope[where]))
-        t_error += 0.5 * q_error + np.abs(q) * (0.25 * reach[where] + 8 * EPS)
-        g, g_error = g + A.T @ t, g_error + np.abs(A).T @ (t_error + terms * np.abs(t))
+        off = (p + 6) * EPS * np.sqrt(np.square(np.abs(A) @ np.abs(M)).sum(axis=1))
+        q = weight * ((B @ inverse) * B).sum(axis=1)
+        q_error = (length + off) ** 2 * (inverse_error + (theta + (2 * p + 16) * EPS) * norm)
+        q_error = weight * (q_error + (2 * length + off) * off * norm) * (1 + 1e-9)
+        t = s[where] * slope[where] - q * 0.5 * np.tanh(-0.5 * z[where])
+        t_error = s[where] * r + 0.5 * q_error + np.abs(q) * r + terms * np.abs(t)
+        g, g_error = g + A.T @ t, g_error + np.abs(A).T @ t_error
         squares += weight @ A**2
     steep = float(np.linalg.norm((np.abs(g) + g_error) / np.sqrt(squares)))
-    return objective, rounding, steep * (1 + theta + (p + 16) * EPS), bound
+    return total - 0.5 * log_det, rounding, steep * (1 + theta + (p + 16) * EPS), bound

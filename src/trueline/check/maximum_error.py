@@ -13,8 +13,7 @@ bound on coefficients, in one of two ways.
    d with M^T d = -M^T u has sum_i |d_i| <= eta = ||R||_1,1 ||M^T u|| / (1 - q), maximum norms. Then
    u + d is in the theorem, and |sum_i (u_i + d_i) y_i| >= sum_i u_i r_i - eta max_i |r_i|.
 2. Where rows and columns are few, the equations are solved in integers for the u that agrees with
-the
-   stated one wherever it may be chosen.
+   the stated one wherever it may be chosen.
 
 Columns that depend on each other up to rounding have no such u: coefficients of 1e16 would make use
 of the rounding. Then the theorem is that of coefficients near the stated ones, and a condition says
@@ -33,18 +32,22 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, SMALLEST, exact_product, residual_doubled, sum_units
+from trueline.check.arithmetic import (
+    EPS,
+    SMALLEST,
+    Array,
+    exact_product,
+    residual_doubled,
+    sum_units,
+)
 from trueline.check.claims import judged, read_about
-from trueline.check.exact import as_integers, dense, null_space
+from trueline.check.exact import as_integers, dense, null_space, scores
 from trueline.check.rows import Rows
 from trueline.check.schema import Field
 from trueline.check.verdict import Refused, Verification
 
 __all__ = ["check"]
-
-Array = NDArray[np.float64]
 
 _WITNESS = {
     "rows": Field(("m",), "integer", low=0),
@@ -56,9 +59,7 @@ _WITNESS = {
 _FEW = 3e5
 
 
-def check(
-    certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
-) -> Verification:
+def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """All checks of a claim about the largest error, summed over targets."""
     rows = Rows(X, y, sample_weight)
     claim = read_about("maximum_error", "none", certificate, rows, _WITNESS)
@@ -72,19 +73,20 @@ def check(
     for t in range(rows.k):
         w, b, target = claim.coef[:, t], float(claim.intercept[t]), rows.y[:, t]
         least, most = _largest_error(rows, target, w, b)
-        low, high = low + least, high + most
-        used = claim.rows[claim.dual[:, t] != 0]
-        u, X_used = claim.dual[claim.dual[:, t] != 0, t], dense(rows.X[used])
+        used, u = claim.rows[claim.dual[:, t] != 0], claim.dual[claim.dual[:, t] != 0, t]
+        table = dense(rows.X[used]), target[used], u, w, b, claim.fit_intercept
+        bound, close, radius = _in_doubles(*table, most) if len(u) else (0.0, 0.0, "")
         enough = claim.objective + claim.objective_rounding - claim.gap if rows.k == 1 else np.inf
-        bound = _lower_bound(X_used, target[used], u, w, b, claim.fit_intercept, enough, effort)
-        close, radius = _near(X_used, target[used], u, w, b, claim.fit_intercept, most)
+        work = 0 if effort == "full" else len(u) * (rows.d + 1) ** 2
+        if len(u) and not bound >= enough * (1 + 32 * EPS) and work <= _FEW:
+            bound = max(bound, _in_integers(*table[:3], claim.fit_intercept))
+        low, high = low + least, high + most
         proven, near = proven + bound, near + max(bound, close)
         radii += [radius] * (close > bound)
     value, error = (low + high) / 2, (high - low) / 2 * (1 + 4 * EPS) + rows.k * EPS * high
     checks = judged(claim, value, error, proven * (1 - rows.k * EPS))
-    if checks[1].holds:
-        radii = []
-    else:
+    radii = [] if checks[1].holds else radii
+    if radii:
         checks = judged(claim, value, error, near * (1 - rows.k * EPS))
     unit = ", columns and target multiplied by the stated powers of two" * scaled
     return Verification(
@@ -95,95 +97,71 @@ def check(
     )
 
 
+def _residuals(X: Array, y: Array, w: Array, b: float) -> tuple[Array, Array, Array]:
+    """y - X w - b in twice the digits, and a bound on the error of their sum."""
+    high, low = residual_doubled(X, w, b, y)
+    size = np.abs(X) @ np.abs(w) + abs(b) + np.abs(y)
+    return -high, -low, sum_units(len(w) + 2) * size * (1 + 1e-9) + (len(w) + 4) * SMALLEST
+
+
 def _largest_error(rows: Rows, y: Array, w: Array, b: float) -> tuple[float, float]:
     """Bounds on the largest error; rows that may have it are evaluated in twice the digits."""
-    error, off = np.zeros(rows.n), np.zeros(rows.n)
-    for where, block in rows.blocks():
-        error[where] = np.abs(y[where] - (block @ w + b))
-        off[where] = abs(block) @ np.abs(w) + abs(b) + np.abs(y[where])
-    off = (rows.row_terms + 4) * EPS * off + rows.d * SMALLEST
+    found, off = (part[:, 0] for part in scores(rows.X, w[:, None], np.array([b])))
+    error, off = np.abs(y - found), off + EPS * (np.abs(y) + np.abs(found))
     least, most = 0.0, 0.0
     near = np.flatnonzero(~(error + off < np.max(error - off, initial=0.0)))
     for start in range(0, len(near), 512):
-        X, own = dense(rows.X[near[start : start + 512]]), y[near[start : start + 512]]
-        exact = np.abs(residual_doubled(X, w, b, own)[0])
-        size = np.abs(X) @ np.abs(w) + abs(b) + np.abs(own)
-        away = sum_units(rows.d + 2) * size + 2 * EPS * exact + rows.d * SMALLEST
-        least = max(least, float((exact - away).max(initial=0.0)))
-        most = max(most, float((exact + away).max(initial=0.0)))
+        some = near[start : start + 512]
+        high, _, off = _residuals(dense(rows.X[some]), y[some], w, b)
+        high, off = np.abs(high), off + 2 * EPS * np.abs(high)
+        least = max(least, float((high - off).max(initial=0.0)))
+        most = max(most, float((high + off).max(initial=0.0)))
     return least, most
 
 
-def _lower_bound(
-    X: Array, y: Array, u: Array, w: Array, b: float, with_ones: bool, enough: float, effort: str
-) -> float:
-    """What every largest error is at least, from rows with multipliers."""
-    if len(u) == 0:
-        return 0.0
-    best = max(_repaired(X, y, u, w, b, with_ones), 0.0)
-    p, m = X.shape[1] + with_ones, len(u)
-    if best >= enough * (1 + 32 * EPS) or (p * p * m > _FEW and effort == "normal"):
-        return best
-    A, _ = as_integers(np.hstack([X, np.ones((m, int(with_ones)))]))
-    targets, power = as_integers(y)
-    stated, total = as_integers(u)[0], np.zeros(m, dtype=object)
+def _in_doubles(
+    X: Array, y: Array, u: Array, w: Array, b: float, with_ones: bool, most: float
+) -> tuple[float, float, str]:
+    """The first way of the text above; the bound within radii, and these radii in words."""
+    m, total = len(u), math.fsum(np.abs(u))
+    high, low, off = _residuals(X, y, w, b)
+    products, errors = exact_product(u, high)
+    value = math.fsum([*products.tolist(), *errors.tolist(), *(u * low).tolist()])
+    value -= float(np.abs(u) @ off) * (1 + m * EPS) + 2 * EPS * abs(value) + m * SMALLEST
+    # Differences err by eps/2 each, products by (m + 1) eps of their magnitudes.
+    centred, units = X - (X.mean(axis=0) if with_ones else 0.0), (m + 4) * EPS
+    missed = np.abs(centred.T @ u) + units * (np.abs(centred).T @ np.abs(u)) + m * SMALLEST
+    sides, spread = abs(math.fsum(u)) * with_ones, np.abs(centred).max(axis=0)
+    alone = np.divide(most, spread, out=np.zeros(len(w)), where=spread > 0)
+    R, B = 1e3 * (np.abs(w) + alone), 1e3 * most * with_ones
+    near = value - (float(missed @ R) + sides * B) * (1 + (len(w) + 8) * EPS)
+    said = f"coefficients differ from the stated ones by at most {R.min(initial=np.inf):.3g} to "
+    said += f"{R.max(initial=0.0):.3g} (1000 times size and error / spread of each), their level "
+    said += f"by at most {B:.3g}"
+    # Columns of zeros have nothing to repair.
+    power, proven = -np.frexp(spread[spread > 0])[1], 0.0
+    M = np.ldexp(centred[:, spread > 0], power)
+    M = np.hstack([M, np.ones((m, int(with_ones)))])
+    missed = np.append(np.ldexp(missed[spread > 0], power), [sides * (1 + 4 * EPS)] * with_ones)
+    if np.isfinite(M).all():
+        inverse = np.linalg.pinv(M.T)
+        q = np.abs(np.eye(M.shape[1]) - M.T @ inverse) + units * (np.abs(M).T @ np.abs(inverse))
+        left = 1.0 - float(q.sum(axis=1).max(initial=0.0)) * (1 + m * EPS)
+        eta = float(np.abs(inverse).sum() * missed.max(initial=0.0)) * (1 + (m * m + 8) * EPS)
+        largest = float(np.abs(high).max()) * (1 + 4 * EPS)
+        if left > 0:
+            proven = (value - eta / left * largest) / (total + eta / left) * (1 - 8 * EPS)
+    return max(proven, 0.0), near / total * (1 - 8 * EPS), said
+
+
+def _in_integers(X: Array, y: Array, u: Array, with_ones: bool) -> float:
+    """The second way."""
+    A, _ = as_integers(np.hstack([X, np.ones((len(u), int(with_ones)))]))
+    (targets, power), stated = as_integers(y), as_integers(u)[0]
+    total = np.zeros(len(u), dtype=object)
     for vector in null_space(A.T):
         free = int(np.flatnonzero(vector)[-1])  # zero in the other vectors of the basis
         total = total + stated[free] * vector * (1 if vector[free] > 0 else -1)
     size = int(np.abs(total).sum())
-    if size == 0:
-        return best
-    exact = Fraction(abs(int(total @ targets)), size) * Fraction(2) ** power
-    return max(best, float(exact) * (1 - 2 * EPS))
-
-
-def _repaired(X: Array, y: Array, u: Array, w: Array, b: float, with_ones: bool) -> float:
-    """The first way of the text above, in doubles, on the safe side of their rounding."""
-    m = len(u)
-    centred = X - (X.mean(axis=0) if with_ones else 0.0)
-    # Columns of zeros have nothing to repair.
-    centred = centred[:, centred.any(axis=0)]
-    centred = np.ldexp(centred, -np.frexp(np.abs(centred).max(axis=0, initial=0.0))[1])
-    M = np.hstack([centred, np.ones((m, int(with_ones)))])
-    if not np.isfinite(M).all():
-        return 0.0
-    R = np.linalg.pinv(M.T)
-    # Differences in M err by eps/2 each, products by (m + 1) eps of their magnitudes.
-    off = (m + 4) * EPS
-    q = np.abs(np.eye(M.shape[1]) - M.T @ R) + off * (np.abs(M).T @ np.abs(R))
-    missed = np.abs(M.T @ u) + off * (np.abs(M).T @ np.abs(u)) + m * SMALLEST
-    left = 1.0 - float(q.sum(axis=1).max(initial=0.0)) * (1 + m * EPS)
-    if not left > 0:
-        return 0.0
-    eta = float(np.abs(R).sum() * missed.max(initial=0.0)) / left * (1 + (m * m + 8) * EPS)
-    value, largest = _weighted_errors(X, y, u, w, b)
-    return (value - eta * largest) / (math.fsum(np.abs(u)) + eta) * (1 - 8 * EPS)
-
-
-def _near(
-    X: Array, y: Array, u: Array, w: Array, b: float, with_ones: bool, most: float
-) -> tuple[float, str]:
-    """The bound for coefficients within radii of the stated ones, and these radii in words."""
-    if len(u) == 0:
-        return 0.0, ""
-    centred = X - (X.mean(axis=0) if with_ones else 0.0)
-    spread = np.abs(centred).max(axis=0)
-    alone = np.divide(most, spread, out=np.zeros(len(w)), where=spread > 0)
-    R, B = 1e3 * (np.abs(w) + alone), 1e3 * most * with_ones
-    V = np.abs(centred.T @ u) + (len(u) + 4) * EPS * (np.abs(centred).T @ np.abs(u))
-    missed = float((V * R).sum()) * (1 + len(w) * EPS) + abs(math.fsum(u)) * B * (1 + 4 * EPS)
-    value = _weighted_errors(X, y, u, w, b)[0] - missed * (1 + 4 * EPS)
-    said = f"coefficients differ from the stated ones by at most {R.min():.3g} to {R.max():.3g}"
-    said += f" (1000 times size and error / spread of each), their level by at most {B:.3g}"
-    return value / math.fsum(np.abs(u)) * (1 - 8 * EPS), said
-
-
-def _weighted_errors(X: Array, y: Array, u: Array, w: Array, b: float) -> tuple[float, float]:
-    """sum_i u_i (y_i - x_i.w - b) from below, and the largest error of these rows from above."""
-    high, low = residual_doubled(X, w, b, y)  # X w + b - y
-    products, errors = exact_product(-u, high)
-    value = math.fsum([*products.tolist(), *errors.tolist(), *(-u * low).tolist()])
-    size = float(np.abs(u) @ (np.abs(X) @ np.abs(w) + abs(b) + np.abs(y)))
-    units = sum_units(len(w) + 2) + 8 * EPS**2
-    value -= units * size * (1 + len(u) * EPS) + 2 * EPS * abs(value) + len(u) * SMALLEST
-    return value, float(np.abs(high).max()) * (1 + 4 * EPS)
+    exact = Fraction(abs(int(total @ targets)), size or 1) * Fraction(2) ** power
+    return math.nextafter(float(exact), 0.0)

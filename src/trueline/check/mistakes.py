@@ -27,22 +27,20 @@ radius, bound for each problem, which are derived here and compared.
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, ROWS, SMALLEST
+from trueline.check.arithmetic import EPS, SMALLEST, Array
+from trueline.check.claims import read_about
+from trueline.check.exact import scores
 from trueline.check.kernels import PairwiseKernel, as_recipe, definite_shift
 from trueline.check.rows import as_doubles, as_matrix, as_weights, length
-from trueline.check.schema import CLAIMS, Field, get, parameters, read, shape_of, witness_of
+from trueline.check.schema import Field, get, witness_of
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
-
-Array = NDArray[np.float64]
 
 _ERRORS = {"class_weights": Field(("c",), low=0.0), "kernel": Field(kind="any", optional=True)}
 _BOUND = {
@@ -76,11 +74,10 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     claim = _read(certificate, X, y, sample_weight)
     s = claim.plain * claim.class_weights[claim.classes]
     z, rad = _margins(claim, claim.y, claim.coef, claim.intercept)
-    found, unsure = float(s[z <= 0].sum()), float(s[np.abs(z) <= rad].sum())
-    unsure += 2 * (len(s) + 8) * EPS * float(s.sum())
-    least, allowed = claim.objective - claim.gap, claim.objective_rounding
+    found, unsure = math.fsum(s[z <= 0]), math.fsum(s[np.abs(z) <= rad]) + 8 * EPS * math.fsum(s)
+    least = claim.objective - claim.gap
     checks = [
-        Check.within("training errors", claim.objective, allowed, found, unsure),
+        Check.within("training errors", claim.objective, claim.objective_rounding, found, unsure),
         Check("fewest errors, at least", f"{least:.6g}", "0", bool(least <= 0)),
     ]
     said = f"rows of weight {claim.objective:.10g} are on the wrong side{claim.said}"
@@ -88,158 +85,122 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
         return Verification(tuple(checks), said)
     for r in range(len(claim.bound)):
         checks += _bound(claim, r)
-    checks.append(_updates(claim))
+    checks.append(Check.that("sum of the updates", "the weights at the end", _adds_up(claim)))
     made, most = claim.mistakes.sum(), ", ".join(f"{bound:.6g}" for bound in claim.bound)
     run = f"rate {claim.rate:g}, threshold {claim.threshold:g}, intercept {claim.intercept_step:g}"
     if claim.largest.any():
         run += f", steps of up to {claim.largest.max():g} at once"
-    return Verification(
-        tuple(checks),
-        f"{said}; the run ({run}) made {made} updates, and at most {most} are possible",
-    )
+    said = f"{said}; the run ({run}) made {made} updates, and at most {most} are possible"
+    return Verification(tuple(checks), said)
 
 
-def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespace:
-    kind, n, shape = get(certificate, "kind"), length(X), shape_of(get(certificate, "coef"))
-    if len(shape) != 2:
-        raise Refused(f"coef has the shape {shape}")
-    k, direct = shape[1], False
-    if kind == "mistake bound":
-        given = {"direct": witness_of(certificate).get("direct")}
-        direct = bool(read(given, {"direct": _RUN["direct"]}, {}, {}).direct)
-    sizes = {"n": n, "d": shape[0], "k": k, "c": max(2, k), "p": 1 if direct else k}
-    fields = {"kind": Field(kind="text"), "coef": Field(("d", "k"))}
-    fields |= {**CLAIMS, "fit_intercept": Field(kind="boolean"), "intercept": Field(("k",))}
-    fields |= {"loss": Field(kind="any"), "penalty": Field(kind="any")}
-    claim = read(certificate, fields, _WITNESS[kind], sizes)
-    names = tuple(parameters(part).get("name") for part in (claim.loss, claim.penalty))
-    if names != ("zero_one", "none") or (direct and k == 1):
-        raise Refused(f"the loss and penalty stated are {names}, or one class is learned directly")
-    if not claim.fit_intercept and claim.intercept.any():
-        raise Refused("an intercept where there is none")
-    claim.y, claim.plain = as_doubles(y, "y").ravel(), as_weights(sample_weight, n)
-    claim.direct = direct
-    labels = (-1.0, 1.0) if k == 1 else np.arange(k)
-    if claim.y.shape != (n,) or not np.isin(claim.y, labels).all():
-        raise Refused("y does not hold the number of a class, or a sign, for each row")
-    claim.classes = (claim.y > 0).astype(int) if k == 1 else claim.y.astype(int)
-    claim.said, claim.is_kernel = "", claim.kernel is not None
-    if kind != "training errors" and claim.is_kernel != (kind == "kernel mistake bound"):
+def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """The claim with classes, weights, steps and signs of the rows."""
+    kind, n, given = get(certificate, "kind"), length(X), witness_of(certificate)
+    is_kernel = given.get("kernel") is not None
+    if kind != "training errors" and is_kernel != (kind == "kernel mistake bound"):
         raise Refused("a kernel is missing, or there is one where there is none")
-    if claim.is_kernel:
+    A = None if is_kernel else as_matrix(X)
+    sizes = {"n": n, "d": n if A is None else A.shape[1]}
+    claim = read_about("zero_one", "none", certificate, sizes, _WITNESS[kind])
+    claim.kind, claim.A, claim.K, claim.said, claim.shift = kind, A, None, "", 0.0
+    claim.y, claim.plain = as_doubles(y, "y").ravel(), as_weights(sample_weight, n)
+    k, direct = claim.coef.shape[1], bool(getattr(claim, "direct", False))
+    if claim.y.shape != (n,) or not np.isin(claim.y, (-1, 1) if k == 1 else np.arange(k)).all():
+        raise Refused("y does not hold the number of a class, or a sign, for each row")
+    problems = len(getattr(claim, "bound", [0] * k))
+    if len(claim.class_weights) != max(2, k) or problems != (1 if direct else k):
+        raise Refused("class weights or bounds are not as many as classes or problems")
+    if is_kernel:
         kernel = PairwiseKernel(as_recipe(claim.kernel), X, np.ones(n, dtype=bool))
         claim.K, claim.said = kernel.whole(), f", with {kernel.said}"
-        claim.shift = 0.0 if kernel.is_definite else None
         claim.intercept_step, claim.largest = float(claim.fit_intercept), np.zeros(k)
-    else:
-        claim.X = as_matrix(X)
-    if shape[0] != (n if claim.is_kernel else claim.X.shape[1]):
-        raise Refused(f"there are {shape[0]} coefficients, which do not fit X")
+        if kind == "kernel mistake bound" and not kernel.is_definite:
+            claim.shift = definite_shift(claim.K)
+    claim.classes = (claim.y > 0).astype(int) if k == 1 else claim.y.astype(int)
+    claim.own, one = claim.classes[:, None] == np.arange(k), k == 1 or direct
+    if direct and k == 1:
+        raise Refused("a single column of weights is not learned directly")
+    # One class against the rest: the rest has the class weight one.
+    share = np.where(claim.own | one, claim.class_weights[claim.classes][:, None], 1.0)
+    claim.steps = getattr(claim, "rate", 1.0) * claim.plain[:, None] * share
+    claim.signs = claim.y[:, None] if k == 1 else np.where(claim.own, 1.0, -1.0)
+    claim.direct = direct
     return claim
 
 
-def _margins(claim: SimpleNamespace, y: Array, W: Array, b: Array) -> tuple[Array, Array]:
-    """By how much rows are right, and the rounding in it; sums of m terms err by m + 3 units."""
-    n, k = len(y), W.shape[1]
-    scores, rad = np.empty((n, k)), np.empty((n, k))
-    for start in range(0, n, ROWS):
-        rows = slice(start, start + ROWS)
-        A = claim.K.mid[rows] if claim.is_kernel else claim.X[rows]
-        terms = int(np.diff(A.indptr).max(initial=0)) if sp.issparse(A) else A.shape[1]
-        scores[rows] = A @ W + b
-        rad[rows] = (terms + 3) * EPS * (abs(A) @ np.abs(W) + np.abs(b)) + terms * SMALLEST
-        if claim.is_kernel:
-            rad[rows] += claim.K.rad[rows] @ np.abs(W) * (1 + n * EPS)
-    if k == 1:
-        return y * scores[:, 0], rad[:, 0]
-    gold, at = y.astype(int), np.arange(n)
-    right, own = scores[at, gold], rad[at, gold]
-    scores[at, gold] = -np.inf
-    return right - scores.max(axis=1), own + rad.max(axis=1) + 2 * EPS * np.abs(right)
+def _margins(claim: Any, y: Array, W: Array, b: Array) -> tuple[Array, Array]:
+    """By how much rows are right, and the rounding in it."""
+    found, rad = scores(claim.A if claim.K is None else claim.K.mid, W, b)
+    if claim.K is not None:
+        rad += claim.K.rad @ np.abs(W) * (1 + len(y) * EPS)
+    if W.shape[1] == 1:
+        return y * found[:, 0], rad[:, 0]
+    right, own = found[claim.own], rad[claim.own]
+    found[claim.own] = -np.inf
+    return right - found.max(axis=1), own + rad.max(axis=1) + 2 * EPS * np.abs(right)
 
 
-def _problem(claim: SimpleNamespace, r: int) -> tuple[Array, Array]:
-    """Target and steps of the rows: all classes together, two, or one against the rest."""
-    own = claim.class_weights[claim.classes]
-    if claim.direct or claim.coef.shape[1] == 1:
-        return claim.y, claim.rate * claim.plain * own
-    mine = claim.y == r
-    return np.where(mine, 1.0, -1.0), claim.rate * claim.plain * np.where(mine, own, 1.0)
-
-
-def _bound(claim: SimpleNamespace, r: int) -> list[Check]:
+def _bound(claim: Any, r: int) -> list[Check]:
     """Mistakes, margin, R and bound of one problem."""
     of = slice(None) if claim.direct else slice(r, r + 1)
     label = f" of class {r}" if claim.coef.shape[1] > 1 and not claim.direct else ""
-    made, (y, steps) = int(claim.counts[:, of].sum()), _problem(claim, r)
+    made, steps = int(claim.counts[:, of].sum()), claim.steps[:, r]
     counted = Check(f"updates{label}", f"{claim.mistakes[r]}", f"{made}", made == claim.mistakes[r])
     if math.isinf(claim.bound[r]):
         return [counted]  # nothing separates, nothing is claimed
     h, U, u = claim.intercept_step, claim.separator[:, of], claim.separator_intercept[of]
-    taken, largest = steps > 0, float(max(np.abs(U).max(), np.abs(u).max()))
+    taken, largest = steps > 0, float(max(np.abs(U).max(initial=0.0), np.abs(u).max()))
     if not largest or not taken.any() or (h == 0 and u.any()):
         raise Refused("the separator is zero, has an intercept where there is none, or no rows")
     power = -math.frexp(largest)[1]  # a power of two keeps squares within range
-    U, u = np.ldexp(U, power), np.ldexp(u, power)
-    z, rad = _margins(claim, y, U, u)
-    g, shift = float((z - rad)[taken].min()), 0.0
-    extra = float((u**2).sum()) / h if h > 0 else 0.0
-    units = 1 + (2 * U.size + 8) * EPS
-    if claim.is_kernel:
-        K, beta = claim.K, np.abs(U[:, 0])
-        if claim.shift is None:
-            claim.shift = definite_shift(K)
-        shift = claim.shift
-        square = float(U[:, 0] @ (K.mid @ U[:, 0])) + extra
-        square += float(beta @ (K.rad + (2 * len(beta) + 8) * EPS * np.abs(K.mid)) @ beta)
-        top = float((np.diag(K.mid) + np.diag(K.rad))[taken].max()) + h
-        bulk = float((beta**2).sum())
-        g -= shift * math.sqrt(bulk) * units
-        square += shift * bulk * units
+    U, u, units = np.ldexp(U, power), np.ldexp(u, power), 1 + (2 * U.size + 8) * EPS
+    z, rad = _margins(claim, claim.signs[:, r], U, u)
+    g, bulk = float((z - rad)[taken].min()), float((U**2).sum()) * units
+    if claim.K is None:
+        own = claim.A.multiply(claim.A) if sp.issparse(claim.A) else claim.A**2
+        top = np.asarray(own.sum(axis=1)).ravel()[taken].max() + len(U) * SMALLEST
+        square = bulk
     else:
-        square = float((U**2).sum()) + extra
-        own = claim.X.multiply(claim.X) if sp.issparse(claim.X) else claim.X**2
-        top = float(np.asarray(own.sum(axis=1)).ravel()[taken].max()) + len(U) * SMALLEST + h
-    gamma = g / math.sqrt(square * units) * (1 - 8 * EPS) if square > 0 else -math.inf
-    radius = math.sqrt(max(top, 0.0)) * units
+        K, beta = claim.K, np.abs(U[:, 0])
+        top = (np.diag(K.mid) + np.diag(K.rad))[taken].max()
+        square = float(U[:, 0] @ (K.mid @ U[:, 0])) + claim.shift * bulk * units
+        square += float(beta @ (K.rad + (2 * len(beta) + 8) * EPS * np.abs(K.mid)) @ beta)
+        g -= claim.shift * math.sqrt(bulk) * units
+    square = (square + (float((u**2).sum()) / h if h > 0 else 0.0)) * units
+    gamma = g / math.sqrt(square) * (1 - 8 * EPS) if square > 0 else -math.inf
+    radius = math.sqrt(max(float(top) + h, 0.0)) * units
     low, high = float(steps[taken].min()), float(max(steps[taken].max(), claim.largest[r]))
     wide = (2.0 if claim.direct else 1.0) * high * radius**2 + 2 * claim.threshold
-    room = low * (gamma**2 * (1 - 8 * EPS) - shift)
+    room = low * (gamma**2 * (1 - 8 * EPS) - claim.shift)
     bound = wide / room * (1 + 32 * EPS) if gamma > 0 and room > 0 else math.inf
     g, R, most = float(claim.gamma[r]), float(claim.radius[r]), float(claim.bound[r])
     return [
         counted,
         Check(f"margin{label}", f"{g:.6g}", f"{gamma:.6g}", bool(0 < g <= gamma)),
-        Check(f"R{label}", f"{R:.6g}", f"{radius:.6g}", bool(R >= radius)),
-        Check(f"bound on updates{label}", f"{most:.6g}", f"{bound:.6g}", bool(most >= bound)),
-        Check(f"updates within it{label}", f"<= {most:.6g}", f"{made}", bool(made <= most)),
+        Check.at_most(f"R{label}", R, radius),
+        Check.at_most(f"bound on updates{label}", most, bound),
+        Check.at_most(f"updates within it{label}", most, made),
     ]
 
 
-def _updates(claim: SimpleNamespace) -> Check:
+def _adds_up(claim: Any) -> bool:
     """The sum of (updates by a row) (its step) (the row) is the weights at the end of the run."""
-    change, counts = np.zeros(claim.counts.shape), claim.counts.astype(np.float64)
-    at, legal = np.arange(len(change)), True
+    counts = claim.counts.astype(np.float64)
+    moved = counts * claim.steps
+    change = moved * claim.signs
     if claim.direct:
-        moved = counts * _problem(claim, 0)[1][:, None]
-        change = -moved
-        change[at, claim.classes] += moved.sum(axis=1)
-        legal = not counts[at, claim.classes].any()
-    else:
-        for r in range(change.shape[1]):
-            y, steps = _problem(claim, r)
-            change[:, r] = counts[:, r] * steps * y
-    legal = legal and not counts[claim.plain == 0].any()
+        change = np.where(claim.own, moved.sum(axis=1, keepdims=True), 0.0) - moved
     # Every addition rounds a partial sum, which the sum of the magnitudes bounds.
-    terms = counts.sum() + len(change) + 8
-    if claim.is_kernel:
+    terms = counts.sum() + len(counts) + 8
+    if claim.K is not None:
         same = np.abs(change - claim.coef) <= (counts + 4) * EPS * np.abs(change)
         level, unit = claim.intercept, EPS
     else:
-        A, unit, level = claim.X, claim.precision + EPS, claim.last_intercept
-        total, size = A.T @ change, abs(A).T @ np.abs(change)
-        same = np.abs(total - claim.last) <= terms * unit * size
+        unit, level = claim.precision + EPS, claim.last_intercept
+        size = abs(claim.A).T @ np.abs(change)
+        same = np.abs(claim.A.T @ change - claim.last) <= terms * unit * size
     step, bulk = claim.intercept_step, np.abs(change).sum(axis=0)
     near = np.abs(change.sum(axis=0) * step - level) <= terms * unit * bulk * step
-    holds = legal and same.all() and near.all()
-    return Check.that("sum of the updates", "the weights at the end", holds)
+    illegal = counts[claim.plain == 0].any() or (claim.direct and counts[claim.own].any())
+    return bool(not illegal and same.all() and near.all())

@@ -3,7 +3,7 @@ r"""The halfspace with the fewest errors: the errors, counted, and the conflicts
 Minimised over w and b is the weight of the errors, sum_i s_i [y_i (x_i.w + b) <= 0].
 
 Theorem. Equal rows share their weight. Of equal rows with opposite signs, the lighter side is an
-error of every (w, b), or the heavier one is and more; so are rows of zeros without an intercept.
+error of every (w, b), or the heavier one is and more; without an intercept, all rows of zeros are.
 Call what this leaves of the heavier side its weight, and a set of signed rows a_i = y_i (x_i, 1) a
 *conflict* if sum_i lambda_i a_i = 0 for some lambda > 0. If conflicts are given charges of which no
 row carries more in sum than its weight, no (w, b) has errors of less weight than what
@@ -32,23 +32,21 @@ of the witness members (rows with a positive weight, one conflict after the othe
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations, islice
+from itertools import combinations, islice, pairwise
 from math import comb, factorial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS
-from trueline.check.claims import read_about, require_signs
-from trueline.check.exact import as_integers, dense, exact_dot, null_space
+from trueline.check.arithmetic import EPS, Array
+from trueline.check.claims import exactly, read_about, require_signs
+from trueline.check.exact import Bools, as_integers, dense, exact_dot, null_space, scores
 from trueline.check.rows import Rows
 from trueline.check.schema import Field, get
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
-
-Array = NDArray[np.float64]
 
 _WITNESS = {
     "members": Field(("m",), "integer", low=0),
@@ -57,67 +55,51 @@ _WITNESS = {
 }
 
 
-def check(
-    certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
-) -> Verification:
+def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """All checks of a claim about the fewest errors."""
     rows = Rows(X, y, sample_weight)
     require_signs(rows)
-    claim, kind = (
-        read_about("zero_one", "none", certificate, rows, _WITNESS),
-        get(certificate, "kind"),
-    )
+    claim = read_about("zero_one", "none", certificate, rows, _WITNESS)
     if not np.isfinite(claim.gap):
         raise Refused("the gap is not finite")
-    signs, X = rows.y[:, 0].astype(np.int64), dense(rows.X)
-    wrong = _errors(X, signs, claim.coef[:, 0], float(claim.intercept[0]))
+    X, signs = dense(rows.X), rows.y[:, 0]
+    wrong = _errors(X, signs, claim.coef, claim.intercept)
     whole, power = as_integers(np.concatenate([rows.s, claim.charges]))
     s, charges, unit = whole[: rows.n], whole[rows.n :], Fraction(2) ** power
     total = unit * int(sum(s[wrong]))
-    stated, allowed = Fraction(claim.objective), Fraction(claim.objective_rounding)
     A = np.hstack([X, np.ones((rows.n, int(claim.fit_intercept)))]) * rows.y
     place, left, spent = _shared_weights(X, signs, s, claim.fit_intercept)
     packed, holds = _packed(A, place, left, claim, charges)
-    gap = stated + allowed - unit * (spent + packed)
-    said = f"{claim.objective:.12g} within {claim.objective_rounding:.2g}"
-    found = f"{float(total):.12g} in {int(wrong.sum())} rows"
-    checks = [
-        Check("errors", said, found, abs(total - stated) <= allowed),
-        Check("conflicts", f"{len(charges)}", "yes" if holds else "not all", holds),
-    ]
-    proven, how = gap <= Fraction(claim.gap), "by the conflicts"
-    if kind == "zero-one search" and not proven:
+    errors, gap = exactly(claim, total, unit * (spent + packed))
+    searched = get(certificate, "kind") == "zero-one search"
+    if searched and not gap.holds:
         alone = np.unique(place, return_index=True)[1]
         alone = alone[left[place[alone]] > 0]
-        least = _by_vertices(A[alone], left[place[alone]], effort)
-        better = stated + allowed - unit * (spent + least)
-        if better < gap:
-            proven, gap, how = better <= Fraction(claim.gap), better, "by all vertices"
-    searched = kind == "zero-one search" and not proven
-    found = f"{float(gap):.4g} {how}{', and by search' * searched}"
-    checks.append(Check("gap", f"<= {claim.gap:.4g}", found, proven or searched))
-    condition = "the search, which was not repeated, is right"
+        least = max(packed, _by_vertices(A[alone], left[place[alone]], effort))
+        _, gap = exactly(claim, total, unit * (spent + least))
+    searched = searched and not gap.holds
+    if searched:
+        gap = Check("gap", gap.claimed, f"{gap.found}, and by search", True)
     return Verification(
-        tuple(checks),
+        (errors, Check.that("conflicts", f"{len(charges)}", holds), gap),
         f"no hyperplane has errors of less weight than {claim.objective:.10g} by more than "
         f"{claim.gap:.3g}",
-        (condition,) if searched else (),
+        ("the search, which was not repeated, is right",) * searched,
     )
 
 
-def _errors(X: Array, signs: NDArray[np.int64], w: Array, b: float) -> NDArray[np.bool_]:
+def _errors(X: Array, signs: Array, W: Array, b: Array) -> Bools:
     """Rows with y (x.w + b) <= 0, exactly."""
-    z = signs * (X @ w + b)
-    # The products err by (d + 4) eps of their magnitudes, and what underflows.
-    unsure = (X.shape[1] + 4) * EPS * (np.abs(X) @ np.abs(w) + abs(b)) + 1e-290
-    wrong = np.asarray(z <= 0)
+    z, unsure = (part[:, 0] for part in scores(X, W, b))
+    wrong = np.asarray(signs * z <= 0)
     for i in np.flatnonzero(~(np.abs(z) > unsure)):
-        wrong[i] = (exact_dot(X[i], w.tolist()) + Fraction(b)) * int(signs[i]) <= 0
+        value = exact_dot(np.append(X[i], 1.0), np.append(W, b).tolist())
+        wrong[i] = value * int(signs[i]) <= 0
     return wrong
 
 
 def _shared_weights(
-    X: Array, signs: NDArray[np.int64], s: Any, fit_intercept: bool
+    X: Array, signs: Array, s: Any, fit_intercept: bool
 ) -> tuple[NDArray[np.intp], Any, int]:
     """Where each signed row's weight is kept, what contradictions leave there, and their cost."""
     holders: dict[bytes, int] = {}
@@ -125,29 +107,25 @@ def _shared_weights(
     place = 2 * place + (signs > 0)
     sides = np.zeros(2 * len(holders), dtype=object)
     np.add.at(sides, place, s)
-    spent = np.minimum(sides[::2], sides[1::2])
-    left = sides - np.repeat(spent, 2)
-    cost = int(sum(spent))
+    twice = np.repeat(np.minimum(sides[::2], sides[1::2]), 2)  # the cost, counted on both sides
+    left = sides - twice
     if not fit_intercept:
         zero = np.unique(place[~X.any(axis=1)])
-        cost, left[zero] = cost + int(sum(left[zero])), 0
-    return place, left, cost
+        twice[zero], left[zero] = 2 * sides[zero], 0
+    return place, left, int(sum(twice)) // 2
 
 
 def _packed(
     A: Array, place: NDArray[np.intp], left: Any, claim: Any, charges: Any
 ) -> tuple[Fraction, bool]:
     """The sum of the charges that the weights allow, and whether the conflicts are some."""
-    ends = claim.ends.tolist()
-    starts = [0, *ends][:-1]
-    rising = all(a < b for a, b in zip(starts, ends, strict=True))
-    if not rising or [0, *ends][-1] != len(claim.members):
+    ends = [0, *claim.ends.tolist()]
+    if any(a >= b for a, b in pairwise(ends)) or ends[-1] != len(claim.members):
         raise Refused("the ends of the conflicts do not fit their members")
     if (claim.members >= len(A)).any():
         raise Refused("the conflicts name rows that are not there")
     used, holds = np.zeros(len(left), dtype=object), True
-    for first, last, charge in zip(starts, ends, charges, strict=True):
-        chosen = claim.members[first:last]
+    for chosen, charge in zip(np.split(claim.members, ends[1:-1]), charges, strict=False):
         found = null_space(as_integers(A[chosen])[0].T)
         holds &= len(found) == 1 and bool((found[0] > 0).all() or (found[0] < 0).all())
         used[np.unique(place[chosen])] += charge
@@ -168,24 +146,23 @@ def _by_vertices(A: Array, left: Any, effort: str) -> int:
     A = np.ldexp(A, -np.frexp(np.abs(A).max(axis=0, initial=0.0))[1])
     A = np.ldexp(A, -np.frexp(np.abs(A).max(axis=1, initial=0.0))[1][:, None])
     weights, least, spans, doubtful = left.astype(np.float64), np.inf, False, 0
-    choices = combinations(range(n), p - 1)
+    choices, units = combinations(range(n), p - 1), (p * p + p + 8) * EPS
     while chunk := list(islice(choices, 4096)):
         M = A[np.array(chunk, dtype=int).reshape(len(chunk), p - 1)]
         parts = [_determinant(np.delete(M, j, axis=2)) for j in range(p)]
         v, size = (np.stack(part) for part in zip(*parts, strict=True))
         v[1::2] *= -1
-        off = (p * p + p + 8) * EPS * (np.abs(A) @ size) + 1e-290
-        unsure = ~(np.abs(v) > (p * p + p + 8) * EPS * size + 1e-290).any(axis=0)
-        doubtful += int(unsure.sum())
+        z, off = A @ v, units * (np.abs(A) @ size) + 1e-290
+        sure = (np.abs(v) > units * size + 1e-290).any(axis=0)
+        doubtful += int((~sure).sum())
         if doubtful > 20_000:
             return 0
-        for i in np.flatnonzero(unsure):  # rows that depend on each other determine no vertex
-            unsure[i] = len(null_space(as_integers(M[i])[0])) == 1
-            v[:, i], off[:, i] = 0.0, np.inf
-        z, counts = A @ v, ~np.isinf(off).any(axis=0) | unsure
+        z[:, ~sure] = 0.0
+        for i in np.flatnonzero(~sure):  # rows that depend on each other determine no vertex
+            sure[i] = len(null_space(as_integers(M[i])[0])) == 1
         spans |= bool((np.abs(z) > off).any())
         for wrong in (z < -off, z > off):
-            least = min(least, float((weights @ wrong)[counts].min(initial=np.inf)))
+            least = min(least, float((weights @ wrong)[sure].min(initial=np.inf)))
     # Sums of whole numbers below 2^53 are exact.
     exact = 1.0 if sum(left) < 2**53 else 1.0 - (n + 4) * EPS
     return int(least * exact) if spans and np.isfinite(least) else 0
@@ -193,9 +170,7 @@ def _by_vertices(A: Array, left: Any, effort: str) -> int:
 
 def _determinant(M: Array) -> tuple[Array, Array]:
     """Determinants of square matrices, and the permanents of their magnitudes."""
-    if M.shape[1] == 0:
-        return np.ones(len(M)), np.ones(len(M))
-    value, size = np.zeros(len(M)), np.zeros(len(M))
+    value = size = np.full(len(M), float(M.shape[1] == 0))
     for j in range(M.shape[2]):
         minor, bound = _determinant(np.delete(M[:, 1:], j, axis=2))
         value, size = value + (-1.0) ** j * M[:, 0, j] * minor, size + np.abs(M[:, 0, j]) * bound

@@ -40,26 +40,19 @@ __all__ = ["KernelPerceptron"]
 Array = NDArray[np.float64]
 
 
-# Kernel matrices of more rows keep the separator that learning found.
-_MOST_ROWS = 200
-
-
 def _widest(K: Array, y: Array, fit_intercept: bool) -> tuple[Array, float] | None:
-    """beta and intercept of the separator of largest margin, if there are few rows.
+    """beta and intercept of the separator of largest margin.
 
     With K = V diag(l) V', the rows of V diag(l)^1/2 have the products K; a weight vector w of
     theirs is that of beta = V diag(l)^-1/2 w. The intercept is the weight of a column of ones.
     """
     from trueline.halfspaces.margin import largest_margin
 
-    n = len(y)
-    if n > _MOST_ROWS:
-        return None
     values, vectors = np.linalg.eigh((K + K.T) / 2)
     kept = values > 1e-10 * max(values[-1], 0.0)
     root = np.sqrt(values[kept])
     rows = vectors[:, kept] * root
-    rows = np.hstack([rows, np.ones((n, 1))]) if fit_intercept else rows
+    rows = np.hstack([rows, np.ones((len(y), 1))]) if fit_intercept else rows
     classes, codes = np.unique(y, return_inverse=True)
     if not kept.any():
         return None
@@ -266,9 +259,34 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         recipe = self._recipe()
         errors = replace(errors, witness={**errors.witness, "kernel": recipe})
         run = (np.ascontiguousarray(counts.T), float(self.eta0), float(self.margin))
-        how = (recipe, X, _widest)
-        self._certificate = bound_kernel_mistakes(errors, K, target, weights, *run, *how)
+        self._certificate = bound_kernel_mistakes(errors, K, target, weights, *run, recipe, X)
         self._as_fitted = marked(self._predicting())
+
+    def bound_mistakes(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
+        """The certificate with the best mistake bound there is: that of the largest margin.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The data that were fitted.
+
+        Returns
+        -------
+        certificate : Certificate
+            As :attr:`certificate_`, whose bound is that of the separator which learning found. To
+            find the one of largest margin can take far longer than learning. Where the run has no
+            bound (no separator was found), :attr:`certificate_` itself.
+        """
+        certificate = self.certificate_
+        if certificate.kind != "kernel mistake bound":
+            return certificate
+        X, target, weights = certificate.read(X, y, sample_weight)
+        weights = None if weights is None else np.asarray(weights, dtype=np.float64)
+        w = certificate.witness
+        return bound_kernel_mistakes(
+            *(certificate, self._products(X), np.asarray(target, dtype=np.float64), weights),
+            *(w["counts"], float(w["rate"]), float(w["threshold"]), w["kernel"], X, _widest),
+        )
 
     def _predicting(self) -> dict[str, Any]:
         """What scores are made of, and what the statement is about."""

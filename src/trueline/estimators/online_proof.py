@@ -23,30 +23,6 @@ __all__ = ["OnlineProof", "Story"]
 Array = NDArray[np.float64]
 
 
-# Rows of more numbers than this keep the separator that learning found.
-_MOST_NUMBERS = 20_000_000
-
-
-def _widest(X: Any, y: Array, step: float) -> tuple[Array, Array] | None:
-    """The separator of largest margin, the intercept as the weight of a column of sqrt(step)."""
-    from trueline.halfspaces.margin import largest_margin
-
-    n, d = X.shape
-    if n * d > _MOST_NUMBERS:
-        return None
-    X = X.astype(np.float64)
-    if step > 0:
-        column = np.full((n, 1), np.sqrt(step))
-        X = sp.csr_array(sp.hstack([X, column])) if sp.issparse(X) else np.hstack([X, column])
-    classes, codes = np.unique(y, return_inverse=True)
-    try:
-        best = largest_margin(X, codes, classes, fit_intercept=False)
-    except ArithmeticError:
-        return None
-    V = np.atleast_2d(best.coef).T
-    return (V[:-1], np.sqrt(step) * V[-1]) if step > 0 else (V, np.zeros(V.shape[1]))
-
-
 class OnlineProof:
     """The certificate, worked out from the fitted rows when somebody looks."""
 
@@ -120,9 +96,7 @@ class OnlineProof:
         target = signs_of(rows.codes) if single else rows.codes.astype(np.float64)
         weights = None if len(rows.weights) == 1 else rows.weights.astype(np.float64)
         separate = not self._constant_column() and bool(self.fit_intercept)  # type: ignore[attr-defined]
-        return certify_mistakes(
-            rows.X, target, weights, self._class_weights, W, b, separate, run, _widest
-        )
+        return certify_mistakes(rows.X, target, weights, self._class_weights, W, b, separate, run)
 
     def _coefficients(self) -> tuple[Array, Array]:
         """Weights of shape (d, k) and intercepts (k,), as the certificate has them."""
@@ -154,7 +128,7 @@ class OnlineProof:
         codes = encode_declared(y, self.classes_)
         target = signs_of(codes) if len(self.intercept_) == 1 else codes
         X = X if sp.issparse(X) else np.asarray(X)
-        if not sp.issparse(X) and X.dtype not in (np.float64, np.float32):
+        if X.dtype not in (np.float64, np.float32):  # whole numbers have no rows of norm one
             X = X.astype(np.float64)
         if sample_weight is not None:  # as the passes have them
             sample_weight = np.asarray(sample_weight, dtype=X.dtype).astype(np.float64)

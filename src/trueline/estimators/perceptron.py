@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from trueline.certificates.mistakes import Run
+from trueline.certificates.base import Certificate
+from trueline.certificates.mistakes import Run, certify_mistakes
 from trueline.estimators.online import OnlineClassifier
 from trueline.online import rules
 from trueline.online.average import averaged
@@ -38,6 +41,23 @@ def _learns_as_rows_come(model: Any) -> bool:
     )
 
 
+def _widest(X: Any, y: Array, step: float) -> tuple[Array, Array] | None:
+    """The separator of largest margin, the intercept as the weight of a column of sqrt(step)."""
+    from trueline.halfspaces.margin import largest_margin
+
+    X = X.astype(np.float64)
+    if step > 0:
+        column = np.full((X.shape[0], 1), np.sqrt(step))
+        X = sp.csr_array(sp.hstack([X, column])) if sp.issparse(X) else np.hstack([X, column])
+    classes, codes = np.unique(y, return_inverse=True)
+    try:
+        best = largest_margin(X, codes, classes, fit_intercept=False)
+    except ArithmeticError:
+        return None
+    V = np.atleast_2d(best.coef).T
+    return (V[:-1], np.sqrt(step) * V[-1]) if step > 0 else (V, np.zeros(V.shape[1]))
+
+
 class Perceptron(OnlineClassifier):
     r"""The perceptron: add every row that is on the wrong side.
 
@@ -48,7 +68,8 @@ class Perceptron(OnlineClassifier):
     with s the weight of the row. If some unit vector separates the rows with margin gamma, and no
     row is longer than R, there are at most (R / gamma)^2 changes, in whatever order rows come
     (Novikoff 1962). :attr:`certificate_` states R, gamma, the bound and the changes made, and
-    counts the training errors.
+    counts the training errors. Its gamma is that of the weights that were learned;
+    :meth:`bound_mistakes` looks for the largest one there is.
 
     Parameters
     ----------
@@ -419,6 +440,42 @@ class Perceptron(OnlineClassifier):
 
     def _remember(self, rows: Rows, run: Run | None = None) -> None:
         super()._remember(rows, self.__dict__.pop("_run", None))
+
+    def bound_mistakes(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
+        """The certificate with the best mistake bound there is: that of the largest margin.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The data that were fitted.
+
+        Returns
+        -------
+        certificate : Certificate
+            As :attr:`certificate_`, whose bound is that of the separator which learning found. To
+            find the one of largest margin can take far longer than learning. Where the run has no
+            bound (no separator was found), :attr:`certificate_` itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from trueline import Perceptron
+        >>> X, y = np.array([[1.0, 2.0], [2.0, 0.5], [-1.0, -1.0]]), np.array([1, 1, 0])
+        >>> model = Perceptron(fit_intercept=False).fit(X, y)
+        >>> best = model.bound_mistakes(X, y)
+        >>> round(float(best.witness["gamma"][0]), 6), bool(best.verify(X, y))
+        (1.414214, True)
+        """
+        certificate = self.certificate_
+        if certificate.kind != "mistake bound":
+            return certificate
+        rows, target, weights = certificate.read(X, y, sample_weight)
+        best = certify_mistakes(
+            *(rows, np.asarray(target, dtype=np.float64), weights, self._class_weights),
+            *(certificate.coef, certificate.intercept, certificate.fit_intercept),
+            *(Run.of(certificate.witness), _widest),
+        )
+        return replace(best, reading=certificate.reading)
 
     def _scores(self, X: Any) -> NDArray[Any]:
         if self.variant != "voted" or not hasattr(self, "votes_"):
