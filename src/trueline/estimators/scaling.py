@@ -93,26 +93,26 @@ def _is_extreme(largest: Array) -> bool:
 
 def rescaled(problem: Problem, e: Array, f: Array) -> Problem:
     """The problem in scaled units; X is copied."""
-    if isinstance(problem.design, AugmentedDesign):
-        raise ValueError(
-            f"Columns or targets beyond {_LARGE:.0e} or below {_SMALL:.0e} in magnitude cannot be "
-            "fitted with an intercept that is penalised. Divide them by a power of ten first, or "
-            "leave the intercept out."
-        )
-    X = problem.design.X.astype(np.float64)  # type: ignore[attr-defined]
+    design = problem.design
+    constant = None
+    if isinstance(design, AugmentedDesign):
+        constant, design = float(np.ldexp(design.constant, e[-1])), design.base
+    X = design.X.astype(np.float64)  # type: ignore[attr-defined]
     # A column that its penalty keeps so small has no effect that double precision could show; its
     # squares, neither zero nor exact, would only disturb. Least squares keeps all but subnormals.
     is_square = "quadratic" in problem.loss.capabilities
     least = float(np.finfo(np.float64).tiny) if is_square else _SMALL
     seen = np.ldexp(_largest(problem)[0], e) >= least
+    own, shown = e[: X.shape[1]], seen[: X.shape[1]]
     if sp.issparse(X):
         X = X.tocsr(copy=True)
-        X.data = np.ldexp(X.data, e[X.indices]) * seen[X.indices]
+        X.data = np.ldexp(X.data, own[X.indices]) * shown[X.indices]
     else:
-        X = np.ldexp(X, e) * seen
+        X = np.ldexp(X, own) * shown
+    scaled = as_design(X)
     return replace(
         problem,
-        design=as_design(X),
+        design=scaled if constant is None else AugmentedDesign(scaled, constant),
         target=np.ldexp(problem.target, f),
         penalty=_scaled_penalty(problem.penalty, e),
     )
