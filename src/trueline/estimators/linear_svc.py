@@ -179,7 +179,9 @@ class LinearSVC(LinearClassifierBase):
 
     def _check_hard(self) -> None:
         if self.penalty == "l1" or self.multi_class != "ovr":
-            raise ValueError("C=np.inf, the hard margin, goes with penalty='l2', multi_class='ovr'.")
+            raise ValueError(
+                "C=np.inf, the hard margin, goes with penalty='l2', multi_class='ovr'."
+            )
 
     @property
     def _penalises_intercept(self) -> bool:

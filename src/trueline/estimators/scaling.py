@@ -22,8 +22,10 @@ from trueline.design import AugmentedDesign, SparseDesign, as_design
 from trueline.penalties import L2, NonNegative, Penalty
 from trueline.problem import Problem
 from trueline.solution import Solution
+from trueline.solvers.independent import proof_at
 from trueline.solvers.loop import Callback, Event, Monitor
-from trueline.solvers.normal import project
+from trueline.solvers.normal import project, row_space
+from trueline.solvers.orthogonal import rank_tolerance
 
 __all__ = ["exponents_of", "in_original_units", "least_norm", "rescaled", "unscaled"]
 
@@ -32,6 +34,8 @@ Array = NDArray[np.float64]
 _LARGE, _SMALL = 1e100, 1e-100
 # Squares of coefficients of columns and targets near one that are below what certificates claim.
 _NO_EFFECT = 1e-150
+# Units further apart than this power of two are the same to a projection: nothing of one is left.
+_FARTHEST = 1000
 
 
 def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
@@ -140,15 +144,29 @@ def least_norm(problem: Problem, solution: Solution, e: Array) -> Solution:
     R, certificate = solution.row_space, solution.certificate
     if R is None or certificate is None or np.any(problem.penalty.curvature):
         return solution
-    shrink, low = (e - e.max())[:, None], (e.min() - e)[:, None]
-    W = np.ldexp(project(np.ldexp(solution.coef, shrink), np.ldexp(R, low)), -shrink)
+    shrink = (e - e.max())[:, None]
+    space = solution.row_space = _space_in_units(R, e, problem.n_samples)
+    W = np.ldexp(project(np.ldexp(solution.coef, shrink), space), -shrink)
     witness = certificate.witness
+    if "basis" not in witness:  # of a loss that is not quadratic
+        mean = problem.design.column_means(problem.weights) * problem.fit_intercept
+        solution.intercept = solution.intercept + mean @ (solution.coef - W)
+        solution.coef = W
+        solution.certificate = proof_at(problem, W, solution.intercept)
+        return solution
     basis, coercivity = witness["basis"], float(witness["coercivity"])
     prover = Prover(problem, basis, coercivity, left_out=float(witness.get("left_out", 0.0)))
     solution.intercept = solution.intercept + prover.mean @ (solution.coef - W)
     solution.coef = W
     solution.certificate = prover.certify(W, solution.intercept)
     return solution
+
+
+def _space_in_units(R: Array, e: Array, n: int) -> Array:
+    """The row space 2^-e R; what rounding left in R does not become a fact by other units."""
+    vectors, _ = np.linalg.qr(R)
+    far = np.ldexp(1.0, np.minimum(e - e.min(), _FARTHEST))
+    return row_space(vectors, np.ones(R.shape[1]), far, rank_tolerance(n, len(R)))
 
 
 def in_original_units(monitor: Monitor, e: Array, f: Array) -> Monitor:
@@ -188,7 +206,5 @@ def unscaled(solution: Solution, e: Array, f: Array) -> Solution:
     solution.coef, solution.intercept = W, b
     solution.moments = None  # in other units than the data
     solution.singular_values = solution.residual_square = None
-    if solution.row_space is not None:
-        solution.row_space = np.ldexp(solution.row_space, (e.min() - e)[:, None])
     solution.notes.append("columns and targets scaled by powers of two: their squares overflow")
     return solution
