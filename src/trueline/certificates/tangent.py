@@ -333,7 +333,7 @@ class Tangent:
             size = float(self.rounding.accuracy.magnitude.max(initial=0.0))
             slopes = size * np.sqrt(self.rounding.weight)
             several = float(np.clip(1e-11 * slopes / linear[linear > 0].min(), 1e-9, 1e-8))
-        room, floor = 1.1, 1e-14 if len(b) == 1 else several
+        room, floor = 1.1, max(_floor(W.size), several if len(b) > 1 else 0.0)
         return Certificate(
             kind="tangent",
             objective=float(at.objective.sum()),
@@ -356,6 +356,16 @@ def at_most_objective(problem: Problem, certificate: Certificate) -> Certificate
     if "margins" not in problem.loss.capabilities or "elastic" not in problem.penalty.capabilities:
         return certificate
     return Tangent(problem).certify(certificate.coef, certificate.intercept)
+
+
+def _floor(size: int) -> float:
+    """The share of the objective that rounding keeps whoever checks from telling from zero.
+
+    The sum over the coefficients of p(w) + q.w + p*(-q), not negative terms that vanish at the
+    optimum, rounds by 16 + sqrt(size) units of the sums of p(w) and abs(q.w), of which each is at
+    most twice the objective.
+    """
+    return max(1e-14, 2.2 * (16 + np.sqrt(size)) * _EPS)
 
 
 class RowSums(NamedTuple):
@@ -438,7 +448,7 @@ def certify_sums(
         kind="tangent",
         objective=float(at.objective[0]),
         objective_rounding=float(2 * at.objective_rounding[0]),
-        gap=checkable(gap * 1.1 + _UNDERFLOW * rounding.rows, at.objective[0]),
+        gap=checkable(gap * 1.1 + _UNDERFLOW * rounding.rows, at.objective[0], _floor(W.size)),
         loss=loss,
         penalty=penalty,
         fit_intercept=fit_intercept,
