@@ -65,7 +65,7 @@ X = np.vstack([rng.normal([0, 0], 0.6, (40, 2)), rng.normal([3, 2], 0.6, (40, 2)
 y = np.repeat(["left", "right"], 40)
 best = maximum_margin(X, y)
 print(best)
-plot_boundary(LinearSVC(loss="hinge", C=1e6).fit(X, y), X, y)
+plot_boundary(LinearSVC(loss="hinge", C=1e6, intercept_scaling=None).fit(X, y), X, y)
 
 # %%
 # The fewest mistakes

@@ -109,5 +109,5 @@ def models_of(case: Case, X: Any, y: Any, library: str) -> dict[str, tuple[Any, 
         "ridge classifier": (linear.RidgeClassifier(), {"alpha": ALPHAS}),
         "logistic, L2": (linear.LogisticRegression(max_iter=1000), {"C": COSTS}),
         "logistic, L1": (linear.LogisticRegression(l1_ratio=1.0, **sparse), {"C": COSTS}),
-        "linear SVM": (svc(**({} if theirs else {"intercept_scaling": 1.0})), {"C": COSTS}),
+        "linear SVM": (svc(), {"C": COSTS}),
     }

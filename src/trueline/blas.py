@@ -1,9 +1,12 @@
-"""One BLAS call that NumPy and SciPy do not offer in the form that is needed here.
+"""Calls of BLAS and LAPACK that NumPy does not offer in the form that is needed here.
 
 G += A^T A for a block of rows, on one triangle, in place, without the interpreter's lock: NumPy's
 ``A.T @ A`` fills both triangles of a new matrix each time, SciPy's ``dsyrk`` keeps the lock. SciPy
 publishes the address of its BLAS for compiled code (``scipy.linalg.cython_blas``); called through
 ctypes it lets other threads run. Where that is not possible NumPy does the work.
+
+Singular values where LAPACK's divide and conquer (gesdd, which NumPy calls) gives up, as it does on
+some matrices with many equal rows and columns: QR iterations (gesvd) take longer, and do not.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
-__all__ = ["add_gram", "symmetrised"]
+__all__ = ["add_gram", "singular_values", "svd", "symmetrised"]
 
 Array = NDArray[np.float64]
 
@@ -67,3 +71,24 @@ def symmetrised(gram: Array) -> Array:
     """The whole matrix from its lower triangle, exactly symmetric."""
     lower = np.tril(gram)
     return lower + np.tril(lower, -1).T
+
+
+def svd(A: Array, full_matrices: bool = False) -> tuple[Array, Array, Array]:
+    """U, the singular values in descending order, and V^T; A is finite."""
+    try:
+        U, s, Vt = np.linalg.svd(A, full_matrices=full_matrices)
+    except np.linalg.LinAlgError:
+        if not np.isfinite(A).all():
+            raise
+        U, s, Vt = linalg.svd(
+            A, full_matrices=full_matrices, lapack_driver="gesvd", check_finite=False
+        )
+    return U, s, Vt
+
+
+def singular_values(A: Array) -> Array:
+    """The singular values in descending order."""
+    try:
+        return np.asarray(np.linalg.svd(A, compute_uv=False))
+    except np.linalg.LinAlgError:
+        return svd(A)[1]

@@ -57,3 +57,23 @@ def test_the_fewest_errors_of_any_two_labels(labels):
     model = trueline.ZeroOneHalfspace().fit(X, y)
     assert model.certificate_.verify(X, y)
     assert not model.certificate_.verify(X, y[::-1])
+
+
+@pytest.mark.parametrize("seed", [0, 6, 18, 42])
+@pytest.mark.parametrize(
+    "model",
+    [
+        trueline.LinearSVC(),
+        trueline.LinearSVC(intercept_scaling=None),
+        trueline.LogisticRegression(tol=1e-8),
+        trueline.LogisticRegression(solver="liblinear"),
+    ],
+    ids=str,
+)
+def test_thousands_of_columns_leave_room_for_the_rounding_of_their_sum(model, seed):
+    # Claims of gaps near 1e-14 of the objective: the checker adds up thousands of terms.
+    random = np.random.default_rng(seed)
+    n, d = int(random.integers(20, 120)), int(random.integers(2000, 5000))
+    X, y = 0.2 * random.normal(size=(n, d)), random.integers(0, 2, size=n)
+    model.fit(X, y)
+    assert model.verify(X, y), model.verify(X, y)

@@ -48,7 +48,12 @@ def liblinear(X, y, weights=None, **options):
 
 
 @parametrize_with_checks(
-    [LinearSVC(), LinearSVC(loss="hinge"), LinearSVC(penalty="l1"), LinearSVC(intercept_scaling=1)]
+    [
+        LinearSVC(),
+        LinearSVC(loss="hinge"),
+        LinearSVC(penalty="l1"),
+        LinearSVC(intercept_scaling=None),
+    ]
 )
 def test_contract(estimator, check):
     check(estimator)
@@ -84,12 +89,30 @@ def test_weights_of_classes_mean_what_they_mean_in_liblinear(loss, classes, weig
     assert ours.verify(X, y)
 
 
+@pytest.mark.parametrize("options", [{}, {"loss": "hinge"}, {"penalty": "l1"}], ids=str)
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_the_defaults_are_those_of_scikit_learn(options, classes, kind):
+    # Far from the origin it matters that the intercept is penalised.
+    X, y = noisy(classes=classes)
+    X = X + 3.0
+    data = sp.csr_array(X) if kind == "sparse" else X
+    ours, other = LinearSVC(**options, tol=1e-6).fit(data, y), liblinear(X, y, **options)
+    assert_allclose(ours.coef_, other.coef_, atol=2e-4 * np.abs(other.coef_).max())
+    assert_allclose(ours.intercept_, other.intercept_, atol=2e-4 * np.abs(other.intercept_).max())
+    # Rows exactly on the margins of two classes have equal scores: rounding chooses.
+    scores = np.sort(np.atleast_2d(other.decision_function(X).T), axis=0)
+    lead = np.abs(scores[0]) if classes == 2 else scores[-1] - scores[-2]
+    assert_array_equal(ours.predict(X)[lead > 0.01], other.predict(X)[lead > 0.01])
+    assert ours.verify(data, y)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_the_intercept_is_free_unless_a_scaling_is_given(loss, kind):
+def test_the_intercept_is_free_without_a_scaling(loss, kind):
     X, y = noisy()
     data = sp.csr_array(X) if kind == "sparse" else X
-    free = LinearSVC(loss=loss, tol=1e-8).fit(data, y)
+    free = LinearSVC(loss=loss, tol=1e-8, intercept_scaling=None).fit(data, y)
     # A constant column of huge size is hardly penalised.
     almost = LinearSVC(loss=loss, intercept_scaling=1e4, tol=1e-10).fit(data, y)
     assert objective(free, X, y) <= objective(almost, X, y)
@@ -159,7 +182,7 @@ def test_all_classes_in_one_problem(C, kind):
     assert best == pytest.approx(crammer_singer(other, X, y), rel=1e-5)
     assert C * ours.certificate_.objective == pytest.approx(best, rel=1e-10)
     assert ours.verify(data, y)
-    free = LinearSVC(**options, tol=1e-5).fit(data, y)
+    free = LinearSVC(**options, intercept_scaling=None, tol=1e-5).fit(data, y)
     assert crammer_singer(free, X, y) <= best
     assert free.certificate_.gap <= 1e-6 * len(y)
     assert free.verify(data, y)
@@ -256,7 +279,7 @@ def test_expressions_of_thousands_of_genes(loss, classes, scaling):
     y = np.arange(60) % classes
     shift = 0.3 * random.normal(size=(classes, 2100))
     X = np.exp(0.8 * random.normal(size=(60, 2100)) + shift[y])
-    options = {"loss": loss} if scaling is None else {"loss": loss, "intercept_scaling": scaling}
+    options = {"loss": loss, "intercept_scaling": scaling}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = LinearSVC(**options).fit(X, y)
@@ -299,7 +322,8 @@ def test_the_hard_margin_is_the_limit_of_the_hinge(fit_intercept, kind):
         X = np.abs(X) * np.where(y == "up", 1, -1)[:, None]
     data = {"dense": X, "sparse": sp.csr_array(X), "single": X.astype(np.float32)}[kind]
     hard = LinearSVC(C=np.inf, fit_intercept=fit_intercept).fit(data, y)
-    soft = LinearSVC(loss="hinge", C=1e7, fit_intercept=fit_intercept).fit(X, y)
+    free = {"fit_intercept": fit_intercept, "intercept_scaling": None}
+    soft = LinearSVC(loss="hinge", C=1e7, **free).fit(X, y)
     assert_allclose(hard.coef_, soft.coef_, rtol=1e-4)
     assert_array_equal(hard.support_, soft.support_)
     signs = np.where(y == "up", 1, -1)
@@ -327,9 +351,15 @@ def test_hard_margins_of_several_classes():
     assert model.verify(X, y)
 
 
-@pytest.mark.parametrize(
-    "options", [{"penalty": "l1"}, {"multi_class": "crammer_singer"}, {"intercept_scaling": 1.0}]
-)
+def test_a_hard_margin_has_a_free_intercept():
+    X, y = apart()
+    models = [LinearSVC(C=np.inf, intercept_scaling=size).fit(X + 5, y) for size in (None, 0.1, 1)]
+    for model in models:
+        assert_array_equal(model.coef_, models[0].coef_)
+        assert_array_equal(model.intercept_, models[0].intercept_)
+
+
+@pytest.mark.parametrize("options", [{"penalty": "l1"}, {"multi_class": "crammer_singer"}])
 def test_what_a_hard_margin_does_not_go_with(options):
     X, y = apart()
     with pytest.raises(ValueError, match=r"C=np\.inf"):

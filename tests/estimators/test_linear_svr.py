@@ -154,10 +154,23 @@ def test_the_intercept_has_the_shape_of_scikit_learn(fit_intercept):
     assert np.shape(ours.intercept_) == np.shape(theirs.intercept_)
 
 
-def test_columns_beyond_all_measure_are_refused_with_the_way_out():
-    X, y = np.arange(12.0).reshape(6, 2) * 1e200, np.arange(6.0)
-    with pytest.raises(ValueError, match=r"intercept that is penalised. Divide them by a power"):
-        LinearSVR().fit(X, y)
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_columns_whose_squares_overflow(sparse, fit_intercept):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X @ [1.0, 2.0, 3.0] + 0.1 * rng.normal(size=60)
+    scale = np.array([1.0, 2.0**400, 1.0])
+    data = sp.csr_array(X * scale) if sparse else X * scale
+    model = LinearSVR(loss="squared_epsilon_insensitive", fit_intercept=fit_intercept, tol=1e-10)
+    model.fit(data, y)
+    # A coefficient of that size costs no penalty: least squares with penalties of the others.
+    A = np.column_stack([X, np.ones(60)])[:, : 3 + fit_intercept]
+    strength = 0.5 * np.diag([1.0, 0.0, 1.0, 1.0][: A.shape[1]])
+    w = np.linalg.solve(A.T @ A + strength, A.T @ y)
+    np.testing.assert_allclose(model.coef_ * scale, w[:3], rtol=1e-9)
+    np.testing.assert_allclose(model.intercept_, w[3:] if fit_intercept else 0.0, rtol=1e-9)
+    assert model.verify(data, y)
 
 
 def test_columns_too_small_for_any_penalised_weight_leave_the_intercept():

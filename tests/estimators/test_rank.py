@@ -363,3 +363,21 @@ def test_batches_across_units():
     model = LinearRegression().partial_fit(X[:9], y[:9]).partial_fit(X[9:], y[9:])
     assert_allclose(model.coef_, least_norm_exactly(X, y, null), rtol=1e-9)
     assert model.verify(X, y)
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (12, 30)], ids=["tall", "wide"])
+def test_a_decomposition_that_gives_up_is_replaced(monkeypatch, shape):
+    # LAPACK's divide and conquer does not converge on some tables of zeros and ones.
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, shape)[:, rng.integers(0, shape[1], 2 * shape[1])].astype(float)
+    y = rng.standard_normal(len(X))
+    expected = LinearRegression().fit(X, y)
+
+    def gives_up(*_, **__):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    monkeypatch.setattr(np.linalg, "svd", gives_up)
+    model = LinearRegression().fit(X, y)
+    assert model.rank_ == expected.rank_
+    assert_allclose(model.coef_, expected.coef_, atol=1e-12)
+    assert model.verify(X, y)

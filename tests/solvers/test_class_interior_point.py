@@ -65,6 +65,7 @@ def test_the_optimum_of_the_quadratic_program(is_weighted, classes, fit_intercep
         multi_class="crammer_singer",
         solver="class_interior_point",
         fit_intercept=fit_intercept,
+        intercept_scaling=None,
         tol=1e-9,
         C=0.7,
     ).fit(X, y, weights)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from trueline.blas import svd
 from trueline.moments import Moments
 from trueline.problem import Problem
 
@@ -81,7 +82,7 @@ class Spectrum:
         mean, level, root = _centre(problem)
         rows = root[:, None] * (problem.design.toarray() - mean)
         target = root * (problem.target[:, 0] - level)
-        U, s, Vt = linalg.svd(rows, full_matrices=False)
+        U, s, Vt = svd(rows)
         keep = s > max(rows.shape) * _EPS * s.max(initial=0.0)
         along = U[:, keep].T @ target
         rest = target - U[:, keep] @ along

@@ -327,7 +327,7 @@ class Tangent:
         problem = self.problem
         at = at or self.evaluate(W, b)
         # Of coupled scores the checker knows the best intercepts less well than the fit.
-        floor = 1e-14 if len(b) == 1 else 1e-10
+        floor = max(_floor(W.size), 0.0 if len(b) == 1 else 1e-10)
         return Certificate(
             kind="tangent",
             objective=float(at.objective.sum()),
@@ -350,6 +350,16 @@ def at_most_objective(problem: Problem, certificate: Certificate) -> Certificate
     if "margins" not in problem.loss.capabilities or "elastic" not in problem.penalty.capabilities:
         return certificate
     return Tangent(problem).certify(certificate.coef, certificate.intercept)
+
+
+def _floor(size: int) -> float:
+    """The share of the objective that rounding keeps whoever checks from telling from zero.
+
+    The sum over the coefficients of p(w) + q.w + p*(-q), not negative terms that vanish at the
+    optimum, rounds by 16 + sqrt(size) units of the sums of p(w) and abs(q.w), of which each is at
+    most twice the objective.
+    """
+    return max(1e-14, 2.2 * (16 + np.sqrt(size)) * _EPS)
 
 
 class RowSums(NamedTuple):
@@ -432,7 +442,7 @@ def certify_sums(
         kind="tangent",
         objective=float(at.objective[0]),
         objective_rounding=float(2 * at.objective_rounding[0]),
-        gap=checkable(gap * 1.1 + _UNDERFLOW * rounding.rows, at.objective[0]),
+        gap=checkable(gap * 1.1 + _UNDERFLOW * rounding.rows, at.objective[0], _floor(W.size)),
         loss=loss,
         penalty=penalty,
         fit_intercept=fit_intercept,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.design.base import Accuracy, Array, Design, SecondMoments
 from trueline.design.dense import DenseDesign
+from trueline.design.sparse import SparseDesign
 
 __all__ = ["AugmentedDesign"]
 
@@ -35,6 +37,13 @@ class AugmentedDesign(Design):
         n, d = base.shape
         self.shape, self.dtype, self.nonzeros = (n, d + 1), base.dtype, base.nonzeros + n
         self.is_sparse = base.is_sparse
+
+    def materialised(self) -> Design:
+        """The same matrix with the column written out, for whoever reads the entries themselves."""
+        if isinstance(self.base, SparseDesign):
+            column = sp.csr_array(np.full((self.shape[0], 1), self.constant))
+            return SparseDesign(sp.hstack([self.base.X, column], format="csr"))
+        return DenseDesign(self.toarray())
 
     def matvec(self, W: Array) -> Array:
         return self.base.matvec(W[:-1]) + self.constant * W[-1]

@@ -23,6 +23,7 @@ from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.exposure import as_offset, expose
 from trueline.estimators.glm_inference import FisherInference
 from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.rank import ColumnRank
 from trueline.estimators.report import Explanation
 from trueline.estimators.single_target import SingleTargetRegressor
 from trueline.losses import Loss
@@ -53,7 +54,7 @@ SOLVER_NAMES = {
 _FINEST = 1e-13
 
 
-class GeneralizedLinearRegressor(FisherInference, SingleTargetRegressor):
+class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegressor):
     """A deviance of a distribution with variance ~ mean^power, and a link.
 
     Minimises over w and b, with the unit deviance d and S = sum_i s_i::
@@ -219,6 +220,12 @@ class GeneralizedLinearRegressor(FisherInference, SingleTargetRegressor):
         if not solution.status.is_final:
             self._warn(solution)
         return self._plan_for(problem), solution
+
+    def _store(
+        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
+    ) -> None:
+        super()._store(problem, plan, solution, dtype, y_ndim)
+        self._store_rank(problem, solution)
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]

@@ -16,6 +16,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.concomitant import certify_concomitant
 from trueline.design import as_design
 from trueline.estimators.base import build_problem
+from trueline.estimators.rank import ColumnRank
 from trueline.estimators.report import Explanation
 from trueline.estimators.single_target import SingleTargetRegressor
 from trueline.losses import Huber
@@ -39,7 +40,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _COARSEST = 1e-10
 
 
-class HuberRegressor(SingleTargetRegressor):
+class HuberRegressor(ColumnRank, SingleTargetRegressor):
     r"""Linear regression that outliers do not disturb, with the scale of the noise estimated along.
 
     Minimises over w, b and sigma >= 0, with s the sample weights and r_i = x_i.w + b - y_i::
@@ -179,6 +180,7 @@ class HuberRegressor(SingleTargetRegressor):
     ) -> None:
         self.scale_ = float(solution.extra["scale"])
         super()._store(problem, plan, solution, dtype, y_ndim)
+        self._store_rank(problem, solution)
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]

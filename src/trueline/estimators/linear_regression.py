@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.incremental import IncrementalRegressor
+from trueline.estimators.rank import ColumnRank
 from trueline.losses import Squared
 from trueline.penalties import NonNegative, NoPenalty, Penalty
 from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
-from trueline.solvers.normal import orthogonal_complement
 
 __all__ = ["LinearRegression"]
 
@@ -37,7 +37,7 @@ _SOLVERS = {
 }
 
 
-class LinearRegression(IncrementalRegressor):
+class LinearRegression(ColumnRank, IncrementalRegressor):
     """Ordinary least squares, to the last digit and with a proof.
 
     Minimises over w and b::
@@ -146,10 +146,7 @@ class LinearRegression(IncrementalRegressor):
         self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
     ) -> None:
         super()._store(problem, plan, solution, dtype, y_ndim)
-        self.__dict__.pop("rank_", None)
-        if solution.rank is not None:
-            self.rank_ = solution.rank
-        self._row_space = solution.row_space
+        self._store_rank(problem, solution)
         self._singular = solution.singular_values
 
     @property
@@ -171,16 +168,3 @@ class LinearRegression(IncrementalRegressor):
                 "squares; fit with solver='svd' to have them."
             )
         return np.sqrt(values)
-
-    @property
-    def null_space_(self) -> Array:
-        """An orthonormal basis of the directions that the data do not determine."""
-        check_is_fitted(self)
-        d = self.n_features_in_
-        if not hasattr(self, "rank_"):
-            raise AttributeError(
-                f"solver_={self.solver_!r} does not determine the rank; use 'auto', 'qr' or 'svd'."
-            )
-        return (
-            np.zeros((d, 0)) if self._row_space is None else orthogonal_complement(self._row_space)
-        )

@@ -39,13 +39,14 @@ class LinearSVC(LinearClassifierBase):
 
     Minimises over w and b, for two classes with y_i = -1 or +1::
 
-        1/2 ||w||^2 + C sum_i s_i max(0, 1 - y_i (x_i.w + b))^2
+        1/2 ||w||^2 + 1/2 (b / intercept_scaling)^2 + C sum_i s_i max(0, 1 - y_i (x_i.w + b))^2
 
-    or without the square for ``loss="hinge"``, and with ||w||_1 in place of 1/2 ||w||^2 for
-    ``penalty="l1"``. With more classes there is one such problem for each, its rows against all
-    others ("one versus rest"). The weights s_i are sample weights times class weights.
+    or without the square of the loss for ``loss="hinge"``, and with ||w||_1 + |b| /
+    intercept_scaling in place of the halved squares for ``penalty="l1"``. With more classes there
+    is one such problem for each, its rows against all others ("one versus rest"). The weights s_i
+    are sample weights times class weights.
 
-    The intercept is not penalised, unless ``intercept_scaling`` says so.
+    The intercept is penalised, as in scikit-learn; ``intercept_scaling=None`` leaves it free.
 
     Parameters
     ----------
@@ -59,15 +60,15 @@ class LinearSVC(LinearClassifierBase):
     C : float, default=1.0
         Strength of the loss: the smaller, the stronger the penalty. ``np.inf`` is the hard margin:
         every row on its margin or beyond, with the largest margin possible; an error proves it
-        where there is none.
+        where there is none. Its intercept is always free: ``intercept_scaling`` takes no part.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         With "crammer_singer" all classes are fitted in one problem, with the loss
         max_k (z_ik + [k is not y_i]) - z_i,y_i; ``loss``, ``penalty`` and ``dual`` are then
         ignored. Two classes have one row of coefficients, the difference of both.
     fit_intercept : bool, default=True
-    intercept_scaling : float, optional
-        If given, the intercept is the coefficient of a constant column of this size and penalised
-        like the others, as LIBLINEAR does it (scikit-learn's default is 1).
+    intercept_scaling : float or None, default=1
+        The intercept is the coefficient of a constant column of this size and penalised like the
+        others, as LIBLINEAR does it; the larger, the weaker its penalty. None does not penalise it.
     class_weight : dict or "balanced", optional
         Weights of the classes; "balanced" gives them all the same total weight.
     verbose : int, default=0
@@ -89,8 +90,8 @@ class LinearSVC(LinearClassifierBase):
     margin_ : array of shape (1,) or (k,)
         The distance 1 / ||w|| of the margins from the boundary.
     certificate_ : Certificate
-        Objective divided by C. With ``intercept_scaling`` it is about coefficients with that of
-        the constant column as the last one.
+        Objective divided by C. Where the intercept is penalised, it is about coefficients with
+        that of the constant column as the last one.
     solver_ : str
     n_iter_ : int
     n_features_in_ : int
@@ -102,7 +103,7 @@ class LinearSVC(LinearClassifierBase):
     >>> from trueline import LinearSVC
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 1.0], [3.0, 1.0]])
     >>> y = ["left", "left", "right", "right"]
-    >>> model = LinearSVC(loss="hinge", C=100.0).fit(X, y)
+    >>> model = LinearSVC(loss="hinge", C=100.0, intercept_scaling=None).fit(X, y)
     >>> model.coef_.round(3), model.margin_.round(3), model.support_
     (array([[1., 1.]]), array([0.707]), array([1, 2]))
     >>> bool(model.verify(X, y))
@@ -135,7 +136,7 @@ class LinearSVC(LinearClassifierBase):
         C: float = 1.0,
         multi_class: str = "ovr",
         fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
+        intercept_scaling: float | None = 1,
         class_weight: Any = None,
         verbose: int = 0,
         random_state: Any = None,
@@ -177,15 +178,16 @@ class LinearSVC(LinearClassifierBase):
             )
 
     def _check_hard(self) -> None:
-        if self.penalty == "l1" or self.multi_class != "ovr" or self._penalises_intercept:
+        if self.penalty == "l1" or self.multi_class != "ovr":
             raise ValueError(
-                "C=np.inf, the hard margin, goes with penalty='l2', multi_class='ovr' and an "
-                "intercept that is not penalised."
+                "C=np.inf, the hard margin, goes with penalty='l2', multi_class='ovr'."
             )
 
     @property
     def _penalises_intercept(self) -> bool:
-        return self.fit_intercept and self.intercept_scaling is not None
+        # The largest margin is that of the hyperplane, wherever it lies.
+        is_soft = not np.isinf(self.C)
+        return self.fit_intercept and self.intercept_scaling is not None and is_soft
 
     def _loss(self, n_classes: int) -> Loss:
         if self.multi_class == "crammer_singer":

@@ -18,6 +18,7 @@ from trueline.design import AugmentedDesign, as_design
 from trueline.estimators.firth import firth_plan, require_binary, run_firth
 from trueline.estimators.label_inference import LabelInference
 from trueline.estimators.linear_classifier import LinearClassifierBase
+from trueline.estimators.rank import ColumnRank
 from trueline.estimators.separation import warn_if_separated
 from trueline.losses import Logistic, Loss, Softmax
 from trueline.moments import Moments
@@ -57,7 +58,7 @@ _FINEST, _FINEST_LINEAR = 1e-13, 1e-9
 _TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch"}
 
 
-class LogisticRegression(LabelInference, LinearClassifierBase):
+class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
     """Logistic regression, of two classes or more (softmax), proven optimal.
 
     Minimises over w and b, for two classes with y_i = -1 or +1::
@@ -70,7 +71,9 @@ class LogisticRegression(LabelInference, LinearClassifierBase):
         sum_i s_i (log(sum_k exp(z_ik)) - z_i,y_i)
             + 1/C sum_k (l1_ratio ||w_k||_1 + (1 - l1_ratio)/2 ||w_k||^2)
 
-    The weights s_i are sample weights times class weights. The intercept is not penalised.
+    The weights s_i are sample weights times class weights. The intercept is not penalised. Without
+    a penalty, where the columns do not determine w, the answer is the one of least norm, as for
+    least squares; ``rank_`` and ``null_space_`` tell.
 
     Parameters
     ----------
@@ -125,6 +128,10 @@ class LogisticRegression(LabelInference, LinearClassifierBase):
     separability_ : Separability
         Without a penalty, where scores are extreme: whether hyperplanes separate the classes, with
         the proof. The likelihood then has no maximum.
+    rank_ : int
+        Rank of the (centred) design, without a penalty and on up to 2,000 rows or columns.
+    null_space_ : array of shape (d, d - rank)
+        Directions of the coefficients that the data do not determine; as ``rank_``.
     n_features_in_ : int
     feature_names_in_ : array of str
 
@@ -303,6 +310,7 @@ class LogisticRegression(LabelInference, LinearClassifierBase):
         # LIBLINEAR answers in double precision, whatever it is given.
         dtype = np.dtype(np.float64) if self.solver == "liblinear" else dtype
         super()._store(problem, plan, solution, dtype, y_ndim)
+        self._store_rank(problem, solution)
         self.n_iter_: Any = np.array([solution.n_iter], dtype=np.int32)
 
     def _fitted_attributes(

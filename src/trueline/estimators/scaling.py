@@ -22,8 +22,10 @@ from trueline.design import AugmentedDesign, SparseDesign, as_design
 from trueline.penalties import L2, NonNegative, Penalty
 from trueline.problem import Problem
 from trueline.solution import Solution
+from trueline.solvers.independent import proof_at
 from trueline.solvers.loop import Callback, Event, Monitor
-from trueline.solvers.normal import project
+from trueline.solvers.normal import project, row_space
+from trueline.solvers.orthogonal import rank_tolerance
 
 __all__ = ["exponents_of", "in_original_units", "least_norm", "rescaled", "unscaled"]
 
@@ -32,6 +34,8 @@ Array = NDArray[np.float64]
 _LARGE, _SMALL = 1e100, 1e-100
 # Squares of coefficients of columns and targets near one that are below what certificates claim.
 _NO_EFFECT = 1e-150
+# Units further apart than this power of two are the same to a projection: nothing of one is left.
+_FARTHEST = 1000
 
 
 def exponents_of(problem: Problem) -> tuple[Array, Array] | None:
@@ -93,26 +97,26 @@ def _is_extreme(largest: Array) -> bool:
 
 def rescaled(problem: Problem, e: Array, f: Array) -> Problem:
     """The problem in scaled units; X is copied."""
-    if isinstance(problem.design, AugmentedDesign):
-        raise ValueError(
-            f"Columns or targets beyond {_LARGE:.0e} or below {_SMALL:.0e} in magnitude cannot be "
-            "fitted with an intercept that is penalised. Divide them by a power of ten first, or "
-            "leave the intercept out."
-        )
-    X = problem.design.X.astype(np.float64)  # type: ignore[attr-defined]
+    design = problem.design
+    constant = None
+    if isinstance(design, AugmentedDesign):
+        constant, design = float(np.ldexp(design.constant, e[-1])), design.base
+    X = design.X.astype(np.float64)  # type: ignore[attr-defined]
     # A column that its penalty keeps so small has no effect that double precision could show; its
     # squares, neither zero nor exact, would only disturb. Least squares keeps all but subnormals.
     is_square = "quadratic" in problem.loss.capabilities
     least = float(np.finfo(np.float64).tiny) if is_square else _SMALL
     seen = np.ldexp(_largest(problem)[0], e) >= least
+    own, shown = e[: X.shape[1]], seen[: X.shape[1]]
     if sp.issparse(X):
         X = X.tocsr(copy=True)
-        X.data = np.ldexp(X.data, e[X.indices]) * seen[X.indices]
+        X.data = np.ldexp(X.data, own[X.indices]) * shown[X.indices]
     else:
-        X = np.ldexp(X, e) * seen
+        X = np.ldexp(X, own) * shown
+    scaled = as_design(X)
     return replace(
         problem,
-        design=as_design(X),
+        design=scaled if constant is None else AugmentedDesign(scaled, constant),
         target=np.ldexp(problem.target, f),
         penalty=_scaled_penalty(problem.penalty, e),
     )
@@ -140,15 +144,29 @@ def least_norm(problem: Problem, solution: Solution, e: Array) -> Solution:
     R, certificate = solution.row_space, solution.certificate
     if R is None or certificate is None or np.any(problem.penalty.curvature):
         return solution
-    shrink, low = (e - e.max())[:, None], (e.min() - e)[:, None]
-    W = np.ldexp(project(np.ldexp(solution.coef, shrink), np.ldexp(R, low)), -shrink)
+    shrink = (e - e.max())[:, None]
+    space = solution.row_space = _space_in_units(R, e, problem.n_samples)
+    W = np.ldexp(project(np.ldexp(solution.coef, shrink), space), -shrink)
     witness = certificate.witness
+    if "basis" not in witness:  # of a loss that is not quadratic
+        mean = problem.design.column_means(problem.weights) * problem.fit_intercept
+        solution.intercept = solution.intercept + mean @ (solution.coef - W)
+        solution.coef = W
+        solution.certificate = proof_at(problem, W, solution.intercept)
+        return solution
     basis, coercivity = witness["basis"], float(witness["coercivity"])
     prover = Prover(problem, basis, coercivity, left_out=float(witness.get("left_out", 0.0)))
     solution.intercept = solution.intercept + prover.mean @ (solution.coef - W)
     solution.coef = W
     solution.certificate = prover.certify(W, solution.intercept)
     return solution
+
+
+def _space_in_units(R: Array, e: Array, n: int) -> Array:
+    """The row space 2^-e R; what rounding left in R does not become a fact by other units."""
+    vectors, _ = np.linalg.qr(R)
+    far = np.ldexp(1.0, np.minimum(e - e.min(), _FARTHEST))
+    return row_space(vectors, np.ones(R.shape[1]), far, rank_tolerance(n, len(R)))
 
 
 def in_original_units(monitor: Monitor, e: Array, f: Array) -> Monitor:
@@ -188,7 +206,5 @@ def unscaled(solution: Solution, e: Array, f: Array) -> Solution:
     solution.coef, solution.intercept = W, b
     solution.moments = None  # in other units than the data
     solution.singular_values = solution.residual_square = None
-    if solution.row_space is not None:
-        solution.row_space = np.ldexp(solution.row_space, (e.min() - e)[:, None])
     solution.notes.append("columns and targets scaled by powers of two: their squares overflow")
     return solution

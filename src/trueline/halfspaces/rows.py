@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from trueline.blas import svd
 from trueline.halfspaces.integers import Integers, integer_rows
 
 __all__ = ["ContrastRows", "Rows", "SignedRows"]
@@ -104,7 +105,7 @@ class Rows(ABC):
             Z = self._block(np.arange(self.n), exact=False)
             scale = np.sqrt((Z**2).sum(axis=0))
             scale[scale == 0] = 1.0
-            _, singular, V = np.linalg.svd(Z / scale, full_matrices=False)
+            _, singular, V = svd(Z / scale)
             keep = singular > 1e-13 * singular.max(initial=0.0)
             return V[keep].T / singular[keep] / scale[:, None]
         G = self._second_moments()

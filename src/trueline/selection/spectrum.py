@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.blas import svd
 from trueline.design import Design
 from trueline.design.dense import DenseDesign
 from trueline.moments import Moments
@@ -76,7 +77,7 @@ class Spectrum:
             return spectrum
         mean = spectrum.x_mean if problem.fit_intercept else None
         d = problem.n_features
-        _, sigma, right = np.linalg.svd(triangular_factor(problem, mean, np.ones(d), np.zeros(d)))
+        _, sigma, right = svd(triangular_factor(problem, mean, np.ones(d), np.zeros(d)))
         about = moments if problem.fit_intercept else moments.about_zero()
         return replace(spectrum, values=sigma**2, projected=right @ about.cross, directions=right.T)
 

@@ -23,6 +23,7 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Options
 from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.curved.scale import Profile, fit_exactly, start_profile
+from trueline.solvers.independent import IndependentColumns
 from trueline.solvers.interior_point import InteriorPoint
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.newton import require_ordinary
@@ -213,6 +214,11 @@ def solve_concomitant(
     w, b = iteration.coef[:, 0], float(iteration.intercept[0])
     if certificate is None or iteration.proven_at is not profile.v:
         certificate = iteration.absolute or prover.certify(w, b, iteration.scale, profile.u)
+    known = None if problem.alpha > 0 else IndependentColumns.of(parts)
+    if known is not None and known.space is not None:
+        W, level = known.least_norm(certificate.coef, certificate.intercept)
+        scale, u = float(certificate.witness["scale"][0]), certificate.witness["dual"][:, 0]
+        certificate = prover.certify(W[:, 0], float(level[0]), scale, u)
     enough = max(tol, _PROVEN) * abs(certificate.objective) + 2 * certificate.objective_rounding
     enough += _unseen(problem)
     if certificate.gap <= enough:
@@ -222,6 +228,8 @@ def solve_concomitant(
         f"Gram matrix formed {counted(1 + profile.gram.formed, 'time')} from all rows, "
         f"{counted(profile.gram.updated, 'time')} from those that changed"
     ]
+    if known is not None and known.space is not None:
+        notes.append(known.note)
     if iteration.absolute is not None:
         notes.append("scale zero: absolute errors, solved exactly")
     return Solution(
@@ -234,6 +242,8 @@ def solve_concomitant(
         trace=monitor.trace,
         notes=notes,
         tolerance=enough,
+        rank=None if known is None else known.rank,
+        row_space=None if known is None else known.space,
         extra={"scale": scale},
     )
 

@@ -9,10 +9,13 @@ u_i = l'(z_i), and a row on a kink a slope in between.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.duality import certify_dual, size_of_targets
+from trueline.design import AugmentedDesign
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
@@ -67,8 +70,11 @@ class InteriorPoint(Solver):
         is_round = not np.any(problem.penalty.linear)
         if is_round and is_wide(Facts.of(problem)):
             return solve_in_row_space(self, problem, options, monitor)
-        if is_for_levels(problem):
-            found = solve_by_levels(problem, options.tol, monitor, self.name)
+        written = problem
+        if isinstance(problem.design, AugmentedDesign) and problem.design.is_sparse:
+            written = replace(problem, design=problem.design.materialised())
+        if is_for_levels(written):
+            found = solve_by_levels(written, options.tol, monitor, self.name)
             if found is not None:
                 return found
         with single_threaded_blas():  # once for all the small products

@@ -25,6 +25,7 @@ from trueline.solution import Solution, Status
 from trueline.solvers.base import Options
 from trueline.solvers.curved.descent import Factor
 from trueline.solvers.curved.rows import StandardRows
+from trueline.solvers.independent import IndependentColumns, is_open
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
 __all__ = ["solve_locally"]
@@ -60,6 +61,12 @@ def solve_locally(problem: Problem, options: Options, monitor: Monitor) -> Solut
         )
     status, count, _ = run(walk, monitor, max_iter=options.max_iter or 100, target_gap=0.0)
     w, b = rows.coefficients(walk.v)
+    known = IndependentColumns.of(problem) if is_open(problem) else None
+    notes = ["the objective is not convex: the minimum is proven among its neighbours only"]
+    if known is not None and known.space is not None:
+        W, level = known.least_norm(w[:, None], np.array([b]))
+        w, b = W[:, 0], float(level[0])
+        notes.append(known.note)
     scale = np.ones(problem.n_features + problem.fit_intercept)
     root = np.sqrt(np.maximum(np.abs(walk.hessian.diagonal()), 1e-300))
     kept = len(rows.kept)
@@ -82,7 +89,9 @@ def solve_locally(problem: Problem, options: Options, monitor: Monitor) -> Solut
         proof=certificate,
         trace=monitor.trace,
         tolerance=enough,
-        notes=["the objective is not convex: the minimum is proven among its neighbours only"],
+        rank=None if known is None else known.rank,
+        row_space=None if known is None else known.space,
+        notes=notes,
     )
 
 

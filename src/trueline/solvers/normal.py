@@ -23,6 +23,7 @@ from scipy.linalg import qr, solve_triangular
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from trueline.moments import Moments
+from trueline.wording import counted
 
 __all__ = [
     "NormalFactor",
@@ -30,9 +31,11 @@ __all__ = [
     "factor_spectrum",
     "left_out_growth",
     "noise_of_squares",
+    "independent_columns",
     "orthogonal_complement",
     "power_of_two_scale",
     "project",
+    "rank_note",
     "row_space",
 ]
 
@@ -41,6 +44,8 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 # Columns whose scales differ by no more than this count as given in like units.
 _LIKE_UNITS = 64.0
+# Dependent columns that a note lists.
+_LISTED = 8
 
 
 def power_of_two_scale(squares: Array) -> Array:
@@ -257,6 +262,35 @@ def project(vectors: Array, space: Array) -> Array:
     out = np.empty_like(vectors)
     out[order] = Q @ (Q.T @ vectors[order])
     return out
+
+
+def independent_columns(space: Array, size: Array) -> NDArray[np.intp]:
+    """As many columns of the design as the row space has dimensions, none following from others.
+
+    Parameters
+    ----------
+    space : array of shape (d, r)
+        Vectors that span the row space.
+    size : array of shape (d,)
+        Norms of the columns: those in large units are not to be kept for their units alone.
+    """
+    _, order = qr(space.T * np.where(size > 0, size, 1.0), mode="r", pivoting=True)
+    return np.sort(order[: space.shape[1]])
+
+
+def rank_note(space: Array, size: Array) -> str:
+    """The sentence that says the rank, and which columns depend on others."""
+    d, rank = space.shape
+    others = np.setdiff1d(np.arange(d), independent_columns(space, size))
+    listed = ", ".join(str(j) for j in others[:_LISTED]) + (
+        ", ..." if len(others) > _LISTED else ""
+    )
+    depend = f"column {listed} depends" if len(others) == 1 else f"columns {listed} depend"
+    return (
+        f"rank {rank} of {d}: {depend} on the others; the data leave "
+        f"{counted(d - rank, 'direction')} open, and the coefficients are those of least norm "
+        "(Moore-Penrose)"
+    )
 
 
 def orthogonal_complement(space: Array) -> Array:

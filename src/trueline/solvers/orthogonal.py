@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
+from trueline.blas import singular_values, svd
 from trueline.certificates.quadratic import proven_coercivity
 from trueline.problem import Problem
 from trueline.solvers.normal import left_out_growth, power_of_two_scale, project, row_space
@@ -160,7 +161,7 @@ def factor_rows(
         found = _pivoted(R, _WEAK if curvature.any() else tolerance)
     weak = np.zeros((d, 0))
     if found is None:
-        left, singular, right = np.linalg.svd(R, full_matrices=False)
+        left, singular, right = svd(R)
         # Of the transpose the left vectors belong to the columns of X.
         vectors = left if wide else right.T
         largest = float(singular.max(initial=0.0))
@@ -206,7 +207,7 @@ def factor_rows(
         own_units, scale[:, None], out=np.zeros_like(own_units), where=scale[:, None] > 0
     )
     own = np.zeros(min(n, d))
-    values = np.linalg.svd(own_units, compute_uv=False)[: len(own)]
+    values = singular_values(own_units)[: len(own)]
     own[: len(values)] = values
     left_out = 8 * tolerance * float(np.sqrt(d)) * growth if rank < d else 0.0
     return RowFactor(basis, 0.9 * proven, rank, condition, own, left_out, steps, space, is_least)

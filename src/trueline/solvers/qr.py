@@ -21,8 +21,8 @@ from trueline.solvers.costs import (
     refinement_seconds,
 )
 from trueline.solvers.loop import Monitor
-from trueline.solvers.normal import project
-from trueline.solvers.orthogonal import RowFactor, factor_rows
+from trueline.solvers.normal import project, rank_note
+from trueline.solvers.orthogonal import RowFactor, centred_squares, factor_rows
 from trueline.solvers.quadratic import (
     MOST_DENSE,
     as_dense,
@@ -100,12 +100,8 @@ def solve_by_rows(
     notes = [f"condition number about {factor.condition:.2g} (columns of equal norm)"]
     if steps:
         notes.append(f"refined in doubled precision ({counted(steps, 'step')})")
-    if factor.rank < d:
-        free = counted(d - factor.rank, "direction")
-        notes.append(
-            f"rank {factor.rank} of {d}: the data leave {free} open; the coefficients are those of "
-            "least norm (Moore-Penrose)"
-        )
+    if factor.rank < d and factor.space is not None:
+        notes.append(rank_note(factor.space, np.sqrt(centred_squares(problem, mean))))
     solution = Solution(
         W,
         b,

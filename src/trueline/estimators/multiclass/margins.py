@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from trueline.design import DenseDesign
+from trueline.design import AugmentedDesign, DenseDesign
 from trueline.estimators.linear_classifier import LinearClassifierBase
 from trueline.estimators.multiclass.parts import Binary, Coding, fit_parts, is_ours
 from trueline.guard import judge
@@ -67,7 +67,11 @@ def fit_margins(
     if weights is not None and not weights.all():
         return None  # rows without weight are left out
     problem = _posed(estimator, X, binaries[0], weights)
-    if not _is_narrow(problem):
+    given = X
+    if isinstance(problem.design, AugmentedDesign):  # an intercept that is penalised like the rest
+        X = AugmentedDesign(DenseDesign(X), problem.design.constant).toarray()
+        problem = replace(problem, design=problem.design.materialised())
+    if not (_is_narrow(problem) and _is_taken(*X.shape)):
         return None
     plan = estimator._plan_for(problem)
     if not _is_planned(plan, X.shape[1]):
@@ -89,11 +93,14 @@ def fit_margins(
     found = [one if one and judge(problem, one, 0.0).is_proven else None for one in found]
     places = np.argsort(rows.order)
     alone = [binary for binary, solution in zip(binaries, found) if solution is None]
-    others = iter(fit_parts(estimator, X, alone, fit_params, None) if alone else ())
-    return [
+    others = iter(fit_parts(estimator, given, alone, fit_params, None) if alone else ())
+    parts = [
         next(others) if one is None else _part(estimator, problem, plan, one, binary, places)
         for binary, one in zip(binaries, found)
     ]
+    for part in parts:
+        part.n_features_in_ = given.shape[1]
+    return parts
 
 
 def _is_suited(estimator: Any, X: Any, fit_params: Mapping[str, Any]) -> bool:
@@ -175,7 +182,6 @@ def _part(
     """The estimator as it would be after a fit that found this solution."""
     count, d = len(binary.labels), problem.n_features
     part = copy(estimator)  # shallow: it was cloned, and holds parameters alone
-    part.n_features_in_ = d
     part.classes_, codes = _classes(binary)
     part._present = np.arange(2)
     if "scores" in found.extra:  # of all rows, sorted by class

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lu_factor, lu_solve, qr
 
+from trueline.blas import singular_values, svd
 from trueline.solvers.exchange.reference import Reference
 from trueline.solvers.exchange.rows import Rows
 
@@ -104,7 +105,7 @@ class Face:
             nothing = self.directions[:, :0]
             none = np.zeros_like(self.counts)
             return Face(self.source, self.origin, nothing, none, self.seen, self.idle)
-        _, size, Vt = np.linalg.svd(self.gather(rows), full_matrices=True)
+        _, size, Vt = svd(self.gather(rows), full_matrices=True)
         rank = int(np.count_nonzero(size > _STILL * size.max(initial=0.0)))
         directions = self.directions @ Vt[rank:].T
         # What no direction moves, no mixture of them moves, and conversely with probability one.
@@ -161,7 +162,7 @@ class Face:
         """Of the rows that the reference before left over, or of any that are independent."""
         first = np.flatnonzero(np.isin(working, self.idle))
         if len(first) == self.size:
-            size = np.linalg.svd(Q[first], compute_uv=False)
+            size = singular_values(Q[first])
             if size[-1] > _WEAK * size[0]:
                 return _reference(Q, r, first)
         first = qr(Q.T, mode="r", pivoting=True, check_finite=False)[1][: self.size]
@@ -177,7 +178,7 @@ class Face:
         Q = self.gather(rows)
         while len(rows) < len(candidates):
             # The last rows of V^T: directions that the working rows hardly see.
-            _, size, Vt = np.linalg.svd(np.linalg.qr(Q, mode="r"))
+            _, size, Vt = svd(np.linalg.qr(Q, mode="r"), full_matrices=True)
             weak = Vt[size <= _WEAK * size[0]]
             if not len(weak):
                 break

@@ -1,0 +1,45 @@
+"""The rank of the columns, and what the data do not determine, for models without a penalty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.solution import Solution
+from trueline.solvers.normal import orthogonal_complement
+
+__all__ = ["ColumnRank"]
+
+Array = NDArray[np.float64]
+
+
+class ColumnRank:
+    """Adds ``rank_`` and ``null_space_``, where the solver determined them and no penalty chose."""
+
+    n_features_in_: int
+    solver_: str
+    _row_space: Array | None
+
+    def _store_rank(self, problem: Any, solution: Solution) -> None:
+        """Remember the rank of this fit, and nothing of the one before."""
+        for name in ("rank_", "_row_space"):
+            self.__dict__.pop(name, None)
+        is_free = not (np.any(problem.penalty.curvature) or np.any(problem.penalty.linear))
+        if solution.rank is not None and is_free:
+            self.rank_, self._row_space = solution.rank, solution.row_space
+
+    @property
+    def null_space_(self) -> Array:
+        """An orthonormal basis of the directions that the data do not determine."""
+        check_is_fitted(self)
+        if not hasattr(self, "rank_"):
+            raise AttributeError(
+                f"The rank of the columns was not determined: there is a penalty, or "
+                f"solver_={self.solver_!r} on so many columns does without it."
+            )
+        if self._row_space is None:
+            return np.zeros((self.n_features_in_, 0))
+        return orthogonal_complement(self._row_space)
