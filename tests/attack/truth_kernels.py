@@ -437,7 +437,10 @@ def _covariance(kernel, rows):
         return _filled(n, lambda i, j: mp.exp(-square(i, j) / 2))
     if name == "RationalQuadratic":
         alpha = _positive(kernel.alpha)
-        return _filled(n, lambda i, j: (1 + square(i, j) / (2 * alpha)) ** -alpha)
+        # 1 + s / (2 alpha) is 1 in fifty digits where alpha is large.
+        return _filled(
+            n, lambda i, j: mp.exp(-alpha * mp.log1p(square(i, j) / (2 * alpha)))
+        )
     raise Meaningless(f"the kernel {name}")
 
 

@@ -35,7 +35,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, ROWS, SMALLEST
-from trueline.check.kernels import PairwiseKernel, as_recipe, definite_shift
+from trueline.check.kernels import PairwiseKernel, definite_shift
 from trueline.check.rows import as_doubles, as_matrix, as_weights, length
 from trueline.check.schema import CLAIMS, Field, get, parameters, read, shape_of, witness_of
 from trueline.check.verdict import Check, Refused, Verification
@@ -127,7 +127,7 @@ def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespa
     if kind != "training errors" and claim.is_kernel != (kind == "kernel mistake bound"):
         raise Refused("a kernel is missing, or there is one where there is none")
     if claim.is_kernel:
-        kernel = PairwiseKernel(as_recipe(claim.kernel), X, np.ones(n, dtype=bool))
+        kernel = PairwiseKernel(claim.kernel, X, np.ones(n, dtype=bool))
         claim.K, claim.said = kernel.whole(), f", with {kernel.said}"
         claim.shift = 0.0 if kernel.is_definite else None
         claim.intercept_step, claim.largest = float(claim.fit_intercept), np.zeros(k)
