@@ -480,7 +480,9 @@ def test_residual_and_slope_change_places(rows, kind):
 
 
 @pytest.mark.parametrize("name", ["gamma", "coef0", "degree", "name"])
-@pytest.mark.parametrize("value", [HIDDEN["turning"], HIDDEN["text in an object"], 1j, Renamed("x")])
+@pytest.mark.parametrize(
+    "value", [HIDDEN["turning"], HIDDEN["text in an object"], 1j, Renamed("x")]
+)
 def test_parameters_of_a_kernel_that_are_no_plain_numbers(machine, name, value):
     honest, data = machine
     answer = ask(put(honest, ("kernel", name), value), *data)
@@ -523,7 +525,9 @@ def test_margins_that_hold_only_by_rounding(margin):
     honest, data = hard_machine()
     forged = put(honest, ("intercept",), np.array([margin - 1.0]))
     for objective in (honest.objective, honest.objective / max(margin, 1e-17) ** 2, 1e300):
-        claim = put(put(forged, ("objective",), objective), ("objective_rounding",), 0.5 * objective)
+        claim = put(
+            put(forged, ("objective",), objective), ("objective_rounding",), 0.5 * objective
+        )
         claim = put(put(claim, ("gap",), 1e300), ("violation",), 1e300)
         assert ask(claim, *data).word == "refused"
 

@@ -438,9 +438,7 @@ def _covariance(kernel, rows):
     if name == "RationalQuadratic":
         alpha = _positive(kernel.alpha)
         # 1 + s / (2 alpha) is 1 in fifty digits where alpha is large.
-        return _filled(
-            n, lambda i, j: mp.exp(-alpha * mp.log1p(square(i, j) / (2 * alpha)))
-        )
+        return _filled(n, lambda i, j: mp.exp(-alpha * mp.log1p(square(i, j) / (2 * alpha))))
     raise Meaningless(f"the kernel {name}")
 
 

@@ -149,9 +149,7 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
     return checks, f"{said} within their bounds"
 
 
-def _covariance(
-    kernel: Any, X: Any, n: int
-) -> tuple[Callable[[], Blocks], list[Parameter], str]:
+def _covariance(kernel: Any, X: Any, n: int) -> tuple[Callable[[], Blocks], list[Parameter], str]:
     """Blocks of the matrix and of its derivatives, and the free parameters."""
     known = recognised(kernel)
     if known is None:

@@ -172,9 +172,9 @@ def _stationary(s: Ball, nu: float, d: int) -> tuple[Ball, Ball]:
         third = Ball(5 / 3, EPS)
         return (s * third + v + 1.0) * decay, (v + 1.0) * decay * third
     # d_j^2 / r <= r with r within so many units of itself; below 1e-140 it is left to the error.
-    inverse = 1 / np.maximum(v.mid, 1e-140)
-    tiny = v.mid <= 1e-140
-    return decay, decay * Ball(np.where(tiny, 0, inverse), np.where(tiny, 1, (d + 8) * EPS) * inverse)
+    inverse, tiny = 1 / np.maximum(v.mid, 1e-140), v.mid <= 1e-140
+    rad = np.where(tiny, 1.0, (d + 8) * EPS) * inverse
+    return decay, decay * Ball(np.where(tiny, 0.0, inverse), rad)
 
 
 def _distances(A: Array, B: Array, lengths: Array) -> tuple[list[Ball], Ball]:
