@@ -74,6 +74,8 @@ class _Part:
 def _machine_parts(claim, y, weight, n):
     s = _weights(weight, n)
     coef, support = np.asarray(claim.coef), np.asarray(claim.support)
+    if support.dtype.kind == "f" and (support == np.floor(support)).all():
+        support = support.astype(int)  # the same rows, written otherwise
     if support.ndim != 1 or support.dtype.kind not in "iu" or coef.ndim != 2:
         raise Meaningless("support vectors of another shape")
     if coef.shape[1] != len(support) or (support < 0).any() or (support >= n).any():

@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, SMALLEST
 from trueline.check.kernels import Ball
-from trueline.check.process_kernels import Parameter, covariance_of, noise_and_rest, recognised
+from trueline.check.process_kernels import covariance_of, noise_and_rest, recognised
 from trueline.check.rows import as_doubles, as_matrix, as_targets, length
 from trueline.check.schema import CLAIMS, Field, get, read
 from trueline.check.verdict import Check, Refused, Verification, told
@@ -106,8 +106,7 @@ def _is_normal(claim: SimpleNamespace, y: Array) -> bool:
 def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str]:
     blocks, free, said = _covariance(claim.kernel, X, len(Y))
     (n, k), a = Y.shape, claim.coef
-    mids, rads = zip(*((part.mid, part.rad) for _, part, _ in blocks()))
-    K = Ball(np.concatenate(mids), np.concatenate(rads)) + np.diag(claim.noise)
+    K = Ball.stack(part for _, part, _ in blocks()) + np.diag(claim.noise)
     if not np.isfinite(K.mid).all() or not (np.diag(K.mid) > 0).all():
         raise Refused("the covariance is not finite, or not positive on its diagonal")
     try:
@@ -142,14 +141,18 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
     if claim.kind != "stationary point":
         return checks, said
     steep, errors = _slopes(blocks(), len(free), a, M, left, (rho, safe, norm))
-    within = all(p.low * (1 - 1e-9) <= p.value <= p.high * (1 + 1e-9) for p in free)
+    p, low, high = free.T
+    within = (low * (1 - 1e-9) <= p).all() and (p <= high * (1 + 1e-9)).all()
+    # What could be followed upwards without leaving the bounds; NaN proves nothing.
+    up = np.where(p < high * (1 - 1e-9), errors + steep, 0.0)
+    down = np.where(p > low * (1 + 1e-9), errors - steep, 0.0)
     checks.append(Check.that("parameters", "within bounds", within))
-    checks.append(Check.at_most("slope (local)", claim.slope, _free_slope(free, steep, errors)))
+    checks.append(Check.at_most("slope (local)", claim.slope, np.max([0.0, *up, *down])))
     said += f", with slopes of at most {claim.slope:.3g} in its {len(free)} free parameters"
     return checks, f"{said} within their bounds"
 
 
-def _covariance(kernel: Any, X: Any, n: int) -> tuple[Callable[[], Blocks], list[Parameter], str]:
+def _covariance(kernel: Any, X: Any, n: int) -> tuple[Callable[[], Blocks], Array, str]:
     """Blocks of the matrix and of its derivatives, and the free parameters."""
     known = recognised(kernel)
     if known is None:
@@ -167,14 +170,13 @@ def _covariance(kernel: Any, X: Any, n: int) -> tuple[Callable[[], Blocks], list
     return blocks, known.all_free(), ""
 
 
-def _called(kernel: Any, X: Any, n: int) -> tuple[Callable[[], Blocks], list[Parameter], str]:
+def _called(kernel: Any, X: Any, n: int) -> tuple[Callable[[], Blocks], Array, str]:
     """A kernel that is not known here: what it says itself, of rows in double precision."""
     try:
         rows = np.asarray(X) if hasattr(X, "__array__") or kernel.requires_vector_input else X
         is_single = isinstance(rows, np.ndarray) and rows.dtype.kind == "f"
         K, D = kernel(rows.astype(np.float64) if is_single else rows, eval_gradient=True)
-        bounds, values = np.exp(np.reshape(kernel.bounds, (-1, 2))), np.exp(kernel.theta)
-        free = [Parameter(float(v), *map(float, two)) for v, two in zip(values, bounds)]
+        free = np.exp(np.column_stack([kernel.theta, np.reshape(kernel.bounds, (-1, 2))]))
         K, D = as_doubles(K, "the kernel"), as_doubles(D, "its derivatives")
         if K.shape != (n, n) or D.shape != (n, n, len(free)):
             raise Refused(f"the kernel has the shape {K.shape}, its derivatives {D.shape}")
@@ -225,16 +227,6 @@ def _slopes(
     return slope, error * (1 + 4 * n * EPS)
 
 
-def _free_slope(free: list[Parameter], slopes: Array, errors: Array) -> float:
-    """The largest slope that could be followed upwards without leaving the bounds."""
-    steep = 0.0
-    for p, slope, error in zip(free, slopes, errors):
-        up = slope + error if p.value < p.high * (1 - 1e-9) else 0.0
-        down = error - slope if p.value > p.low * (1 + 1e-9) else 0.0
-        steep = float(np.max([steep, up, down]))  # NaN stays NaN, which proves nothing
-    return steep
-
-
 def _bounds(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str]:
     """Lower and upper bound of the log marginal likelihood."""
     rows, Z, n, m = as_matrix(X), claim.points, len(Y), len(claim.points)
@@ -252,43 +244,31 @@ def _bounds(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str]
         parts = [covariance_of(part, A, B, np.zeros((len(A), len(B))))[0] for part in rest]
         return sum(parts[1:], parts[0])
 
-    def blocks() -> Iterator[tuple[slice, Array, Array]]:
-        """A, and bounds on its error."""
-        step = max(1, _VALUES // m)
-        for some in (slice(i, i + step) for i in range(0, n, step)):
-            A = smooth(rows[some], Z).dot(N.T)
-            yield some, A.mid.T, A.rad
-
-    N = _half_inverse(smooth(Z, Z))
-    B, b, square, error = np.zeros((m, m)), np.zeros(m), 0.0, 0.0
-    for some, A, G in blocks():
-        B, b = B + A @ A.T, b + A @ y[some]
-        square, error = square + float((A**2).sum()), error + float((G**2).sum())
-    if not np.isfinite(B).all():
-        raise Refused("the covariance leaves the range of doubles")
+    step, N = max(1, _VALUES // m), _half_inverse(smooth(Z, Z))
+    ball = Ball.stack(smooth(rows[i : i + step], Z).dot(N.T) for i in range(0, n, step))
+    A, G, square = ball.mid, float(np.linalg.norm(ball.rad)), float((ball.mid**2).sum())
     units = (n + 4 * m + 16) * EPS  # of sums, and of eigenvalues, relative to |A|^2
-    G, size = math.sqrt(error) * (1 + units), math.sqrt(square) * (1 + units)
-    trace = (smooth(rows[:1], rows[:1]) * float(n)).high[0, 0] - square
-    trace = max(float(trace) + units * square + 2 * size * G, 0.0)
-    c, logs = v + trace, np.log1p(np.maximum(np.linalg.eigvalsh(B), 0.0) / v)
+    G, size = G * (1 + units), math.sqrt(square) * (1 + units)
+    if not np.isfinite(A).all() or not math.isfinite(square):
+        raise Refused("the covariance leaves the range of doubles")
+    trace = float((smooth(rows[:1], rows[:1]) * float(n)).high[0, 0]) - square
+    trace = max(trace + units * square + 2 * size * G, 0.0)
+    B, c = A.T @ A, v + trace
+    logs = np.log1p(np.maximum(np.linalg.eigvalsh(B), 0.0) / v)
     logdet = float(logs.sum()) + n * math.log(v)
     wrong = math.sqrt(m / v) * G + units * m * square / v
     wrong += 8 * EPS * (n + n * abs(math.log(v)) + m * float(logs.sum()))
-    x, z = (np.linalg.solve(B + lift * np.eye(m), b) for lift in (v, c))
-    near, away, inner, turned = 0.0, 0.0, 0.0, np.zeros(m)  # |y - A'x|^2; z' = y - A'z
-    for some, A, _ in blocks():
-        left, rest_z = y[some] - x @ A, y[some] - z @ A
-        rough = (m + 8) * EPS * (np.abs(x) @ np.abs(A) + np.abs(y[some]))
-        near += float(((np.abs(left) + rough) ** 2).sum())
-        away, inner = away + float(rest_z @ rest_z), inner + float(rest_z @ y[some])
-        turned += A @ rest_z
-    most = (math.sqrt(near) + G * float(np.linalg.norm(x))) ** 2 / v + float(x @ x)
-    along = float(np.linalg.norm(turned)) + (G + units * size) * math.sqrt(away)
-    least = (2 * inner - away - along**2 / c) / c
+    # The upper bound with x, the lower bound with z = (y - A x) / c for another x.
+    x, other = (np.linalg.solve(B + lift * np.eye(m), A.T @ y) for lift in (v, c))
+    left = np.abs(y - A @ x) + (m + 8) * EPS * (np.abs(A) @ np.abs(x) + np.abs(y))
+    most = (float(np.linalg.norm(left)) + G * float(np.linalg.norm(x))) ** 2 / v + float(x @ x)
+    z = y - A @ other
+    along = float(np.linalg.norm(z @ A)) + (G + units * size) * float(np.linalg.norm(z))
+    least = (2 * float(z @ y) - float(z @ z) - along**2 / c) / c
     low = -0.5 * (n * math.log(2 * math.pi) + logdet + wrong + most + trace / v)
     high = -0.5 * (n * math.log(2 * math.pi) + logdet - wrong + least)
     error = abs(low) + abs(high) + n + most + trace / v
-    error = units * (error + (float(y @ y) + away + along**2 / c) / c)
+    error = units * (error + (float(y @ y) + float(z @ z) + along**2 / c) / c)
     low, high, lower = low - error, high + error, -claim.objective - claim.objective_rounding
     checks = [
         Check("lower bound", f"{lower:.12g}", f"<= {low:.12g}", bool(lower <= low)),

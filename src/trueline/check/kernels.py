@@ -58,6 +58,11 @@ class Ball:
         return cls(mid, (rad + units * np.abs(mid)) * (1 + _UNITS) + SMALLEST)
 
     @classmethod
+    def stack(cls, parts: Iterable[Ball]) -> Ball:
+        """Rows one below the other."""
+        return cls(*map(np.concatenate, zip(*((part.mid, part.rad) for part in parts))))
+
+    @classmethod
     def symmetric(cls, K: Array) -> Ball:
         """A matrix that should be symmetric, up to what it differs from its transpose by."""
         return cls(0.5 * (K + K.T), np.abs(K - K.T))
@@ -102,10 +107,6 @@ class Ball:
         rad = float((self.rad + units * np.abs(self.mid)).sum()) * (1 + units)
         return Ball.rounded(float(np.sum(self.mid)), rad)
 
-    def squared(self) -> Ball:
-        """The sum of all squares."""
-        return (self * self).sum()
-
     def exp(self) -> Ball:
         """|exp(m + r) - exp(m)| <= exp(m) (exp(r) - 1), and <= exp(m + r)."""
         mid, small = np.exp(self.mid), np.minimum(self.rad, 1.0)
@@ -147,20 +148,18 @@ def total(terms: Iterable[Array], m: int) -> Ball:
     return Ball.rounded(added, (m + 8) * EPS * added + m * SMALLEST)
 
 
-def _terms(*matrices: Any) -> int:
+def _terms(A: Any, B: Any) -> int:
     """The largest number of terms in a row."""
-    return max(
-        int(np.diff(A.indptr).max(initial=0)) if sp.issparse(A) else A.shape[1] for A in matrices
-    )
+    counts = (np.diff(M.indptr).max(initial=0) if sp.issparse(M) else M.shape[1] for M in (A, B))
+    return int(max(counts))
 
 
-def _dense(M: Any) -> Array:
+def _dense(M: Any) -> Any:
     return M.toarray() if sp.issparse(M) else M
 
 
 def _squared_lengths(A: Any) -> Array:
-    own = A.multiply(A).sum(axis=1) if sp.issparse(A) else np.einsum("ij,ij->i", A, A)
-    return np.asarray(own).reshape(-1, 1)
+    return np.asarray((A * A).sum(axis=1)).reshape(-1, 1)
 
 
 def products(A: Any, B: Any) -> Ball:
@@ -208,15 +207,15 @@ class PairwiseKernel:
     """
 
     def __init__(self, kernel: Any, X: Any, keep: NDArray[np.bool_]) -> None:
-        own = {"name": None} if callable(kernel) else parameters(kernel)
-        metric = own.pop("metric", own["name"])
+        given = {"name": None} if callable(kernel) else parameters(kernel)
+        metric = given.pop("metric", given["name"])
         if callable(kernel) or callable(metric):
-            rows, said = _called(kernel, metric, own, X)
+            rows, said = _called(kernel, metric, given, X)
             self.name, self.said = "precomputed", f"the kernel as {said} itself computes it"
         else:
-            if set(own) - set(_FIELDS):
+            if set(given) - set(_FIELDS):
                 raise Refused("the kernel holds what is no name, gamma, degree or coef0")
-            self.own, rows = read({**own, "name": metric}, _FIELDS, {}, {}), as_matrix(X)
+            self.own, rows = read({**given, "name": metric}, _FIELDS, {}, {}), as_matrix(X)
             self.name, self.said = self.own.name, f"the kernel {self.own.name!r}"
         if len(keep) != rows.shape[0]:
             raise Refused(f"X has {rows.shape[0]} rows, y {len(keep)}")
@@ -267,17 +266,14 @@ class PairwiseKernel:
     def whole(self) -> Ball:
         """The matrix."""
         step = max(1, _VALUES // max(1, self.n))
-        parts = [self.block(slice(i, i + step), slice(None)) for i in range(0, self.n, step)]
-        mids, rads = zip(*((part.mid, part.rad) for part in parts))
-        return Ball(np.concatenate(mids), np.concatenate(rads))
+        every = range(0, self.n, step)
+        return Ball.stack(self.block(slice(i, i + step), slice(None)) for i in every)
 
     def scores(self, rows: Any, columns: Any, coef: Array) -> Ball:
         """K[rows, columns] @ coef."""
         step = max(1, _VALUES // max(1, len(columns)))
-        starts = range(0, max(len(rows), 1), step)
-        parts = [self.block(rows[i : i + step], columns).dot(coef) for i in starts]
-        mids, rads = zip(*((part.mid, part.rad) for part in parts))
-        return Ball(np.concatenate(mids), np.concatenate(rads))
+        every = range(0, max(len(rows), 1), step)
+        return Ball.stack(self.block(rows[i : i + step], columns).dot(coef) for i in every)
 
 
 def _cosine(A: Any, B: Any) -> Ball:

@@ -32,7 +32,7 @@ from trueline.check.kernels import Ball, differences, products, total
 from trueline.check.schema import Field, read, shape_of
 from trueline.check.verdict import Refused
 
-__all__ = ["Parameter", "ProcessKernel", "covariance_of", "noise_and_rest", "recognised"]
+__all__ = ["ProcessKernel", "covariance_of", "noise_and_rest", "recognised"]
 
 Array = NDArray[np.float64]
 
@@ -51,27 +51,18 @@ _INNER = {"Sum": ("k1", "k2"), "Product": ("k1", "k2"), "Exponentiation": ("kern
 _MOST = 200  # kernels in a sum or product
 
 
-class Parameter(NamedTuple):
-    """One free parameter: its value and its bounds."""
-
-    value: float
-    low: float
-    high: float
-
-
 class ProcessKernel(NamedTuple):
     """A kernel as plain data: its parameters, those that are free, the kernels it is made of."""
 
     name: str
     values: list[Array]
-    free: list[list[Parameter]]
+    free: list[Array]  # rows of value, lower and upper bound; none of what is fixed
     inner: list[ProcessKernel]
     order: float  # nu of Matern, the exponent of a power
 
-    def all_free(self) -> list[Parameter]:
-        """The free parameters, in the order of the derivatives."""
-        own = [parameter for some in self.free for parameter in some]
-        return own + [parameter for part in self.inner for parameter in part.all_free()]
+    def all_free(self) -> Array:
+        """Value and bounds of the free parameters, in the order of the derivatives."""
+        return np.vstack([np.empty((0, 3)), *self.free, *(part.all_free() for part in self.inner)])
 
 
 def recognised(kernel: Any, room: Iterator[int] | None = None) -> ProcessKernel | None:
@@ -82,17 +73,17 @@ def recognised(kernel: Any, room: Iterator[int] | None = None) -> ProcessKernel 
     name, home = type(kernel).__name__, type(kernel).__module__
     if name not in _PARAMETERS or home != "sklearn.gaussian_process.kernels":
         return None
-    inner = [recognised(vars(kernel).get(part), room) for part in _INNER.get(name, ())]
-    order = np.inf
+    found = [recognised(vars(kernel).get(part), room) for part in _INNER.get(name, ())]
+    inner, order = [part for part in found if part is not None], np.inf
     if name in ("Matern", "Exponentiation"):
         order = _numbers(kernel, "nu" if name == "Matern" else "exponent", finite=False)
         is_whole = 1 <= order <= 1000 and order == int(order)
         if not (order in (0.5, 1.5, 2.5, np.inf) if name == "Matern" else is_whole):
             return None
-    if None in inner:
+    if len(inner) < len(found):
         return None
-    found = [_parameter(kernel, own) for own in _PARAMETERS[name]]
-    return ProcessKernel(name, [v for v, _ in found], [f for _, f in found], inner, order)
+    own = [_parameter(kernel, parameter) for parameter in _PARAMETERS[name]]
+    return ProcessKernel(name, [v for v, _ in own], [free for _, free in own], inner, order)
 
 
 def _numbers(kernel: Any, name: str, **limits: Any) -> Any:
@@ -102,32 +93,31 @@ def _numbers(kernel: Any, name: str, **limits: Any) -> Any:
     return getattr(read({name: value}, {name: Field(shape, **limits)}, {}, {}), name)
 
 
-def _parameter(kernel: Any, name: str) -> tuple[Array, list[Parameter]]:
-    """A positive parameter as numbers; one for each of them that is free."""
+def _parameter(kernel: Any, name: str) -> tuple[Array, Array]:
+    """A positive parameter as numbers, and those of them that are free, with their bounds."""
     values = np.atleast_1d(_numbers(kernel, name, low=1e-100, high=1e100))
     one = type(kernel).__name__ not in ("RBF", "Matern")
     if values.ndim != 1 or len(values) == 0 or (one and len(values) > 1):
         raise Refused(f"the kernel's {name} is no number, or there are too many")
     bounds = vars(kernel).get(f"{name}_bounds")
     if type(bounds) is str and bounds == "fixed":
-        return values, []
+        return values, np.empty((0, 3))
     limits = np.atleast_2d(_numbers(kernel, f"{name}_bounds", low=SMALLEST))
     if limits.shape not in ((1, 2), (len(values), 2)):
         raise Refused(f"the bounds of the kernel's {name} are not pairs of numbers")
-    limits = np.broadcast_to(limits, (len(values), 2))
-    return values, [Parameter(*map(float, (v, *two))) for v, two in zip(values, limits)]
+    return values, np.column_stack([values, np.broadcast_to(limits, (len(values), 2))])
 
 
 def covariance_of(k: ProcessKernel, A: Array, B: Array, same: Array) -> tuple[Ball, list[Ball]]:
     """k(A, B) and its derivatives; ``same`` is one where a row of A is that row of B."""
     if not k.inner:
-        K, slopes = _leaf(k, A, B, same)
-        return K, [slope for own, free in zip(slopes, k.free) if free for slope in own]
-    (one, slopes), *rest = (covariance_of(part, A, B, same) for part in k.inner)
+        K, each = _leaf(k, A, B, same)
+        return K, [slope for own, free in zip(each, k.free) if len(free) for slope in own]
+    one, slopes = covariance_of(k.inner[0], A, B, same)
     if k.name == "Exponentiation":
         outer = k.order * one.power(k.order - 1)
         return one.power(k.order), [slope * outer for slope in slopes]
-    ((two, others),) = rest
+    two, others = covariance_of(k.inner[1], A, B, same)
     if k.name == "Sum":
         return one + two, slopes + others
     return one * two, [slope * two for slope in slopes] + [one * slope for slope in others]
