@@ -11,6 +11,7 @@ import pytest
 from sklearn.gaussian_process import kernels as gp
 
 import trueline as tl
+from trueline.check import verify
 from trueline.losses import Absolute, Huber
 from trueline.penalties import L2, NonNegative
 
@@ -387,6 +388,227 @@ def test_bounds_on_the_evidence_that_are_crossed(rows):
     ):
         forged = put(honest, ("objective",), -new_low)
         assert_refused(witness(forged, upper=np.array(new_high)), data, [honest])
+
+
+# --- numbers that hide ----------------------------------------------------------------------------
+
+
+class Turning:
+    """Another number each time it is asked."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def __float__(self):
+        self.asked += 1
+        return 0.3 * self.asked
+
+    def __array__(self, *given, **options):
+        return np.array(float(self))
+
+
+class Renamed(str):
+    """A text that is equal to every other."""
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = str.__hash__
+
+
+HIDDEN = {
+    "long double": np.longdouble(0.3) * (1 + 1e-18),
+    "object": np.array(0.3, dtype=object),
+    "text in an object": np.array("0.3", dtype=object),
+    "text": "0.3",
+    "huge integer": 2**70,
+    "integer in an object": np.array([2**70], dtype=object),
+    "complex": 0.3 + 0j,
+    "boolean": True,
+    "masked": np.ma.masked_array([0.3], mask=[True]),
+    "turning": Turning(),
+    "infinite": np.inf,
+    "subnormal": 5e-324,
+}
+
+
+@pytest.fixture(scope="module")
+def process(rows):
+    X, y, _ = rows
+    kernel = gp.ConstantKernel(1.0) * gp.RBF(1.0) + gp.WhiteKernel(0.3)
+    return fitted(tl.GaussianProcessRegressor(kernel=kernel, optimizer=None), X, y)
+
+
+@pytest.mark.parametrize("value", HIDDEN.values(), ids=HIDDEN)
+def test_parameters_of_a_process_that_are_no_plain_numbers(process, value):
+    honest, data = process
+    names_of = ("k1", "k1", "constant_value"), ("k1", "k2", "length_scale"), ("k2", "noise_level")
+    for path in names_of:
+        answer = ask(put(honest, ("kernel", *path), value), *data)
+        assert answer.word == "refused", answer
+
+
+def test_parameters_of_a_process_in_single_precision_are_other_numbers(process):
+    """0.3 in single precision is 0.30000001, whose likelihood is not the one that is claimed."""
+    honest, data = process
+    forged = put(honest, ("kernel", "k2", "noise_level"), np.float32(0.3))
+    assert_refused(forged, data, [honest])
+
+
+@pytest.mark.parametrize("bounds", ["1", "", "free", b"fixed", Renamed("x")], ids=repr)
+def test_bounds_that_are_a_text_but_not_fixed(rows, bounds):
+    """A parameter that is not fixed is free, and its slope is part of the claim."""
+    X, y, _ = rows
+    kernel = gp.RBF(1.0) + gp.WhiteKernel(0.3)
+    honest, data = fitted(tl.GaussianProcessRegressor(kernel=kernel), X, y)
+    answer = ask(put(honest, ("kernel", "k2", "noise_level_bounds"), bounds), *data)
+    assert answer.word == "refused", answer
+
+
+@pytest.mark.parametrize("kind", ["given parameters", "stationary point"])
+def test_residual_and_slope_change_places(rows, kind):
+    X, y, _ = rows
+    kernel = gp.RBF(1.0) + gp.WhiteKernel(0.3)
+    optimizer = None if kind == "given parameters" else "fmin_l_bfgs_b"
+    honest, data = fitted(tl.GaussianProcessRegressor(kernel=kernel, optimizer=optimizer), X, y)
+    assert honest.kind == kind
+    swapped = put(put(honest, ("residual",), honest.slope), ("slope",), honest.residual)
+    for forged in (swapped, put(honest, ("residual",), np.inf)):
+        answer = ask(forged, *data)
+        if kind == "given parameters" or forged is not swapped:
+            assert answer.word == "refused", answer
+
+
+@pytest.mark.parametrize("name", ["gamma", "coef0", "degree", "name"])
+@pytest.mark.parametrize(
+    "value", [HIDDEN["turning"], HIDDEN["text in an object"], 1j, Renamed("x")]
+)
+def test_parameters_of_a_kernel_that_are_no_plain_numbers(machine, name, value):
+    honest, data = machine
+    answer = ask(put(honest, ("kernel", name), value), *data)
+    assert answer.word == "refused", answer
+
+
+def test_noise_that_is_multiplied_by_another_kernel(rows):
+    """Its variance is on the diagonal, where the bounds by inducing points do not see it."""
+    X, y, _ = rows
+    kernel = gp.ConstantKernel(1.0) * gp.RBF(1.0) + gp.WhiteKernel(0.3)
+    honest, data = fitted(
+        tl.SparseGaussianProcessRegressor(kernel=kernel, n_inducing=N, optimizer=None), X, y
+    )
+    hidden = honest.kernel + gp.WhiteKernel(2.0) * gp.RBF(1.0)
+    assert_refused(put(honest, ("kernel",), hidden), data, [honest])
+
+
+def test_kernels_without_an_end(process):
+    honest, data = process
+    endless = gp.RBF(1.0) + gp.WhiteKernel(0.3)
+    endless.k1 = endless
+    many = gp.RBF(1.0)
+    for _ in range(60):
+        many = many + many
+    for kernel in (endless, many):
+        assert ask(put(honest, ("kernel",), kernel), *data).word == "refused"
+
+
+# --- infinite prices ------------------------------------------------------------------------------
+
+
+def hard_machine():
+    X = np.array([[-2.0], [-1.0], [1.0], [3.0]])
+    return fitted(tl.SVC(kernel="linear", C=np.inf), X, np.array([0, 0, 1, 1]))
+
+
+@pytest.mark.parametrize("margin", [0.0, 1e-17, 1e-16, -1e-17])
+def test_margins_that_hold_only_by_rounding(margin):
+    """Rows on the wrong side by less than the rounding of their scores, and any objective."""
+    honest, data = hard_machine()
+    forged = put(honest, ("intercept",), np.array([margin - 1.0]))
+    for objective in (honest.objective, honest.objective / max(margin, 1e-17) ** 2, 1e300):
+        claim = put(
+            put(forged, ("objective",), objective), ("objective_rounding",), 0.5 * objective
+        )
+        claim = put(put(claim, ("gap",), 1e300), ("violation",), 1e300)
+        assert ask(claim, *data).word == "refused"
+
+
+def test_the_rounding_of_a_small_margin_is_rounding_of_the_objective():
+    """The least margin is 1e-14 within a tenth of it, and so is what the objective is divided by."""
+    honest, data = hard_machine()
+    forged = put(honest, ("intercept",), np.array([1e-14 - 1.0]))
+    forged = put(put(forged, ("gap",), 1e300), ("violation",), 1e300)
+    value = float(reached(forged, *data))
+    for objective in np.linspace(0.5, 2.0, 76) * value:
+        claim = put(forged, ("objective",), objective)
+        claim = put(claim, ("objective_rounding",), 0.015 * value)
+        assert ask(claim, *data).word == "refused" or refute(claim, *data, [honest]) is None
+
+
+def test_margins_that_are_short_are_paid_for():
+    """A function with the least margin q has the objective of that function divided by q."""
+    honest, data = hard_machine()
+    forged = put(honest, ("intercept",), honest.intercept + 0.5)
+    claim = put(put(forged, ("gap",), 1e3), ("violation",), 1e3)
+    assert_refused(claim, data, [honest])
+    paid = put(put(claim, ("objective",), 4 * honest.objective), ("objective_rounding",), 1e-9)
+    assert ask(paid, *data).word == "proven"
+
+
+def test_errors_beyond_an_infinitely_dear_tube_are_a_condition(rows):
+    X, y, _ = rows
+    honest, data = fitted(tl.SVR(C=np.inf, epsilon=0.01, gamma=2.0), X, y)
+    answer = ask(honest, *data)
+    assert answer.word == "conditional"
+    assert "beyond epsilon" in answer.text
+
+
+def test_prices_beyond_the_range_of_doubles_are_not_infinite(rows):
+    """1e308 times a weight of ten is a price all the same: losses cost something."""
+    X, _, labels = rows
+    honest, (X, labels, _) = fitted(tl.SVC(kernel="rbf", gamma=50.0, C=np.inf), X, labels)
+    forged = put(honest, ("parameters",), {"C": 1e308})
+    answer = ask(forged, X, labels, np.full(N, 10.0))
+    assert answer.word == "refused", answer
+
+
+# --- kinds ----------------------------------------------------------------------------------------
+
+
+class Mute:
+    """Nothing can be said of it, and it is equal to nothing."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+    __repr__ = __eq__ = __hash__ = __str__
+
+
+class Unhashable(str):
+    def __hash__(self):
+        raise RuntimeError("no number")
+
+
+class Silent(dict):
+    def get(self, *given):
+        raise Unspoken
+
+
+class Unspoken(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("kind", [Mute(), Unhashable("quadratic"), [Mute()], type(Mute)], ids=type)
+def test_kinds_that_are_no_text_are_refused_without_a_word(rows, kind):
+    X, y, _ = rows
+    verification = verify({"kind": kind}, X, y)
+    assert not verification
+    assert "unknown" in str(verification)
+
+
+def test_certificates_that_refuse_to_be_read(rows):
+    X, y, _ = rows
+    assert not verify(Silent(), X, y)
 
 
 def test_every_field_of_a_certificate_is_reached_by_the_grammar(machine):

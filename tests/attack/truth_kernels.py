@@ -74,6 +74,8 @@ class _Part:
 def _machine_parts(claim, y, weight, n):
     s = _weights(weight, n)
     coef, support = np.asarray(claim.coef), np.asarray(claim.support)
+    if support.dtype.kind == "f" and (support == np.floor(support)).all():
+        support = support.astype(int)  # the same rows, written otherwise
     if support.ndim != 1 or support.dtype.kind not in "iu" or coef.ndim != 2:
         raise Meaningless("support vectors of another shape")
     if coef.shape[1] != len(support) or (support < 0).any() or (support >= n).any():
@@ -437,7 +439,8 @@ def _covariance(kernel, rows):
         return _filled(n, lambda i, j: mp.exp(-square(i, j) / 2))
     if name == "RationalQuadratic":
         alpha = _positive(kernel.alpha)
-        return _filled(n, lambda i, j: (1 + square(i, j) / (2 * alpha)) ** -alpha)
+        # 1 + s / (2 alpha) is 1 in fifty digits where alpha is large.
+        return _filled(n, lambda i, j: mp.exp(-alpha * mp.log1p(square(i, j) / (2 * alpha))))
     raise Meaningless(f"the kernel {name}")
 
 

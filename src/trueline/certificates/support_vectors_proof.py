@@ -300,7 +300,9 @@ def _evaluate_part(part: Part, K: _Kernel) -> Found:
     gap += 2 * half * square_error + loss_error + extra_error + gain_error + off_error
     gap += units * (abs(square) + abs(loss) + abs(extra) + abs(gain))
     in_boxes = bool(((beta >= part.low) & (beta <= part.high)).all())
-    violation = max(_violation(part, f) + 4 * float(error.max()), short)
+    sizes = np.abs(f).max() + np.abs(part.gain_target).max() + part.epsilon
+    violation = _violation(part, f) + 4 * float(error.max()) + 16 * _EPS * float(sizes)
+    violation = max(violation, short)
     return Found(objective, rounding, max(gap, 0.0), violation, in_boxes)
 
 

@@ -18,6 +18,7 @@ from trueline.check.verdict import (
     Verdict,
     Verification,
     VerificationError,
+    told,
 )
 
 __all__ = [
@@ -106,10 +107,11 @@ def verify(
 
     if effort not in ("normal", "full"):
         raise ValueError(f"effort must be 'normal' or 'full', got {effort!r}.")
-    kind = get(certificate, "kind")
-    if not isinstance(kind, str) or kind not in THEOREMS:
-        return Verification((Check("kind of proof", str(kind)[:80], "unknown", False),))
     try:
+        kind = get(certificate, "kind")
+        if type(kind) is not str or kind not in THEOREMS:
+            said = kind[:80] if type(kind) is str else f"a {type(kind).__name__}"
+            return Verification((Check("kind of proof", said, "unknown", False),))
         with np.errstate(all="ignore"):  # what is not finite proves nothing
             if "proven_coef" in witness_of(certificate):
                 beside = import_module("trueline.check.beside")
@@ -119,7 +121,7 @@ def verify(
     except Refused as reason:
         return Verification.refused(reason)
     except Exception as error:  # a claim that cannot be computed is not proven
-        return Verification.refused(f"not computable: {type(error).__name__}: {error}")
+        return Verification.refused(f"not computable: {told(error)}")
 
 
 def __getattr__(name: str) -> Any:

@@ -4,14 +4,19 @@ A :class:`Ball` holds numbers and bounds on their errors; each operation adds wh
 NumPy's elementary functions are taken to err by at most eight units, sums of m terms by m units
 (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., section 3.1).
 
-Positive semi-definite by formula (B. Schoelkopf, A. J. Smola, "Learning with Kernels", 2002,
-chapter 13): linear, cosine, rbf, laplacian and chi2 with gamma >= 0, and (gamma x.z + coef0)^degree
-with gamma >= 0, coef0 >= 0 and a whole degree >= 0.
+    linear           x.z                              poly       (gamma x.z + coef0)^degree
+    cosine           x.z / (|x| |z|)                  sigmoid    tanh(gamma x.z + coef0)
+    rbf              exp(-gamma |x - z|^2)            laplacian  exp(-gamma sum_j |x_j - z_j|)
+    additive_chi2    -sum_j (x_j - z_j)^2 / (x_j + z_j)     chi2 exp(gamma additive_chi2)
+
+gamma is 1 / (number of columns) if it is absent. Positive semi-definite by formula (B. Schoelkopf,
+A. J. Smola, "Learning with Kernels", 2002, chapter 13): linear, cosine, rbf, laplacian and chi2
+with gamma >= 0, and poly with gamma >= 0, coef0 >= 0 and a whole degree >= 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -20,27 +25,47 @@ from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, SMALLEST
 from trueline.check.rows import as_doubles, as_matrix
-from trueline.check.schema import Field, read
-from trueline.check.verdict import Refused
+from trueline.check.schema import Field, parameters, read
+from trueline.check.verdict import Refused, told
 
-__all__ = ["Ball", "PairwiseKernel", "as_recipe", "definite_shift", "squares"]
+__all__ = ["Ball", "PairwiseKernel", "definite_shift", "differences", "products", "total"]
 
 Array = NDArray[np.float64]
 
 _UNITS = 8 * EPS
 _VALUES = 1_000_000  # kernel values at a time
+_DEFINITE = ("linear", "cosine", "rbf", "laplacian", "chi2")
+_FIELDS = {
+    "name": Field(kind="text"),
+    "gamma": Field(low=0.0, optional=True),
+    "degree": Field(low=0.0, high=1000.0, optional=True),
+    "coef0": Field(optional=True),
+}
 
 
 class Ball:
     """Numbers that are known up to an error: the true ones lie within ``rad`` of ``mid``."""
 
+    __array_ufunc__ = None  # arrays leave sums and products with a ball to the ball
+
     def __init__(self, mid: Any, rad: Any = 0.0) -> None:
-        self.mid, self.rad = mid, rad
+        self.mid = mid
+        self.rad = rad if np.shape(rad) == np.shape(mid) else np.broadcast_to(rad, np.shape(mid))
 
     @classmethod
     def rounded(cls, mid: Any, rad: Any, units: float = EPS) -> Ball:
         """A result that was rounded, whose error was rounded too."""
         return cls(mid, (rad + units * np.abs(mid)) * (1 + _UNITS) + SMALLEST)
+
+    @classmethod
+    def stack(cls, parts: Iterable[Ball]) -> Ball:
+        """Rows one below the other."""
+        return cls(*map(np.concatenate, zip(*((part.mid, part.rad) for part in parts))))
+
+    @classmethod
+    def symmetric(cls, K: Array) -> Ball:
+        """A matrix that should be symmetric, up to what it differs from its transpose by."""
+        return cls(0.5 * (K + K.T), np.abs(K - K.T))
 
     def __add__(self, other: Any) -> Ball:
         other = other if isinstance(other, Ball) else Ball(other)
@@ -53,6 +78,35 @@ class Ball:
 
     __radd__, __rmul__ = __add__, __mul__
 
+    def __neg__(self) -> Ball:
+        return Ball(-self.mid, self.rad)
+
+    def __sub__(self, other: Any) -> Ball:
+        return self + -other
+
+    def __abs__(self) -> Ball:
+        return Ball(np.abs(self.mid), self.rad)
+
+    def __getitem__(self, where: Any) -> Ball:
+        return Ball(self.mid[where], self.rad[where])
+
+    @property
+    def high(self) -> Any:
+        """What the numbers are at most."""
+        return (self.mid + self.rad) + EPS * np.abs(self.mid)
+
+    def dot(self, w: Array) -> Ball:
+        """Sums of products with exact numbers along the last axis."""
+        m, size = len(w), np.abs(w)
+        rad = (self.rad + (m + 2) * EPS * np.abs(self.mid)) @ size
+        return Ball.rounded(self.mid @ w, rad * (1 + m * EPS) + m * SMALLEST)
+
+    def sum(self) -> Ball:
+        """The sum of all numbers."""
+        units = (np.size(self.mid) + 8) * EPS
+        rad = float((self.rad + units * np.abs(self.mid)).sum()) * (1 + units)
+        return Ball.rounded(float(np.sum(self.mid)), rad)
+
     def exp(self) -> Ball:
         """|exp(m + r) - exp(m)| <= exp(m) (exp(r) - 1), and <= exp(m + r)."""
         mid, small = np.exp(self.mid), np.minimum(self.rad, 1.0)
@@ -61,18 +115,17 @@ class Ball:
 
     def sqrt(self) -> Ball:
         """|sqrt(m + r) - sqrt(m)| <= r / sqrt(m), and <= sqrt(r)."""
-        mid = np.sqrt(np.maximum(self.mid, 0.0))
-        root = np.sqrt(self.rad)
+        mid, root = np.sqrt(np.maximum(self.mid, 0.0)), np.sqrt(self.rad)
         return Ball.rounded(mid, root * np.where(mid > root, root / np.where(mid > 0, mid, 1), 1.0))
-
-    def smooth(self, function: Callable[[Array], Array]) -> Ball:
-        """A function whose slope is at most 1: tanh, sin, cos."""
-        return Ball.rounded(function(self.mid), self.rad, _UNITS)
 
     def log1p(self) -> Ball:
         """Of numbers >= 0: the slope is at most 1 / (1 + m - r)."""
         rad = self.rad / (1 + np.maximum(self.mid - self.rad, 0.0))
         return Ball.rounded(np.log1p(self.mid), rad, _UNITS)
+
+    def smooth(self, function: Callable[[Array], Array]) -> Ball:
+        """A function whose slope is at most 1: tanh, sin, cos."""
+        return Ball.rounded(function(self.mid), self.rad, _UNITS)
 
     def power(self, p: float) -> Ball:
         """|(m + r)^p - m^p| <= p r (|m| + r)^(p - 1), for p >= 1; of m >= 0 unless p is whole."""
@@ -84,36 +137,40 @@ class Ball:
         return Ball.rounded(self.mid**p, rad, _UNITS)
 
 
-def squares(A: Array, B: Array, lengths: Any = 1.0) -> Iterator[Array]:
-    """((a_j - b_j) / l_j)^2 of all pairs of rows, column by column; each errs by 5 units."""
-    scales = np.broadcast_to(lengths, A.shape[1])
-    for j in range(A.shape[1]):
-        yield ((A[:, j, None] - B[None, :, j]) / scales[j]) ** 2
+def differences(A: Array, B: Array) -> Iterable[Array]:
+    """x_j - z_j of all pairs of rows, column by column; each errs by half a unit."""
+    return (A[:, j, None] - B[None, :, j] for j in range(A.shape[1]))
 
 
-def _terms(A: Any) -> int:
-    """The largest number of terms in a product with a row."""
-    return int(np.diff(A.indptr).max(initial=0)) if sp.issparse(A) else A.shape[1]
+def total(terms: Iterable[Array], m: int) -> Ball:
+    """The sum of m terms >= 0, each of which errs by at most 6 units."""
+    added = sum(terms)
+    return Ball.rounded(added, (m + 8) * EPS * added + m * SMALLEST)
 
 
-def _dense(M: Any) -> Array:
+def _terms(A: Any, B: Any) -> int:
+    """The largest number of terms in a row."""
+    counts = (np.diff(M.indptr).max(initial=0) if sp.issparse(M) else M.shape[1] for M in (A, B))
+    return int(max(counts))
+
+
+def _dense(M: Any) -> Any:
     return M.toarray() if sp.issparse(M) else M
 
 
 def _squared_lengths(A: Any) -> Array:
-    own = A.multiply(A).sum(axis=1) if sp.issparse(A) else np.einsum("ij,ij->i", A, A)
-    return np.asarray(own).reshape(-1, 1)
+    return np.asarray((A * A).sum(axis=1)).reshape(-1, 1)
 
 
-def _products(A: Any, B: Any) -> Ball:
+def products(A: Any, B: Any) -> Ball:
     """x.z of all pairs of rows."""
-    P, size, m = _dense(A @ B.T), _dense(abs(A) @ abs(B).T), _terms(A)
+    P, size, m = _dense(A @ B.T), _dense(abs(A) @ abs(B).T), _terms(A, B)
     return Ball.rounded(P, (m + 2) * EPS * size + m * SMALLEST)
 
 
 def _distances(A: Any, B: Any, gamma: float) -> Ball:
-    """||x - z||^2: by products where that is accurate enough for gamma, or rows are sparse."""
-    a, b, m = A, B, _terms(A)
+    """|x - z|^2: by products where that is accurate enough for gamma, or rows are sparse."""
+    a, b, m = A, B, _terms(A, B)
     if not sp.issparse(A):
         # Any shift keeps distances; x - shift is rounded relative to itself.
         shift = B.mean(axis=0) if len(B) else 0.0
@@ -121,38 +178,24 @@ def _distances(A: Any, B: Any, gamma: float) -> Ball:
     own, other = _squared_lengths(a), _squared_lengths(b)
     worst = own.max(initial=0.0) + other.max(initial=0.0)
     if not sp.issparse(A) and not gamma * (4 * m + 32) * EPS * worst < 1e-11:
-        return _sum(squares(A, B), m)
+        return total((d**2 for d in differences(A, B)), m)
     size = own + other.T
     rad = (2 * m + 16) * EPS * size + 4 * (m + 1) * SMALLEST
     return Ball.rounded(np.maximum(size - 2 * _dense(a @ b.T), 0.0), rad)
 
 
-def _sum(columns: Iterator[Array], d: int) -> Ball:
-    """The sum of terms >= 0, each within 8 units."""
-    total = sum(columns)
-    return Ball.rounded(total, (d + 8) * EPS * total + d * SMALLEST)
-
-
-def as_recipe(kernel: Any) -> dict[str, Any]:
-    """Name and parameters of a pairwise kernel, which may hold nothing else."""
-    if not isinstance(kernel, Mapping) or "metric" not in kernel:
-        raise Refused("the kernel is no mapping with a metric")
-    if callable(kernel["metric"]):
-        return dict(kernel)
-    unknown = set(kernel) - {"metric", "gamma", "degree", "coef0"}
-    if unknown:
-        raise Refused(f"the kernel holds {', '.join(sorted(map(str, unknown)))}")
-    fields = {
-        "metric": Field(kind="text"),
-        "gamma": Field(low=0.0, optional=True),
-        "degree": Field(low=0.0, optional=True),
-        "coef0": Field(optional=True),
-    }
-    return vars(read({**kernel, "witness": {}}, fields, {}, {}))
-
-
 class PairwiseKernel:
-    """Blocks of the matrix of one of the named kernels, a given matrix, or a function of two rows.
+    """Blocks of the matrix of one of the named kernels, a given matrix, or a function.
+
+    Parameters
+    ----------
+    kernel : object with the attributes, or mapping with the keys, name or metric, gamma, degree,
+        coef0; mapping with a function of two rows as its metric, and its options; or a function of
+        two matrices
+    X : array-like or sparse matrix
+        Rows, or their kernel matrix ("precomputed").
+    keep : array of bool
+        Which of the rows are there.
 
     Attributes
     ----------
@@ -163,105 +206,102 @@ class PairwiseKernel:
         How the statement names it.
     """
 
-    def __init__(self, recipe: dict[str, Any], X: Any, keep: NDArray[np.bool_]) -> None:
-        self.metric, self.recipe = recipe["metric"], recipe
-        self.said = f"the kernel {self.metric!r}" if isinstance(self.metric, str) else ""
-        if callable(self.metric):
-            X = _called(self.metric, {k: v for k, v in recipe.items() if k != "metric"}, X)
-            self.said = f"the kernel as the function {_name(self.metric)} itself computes it"
-        X = as_matrix(X)
-        if len(keep) != X.shape[0]:
-            raise Refused(f"X has {X.shape[0]} rows, y {len(keep)}")
-        self.given = callable(self.metric) or self.metric == "precomputed"
-        if self.given:
-            if X.shape[0] != X.shape[1]:
-                raise Refused(f"a kernel matrix has the shape {X.shape}")
-            X = _dense(X)[:, keep]
-        self.X = X[keep]
-        self.n, d = self.X.shape
-        gamma = recipe.get("gamma")
-        self.gamma = 1.0 / max(d, 1) if gamma is None else gamma
-        self.degree, self.coef0 = recipe.get("degree") or 0.0, recipe.get("coef0") or 0.0
-        poly = self.metric in ("poly", "polynomial")
-        needs = ("degree", "coef0") if poly else ("coef0",) if self.metric == "sigmoid" else ()
-        if not self.given and any(recipe.get(name) is None for name in needs):
+    def __init__(self, kernel: Any, X: Any, keep: NDArray[np.bool_]) -> None:
+        given = {"name": None} if callable(kernel) else parameters(kernel)
+        metric = given.pop("metric", given["name"])
+        if callable(kernel) or callable(metric):
+            rows, said = _called(kernel, metric, given, X)
+            self.name, self.said = "precomputed", f"the kernel as {said} itself computes it"
+        else:
+            if set(given) - set(_FIELDS):
+                raise Refused("the kernel holds what is no name, gamma, degree or coef0")
+            self.own, rows = read({**given, "name": metric}, _FIELDS, {}, {}), as_matrix(X)
+            self.name, self.said = self.own.name, f"the kernel {self.own.name!r}"
+        if len(keep) != rows.shape[0]:
+            raise Refused(f"X has {rows.shape[0]} rows, y {len(keep)}")
+        self.X, self.n, self.K, self.is_definite = rows[keep], int(keep.sum()), None, False
+        if self.name == "precomputed":
+            if rows.shape[0] != rows.shape[1]:
+                raise Refused(f"a kernel matrix has the shape {rows.shape}")
+            self.K = Ball.symmetric(_dense(self.X)[:, keep])
+            return
+        if sp.issparse(self.X):  # entries may be stored as sums of several
+            self.X.sum_duplicates()
+        own, is_power = self.own, self.name in ("poly", "polynomial")
+        own.gamma = 1.0 / max(self.X.shape[1], 1) if own.gamma is None else own.gamma
+        if (is_power or self.name == "sigmoid") and None in (own.coef0, own.degree):
             raise Refused("the kernel lacks a parameter")
-        whole = poly and self.degree == int(self.degree) and self.coef0 >= 0
-        self.is_definite = not callable(self.metric) and (
-            whole or self.metric in ("linear", "cosine", "rbf", "laplacian", "chi2")
-        )
+        whole = is_power and own.degree == int(own.degree) and own.coef0 >= 0
+        self.is_definite = whole or self.name in _DEFINITE
 
     def block(self, rows: Any, columns: Any) -> Ball:
         """Values of some rows with others."""
-        if self.given:
-            return Ball(self.X[rows][:, columns])
-        A, B = self.X[rows], self.X[columns]
-        if self.metric == "rbf":
-            return (_distances(A, B, self.gamma) * -self.gamma).exp()
-        if self.metric in ("linear", "cosine", "poly", "polynomial", "sigmoid"):
-            return self._of_products(A, B)
-        if self.metric not in ("laplacian", "chi2", "additive_chi2"):
-            raise Refused(f"the kernel {self.metric!r} is not known")
+        if self.K is not None:
+            return self.K[rows][:, columns]
+        A, B, name, gamma = self.X[rows], self.X[columns], self.name, self.own.gamma
+        if name == "rbf":
+            return (_distances(A, B, gamma) * -gamma).exp()
+        if name == "cosine":
+            return _cosine(A, B)
+        if name in ("linear", "poly", "polynomial", "sigmoid"):
+            inner = products(A, B)
+            if name == "linear":
+                return inner
+            inner = inner * gamma + self.own.coef0
+            return inner.smooth(np.tanh) if name == "sigmoid" else inner.power(self.own.degree)
+        if name not in ("laplacian", "chi2", "additive_chi2"):
+            raise Refused(f"the kernel {name!r} is not known")
         A, B = _dense(A), _dense(B)
-        if self.metric == "laplacian":
-            return (_sum((np.sqrt(s) for s in squares(A, B)), A.shape[1]) * -self.gamma).exp()
+        if name == "laplacian":
+            return (total(map(np.abs, differences(A, B)), A.shape[1]) * -gamma).exp()
         if (A < 0).any() or (B < 0).any():
             raise Refused("chi2 is for numbers that are not negative")
-        terms = (
-            s / np.where(s > 0, A[:, j, None] + B[None, :, j], 1.0)
-            for j, s in enumerate(squares(A, B))
+        shares = (
+            np.abs(d) * (np.abs(d) / np.where(d != 0, A[:, j, None] + B[None, :, j], 1.0))
+            for j, d in enumerate(differences(A, B))
         )
-        total = _sum(terms, A.shape[1]) * -1.0
-        return total if self.metric == "additive_chi2" else (total * self.gamma).exp()
-
-    def _of_products(self, A: Any, B: Any) -> Ball:
-        if self.metric == "cosine":
-            both = np.sqrt(_squared_lengths(A)) * np.sqrt(_squared_lengths(B)).T
-            if ((both > 0) & ~((both > 1e-140) & (both < 1e140))).any():
-                raise Refused("the lengths of rows leave the range of doubles")
-            K = _products(A, B).mid / np.where(both > 0, both, 1.0)
-            return Ball(K, (4 * _terms(A) + 16) * EPS * np.ones_like(K))
-        products = _products(A, B)
-        if self.metric == "linear":
-            return products
-        inner = products * self.gamma + self.coef0
-        return inner.smooth(np.tanh) if self.metric == "sigmoid" else inner.power(self.degree)
+        away = -total(shares, A.shape[1])
+        return away if name == "additive_chi2" else (away * gamma).exp()
 
     def whole(self) -> Ball:
         """The matrix."""
         step = max(1, _VALUES // max(1, self.n))
-        parts = [self.block(slice(i, i + step), slice(None)) for i in range(0, self.n, step)]
-        mid = np.concatenate([part.mid for part in parts])
-        return Ball(mid, np.concatenate([np.broadcast_to(p.rad, p.mid.shape) for p in parts]))
+        every = range(0, self.n, step)
+        return Ball.stack(self.block(slice(i, i + step), slice(None)) for i in every)
 
     def scores(self, rows: Any, columns: Any, coef: Array) -> Ball:
-        """K[rows, columns] @ coef: products of m terms err by m + 2 units of their magnitudes."""
-        mid, rad, size = np.empty(len(rows)), np.empty(len(rows)), np.abs(coef)
+        """K[rows, columns] @ coef."""
         step = max(1, _VALUES // max(1, len(columns)))
-        for start in range(0, len(rows), step):
-            some = slice(start, start + step)
-            K = self.block(rows[some], columns)
-            mid[some] = K.mid @ coef
-            rad[some] = (K.rad + (len(coef) + 2) * EPS * np.abs(K.mid)) @ size
-        return Ball(mid, rad * (1 + (len(coef) + 4) * EPS) + SMALLEST)
+        every = range(0, max(len(rows), 1), step)
+        return Ball.stack(self.block(rows[i : i + step], columns).dot(coef) for i in every)
 
 
-def _called(metric: Any, options: dict[str, Any], X: Any) -> Array:
-    """A function of two rows at all pairs, as the function computes them; it is symmetric."""
+def _cosine(A: Any, B: Any) -> Ball:
+    sizes = [_dense(abs(M).max(axis=1)).reshape(-1, 1) for M in (A, B)]
+    if any(((size > 0) & ~((size > 1e-140) & (size < 1e140))).any() for size in sizes):
+        raise Refused("rows whose squares leave the range of doubles")
+    both = np.sqrt(_squared_lengths(A)) * np.sqrt(_squared_lengths(B)).T
+    K = products(A, B).mid / np.where(both > 0, both, 1.0)
+    return Ball(K, (4 * _terms(A, B) + 16) * EPS)
+
+
+def _called(kernel: Any, metric: Any, options: dict[str, Any], X: Any) -> tuple[Array, str]:
+    """The matrix of a function of two matrices, or of two rows, as it computes it; its name."""
+    options = {key: value for key, value in options.items() if key != "name"}
     try:
-        X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+        function = kernel if callable(kernel) else metric
+        said = f"the function {getattr(function, '__name__', type(function).__name__)!s:.80}"
+        if function is kernel:
+            return as_matrix(_dense(kernel(X, X))), said
+        X = as_matrix(X)
         rows = [X[[i], :] if sp.issparse(X) else X[i] for i in range(X.shape[0])]
         K = np.empty((len(rows), len(rows)))
         for i, x in enumerate(rows):
-            for j in range(i + 1):
+            for j in range(i + 1):  # it is symmetric
                 K[i, j] = K[j, i] = np.asarray(metric(rows[j], x, **options)).item()
+        return as_doubles(K, "the kernel matrix"), said
     except Exception as error:
-        raise Refused(f"the kernel function fails: {error}") from None
-    return as_doubles(K, "the kernel matrix")
-
-
-def _name(function: Any) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))[:80]
+        raise Refused(f"the kernel function fails: {told(error)}") from None
 
 
 def definite_shift(K: Ball) -> float:
@@ -271,7 +311,5 @@ def definite_shift(K: Ball) -> float:
     """
     if not np.isfinite(K.mid).all():
         return np.inf
-    rad = np.linalg.norm(np.broadcast_to(K.rad, K.mid.shape)) + np.linalg.norm(K.mid - K.mid.T)
-    rad += 4 * len(K.mid) * EPS * np.linalg.norm(K.mid)
-    lowest = np.linalg.eigvalsh(0.5 * (K.mid + K.mid.T))[0]
-    return max(0.0, float(rad - lowest)) * (1 + _UNITS)
+    rad = np.linalg.norm(K.rad) + 4 * len(K.mid) * EPS * np.linalg.norm(K.mid)
+    return max(0.0, float(rad - np.linalg.eigvalsh(K.mid)[0])) * (1 + _UNITS)

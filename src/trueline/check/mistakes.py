@@ -35,7 +35,7 @@ import scipy.sparse as sp
 from trueline.check.arithmetic import EPS, SMALLEST, Array
 from trueline.check.claims import read_about
 from trueline.check.exact import scores
-from trueline.check.kernels import PairwiseKernel, as_recipe, definite_shift
+from trueline.check.kernels import PairwiseKernel, definite_shift
 from trueline.check.rows import as_doubles, as_matrix, as_weights, length
 from trueline.check.schema import Field, get, witness_of
 from trueline.check.verdict import Check, Refused, Verification
@@ -112,7 +112,7 @@ def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     if len(claim.class_weights) != max(2, k) or problems != (1 if direct else k):
         raise Refused("class weights or bounds are not as many as classes or problems")
     if is_kernel:
-        kernel = PairwiseKernel(as_recipe(claim.kernel), X, np.ones(n, dtype=bool))
+        kernel = PairwiseKernel(claim.kernel, X, np.ones(n, dtype=bool))
         claim.K, claim.said = kernel.whole(), f", with {kernel.said}"
         claim.intercept_step, claim.largest = float(claim.fit_intercept), np.zeros(k)
         if kind == "kernel mistake bound" and not kernel.is_definite:

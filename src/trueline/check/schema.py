@@ -51,6 +51,9 @@ class Field:
     optional: bool = False
 
 
+#: What numbers may be written as.
+_PLAIN = frozenset({bool, int, float, list, tuple, np.ndarray, *np.sctypeDict.values()})
+
 #: What every claim about an objective has.
 CLAIMS = {
     "objective": Field(),
@@ -127,9 +130,11 @@ def _value(name: str, value: Any, field: Field, sizes: dict[str, int]) -> Any:
     if field.kind == "any":
         return value
     if field.kind == "text":
-        if not isinstance(value, str):
+        if not issubclass(type(value), str):
             raise Refused(f"{name} is no text")
-        return value
+        return str.__str__(value)  # its letters, whatever a subclass says of them
+    if type(value) not in _PLAIN:  # what turns itself into numbers may do so twice
+        raise Refused(f"{name} is a {type(value).__name__}, not a number, list or array")
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, OverflowError) as error:

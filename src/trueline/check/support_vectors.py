@@ -19,12 +19,13 @@ and nu_svr, else 0, and eps is e in svr, else 0.
 tangent, for example C_i max(0, 1 - t_i z) >= beta_i t_i - beta_i z. Add them up: b, r and e drop
 out by the conditions on the sums.
 
-The sums are taken in rationals. What they are off by is taken from one multiplier j with room for
-it, which costs at most |s| (|g_j| + eps + |f_j|) + s^2 K_jj / 2; where sum |beta| is too large by
-the share h, shrinking all multipliers costs at most h sum |y_i beta_i|.
+The sums are taken in rationals. What one is off by, s, is taken from one multiplier j with room for
+it, which costs at most |s| (|g_j| + eps + |f_j|) + s^2 K_jj (two such moves included); where sum
+|beta| is too large by the share h, shrinking all multipliers costs at most h sum |y_i beta_i|.
 
-Infinite prices: margins short by at most q < 1 hold for f / (1 - q), whose objective is the one
-checked; errors of svr beyond e are printed, and are no larger than the claimed violation.
+Infinite prices: if the least margin is q, 0 < q < 1, all margins hold for f / q, whose objective is
+the one checked. That errors of svr beyond e count as none is a condition, which says how large they
+are.
 
 For other kernels (kind "kernel stationarity") only this is proven: no two multipliers of a group
 can be moved against each other with a gain above the violation, per unit and to first order.
@@ -45,13 +46,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, exact_sum
 from trueline.check.kernels import Ball, PairwiseKernel
 from trueline.check.rows import as_doubles, length
-from trueline.check.schema import Field, get, parameters, read, shape_of
+from trueline.check.schema import CLAIMS, Field, get, read, shape_of
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
@@ -71,12 +71,6 @@ _WITNESS = {
     "nu_svr": {"epsilon": Field(low=0.0)},
     "nu_svc": {"scale": Field(("pairs",), low=5e-324), "multipliers": Field(("pairs", "m"))},
 }
-_KERNEL = {
-    "name": Field(kind="text"),
-    "gamma": Field(low=0.0),
-    "degree": Field(kind="integer", low=0, high=1000),
-    "coef0": Field(),
-}
 _ALL = slice(None)
 
 
@@ -86,66 +80,75 @@ class _Part:
 
     rows: NDArray[np.intp]
     target: Array  # t or y
-    low: Array
-    high: Array
+    price: Array
     beta: Array
     intercept: float
-    gain: Array  # g
     sums: tuple[tuple[Any, Fraction], ...]
-    margin: float = 0.0  # 1, or r
+    gain: Any = 0.0  # g
+    margin: float | None = None  # 1, or r; none in regression
     epsilon: float = 0.0  # e
-    paid: float = 0.0  # - nu W r, or nu sum C_i e
     dual_epsilon: float = 0.0  # eps
+    paid: Fraction = Fraction(0)  # - nu W r, or nu sum C_i e
     most: Fraction | None = None  # of sum |beta|
-    is_regression: bool = False
+
+    @property
+    def low(self) -> Array:
+        """What multipliers are at least."""
+        return -self.price if self.margin is None else np.minimum(0.0, self.target * self.price)
+
+    @property
+    def high(self) -> Array:
+        """What multipliers are at most."""
+        return self.price if self.margin is None else np.maximum(0.0, self.target * self.price)
 
 
 def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """Objective and gap, or violation, of a support vector machine."""
     claim = _read(certificate, X, y, sample_weight)
-    kernel, called = _kernel(claim.kernel, X, claim.n)
+    kernel = PairwiseKernel(claim.kernel, X, np.ones(claim.n, dtype=bool))
     try:
-        found = [_evaluate(part, kernel) for part in _parts(claim)]
+        parts = _parts(claim)
+        found = [_evaluate(part, kernel) for part in parts]
     except OverflowError:
         raise Refused("prices or multipliers leave the range of doubles") from None
-    objective, gap = sum(p.objective for p in found), sum(p.gap for p in found)
-    rounding = sum(p.rounding + len(found) * 4 * EPS * abs(p.objective) for p in found)
-    violation, short = (max(getattr(p, name) for p in found) for name in ("violation", "short"))
+    objective, gap = (sum((p[i] for p in found), Ball(0.0)) for i in (0, 1))
+    violation, beyond = (max(p[i] for p in found) for i in (2, 3))
+    reached = float(objective.mid), float(objective.rad)
+    boxed = all(((p.low <= p.beta) & (p.beta <= p.high)).all() for p in parts)
     checks = [
-        Check.that("multipliers", "within their boxes", all(p.boxes for p in found)),
-        Check.within("objective", claim.objective, claim.objective_rounding, objective, rounding),
+        Check.that("multipliers", "within their boxes", boxed),
+        Check.within("objective", claim.objective, claim.objective_rounding, *reached),
         Check.at_most("violation", claim.violation, violation),
     ]
-    if short:
-        checks.append(Check.at_most("errors beyond epsilon", claim.violation, short))
+    said = f"the objective of the machine {claim.machine}, with {kernel.said}, is "
+    said += f"{claim.objective:.10g}; "
     if claim.kind == "kernel stationarity":
         checks.append(Check.that("gap (local)", "none", math.isinf(claim.gap)))
-        said = f"no two multipliers can be moved with a gain above {claim.violation:.3g}{called}"
+        said += f"no two multipliers can be moved with a gain above {claim.violation:.3g}"
     else:
-        known = kernel.is_definite and not kernel.given
-        checks.append(Check.that("kernel", "positive semi-definite", known))
-        checks.append(Check.at_most("gap", claim.gap, gap * (1 + len(found) * EPS)))
-        said = f"no function and intercept reach less than {claim.objective - gap:.10g}"
-    if short:
-        said += f", with errors up to {short:.3g} beyond epsilon"
-    said = f"the objective of the machine {claim.machine} is {claim.objective:.10g}; {said}"
-    return Verification(tuple(checks), said)
+        checks.append(Check.that("kernel", "positive semi-definite", kernel.is_definite))
+        checks.append(Check.at_most("gap", claim.gap, max(float(gap.high), 0.0)))
+        least = claim.objective - claim.objective_rounding - claim.gap
+        said += f"no function and intercept reach less than {least:.10g}"
+    conditions = (f"errors of up to {beyond:.3g} beyond epsilon count as none",) if beyond else ()
+    return Verification(tuple(checks), said, conditions)
 
 
 def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespace:
     """Everything that is claimed, and targets and weights, in the shapes that they must have."""
     machine, n = get(certificate, "machine"), length(X)
-    if not isinstance(machine, str) or machine not in _PARAMETERS:
-        raise Refused(f"the machine {machine!r} is not known")
-    has_classes = machine in ("svc", "nu_svc")
-    if has_classes and len(shape_of(get(certificate, "classes"))) != 1:
-        raise Refused("the classes are no list")
-    classes = np.asarray(get(certificate, "classes")).tolist() if has_classes else [0, 1]
+    if type(machine) is not str or machine not in _PARAMETERS:
+        raise Refused("the machine is not known")
+    has_classes, classes = machine in ("svc", "nu_svc"), [0, 1]
+    if has_classes:
+        if len(shape_of(get(certificate, "classes"))) != 1:
+            raise Refused("the classes are no list")
+        classes = np.asarray(get(certificate, "classes")).tolist()
     k = len(classes)
     fields = {
+        **CLAIMS,
         "kind": Field(kind="text"),
-        "objective": Field(),
-        **dict.fromkeys(("objective_rounding", "gap", "violation"), _POSITIVE),
+        "violation": Field(low=0.0),
         **dict.fromkeys(("kernel", "parameters"), Field(kind="any")),
         "support": Field(("m",), kind="integer", low=0, high=n - 1),
         "coef": Field((k - 1, "m")),
@@ -163,10 +166,10 @@ def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespa
     used = out.s > 0  # rows of weight zero or less are absent
     if len(np.unique(out.support)) != len(out.support) or not used[out.support].all():
         raise Refused("a row supports twice, or has no weight")
-    out.n, out.used, out.classes, out.y = n, np.flatnonzero(used), classes, np.zeros(n)
+    out.n, out.used, out.k, out.y = n, np.flatnonzero(used), k, np.zeros(n)
     if machine != "one_class":
-        if np.shape(y) not in ((n,), (n, 1)):
-            raise Refused(f"y has the shape {np.shape(y)}, X has {n} rows")
+        if shape_of(y) not in ((n,), (n, 1)):
+            raise Refused(f"y has the shape {shape_of(y)}, X has {n} rows")
         target = np.asarray(y).ravel()
         out.y = _codes(target, classes, used) if has_classes else as_doubles(target, "y")
     return out
@@ -184,123 +187,101 @@ def _codes(labels: Any, classes: list[Any], used: NDArray[np.bool_]) -> NDArray[
     return codes
 
 
-def _kernel(kernel: Any, X: Any, n: int) -> tuple[PairwiseKernel, str]:
-    """The kernel, and how it is computed if not by formula."""
-    if callable(kernel):
-        try:
-            K = kernel(X, X)
-            X = K.toarray() if sp.issparse(K) else np.asarray(K)
-        except Exception as error:
-            raise Refused(f"the kernel function fails: {error}") from None
-        recipe, said = {"metric": "precomputed"}, " (as the kernel function itself computes it)"
-    else:
-        given = vars(read(parameters(kernel), _KERNEL, {}, {}))
-        recipe, said = {"metric": given.pop("name"), **given}, ""
-        if recipe["metric"] not in ("linear", "rbf", "poly", "sigmoid", "precomputed"):
-            raise Refused(f"the kernel {recipe['metric']!r} is not known")
-    out = PairwiseKernel(recipe, X, np.ones(n, dtype=bool))
-    if out.given:
-        if np.abs(out.X - out.X.T).max(initial=0.0) > 1e-5 * np.abs(out.X).max(initial=0.0):
-            raise Refused("the kernel matrix is not symmetric")
-        out.X = 0.5 * (out.X + out.X.T)
-    return out, said
-
-
 def _parts(r: SimpleNamespace) -> list[_Part]:
     nu, used, s = Fraction(getattr(r.prices, "nu", 0.0)), r.used, r.s[r.used]
     if r.machine in ("svc", "nu_svc"):
-        return [_pair(r, nu, i, *ab) for i, ab in enumerate(combinations(range(len(r.classes)), 2))]
-    beta, b, zeros = np.zeros(r.n), float(r.intercept[0]), np.zeros(len(used))
+        return [_pair(r, nu, i, *pair) for i, pair in enumerate(combinations(range(r.k), 2))]
+    beta, b = np.zeros(r.n), float(r.intercept[0])
     beta[r.support] = r.coef[0]
     if r.machine == "one_class":
         total = nu * exact_sum(s)
-        shared = (used, zeros + 1, zeros, s, beta[used], 0.0, zeros, ((_ALL, total),))
-        return [_Part(*shared, margin=-b, paid=float(total) * b)]
-    y, price = r.y[used], r.prices.C * s
-    shared = (used, y, -price, price, beta[used], b, y, ((_ALL, Fraction(0)),))
+        own = (used, np.ones(len(s)), s, beta[used], 0.0, ((_ALL, total),))
+        return [_Part(*own, margin=-b, paid=total * Fraction(b))]
+    y, price = r.y[used], _priced(r, s)
+    own = (used, y, price, beta[used], b, ((_ALL, Fraction(0)),), y)
     if r.machine == "svr":
         e = r.prices.epsilon
-        return [_Part(*shared, epsilon=e, dual_epsilon=e, is_regression=True)]
-    most, e = nu * exact_sum(price), r.epsilon
-    return [_Part(*shared, epsilon=e, paid=float(most) * e, most=most, is_regression=True)]
+        return [_Part(*own, epsilon=e, dual_epsilon=e)]
+    most = nu * exact_sum(price)
+    return [_Part(*own, epsilon=r.epsilon, paid=most * Fraction(r.epsilon), most=most)]
+
+
+def _priced(r: SimpleNamespace, weights: Array) -> Array:
+    """C times weights: all infinite, or none."""
+    price = r.prices.C * weights
+    if not (np.isfinite(price) if math.isfinite(r.prices.C) else price > 0).all():
+        raise Refused("prices leave the range of doubles, or some are infinite and others are not")
+    return price
 
 
 def _pair(r: SimpleNamespace, nu: Fraction, number: int, a: int, b: int) -> _Part:
     """One versus one; a support vector of class a has row b - 1 or b of coef against class b."""
-    sign = -1.0 if len(r.classes) == 2 else 1.0  # of two classes the second is the positive one
+    sign = -1.0 if r.k == 2 else 1.0  # of two classes the second is the positive one
     own, of = r.y[r.support], np.isin(r.y[r.support], (a, b))
     rows = np.concatenate([r.used[r.y[r.used] == c] for c in (a, b)])
     coef = sign * np.where(of, r.coef[np.where(own == a, b - 1, a), np.arange(len(of))], 0.0)
     level, t = sign * float(r.intercept[number]), np.where(r.y[rows] == a, 1.0, -1.0)
-    beta, price, rho = np.zeros(r.n), r.s[rows], 1.0
+    beta = np.zeros(r.n)
     if r.machine == "svc":
-        price = r.prices.C * r.class_weight[r.y[rows]] * price
-    else:
-        coef, scaled, rho = r.multipliers[number], coef, float(r.scale[number])
-        if (np.abs(coef - rho * scaled) > 8 * EPS * np.abs(coef)).any():
-            raise Refused("multipliers that are not the coefficients")
-    beta[r.support] = coef
-    low, high = np.minimum(0.0, t * price), np.maximum(0.0, t * price)
-    shared = (rows, t, low, high, beta[rows], level * rho)
-    if r.machine == "svc":
-        return _Part(*shared, t, ((_ALL, Fraction(0)),), margin=1.0)
+        beta[r.support] = coef
+        price = _priced(r, r.class_weight[r.y[rows]] * r.s[rows])
+        return _Part(rows, t, price, beta[rows], level, ((_ALL, Fraction(0)),), t, margin=1.0)
+    beta[r.support], rho, price = r.multipliers[number], float(r.scale[number]), r.s[rows]
+    if (np.abs(beta[r.support] - rho * coef) > 8 * EPS * np.abs(beta[r.support])).any():
+        raise Refused("multipliers that are not the coefficients")
     total = nu * exact_sum(price)
     halves = ((t > 0, total / 2), (t < 0, -total / 2))
-    return _Part(*shared, 0.0 * t, halves, margin=rho, paid=-float(total) * rho)
+    own = (rows, t, price, beta[rows], level * rho, halves)
+    return _Part(*own, margin=rho, paid=-total * Fraction(rho))
 
 
-def _evaluate(part: _Part, kernel: PairwiseKernel) -> SimpleNamespace:
-    """Objective, gap and violation; sums of n terms err by n + 16 units of their magnitudes."""
-    beta, units = part.beta, (len(part.rows) + 16) * EPS
-    used = np.flatnonzero(beta)
+def _evaluate(part: _Part, kernel: PairwiseKernel) -> tuple[Ball, Ball, float, float]:
+    """Objective, gap, violation, and errors beyond epsilon where there must be none."""
+    beta, used, beyond = part.beta, np.flatnonzero(part.beta), 0.0
     f = kernel.scores(part.rows, part.rows[used], beta[used])
-    square = Ball(float(beta @ f.mid), float(np.abs(beta) @ (f.rad + units * np.abs(f.mid))))
-    score, size = f.mid + part.intercept, np.abs(f.mid) + abs(part.intercept) + np.abs(part.target)
-    error = f.rad + 4 * EPS * (size + abs(part.margin) + part.epsilon)
-    if part.is_regression:
-        losses = np.maximum(np.abs(part.target - score) - part.epsilon, 0.0)
+    square, score = (f * beta).sum(), f + part.intercept
+    if part.margin is None:
+        lack = abs(score - part.target) - part.epsilon
     else:
-        losses = np.maximum(part.margin - part.target * score, 0.0)
-    price, half, short = np.maximum(part.high, -part.low), 0.5, 0.0
-    if np.isinf(price).any():
-        if not np.isinf(price).all():
-            raise Refused("some prices are infinite, others are not")
-        short, loss = float((losses + error).max()), Ball(0.0)
-        if not part.is_regression:  # f / (1 - short) has all margins
-            half = 0.5 / (1.0 - short) ** 2 if short < 1 else math.inf
-            short = 0.0
+        lack = score * -part.target + part.margin
+    primal = square * 0.5
+    if np.isfinite(part.price).all():
+        primal += (Ball(np.maximum(lack.mid, 0.0), lack.rad) * part.price).sum()
+    elif part.margin is None:
+        beyond = max(float(lack.high.max()), 0.0)
     else:
-        loss = Ball(float(price @ losses), float(price @ (error + units * losses)))
-    bulk = float(np.abs(beta).sum())
-    gain = float(part.gain @ beta) - part.dual_epsilon * bulk
-    objective = half * square.mid + loss.mid + part.paid
-    rounding = half * square.rad + loss.rad + units * (abs(objective) + abs(half * square.mid))
-    rounding += 8 * EPS * abs(part.paid)
-    gap = objective + 0.5 * square.mid - gain + rounding + 0.5 * square.rad
-    gap += 4 * units * (np.abs(part.gain) @ np.abs(beta) + part.dual_epsilon * bulk)
-    gap += units * abs(square.mid) + _balance(part, f, kernel)
-    boxes = bool(((part.low <= beta) & (beta <= part.high)).all())
-    found = {"objective": objective, "rounding": rounding, "gap": max(gap, 0.0), "short": short}
-    return SimpleNamespace(**found, violation=_violation(part, f), boxes=boxes)
+        primal = primal * _stretched(score * part.target)
+    primal += Ball.rounded(float(part.paid), 0.0)
+    gain = (Ball(part.gain) * beta - part.dual_epsilon * np.abs(beta)).sum()
+    gap = primal + square * 0.5 - gain + Ball(0.0, _balance(part, f, kernel))
+    return primal, gap, _violation(part, f), beyond
+
+
+def _stretched(margins: Ball) -> Ball:
+    """1 / q^2 for the least margin q, or 1 if that is larger."""
+    low, high = (min(float((margins.mid + s * margins.rad).min()), 1.0) for s in (-1, 1))
+    if not low > 0:
+        raise Refused("margins that are not positive, or only within rounding")
+    return Ball.rounded(0.5 * (low**-2 + high**-2), 0.5 * (low**-2 - high**-2), 8 * EPS)
 
 
 def _balance(part: _Part, f: Ball, kernel: PairwiseKernel) -> float:
     """What it costs the dual objective to make the multipliers add up exactly."""
     cost, moved = 0.0, 0.0
-    slopes = np.abs(part.gain) + part.dual_epsilon + np.abs(f.mid) + f.rad
+    slopes = np.abs(part.gain) + part.dual_epsilon + abs(f).high
     for group, total in part.sums:
         s = exact_sum(part.beta[group]) - total
         size = float(abs(s)) * (1 + 4 * EPS)
         room = part.beta - part.low if s > 0 else part.high - part.beta
         able = np.arange(len(room))[group]
         able = able[room[able] * (1 - 4 * EPS) >= size]
-        if s == 0 or not len(able):
-            cost += 0.0 if s == 0 else math.inf
+        if s == 0:
             continue
+        if not len(able):
+            return math.inf
         j = able[int(np.argmin(slopes[able]))]
-        own = kernel.block(part.rows[[j]], part.rows[[j]])
-        curvature = float(np.abs(own.mid).max() + np.max(own.rad))
-        cost, moved = cost + size * float(slopes[j]) + 0.5 * size**2 * curvature, moved + size
+        curvature = float(abs(kernel.block(part.rows[[j]], part.rows[[j]])).high.max())
+        cost, moved = cost + size * float(slopes[j]) + size**2 * curvature, moved + size
     if part.most is not None:
         bulk = exact_sum(np.abs(part.beta))
         excess = float(bulk - part.most) * (1 + EPS) + moved
@@ -313,9 +294,8 @@ def _balance(part: _Part, f: Ball, kernel: PairwiseKernel) -> float:
 
 def _violation(part: _Part, f: Ball) -> float:
     """The largest gain that is left in moving two multipliers of a group against each other."""
-    slope, e, error = part.gain - f.mid, part.epsilon, f.rad + 4 * EPS * np.abs(f.mid)
-    up = np.where(part.beta < 0, slope + e, slope - e) + error
-    down = np.where(part.beta > 0, slope - e, slope + e) - error
-    up = np.where(part.beta < part.high, up, -np.inf)
-    down = np.where(part.beta > part.low, down, np.inf)
-    return max(0.0, *(float(up[g].max() - down[g].min()) for g, _ in part.sums))
+    beta, e = part.beta, part.epsilon
+    up = (-f + part.gain + np.where(beta < 0, e, -e)).high
+    down = (f - part.gain + np.where(beta > 0, e, -e)).high
+    up, down = np.where(beta < part.high, up, -np.inf), np.where(beta > part.low, down, -np.inf)
+    return max(0.0, *(float(up[g].max() + down[g].max()) for g, _ in part.sums))

@@ -13,11 +13,20 @@ __all__ = [
     "Verdict",
     "Verification",
     "VerificationError",
+    "told",
 ]
 
 
 class Refused(Exception):
     """The certificate or the data do not have the form that the claim needs."""
+
+
+def told(error: Exception) -> str:
+    """An exception in words, also one that has none."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
 
 
 class TruelineError(Exception):
