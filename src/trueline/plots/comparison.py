@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trueline.plots.style import COLOURS, GREY, PALE, axes, legend, tidy
+from trueline.wording import Readable
 
 __all__ = ["ComparisonDisplay"]
 
 
-@dataclass
-class ComparisonDisplay:
+@dataclass(repr=False)
+class ComparisonDisplay(Readable):
     """Mean scores with their standard errors, the best on top.
 
     Filled points are means on test rows, hollow ones on training rows, small dots single folds. The

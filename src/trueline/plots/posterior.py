@@ -12,15 +12,15 @@ from sklearn.base import clone
 
 from trueline.errors import require
 from trueline.plots.style import COLOURS, GREY, Array, tidy
-from trueline.wording import counted
+from trueline.wording import Readable, counted
 
 __all__ = ["PosteriorDisplay", "plot_posterior"]
 
 _GRID = 80
 
 
-@dataclass
-class PosteriorDisplay:
+@dataclass(repr=False)
+class PosteriorDisplay(Readable):
     """What is believed about a line after so many points: where it runs, and its coefficients.
 
     Above, the points so far, lines drawn from the posterior, and the band in which a new point lies
@@ -162,7 +162,25 @@ class PosteriorDisplay:
 
 
 def plot_posterior(
-    model: Any, feature: ArrayLike, target: ArrayLike, steps: Sequence[int] | None = None
+    estimator: Any, X: ArrayLike, y: ArrayLike, steps: Sequence[int] | None = None
 ) -> PosteriorDisplay:
-    """Draw the posterior of a line being updated; see :class:`PosteriorDisplay`."""
-    return PosteriorDisplay(model, feature, target, steps).plot()
+    """Draw the posterior of a line being updated; see :class:`PosteriorDisplay`.
+
+    Parameters
+    ----------
+    estimator : BayesianLinearRegression
+        Fitted or not: only its parameters are used, as the picture fits point by point.
+    X : array-like of shape (n, 1) or (n,)
+        In the order in which the points arrive.
+    y : array-like of shape (n,)
+    steps : sequence of int, optional
+        After how many points to draw; by default 2, 3, 5 and all of them.
+
+    Returns
+    -------
+    display : PosteriorDisplay
+    """
+    if np.ndim(X) == 2 and np.shape(X)[1] != 1:
+        raise ValueError(f"X must have one column to draw over, got shape {np.shape(X)}.")
+    feature = np.asarray(X, dtype=float).ravel()
+    return PosteriorDisplay(estimator, feature, y, steps).plot()
