@@ -86,6 +86,19 @@ def test_the_fitted_object_comes_first_and_a_display_comes_back(name):
     display.figure_.canvas.draw()
 
 
+@pytest.mark.parametrize("name", ["plot_posterior", "plot_process", "plot_quantile_fan"])
+def test_a_single_feature_is_named_on_the_axis(name):
+    display = getattr(plots, name)(*given(name))
+    assert axes_of(display)[0].get_xlabel() == "bmi"
+
+
+def test_the_legend_of_a_comparison_covers_no_model():
+    display = tl.compare(X, y, models=["ridge", "lasso", "least squares"]).plot()
+    display.figure_.canvas.draw()
+    legend = display.ax_.get_legend().get_window_extent()
+    assert legend.y0 >= display.ax_.get_window_extent().y1 - 1
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_a_display_prints_as_a_few_lines_without_arrays(name):
     display = getattr(plots, name)(*given(name))

@@ -37,6 +37,8 @@ class PosteriorDisplay(Readable):
         After how many points to draw; by default 2, 3, 5 and all of them.
     lines : int, default=20
         Drawn from each posterior.
+    name : str, default="x"
+        Of the feature.
 
     Attributes
     ----------
@@ -61,6 +63,7 @@ class PosteriorDisplay(Readable):
     target: ArrayLike
     steps: Sequence[int] | None = None
     lines: int = 20
+    name: str = "x"
     axes_: Any = field(default=None, init=False, repr=False)
     figure_: Any = field(default=None, init=False, repr=False)
 
@@ -105,6 +108,7 @@ class PosteriorDisplay(Readable):
         self._frame(x, y, steps[min(1, len(steps) - 1)])
         self.axes_[0, 0].set_ylabel("target")
         self.axes_[1, 0].set_ylabel("slope")
+        self.axes_[1, -1].legend(title="probability", loc="upper right", frameon=False)
         return self
 
     def _frame(self, x: Array, y: Array, step: int) -> None:
@@ -129,7 +133,7 @@ class PosteriorDisplay(Readable):
         ax.scatter(x[:step], y[:step], s=18, color="black", linewidths=0, zorder=3)
         reach = float(np.ptp(y)) or 1.0
         ax.set_ylim(y.min() - 0.6 * reach, y.max() + 0.6 * reach)
-        ax.set_xlabel("x")
+        ax.set_xlabel(self.name)
         ax.set_title(counted(step, "point"))
 
     def _over_coefficients(self, ax: Any, model: Any) -> None:
@@ -183,4 +187,5 @@ def plot_posterior(
     if np.ndim(X) == 2 and np.shape(X)[1] != 1:
         raise ValueError(f"X must have one column to draw over, got shape {np.shape(X)}.")
     feature = np.asarray(X, dtype=float).ravel()
-    return PosteriorDisplay(estimator, feature, y, steps).plot()
+    name = str(next(iter(getattr(X, "columns", ["x"]))))
+    return PosteriorDisplay(estimator, feature, y, steps, name=name).plot()
