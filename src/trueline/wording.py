@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import html
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar, cast
 
-__all__ = ["Readable", "Text", "counted", "html_table", "outline"]
+__all__ = ["Readable", "Text", "counted", "outline", "shown_as_text"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _WIDTH = 88  # of a line of an outline
 _SHORT = 60  # characters of a value that are shown
@@ -103,17 +107,12 @@ class Text(str):
         return f"<pre>{html.escape(self)}</pre>"
 
 
-def html_table(rows: Sequence[Sequence[str]], below: str = "") -> str:
-    """A table for a notebook: the first row is its header.
+def shown_as_text(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a method whose text is shown line by line; see :class:`Text`."""
 
-    Examples
-    --------
-    >>> from trueline.wording import html_table
-    >>> html_table([["model", "score"], ["ridge", "0.48"]], "5 folds")
-    '<table><tr><th>model<th>score<tr><td>ridge<td>0.48</table><p>5 folds</p>'
-    """
-    head, *body = [[html.escape(str(cell)) for cell in row] for row in rows]
-    lines = ["<tr>" + "".join(f"<th>{cell}" for cell in head)]
-    lines += ["<tr>" + "".join(f"<td>{cell}" for cell in row) for row in body]
-    note = f"<p>{html.escape(below)}</p>" if below else ""
-    return f"<table>{''.join(lines)}</table>{note}"
+    @functools.wraps(method)
+    def explain(*args: P.args, **named: P.kwargs) -> R:
+        said = method(*args, **named)
+        return cast("R", Text(said)) if isinstance(said, str) else said
+
+    return explain

@@ -29,9 +29,10 @@ def without_strength(plan: Plan, total_weight: float) -> Plan:
     known = [
         part
         for part in plan.objective.split(",  ")
-        if not part.startswith(("alpha = ", "l1_ratio = "))
+        if not part.startswith(("alpha = ", "n alpha = ", "sum(s) alpha = ", "l1_ratio = "))
     ]
-    chosen = f"alpha = {total_weight:g} times the strength that the search chooses"
+    count = "sum(s)" if "sum_i s_i" in plan.objective else "n"
+    chosen = f"alpha is chosen by the search,  {count} = {total_weight:g}"
     return replace(plan, objective=",  ".join([*known, chosen]))
 
 

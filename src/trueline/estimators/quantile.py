@@ -127,6 +127,7 @@ default="auto"
     True
     """
 
+    _strength_in_sum = "n alpha"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
         "alpha": [Interval(Real, 0, None, closed="left")],
