@@ -3,7 +3,7 @@ Which words make a message spam?
 ================================
 
 Messages become counts of words, a sparse matrix with one column per word. Logistic regression with
-absolute values as penalty keeps the words that matter, and its answer comes with a proof. The
+an L1 penalty keeps the words that matter, and its answer comes with a proof. The
 messages here are made up by a small grammar, so that the page needs no data.
 """
 

@@ -18,7 +18,7 @@ __all__ = ["WAYS", "search_done", "search_planned", "without_strength"]
 #: How the fits of the folds get at the data: from moments, or not.
 WAYS = {
     True: "from the moments of the folds: the rows are read once, whatever the number of fits",
-    False: "from the columns, each fit starting at the one before; a fold's rows have weight zero",
+    False: "from the columns, a warm-started path per fold; held-out rows have weight zero",
 }
 # Up to so many numbers are named one by one.
 _NAMED = 6

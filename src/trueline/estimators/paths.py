@@ -195,7 +195,7 @@ class RegularizationPath(Readable):
         """The coefficients at any strength.
 
         Between two strengths of the grid they are interpolated, which is exact for the lasso
-        wherever no coefficient enters or leaves in between: its path is made of straight lines.
+        wherever no coefficient enters or leaves in between: its path is piecewise linear.
         """
         left, right, share = self._between(alpha)
         if left == right:

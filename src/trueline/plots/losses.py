@@ -35,7 +35,7 @@ def _default_losses() -> dict[str, Loss]:
 class LossDisplay(Readable):
     """Losses of the residual on the left, their derivatives on the right.
 
-    What a loss says about an outlier is its derivative: how hard a row pulls.
+    The derivative is the influence of a row on the fit: how much an outlier counts.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class LossDisplay(Readable):
             zero = np.zeros_like(r)
             value_ax.plot(r, loss.value(zero, r), **style)
             slope_ax.plot(*_broken(r, loss.gradient(zero, r), loss), **style)
-        for one, name in ((value_ax, "loss"), (slope_ax, "derivative: how hard a row pulls")):
+        for one, name in ((value_ax, "loss"), (slope_ax, "derivative: influence of a row")):
             tidy(one)
             one.axhline(0.0, color="black", linewidth=0.8, zorder=1)
             one.set_xlim(-self.reach, self.reach)
