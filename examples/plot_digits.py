@@ -34,7 +34,7 @@ plot_class_coefficients(softmax, shape=(8, 8))
 # Which digits are taken for which
 # --------------------------------
 
-plot_confusion(y[test], softmax.predict(X[test]))
+plot_confusion(softmax, X[test], y[test])
 
 # %%
 # Two digits and a margin

@@ -2,7 +2,7 @@
 Support vector machines with kernels
 ====================================
 
-The widest street between two classes, what a kernel bends it into, and handwritten digits.
+The widest margin between two classes, with and without a kernel, and handwritten digits.
 """
 
 import matplotlib.pyplot as plt

@@ -3,7 +3,7 @@ Which words make a message spam?
 ================================
 
 Messages become counts of words, a sparse matrix with one column per word. Logistic regression with
-absolute values as penalty keeps the words that matter, and its answer comes with a proof. The
+an L1 penalty keeps the words that matter, and its answer comes with a proof. The
 messages here are made up by a small grammar, so that the page needs no data.
 """
 
@@ -56,7 +56,7 @@ model = LogisticRegression(l1_ratio=1, C=0.1).fit(X[train], y[train])
 print(f"{np.count_nonzero(model.coef_)} of {X.shape[1]} words are kept")
 print(model.certificate_)
 assert model.verify(X[train], y[train])
-plot_coefficients(counter.get_feature_names_out(), model.coef_[0], top=14)
+plot_coefficients(model, names=counter.get_feature_names_out(), top=14)
 
 # %%
 # Words on the right speak for spam. "call" and "text" are in both lists and say little.
@@ -64,7 +64,7 @@ plot_coefficients(counter.get_feature_names_out(), model.coef_[0], top=14)
 # Mistakes on messages that were not fitted
 # -----------------------------------------
 
-plot_confusion(y[test], model.predict(X[test]))
+plot_confusion(model, X[test], y[test])
 
 # %%
 # Why logarithms of odds

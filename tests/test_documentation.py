@@ -1,10 +1,12 @@
 """What the documentation shows runs: the README, and the files to copy for parts of one's own."""
 
 import importlib
+import json
 import re
 from pathlib import Path
 
 import pytest
+from benchmarks.suites.speed import CASES
 
 from trueline import LinearRegressor
 from trueline.checks import check_loss, check_penalty, check_solver, known_problems
@@ -21,11 +23,30 @@ def part(monkeypatch):
     return lambda module, name: getattr(importlib.import_module(module), name)
 
 
-def test_the_readme_runs(capsys):
+def test_the_readme_runs(capsys, tmp_path, monkeypatch):
+    """Its blocks go on from each other, and what it shows of a certificate is what is printed."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert blocks
+    names: dict = {}
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+        exec(compile(block, "README.md", "exec"), names)
+    shown = re.search(r"^    (objective [\d.]+), proven within", README, re.MULTILINE)
+    assert shown
+    assert shown[1] in capsys.readouterr().out
+
+
+def test_the_speed_in_the_readme_is_the_one_that_was_measured():
+    case = re.search(r"--only (\w+)\"`\]\(benchmarks/README.md\)", README)[1]
+    rows = json.loads((ROOT / "benchmarks" / "results" / "speed.json").read_text())["rows"][case]
+    ours, theirs = re.search(
+        r"takes ([\d.]+) s here,\s+([\d.]+) s in scikit-learn", README
+    ).groups()
+    assert float(ours) == round(rows["trueline"]["seconds"], 2)
+    assert float(theirs) == round(rows["scikit-learn"]["seconds"], 1)
+    assert case in CASES
 
 
 def test_files_named_in_the_readme_exist():

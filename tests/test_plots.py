@@ -32,9 +32,6 @@ from trueline.plots import (
     StepsDisplay,
     SubsetDisplay,
     TraceDisplay,
-    plot_coefficients,
-    plot_cv_curve,
-    plot_fit,
     plot_path,
     plot_steps,
     plot_subsets,
@@ -138,22 +135,22 @@ def test_traces_that_cannot_be_drawn(fitted):
 
 
 def test_coefficients_are_ordered_by_magnitude():
-    display = plot_coefficients(["a", "b", "c"], [0.5, -2.0, 1.0])
+    display = CoefficientDisplay(["a", "b", "c"], [0.5, -2.0, 1.0]).plot()
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["b", "c", "a"]
     assert_allclose([bar.get_width() for bar in display.bars_], [-2.0, 1.0, 0.5])
     assert display.ax_.yaxis_inverted()
 
 
 def test_coefficients_in_their_own_order_and_the_largest_only():
-    display = plot_coefficients(["a", "b", "c"], [0.5, -2.0, 1.0], sort=False, top=2)
+    display = CoefficientDisplay(["a", "b", "c"], [0.5, -2.0, 1.0]).plot(sort=False, top=2)
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["b", "c"]
     assert "1 smaller" in display.ax_.get_xlabel()
-    everything = plot_coefficients(["a", "b", "c"], [0.5, -2.0, 1.0], top=None)
+    everything = CoefficientDisplay(["a", "b", "c"], [0.5, -2.0, 1.0]).plot(top=None)
     assert len(everything.bars_) == 3
 
 
 def test_whiskers_end_where_the_intervals_do():
-    display = plot_coefficients(["a", "b"], [1.0, 2.0], interval=[[0.5, 1.5], [1.0, 3.5]])
+    display = CoefficientDisplay(["a", "b"], [1.0, 2.0], interval=[[0.5, 1.5], [1.0, 3.5]]).plot()
     (segments,) = [lines.get_segments() for lines in display.bars_.errorbar.lines[2]]
     assert_allclose([s[:, 0] for s in segments], [[1.0, 3.5], [0.5, 1.5]])
 
@@ -171,9 +168,9 @@ def test_coefficients_of_estimators(fitted):
 
 def test_names_and_coefficients_must_fit():
     with pytest.raises(ValueError, match="2 names"):
-        plot_coefficients(["a", "b"], [1.0])
+        CoefficientDisplay(["a", "b"], [1.0]).plot()
     with pytest.raises(ValueError, match="intervals"):
-        plot_coefficients(["a"], [1.0], interval=[1.0])
+        CoefficientDisplay(["a"], [1.0], interval=[1.0]).plot()
 
 
 def test_predictions_against_the_truth(fitted):
@@ -215,7 +212,7 @@ def test_sparse_rows_are_drawn_against_the_truth(fitted):
 
 
 def test_a_line_from_plain_numbers():
-    display = plot_fit([1.0, 2.0, 3.0], [1.0, 2.0, 3.5], feature=[2.0, 1.0, 3.0], name="t")
+    display = FitDisplay([1.0, 2.0, 3.0], [1.0, 2.0, 3.5], feature=[2.0, 1.0, 3.0], name="t").plot()
     x, y = display.ax_.lines[0].get_data()
     assert_allclose(x, [1.0, 2.0, 3.0])
     assert_allclose(y, [2.0, 1.0, 3.5])
@@ -223,19 +220,19 @@ def test_a_line_from_plain_numbers():
 
 def test_many_points_are_sampled_and_the_legend_says_so():
     y = np.arange(20_000.0)
-    ax = plot_fit(y, y).ax_
+    ax = FitDisplay(y, y).plot().ax_
     assert len(ax.collections[0].get_offsets()) == 5000
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     assert "data (5,000 of 20,000 rows)" in texts
 
 
 def test_a_constant_target_has_no_r_squared():
-    assert plot_fit([1.0, 1.0], [1.0, 1.0]).ax_.get_legend().get_title().get_text() == ""
+    assert FitDisplay([1.0, 1.0], [1.0, 1.0]).plot().ax_.get_legend().get_title().get_text() == ""
 
 
 def test_lengths_must_agree():
     with pytest.raises(ValueError, match="equally long"):
-        plot_fit([1.0, 2.0], [1.0])
+        FitDisplay([1.0, 2.0], [1.0]).plot()
 
 
 # --- paths, errors of folds, subsets, steps ------------------------------------------------------
@@ -392,20 +389,20 @@ def test_a_curve_of_the_mixture_that_was_chosen(rows):
 
 
 def test_one_fold_has_no_standard_error():
-    display = plot_cv_curve([1.0, 0.5, 0.1], [[3.0], [1.0], [2.0]])
+    display = CVCurveDisplay([1.0, 0.5, 0.1], [[3.0], [1.0], [2.0]]).plot()
     assert display.alpha_min_ == display.alpha_1se_ == 0.5
     assert list(vertical_lines(display)) == ["smallest error"]
 
 
 def test_the_best_strength_may_be_zero():
-    display = plot_cv_curve([1.0, 0.5, 0.1, 0.0], [[9.0, 8], [5, 6], [4, 3], [1, 1]])
+    display = CVCurveDisplay([1.0, 0.5, 0.1, 0.0], [[9.0, 8], [5, 6], [4, 3], [1, 1]]).plot()
     assert display.alpha_min_ == 0.0
     assert len(display.errorbar_[0].get_xdata()) == 3
 
 
 def test_curves_that_cannot_be_drawn(rows):
     with pytest.raises(ValueError, match=r"shape \(2, folds\)"):
-        plot_cv_curve([1.0, 0.5], [[1.0, 2.0, 3.0]])
+        CVCurveDisplay([1.0, 0.5], [[1.0, 2.0, 3.0]]).plot()
     with pytest.raises(ValueError, match="no errors of folds"):
         CVCurveDisplay.from_estimator(Lasso(0.1).fit(*rows))
 
@@ -491,10 +488,10 @@ def test_steps_that_cannot_be_drawn(rows):
     "draw",
     [
         lambda ax: plot_trace(make_trace(), ax),
-        lambda ax: plot_coefficients(["a"], [1.0], ax),
-        lambda ax: plot_fit([1.0, 2.0], [1.0, 2.0], ax),
-        lambda ax: plot_path(([1.0, 0.1], [[0.0, 2.0]]), ax),
-        lambda ax: plot_cv_curve([1.0, 0.1], [[2.0, 3.0], [1.0, 1.5]], ax),
+        lambda ax: CoefficientDisplay(["a"], [1.0]).plot(ax),
+        lambda ax: FitDisplay([1.0, 2.0], [1.0, 2.0]).plot(ax),
+        lambda ax: plot_path(([1.0, 0.1], [[0.0, 2.0]]), ax=ax),
+        lambda ax: CVCurveDisplay([1.0, 0.1], [[2.0, 3.0], [1.0, 1.5]]).plot(ax),
         lambda ax: SubsetDisplay([1, 2], [3.0, 2.0]).plot(ax),
         lambda ax: StepsDisplay([3.0, 2.0], [[], ["a"]], [[], []]).plot(ax),
     ],

@@ -15,11 +15,11 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from trueline import LinearSVC
 from trueline.plots import (
+    ConfusionDisplay,
     MistakeDisplay,
     UpdateAnimation,
     plot_boundary,
     plot_class_coefficients,
-    plot_confusion,
     plot_margin_losses,
 )
 
@@ -303,20 +303,22 @@ def test_the_sigmoid_and_the_losses_of_the_margin():
 @pytest.mark.parametrize("numbers", ["counts", "percent", "none"])
 def test_the_confusion_matrix_counts_rows(numbers):
     truth, said = ["b", "a", "b", "c"], ["b", "b", "b", "a"]
-    display = plot_confusion(truth, said, numbers=numbers)
+    display = ConfusionDisplay.from_predictions(truth, said, numbers=numbers)
     assert_array_equal(display.counts, [[0, 1, 0], [0, 2, 0], [1, 0, 0]])
     assert "2 of 4 rows mistaken" in display.ax_.get_title()
     written = {text.get_text() for text in display.ax_.texts}
     assert written == {"counts": {"1", "2"}, "percent": {"100%"}, "none": set()}[numbers]
-    turned = plot_confusion(truth, said, classes=["c", "b", "a"], sample_weight=[2, 1, 1, 3])
+    turned = ConfusionDisplay.from_predictions(
+        truth, said, classes=["c", "b", "a"], sample_weight=[2, 1, 1, 3]
+    )
     assert_array_equal(turned.counts, [[0, 0, 3], [0, 3, 0], [0, 1, 0]])
 
 
 def test_confusion_of_unknown_classes_is_refused():
     with pytest.raises(ValueError, match="lacks"):
-        plot_confusion([0, 1], [0, 2], classes=[0, 1])
+        ConfusionDisplay.from_predictions([0, 1], [0, 2], classes=[0, 1])
     with pytest.raises(ValueError, match="one length"):
-        plot_confusion([0, 1], [0])
+        ConfusionDisplay.from_predictions([0, 1], [0])
 
 
 def test_coefficients_of_classes_are_a_map_or_images():

@@ -16,7 +16,6 @@ from trueline.plots import (
     OutlierDisplay,
     QuantileFanDisplay,
     plot_losses,
-    plot_outliers,
     plot_quantile_fan,
 )
 
@@ -99,7 +98,7 @@ def with_outliers(n=40):
 def test_each_model_draws_its_line_and_outliers_are_ringed():
     X, y = with_outliers()
     models = {"squares": LinearRegression(), "absolute": LeastAbsoluteDeviations()}
-    display = plot_outliers(X, y, models=models)
+    display = OutlierDisplay.from_data(X, y, models=models)
     assert texts(display.ax_) == ["data", "outliers", "squares", "absolute"]
     for line, model in zip(display.ax_.get_lines(), models.values(), strict=True):
         assert_allclose(line.get_ydata(), model.fit(X, y).predict(X))
@@ -109,7 +108,7 @@ def test_each_model_draws_its_line_and_outliers_are_ringed():
 
 def test_four_losses_are_compared_by_default():
     X, y = with_outliers()
-    display = plot_outliers(X, y)
+    display = OutlierDisplay.from_data(X, y)
     assert texts(display.ax_)[2:] == ["squared", "absolute", "Huber", "maximum error"]
     slopes = [np.polyfit(*line.get_data(), 1)[0] for line in display.ax_.get_lines()]
     assert abs(slopes[1] - 2) < 0.3
@@ -120,19 +119,22 @@ def test_four_losses_are_compared_by_default():
 def test_data_without_outliers_have_no_rings():
     X = np.arange(20.0)[:, None]
     y = X[:, 0] + np.tile([0.0, 1.0], 10)
-    display = plot_outliers(X, y, models={"fit": LinearRegression()})
+    display = OutlierDisplay.from_data(X, y, models={"fit": LinearRegression()})
     assert texts(display.ax_) == ["data", "fit"]
 
 
 def test_names_of_features_are_on_the_axis():
     X, y = with_outliers()
     frame = pd.DataFrame(X, columns=["age"])
-    assert plot_outliers(frame, y, models={"fit": LinearRegression()}).ax_.get_xlabel() == "age"
+    assert (
+        OutlierDisplay.from_data(frame, y, models={"fit": LinearRegression()}).ax_.get_xlabel()
+        == "age"
+    )
 
 
 def test_only_one_feature_can_be_drawn_over():
     with pytest.raises(ValueError, match="one column"):
-        plot_outliers(np.zeros((5, 2)), np.zeros(5))
+        OutlierDisplay.from_data(np.zeros((5, 2)), np.zeros(5))
     with pytest.raises(ValueError, match="equally long"):
         OutlierDisplay([0.0, 1.0], [0.0], {}).plot()
 

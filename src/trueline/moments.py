@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from trueline.design import Design
 from trueline.precision import two_sum
+from trueline.wording import Readable
 
 __all__ = ["Moments"]
 
@@ -48,8 +49,8 @@ _HARMLESS_MEAN = 10.0
 _LOOK_ROWS = 512
 
 
-@dataclass(frozen=True)
-class Moments:
+@dataclass(frozen=True, repr=False)
+class Moments(Readable):
     """Weight, means, centred Gram matrix and cross products of a set of rows.
 
     Attributes

@@ -24,7 +24,7 @@ from trueline.solvers.independent import IndependentColumns, is_open
 from trueline.solvers.loop import Monitor, seen_through
 from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 from trueline.threads import single_threaded_blas
-from trueline.wording import counted
+from trueline.wording import Readable, counted
 
 __all__ = ["Candidate", "Plan", "execute", "make_plan"]
 
@@ -46,8 +46,8 @@ class Candidate:
     verdict: str
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Readable):
     """The choice, the reason, and everything that was considered."""
 
     chosen: str
@@ -85,18 +85,24 @@ class Plan:
             f"solver     {self.chosen}: {self.reason}",
         ]
         if self.successors:
-            lines.append(f"           not proven: {', then '.join(self.successors)}")
-        lines.append("considered")
-        for candidate in self.candidates:
-            cost = candidate.cost
-            estimate = ""
-            if cost is not None:
-                estimate = (
-                    f"{_quantity(cost.seconds, 's'):>9}  {_quantity(cost.flops, 'flop'):>10}  "
-                    f"{_quantity(cost.memory, 'B'):>8}"
-                )
-            lines.append(f"  {candidate.solver:<20} {estimate:<32} {candidate.verdict}")
-        return "\n".join(lines)
+            then = ", then ".join(self.successors)
+            lines.append(f"fallback   {then}, if the answer is not proven to the tolerance")
+        return "\n".join([*lines, *self._considered()])
+
+    def _considered(self) -> list[str]:
+        """Solvers that could run, with their estimates, the fastest first; how many others."""
+        able = [(c.cost.seconds, c, c.cost) for c in self.candidates if c.cost is not None]
+        lines = ["considered"]
+        for _, candidate, cost in sorted(able, key=lambda each: each[0]):
+            lines.append(
+                f"  {candidate.solver:<20} {_quantity(cost.seconds, 's'):>9}  "
+                f"{_quantity(cost.flops, 'flop'):>10}  {_quantity(cost.memory, 'B'):>8}  "
+                f"{candidate.verdict}"
+            )
+        others = len(self.candidates) - len(able)
+        if others:
+            lines.append(f"  {others} others do not fit this problem: table() has the reasons")
+        return lines
 
 
 def _quantity(value: float, unit: str) -> str:

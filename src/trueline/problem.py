@@ -10,7 +10,8 @@ of the rows in place of their sum (:meth:`~trueline.losses.Loss.total`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +20,15 @@ from trueline.design import Design
 from trueline.losses import Loss, Squared
 from trueline.moments import Moments
 from trueline.penalties import Penalty
+from trueline.wording import Readable
 
 __all__ = ["ConcomitantProblem", "MomentsProblem", "Problem"]
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Problem:
+@dataclass(frozen=True, repr=False)
+class Problem(Readable):
     """Data, loss, penalty and whether there is an intercept.
 
     Parameters
@@ -84,7 +86,9 @@ class Problem:
         terms = self.loss.total_formula(self.weights is not None)
         penalty, comma, restriction = self.penalty.formula.partition(", ")
         terms += ("" if penalty == "0" else f" + {penalty}") + comma + restriction
-        return ",  ".join([terms, score, *_numbers(self.loss), *_numbers(self.penalty)])
+        numbers = {**_numbers(self.loss), **_numbers(self.penalty)}
+        shown = [f"{name} = {value:g}" for name, value in numbers.items()]
+        return ",  ".join([terms, score, *shown])
 
     def scores(self, W: Array, b: Array) -> Array:
         """X W + b, of shape (n, k)."""
@@ -113,15 +117,24 @@ class Problem:
         return self.design.rmatvec(weighted), weighted.sum(axis=0), u
 
 
-def _numbers(part: Loss | Penalty) -> list[str]:
-    """The parameters of a loss or penalty that are single numbers, as text."""
+def _numbers(part: Loss | Penalty) -> dict[str, float]:
+    """The parameters of a loss or penalty that are single numbers.
+
+    A default that the formula does not name has no part in it.
+    """
     values = vars(part)
-    base = _numbers(values["base"]) if "base" in values else []
-    return base + [f"{k} = {v:g}" for k, v in values.items() if isinstance(v, float | int)]
+    base = _numbers(values["base"]) if "base" in values else {}
+    defaults = {field.name: field.default for field in fields(part)}  # type: ignore[arg-type]
+    return base | {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, float | int)
+        and (re.search(rf"\b{name}\b", part.formula) or value != defaults.get(name))
+    }
 
 
-@dataclass(frozen=True)
-class MomentsProblem:
+@dataclass(frozen=True, repr=False)
+class MomentsProblem(Readable):
     """A least-squares problem of which only the moments are left: the rows are gone.
 
     It has the same objective as the :class:`Problem` of all the rows that went into the moments.
@@ -152,8 +165,8 @@ class MomentsProblem:
         return self.moments.weight
 
 
-@dataclass(frozen=True)
-class ConcomitantProblem:
+@dataclass(frozen=True, repr=False)
+class ConcomitantProblem(Readable):
     """Huber's regression together with the scale of its residuals.
 
     Minimised over w, b and sigma >= 0, with r_i = x_i.w + b - y_i, is::

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.moments import Moments
 from trueline.trace import Trace
+from trueline.wording import Readable, counted
 
 __all__ = ["PendingCertificate", "Solution", "Stage", "Status", "resolved"]
 
@@ -88,8 +89,8 @@ class PendingCertificate(Protocol):
         """Work it out."""
 
 
-@dataclass(frozen=True)
-class Stage:
+@dataclass(frozen=True, repr=False)
+class Stage(Readable):
     """One of the solvers that ran, one after the other, until the answer was proven.
 
     Attributes
@@ -113,8 +114,8 @@ class Stage:
         return [self.solver, self.n_iter, self.seconds, self.gap, self.status.value]
 
 
-@dataclass
-class Solution:
+@dataclass(repr=False)
+class Solution(Readable):
     """The same fields from every solver.
 
     Attributes
@@ -171,6 +172,16 @@ class Solution:
     stages: list[Stage] = field(default_factory=list)
     allowed: float = float("nan")
     extra: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [
+            f"Solution: {self.solver}, {counted(self.n_iter, 'iteration')}, {self.seconds:.3g} s: "
+            f"{self.status.value}",
+            f"coefficients of shape {self.coef.shape}, {np.count_nonzero(self.coef)} not zero",
+        ]
+        if isinstance(self.proof, Certificate):
+            lines.append(f"proof: {self.proof}")
+        return "\n".join([*lines, *self.notes])
 
     @property
     def certificate(self) -> Certificate | None:

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.wording import Readable, counted
+
 __all__ = ["Trace"]
 
 
-@dataclass
-class Trace:
+@dataclass(repr=False)
+class Trace(Readable):
     """Per iteration: its number, the objective, the proven gap, seconds since the start.
 
     It costs nothing unless it is asked for: solvers record only when ``enabled``.
@@ -33,6 +35,12 @@ class Trace:
         """Append one record."""
         if self.enabled:
             self.records.append(values)
+
+    def __str__(self) -> str:
+        if not self.records:
+            return "Trace: nothing recorded (fit with trace=True)"
+        columns = ", ".join(self.columns())
+        return f"Trace: {counted(len(self), 'record')} of {columns}; to_frame() has them all"
 
     def __len__(self) -> int:
         return len(self.records)

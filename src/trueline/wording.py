@@ -1,8 +1,21 @@
-"""Words that texts for people share."""
+"""Words that texts for people share, and how results are shown at a prompt and in a notebook."""
 
 from __future__ import annotations
 
-__all__ = ["counted"]
+import dataclasses
+import functools
+import html
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar, cast
+
+__all__ = ["Readable", "Text", "counted", "outline", "shown_as_text"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_WIDTH = 88  # of a line of an outline
+_SHORT = 60  # characters of a value that are shown
 
 
 def counted(number: int, noun: str) -> str:
@@ -15,3 +28,91 @@ def counted(number: int, noun: str) -> str:
     ('1 step', '0 steps', '1,200 iterations')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def outline(value: Any) -> str:
+    """One value in a few characters: an array is its shape, a collection its length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.wording import outline
+    >>> outline(np.zeros((442, 10))), outline([1, 2, 3]), outline(0.1 + 0.2), outline("bic")
+    ('array of shape (442, 10)', 'list of 3', '0.3', "'bic'")
+    """
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        kind = "sparse array" if hasattr(value, "tocsr") else "array"
+        return f"{kind} of shape {shape}"
+    if isinstance(value, float):
+        return f"{float(value):.6g}"
+    if isinstance(value, Mapping | Sequence) and not isinstance(value, str):
+        return f"{type(value).__name__} of {len(value)}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 4]} ..."
+
+
+class Readable:
+    """Shows as a few lines of text; the same in a notebook.
+
+    For dataclasses, made with ``repr=False``: each field is shown by :func:`outline`, unless a
+    class says in ``__str__`` what is worth reading.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from trueline.wording import Readable
+    >>> @dataclass(repr=False)
+    ... class Line(Readable):
+    ...     slope: float
+    ...     points: object
+    >>> Line(2.0, np.zeros(100))
+    Line(slope: 2, points: array of shape (100,))
+    """
+
+    def __str__(self) -> str:
+        shown = [
+            f"{field.name}: {outline(getattr(self, field.name))}"
+            for field in dataclasses.fields(self)  # type: ignore[arg-type]
+            if field.repr and getattr(self, field.name) is not None
+        ]
+        text = f"{type(self).__name__}({', '.join(shown)})"
+        return "\n".join(textwrap.wrap(text, _WIDTH, subsequent_indent="    "))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class Text(str):
+    r"""Text that a prompt shows line by line, not in quotes with ``\n`` in it.
+
+    Examples
+    --------
+    >>> from trueline.wording import Text
+    >>> Text("one line\nanother")
+    one line
+    another
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self)}</pre>"
+
+
+def shown_as_text(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a method whose text is shown line by line; see :class:`Text`."""
+
+    @functools.wraps(method)
+    def explain(*args: P.args, **named: P.kwargs) -> R:
+        said = method(*args, **named)
+        return cast("R", Text(said)) if isinstance(said, str) else said
+
+    return explain

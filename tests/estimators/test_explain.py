@@ -3,25 +3,34 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
+from numpy.testing import assert_allclose
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import LeaveOneGroupOut
 
 from trueline import (
     SVC,
     SVR,
+    AdaptiveLasso,
     CalibratedClassifier,
+    ElasticNet,
     ElasticNetCV,
     GaussianProcessRegressor,
+    GroupLasso,
     KernelPerceptron,
     KernelRidge,
+    Lasso,
     LassoCV,
     LinearRegression,
     LinearRegressor,
     LinearSVC,
+    LinearSVR,
+    LogisticRegression,
     MultiTaskLassoCV,
     NuSVR,
+    PoissonRegressor,
     PolynomialRegression,
+    QuantileRegressor,
     Ridge,
     RidgeCV,
     SparseGaussianProcessRegressor,
@@ -91,9 +100,18 @@ def test_the_text_before_a_fit(rows):
     )
     assert lines[1] == "data       50 rows x 3 columns, dense, 1 target"
     assert lines[2].startswith("solver     cholesky: ")
-    assert lines[3] == "           not proven: qr, then conjugate_gradient"
+    assert lines[3] == (
+        "fallback   qr, then conjugate_gradient, if the answer is not proven to the tolerance"
+    )
     assert lines[4] == "considered"
-    assert [line.split()[0] for line in lines[5:]] == list(SOLVERS)
+    table = Ridge(2.0).explain(X, y).table()
+    able = [row for row in table if row["seconds"] is not None]
+    able.sort(key=lambda row: row["seconds"])
+    assert [line.split()[0] for line in lines[5:-1]] == [row["solver"] for row in able]
+    others = len(table) - len(able)
+    assert lines[-1] == f"  {others} others do not fit this problem: table() has the reasons"
+    assert all("needs" in row["verdict"] for row in table if row not in able)
+    assert [row["solver"] for row in table] == list(SOLVERS)
 
 
 def test_the_text_after_a_fit(rows):
@@ -119,6 +137,71 @@ def test_the_text_after_a_fit(rows):
 )
 def test_the_objective_names_what_was_asked_for(model, words, rows):
     assert words in str(model.explain(*rows)).splitlines()[0] + ","
+
+
+@pytest.mark.parametrize(
+    ("model", "objective", "numbers"),
+    [
+        (Ridge(0.2), "+ alpha/2 ||w||^2,", "alpha = 0.2"),
+        (Lasso(0.2), "+ n alpha ||w||_1,", "alpha = 0.2,  n alpha = 10"),
+        (Lasso(0.2, positive=True), "+ n alpha ||w||_1, w >= 0", "alpha = 0.2,  n alpha = 10"),
+        (
+            ElasticNet(0.2, l1_ratio=0.5),
+            "+ n alpha (l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2),",
+            "alpha = 0.2,  n alpha = 10,  l1_ratio = 0.5",
+        ),
+        (PoissonRegressor(alpha=0.2), "+ n alpha/2 ||w||^2,", "alpha = 0.2,  n alpha = 10"),
+        (QuantileRegressor(alpha=0.2), "+ n alpha ||w||_1,", "alpha = 0.2,  n alpha = 10"),
+        (
+            GroupLasso(0.2, groups=[0, 0, 1], l2=0.1),
+            "+ n alpha sum_g weight_g ||w_g|| + n l2/2 ||w||^2,",
+            "alpha = 0.2,  n alpha = 10,  l2 = 0.1",
+        ),
+        (AdaptiveLasso(0.2), "+ n alpha ||w||_1,", "alpha = 0.2, times the weight of a column"),
+        (LogisticRegression(C=4.0), "+ 1/(2 C) ||w||^2,", "C = 4,  1/C = 0.25"),
+        (LogisticRegression(C=4.0, l1_ratio=1.0), "+ 1/C ||w||_1,", "C = 4,  1/C = 0.25"),
+        (LinearSVC(C=7.0), "+ 1/(2 C) ||w||^2,", "C = 7,  1/C = 0.142857"),
+        (LinearSVR(C=3.0), "+ 1/2 ||w||^2,", "s_i = C times the weight of row i,  C = 3"),
+        (KernelRidge(alpha=0.2), "+ alpha/2 ||f||^2,", "alpha = 0.2"),
+        (SVC(C=4.0), "+ C sum_i s_i max(0,", "C = 4"),
+    ],
+    ids=repr,
+)
+def test_the_strength_that_was_given_comes_first_then_what_it_is_in_the_sum(
+    model, objective, numbers, rows
+):
+    X, y = rows
+    y = (y > np.median(y)).astype(int) if is_classifier(model) else np.abs(y)
+    for text in (str(model.explain(X, y)), str(model.fit(X, y).explain())):
+        first = text.splitlines()[0]
+        assert objective in first
+        assert first.endswith(f",  {numbers}")
+
+
+def test_with_weights_the_sum_of_the_weights_takes_the_place_of_the_rows(rows):
+    X, y = rows
+    weights = np.full(50, 3.0)
+    model = Lasso(0.2).fit(X, y, sample_weight=weights)
+    for explanation in (model.explain(), model.explain(X, y, weights)):
+        first = str(explanation).splitlines()[0]
+        assert "sum_i s_i [1/2 (z - y)^2] + sum(s) alpha ||w||_1" in first
+        assert first.endswith("alpha = 0.2,  sum(s) alpha = 30")
+
+
+@pytest.mark.parametrize("model", [Lasso(0.2), ElasticNet(0.2), LogisticRegression(C=4.0)])
+def test_the_objective_that_is_shown_is_the_one_that_is_minimised(model, rows):
+    X, y = rows
+    if isinstance(model, LogisticRegression):
+        y = np.where(y > np.median(y), 1, -1)
+    model.fit(X, y)
+    w, z = model.coef_.ravel(), X @ model.coef_.ravel() + model.intercept_
+    if isinstance(model, LogisticRegression):
+        value = np.sum(np.log1p(np.exp(-y * z))) + 1 / (2 * 4.0) * w @ w
+    else:
+        ratio = model.get_params().get("l1_ratio", 1.0)
+        penalty = ratio * np.abs(w).sum() + (1 - ratio) / 2 * w @ w
+        value = np.sum(0.5 * (z - y) ** 2) + 50 * 0.2 * penalty
+    assert_allclose(model.certificate_.objective, value, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +249,7 @@ def test_before_a_choice_the_strengths_that_are_searched_are_named(model, words,
 )
 def test_before_a_search_the_search_is_told_and_no_strength_made_up(model, words, rows):
     text = str(model.explain(*rows))
-    assert "alpha = 50 times the strength that the search chooses" in text.splitlines()[0]
+    assert text.splitlines()[0].endswith("alpha is chosen by the search,  n = 50")
     assert "from the moments of the folds" in text
     for word in words:
         assert word in text
@@ -195,12 +278,15 @@ def test_after_a_search_what_it_chose_is_told(model, rows):
     folds = 1 if isinstance(model.cv, list) else 3
     assert f"; {folds} fold{'s' * (folds > 1)}\n" in text
     assert f"mean squared error is taken: alpha = {model.alpha_:g}\n" in text
-    assert text.splitlines()[0].endswith(f"alpha = {50 * model.alpha_:g}")
+    assert text.splitlines()[0].endswith(
+        f"alpha = {model.alpha_:g},  n alpha = {50 * model.alpha_:g}"
+    )
 
 
 def test_weights_count_in_the_strength_of_a_search(rows):
     text = str(LassoCV().explain(*rows, sample_weight=np.full(50, 3.0)))
-    assert "alpha = 150 times the strength" in text
+    assert "+ sum(s) alpha ||w||_1" in text
+    assert "alpha is chosen by the search,  sum(s) = 150" in text
 
 
 def test_planning_a_search_checks_the_strengths(rows):

@@ -261,7 +261,7 @@ def test_another_solver_takes_over_and_the_explanation_says_so(monkeypatch):
     assert_allclose(model.coef_, honest.coef_, rtol=1e-12)
     assert model.solver_ == "qr"
     text = str(model.explain())
-    assert "not proven: qr, then conjugate_gradient" in text
+    assert "fallback   qr, then conjugate_gradient, if the answer is not proven" in text
     assert "stages     1. cholesky, 1 iteration" in text
     assert "           2. qr, 1 iteration" in text
     assert "qr took over" in text

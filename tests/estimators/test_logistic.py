@@ -448,5 +448,5 @@ def test_a_search_is_explained_before_it_is_run():
         Cs=[0.1, 1.0], l1_ratios=(0.0, 0.5), scoring="accuracy", use_legacy_attributes=False
     )
     text = str(search.explain(X, y))
-    assert "alpha = 1 / C, the best of 2 from 0.1 to 1,  l1_ratio the best of 0, 0.5" in text
+    assert "C the best of 2 from 0.1 to 1,  l1_ratio the best of 0, 0.5" in text
     assert not hasattr(search, "C")

@@ -60,9 +60,9 @@ def test_a_pipeline_treats_new_rows_as_it_learned():
 
 
 def test_targets():
-    assert list(formula("city ~ x1", DATA).target[:2]) == ["Rome", "Oslo"]
-    np.testing.assert_allclose(formula("np.log(x1) ~ x2", DATA).target, np.log(DATA["x1"]))
-    assert formula("~ x1", DATA).target is None
+    assert list(formula("city ~ x1", DATA).y[:2]) == ["Rome", "Oslo"]
+    np.testing.assert_allclose(formula("np.log(x1) ~ x2", DATA).y, np.log(DATA["x1"]))
+    assert formula("~ x1", DATA).y is None
     assert "C(city)[Bonn]" in formula("y ~ 0 + C(city)", DATA).names
 
 

@@ -36,14 +36,15 @@ from scipy.linalg import cho_solve, lapack, solve_triangular
 from scipy.special import gammaln
 
 from trueline.moments import Moments
+from trueline.wording import Readable
 
 __all__ = ["NormalInverseGamma"]
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class NormalInverseGamma:
+@dataclass(frozen=True, repr=False)
+class NormalInverseGamma(Readable):
     """What is believed about coefficients, intercept and noise of a linear regression.
 
     Attributes

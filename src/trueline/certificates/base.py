@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueline.losses import Loss
 from trueline.penalties import Penalty
+from trueline.wording import Readable
 
 if TYPE_CHECKING:
     from trueline.check import Verification
@@ -131,8 +132,8 @@ def checkable(gap: float, objective: float, floor: float = 1e-14) -> float:
     return max(float(gap), 0.0) * 1.02 + room
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Readable):
     """The objective reached, a proven lower bound on the optimum, and the witness.
 
     Attributes

@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.wording import Readable
+
 if TYPE_CHECKING:
     from trueline.check import Verification
 
@@ -59,8 +61,8 @@ KERNEL_KINDS: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class KernelCertificate:
+@dataclass(frozen=True, repr=False)
+class KernelCertificate(Readable):
     """The objective reached, how well its equations hold, and what verifies both.
 
     Attributes

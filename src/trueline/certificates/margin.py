@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.wording import Readable
+
 if TYPE_CHECKING:
     from trueline.check import Verification
 
@@ -22,8 +24,8 @@ __all__ = ["MarginCertificate"]
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class MarginCertificate:
+@dataclass(frozen=True, repr=False)
+class MarginCertificate(Readable):
     """Bounds on the largest margin from both sides, with witnesses.
 
     Attributes

@@ -32,6 +32,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.wording import Readable
+
 if TYPE_CHECKING:
     from trueline.check import Verification
 
@@ -52,8 +54,8 @@ _STATEMENTS = {
 }
 
 
-@dataclass(frozen=True)
-class Combination:
+@dataclass(frozen=True, repr=False)
+class Combination(Readable):
     """sum_k multipliers_k d(rows_k, against_k) = 0.
 
     Attributes
@@ -71,8 +73,8 @@ class Combination:
     multipliers: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class SeparationCertificate:
+@dataclass(frozen=True, repr=False)
+class SeparationCertificate(Readable):
     """A verdict on separability, and the witnesses that prove it.
 
     Attributes

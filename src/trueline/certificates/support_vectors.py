@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.wording import Readable
+
 if TYPE_CHECKING:
     from trueline.check import Verification
 
@@ -42,8 +44,8 @@ SUPPORT_VECTOR_KINDS: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class SupportVectorCertificate:
+@dataclass(frozen=True, repr=False)
+class SupportVectorCertificate(Readable):
     """The objective reached, a proven lower bound, and everything that verifies both.
 
     Attributes

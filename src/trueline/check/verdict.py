@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from enum import Enum
 
@@ -76,7 +77,7 @@ class Check:
         return cls(name, claimed, "yes" if holds else "no", bool(holds))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification:
     """The outcome of all checks.
 
@@ -124,6 +125,16 @@ class Verification:
         if self.conditions:
             raise VerificationError("Proven only if " + "; and if ".join(self.conditions) + ".")
 
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        head = "<tr><th>check<th>claimed<th>found<th>"
+        cells = [(c.name, c.claimed, c.found, "holds" if c.holds else "FAILS") for c in self.checks]
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(t)}" for t in row) for row in cells)
+        ending = "<br>".join(html.escape(line) for line in self._ending())
+        return f"<table>{head}{body}</table><p>{ending}</p>"
+
     def __str__(self) -> str:
         rows = [("check", "claimed", "found", "")]
         rows += [(c.name, c.claimed, c.found, "holds" if c.holds else "FAILS") for c in self.checks]
@@ -132,6 +143,10 @@ class Verification:
             "  ".join([*(row[i].ljust(widths[i]) for i in range(3)), row[3]]).rstrip()
             for row in rows
         ]
+        return "\n".join([*lines, *self._ending()])
+
+    def _ending(self) -> list[str]:
+        """What is proven, and whether everything holds."""
         endings = {
             Verdict.PROVEN: "The certificate holds.",
             Verdict.CONDITIONAL: "The certificate holds if "
@@ -139,6 +154,5 @@ class Verification:
             + ".",
             Verdict.NOT_PROVEN: "The certificate does NOT hold.",
         }
-        if self.statement and self.holds:
-            lines.append(f"Proven: {self.statement}.")
-        return "\n".join([*lines, endings[self.verdict]])
+        proven = [f"Proven: {self.statement}."] if self.statement and self.holds else []
+        return [*proven, endings[self.verdict]]

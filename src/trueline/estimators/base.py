@@ -24,7 +24,7 @@ from trueline.design import as_design
 from trueline.estimators.as_fitted import chosen_by, marked, tied
 from trueline.estimators.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
 from trueline.estimators.numeric_target import numeric_target
-from trueline.estimators.report import Explanation
+from trueline.estimators.report import Explanation, in_given_terms
 from trueline.estimators.scaling import (
     exponents_of,
     in_original_units,
@@ -387,9 +387,26 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
                 raise ValueError("explain(X, y) needs the target y beside X.")
             self._check_parameters()
             problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
-            return Explanation(self._plan_for(problem))
+            return self._planned_explanation(problem, self._plan_for(problem))
         check_is_fitted(self)
-        return Explanation(self._plan, self._solution_facts, self._resolved_certificate())
+        certificate = self._resolved_certificate()
+        penalty = getattr(certificate, "penalty", None)
+        total = None if "sum_i s_i" in self._plan.objective else float(self._plan.facts.n)
+        plan = self._in_given_terms(self._plan, penalty, total)
+        return Explanation(plan, self._solution_facts, certificate)
+
+    #: What the strength that is given becomes in the objective, a sum over rows: "alpha" itself,
+    #: "n alpha" (alpha is that of a mean), or "1/C".
+    _strength_in_sum = "alpha"
+
+    def _planned_explanation(self, problem: Problem, plan: Plan) -> Explanation:
+        return Explanation(self._in_given_terms(plan, problem.penalty, problem.total_weight))
+
+    def _in_given_terms(self, plan: Plan, penalty: Penalty | None, total: float | None) -> Plan:
+        """The plan, its objective in terms of the parameters as they were given."""
+        given = getattr(self, "alpha_", getattr(self, "alpha", None))
+        given = None if given is None or np.ndim(given) else float(given)
+        return in_given_terms(plan, self._strength_in_sum, penalty, total, given)
 
     @abstractmethod
     def _validated_problem(

@@ -41,7 +41,7 @@ class ChebyshevRegressor(SingleTargetRegressor):
 
     The band of that half width around the fit is the narrowest that holds every row: the model to
     take where a bound on the error must hold for each row, as in tables, calibration curves and
-    approximation of functions. A single wild row moves it as far as it likes; see
+    approximation of functions. A single outlier moves it without limit; see
     :class:`~trueline.LeastAbsoluteDeviations` for the opposite.
 
     At most d + 2 rows carry the solution, those on the edges of the band. They are found by

@@ -164,6 +164,7 @@ class ElasticNet(GaussianRegressor):
     """
 
     _keeps_single_target = False
+    _strength_in_sum = "n alpha"
     _active: ActiveColumns | None = None
     _freedom: Array | None = None
 

@@ -18,7 +18,7 @@ __all__ = ["WAYS", "search_done", "search_planned", "without_strength"]
 #: How the fits of the folds get at the data: from moments, or not.
 WAYS = {
     True: "from the moments of the folds: the rows are read once, whatever the number of fits",
-    False: "from the columns, each fit starting at the one before; a fold's rows have weight zero",
+    False: "from the columns, a warm-started path per fold; held-out rows have weight zero",
 }
 # Up to so many numbers are named one by one.
 _NAMED = 6
@@ -29,9 +29,10 @@ def without_strength(plan: Plan, total_weight: float) -> Plan:
     known = [
         part
         for part in plan.objective.split(",  ")
-        if not part.startswith(("alpha = ", "l1_ratio = "))
+        if not part.startswith(("alpha = ", "n alpha = ", "sum(s) alpha = ", "l1_ratio = "))
     ]
-    chosen = f"alpha = {total_weight:g} times the strength that the search chooses"
+    count = "sum(s)" if "sum_i s_i" in plan.objective else "n"
+    chosen = f"alpha is chosen by the search,  {count} = {total_weight:g}"
     return replace(plan, objective=",  ".join([*known, chosen]))
 
 

@@ -31,6 +31,7 @@ from trueline.processes.proof import certify_process
 from trueline.processes.scale import check_scale
 from trueline.processes.search import Found, climb_function, maximise, warn_unsettled
 from trueline.processes.structure import Structure, recognise
+from trueline.wording import shown_as_text
 
 __all__ = ["GaussianProcessRegressor"]
 
@@ -432,6 +433,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         names += ["log_marginal_likelihood_value_"]
         return {**{name: getattr(self, name) for name in names}, **settings_of(self)}
 
+    @shown_as_text
     def explain(self, X: Any = None, y: Any = None) -> ProcessExplanation | str:
         """Say how the kernel was evaluated, how the parameters were found, and what is proven.
 

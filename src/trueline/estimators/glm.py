@@ -64,6 +64,7 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
     (as solved: S times that).
     """
 
+    _strength_in_sum = "n alpha"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0.0, None, closed="left")],
         "fit_intercept": ["boolean"],
@@ -306,7 +307,7 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
             return super().explain(X, y, sample_weight)
         self._check_parameters()
         problem = self._validated_problem(X, y, sample_weight, False, offset, exposure)[0]
-        return Explanation(self._plan_for(problem))
+        return self._planned_explanation(problem, self._plan_for(problem))
 
     # --- prediction -----------------------------------------------------------------------------
 

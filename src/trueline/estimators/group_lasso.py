@@ -171,6 +171,7 @@ class GroupLasso(GaussianRegressor):
     (['b'], True)
     """
 
+    _strength_in_sum = "n alpha"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "groups": [Interval(Integral, 1, None, closed="left"), "array-like", list, tuple, None],

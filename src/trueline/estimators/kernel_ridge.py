@@ -34,6 +34,7 @@ from trueline.processes.equations import (
 )
 from trueline.processes.memory import check_memory
 from trueline.processes.scale import check_scale
+from trueline.wording import shown_as_text
 
 __all__ = ["KernelRidge"]
 
@@ -316,6 +317,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """What predictions are made of, and what the statement is about."""
         return {"dual_coef_": self.dual_coef_, **settings_of(self)}
 
+    @shown_as_text
     def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> str:
         """Say how the equations were solved, and what is proven.
 
@@ -331,16 +333,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         text : str
         """
+        given = "one for each target" if np.ndim(self.alpha) else f"{float(self.alpha):g}"
+        objective = f"1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2,  alpha = {given}"
         if X is not None:
             return (
-                "minimise   1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2\n"
+                f"minimise   {objective}\n"
                 f"data       {data_text(X, y)}\n"
                 f"kernel     {self.kernel!r}\n"
                 f"solver     one equation per row, kernel matrix of {matrix_text(_num_samples(X))}"
             )
         certificate = self.certificate_
         return (
-            "minimise   1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2\n"
+            f"minimise   {objective}\n"
             f"kernel     {self.kernel!r}\n"
             f"happened   {len(self.dual_coef_):,} equations, {self.solver_}\n"
             f"proof      {certificate}\n           {certificate.statement}"

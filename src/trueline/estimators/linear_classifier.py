@@ -38,6 +38,7 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
 
     classes_: NDArray[Any]
     _present: Codes
+    _strength_in_sum = "1/C"
     class_weight: Any
     fit_intercept: bool
 

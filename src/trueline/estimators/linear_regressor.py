@@ -32,7 +32,7 @@ class LinearRegressor(GaussianRegressor):
 
     with the loss and the penalty as written in :mod:`trueline.losses` and
     :mod:`trueline.penalties` (squared loss is 1/2 (z - y)^2, the l2 penalty 1/2 ||w||^2). Which
-    solvers can minimise which pair, and how the answer is proven, is told by ``explain(X, y)``.
+    solvers can minimise which pair, and how the answer is proven, is shown by ``explain(X, y)``.
 
     Parameters
     ----------

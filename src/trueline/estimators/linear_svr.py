@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,7 +15,8 @@ from trueline.design import AugmentedDesign, as_design
 from trueline.estimators.prices import require_price
 from trueline.estimators.single_target import SingleTargetRegressor
 from trueline.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
-from trueline.penalties import L2
+from trueline.penalties import L2, Penalty
+from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solvers.base import Options
 
@@ -131,6 +133,12 @@ class LinearSVR(SingleTargetRegressor):
             strength = np.full(len(Y), float(self.C)) if weights is None else self.C * weights
         require_price(self.C, float(strength.max()))
         return Problem(design, Y, loss, L2(1.0), False, strength)
+
+    def _in_given_terms(self, plan: Plan, penalty: Penalty | None, total: float | None) -> Plan:
+        terms, *numbers = plan.objective.replace("alpha/2", "1/2").split(",  ")
+        shown = [part for part in numbers if not part.startswith("alpha = ")]
+        price = f"s_i = C times the weight of row i,  C = {float(self.C):g}"
+        return replace(plan, objective=",  ".join([terms, *shown, price]))
 
     def _options(self) -> Options:
         return Options(

@@ -37,7 +37,7 @@ __all__ = ["LogisticRegressionCV"]
 Array = NDArray[np.float64]
 
 # What the objective says about parameters that are still to be chosen.
-_SEARCHED = ("alpha = ", "l1_ratio = ")
+_SEARCHED = ("C = ", "1/C = ", "l1_ratio = ")
 
 
 class LogisticRegressionCV(LogisticRegression):

@@ -31,12 +31,10 @@ class Grid(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What is searched, in the words of the objective: its alpha is 1 / C."""
-        Cs = f"1 / C, the best of {len(self.Cs)} from {self.Cs.min():g} to {self.Cs.max():g}"
+        """What is searched, in the words of the objective."""
+        Cs = f"C the best of {len(self.Cs)} from {self.Cs.min():g} to {self.Cs.max():g}"
         ratios = ", ".join(f"{ratio:g}" for ratio in self.ratios)
-        return f"alpha = {Cs}" + (
-            f",  l1_ratio the best of {ratios}" if len(self.ratios) > 1 else ""
-        )
+        return Cs + (f",  l1_ratio the best of {ratios}" if len(self.ratios) > 1 else "")
 
 
 class ScoredPath(NamedTuple):

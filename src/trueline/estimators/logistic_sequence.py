@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from trueline.estimators.logistic import LogisticRegression
 from trueline.problem import Problem
 from trueline.solvers.iterative import best_constant
+from trueline.wording import Readable, counted
 
 __all__ = ["LogisticPath", "logistic_path"]
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class LogisticPath:
+@dataclass(frozen=True, repr=False)
+class LogisticPath(Readable):
     """Fits of :class:`~trueline.LogisticRegression` from the strongest penalty to the weakest.
 
     Made by :func:`logistic_path`. ``path[i]`` is the i-th fit, a complete model with its
@@ -44,6 +45,15 @@ class LogisticPath:
 
     def __len__(self) -> int:
         return len(self.models)
+
+    def __str__(self) -> str:
+        counts = self.n_nonzero
+        return (
+            f"LogisticPath: {counted(len(self), 'value')} of C from {self.Cs[0]:.4g} to "
+            f"{self.Cs[-1]:.4g}\n"
+            f"columns with non-zero coefficients: {counts[0]} to {counts[-1]} of "
+            f"{self.coefs.shape[-1]}"
+        )
 
     def __getitem__(self, number: int) -> LogisticRegression:
         return self.models[number]

@@ -16,7 +16,7 @@ from trueline.check import Verification
 from trueline.estimators.as_fitted import marked, settings_of, tied
 from trueline.estimators.labels import encode_declared, signs_of
 from trueline.online.rows import Rows, normalised, with_constant
-from trueline.wording import counted
+from trueline.wording import Readable, counted
 
 __all__ = ["OnlineProof", "Story"]
 
@@ -189,13 +189,11 @@ class OnlineProof:
         return Story("\n".join(lines))
 
 
-@dataclass(frozen=True)
-class Story:
+@dataclass(frozen=True, repr=False)
+class Story(Readable):
     """Text that prints as itself."""
 
     text: str
 
     def __str__(self) -> str:
         return self.text
-
-    __repr__ = __str__

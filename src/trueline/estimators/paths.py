@@ -33,6 +33,7 @@ from trueline.selection.penalty_path import (
     verdicts,
 )
 from trueline.solvers.coordinate.solver import penalty_terms
+from trueline.wording import Readable, counted
 
 __all__ = [
     "RegularizationPath",
@@ -81,8 +82,8 @@ def strengths(alphas: Any, top: float, eps: float) -> Array:
     return values
 
 
-@dataclass(frozen=True)
-class RegularizationPath:
+@dataclass(frozen=True, repr=False)
+class RegularizationPath(Readable):
     """The solutions of the lasso or the elastic net over a grid of strengths.
 
     Made by :func:`regularization_path`.
@@ -132,6 +133,15 @@ class RegularizationPath:
 
     def __len__(self) -> int:
         return len(self.alphas)
+
+    def __str__(self) -> str:
+        counts = self.n_nonzero
+        return (
+            f"RegularizationPath: {counted(len(self), 'alpha')} from {self.alphas[0]:.4g} to "
+            f"{self.alphas[-1]:.4g}, l1_ratio {self.l1_ratio:g}\n"
+            f"non-zero coefficients: {counts[0]} to {counts[-1]} of {self.coefs.shape[0]}\n"
+            f"objectives: each within {self.gaps.max():.2g} of its optimum"
+        )
 
     @property
     def n_nonzero(self) -> NDArray[np.intp]:
@@ -185,7 +195,7 @@ class RegularizationPath:
         """The coefficients at any strength.
 
         Between two strengths of the grid they are interpolated, which is exact for the lasso
-        wherever no coefficient enters or leaves in between: its path is made of straight lines.
+        wherever no coefficient enters or leaves in between: its path is piecewise linear.
         """
         left, right, share = self._between(alpha)
         if left == right:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _num_samples
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.kernel_plan import data_text, matrix_text
-from trueline.wording import counted
+from trueline.wording import Readable, counted
 
 __all__ = ["ProcessExplanation", "planned_process"]
 
@@ -28,8 +28,8 @@ def planned_process(kernel: Any, X: Any, y: Any, optimizer: Any, restarts: int) 
     )
 
 
-@dataclass(frozen=True)
-class ProcessExplanation:
+@dataclass(frozen=True, repr=False)
+class ProcessExplanation(Readable):
     """Prints as text: kernel, search, proof."""
 
     kernel: str
@@ -53,5 +53,3 @@ class ProcessExplanation:
         lines.append(f"proof      {self.certificate}")
         lines.append(f"           {self.certificate.statement}")
         return "\n".join(lines)
-
-    __repr__ = __str__

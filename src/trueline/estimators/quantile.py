@@ -82,7 +82,7 @@ class QuantileRegressor(QuantileInference, _PiecewiseLinear):
 default="auto"
         "auto" plans; the names that begin with "highs" give the linear program to HiGHS instead,
         as an independent check. "smoothed" minimises the textbook's loss whose kink is
-        rounded off, less and less (not for penalties with absolute values): see ``smoothing``.
+        rounded off, less and less (not with an L1 penalty): see ``smoothing``.
     solver_options : dict, optional
         Accepted for compatibility; without effect here.
     l1_ratio : float, default=1.0
@@ -127,6 +127,7 @@ default="auto"
     True
     """
 
+    _strength_in_sum = "n alpha"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -261,7 +262,7 @@ class LeastAbsoluteDeviations(QuantileInference, _PiecewiseLinear):
     fit_intercept : bool, default=True
     solver : {"auto", "interior_point", "highs", "smoothed"}, default="auto"
         "auto" plans. "smoothed" minimises Huber's loss with a threshold that shrinks instead (not
-        for penalties with absolute values): see ``smoothing``.
+        with an L1 penalty): see ``smoothing``.
     smoothing : float, optional
         For "smoothed": Huber's threshold delta at the end, in units of y. Minimised to rounding is
         the objective with ``r^2 / (2 delta)`` in place of ``|r|`` where ``|r| <= delta``, and

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from trueline.certificates.base import Certificate
+from trueline.penalties import Penalty
 from trueline.planner import Plan
-from trueline.wording import counted
+from trueline.wording import Readable, counted
 
-__all__ = ["Explanation"]
+__all__ = ["Explanation", "in_given_terms"]
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Readable):
     """Prints as text; ``table()`` gives the solvers that were considered as rows."""
 
     plan: Plan
@@ -45,7 +49,57 @@ class Explanation:
             lines.append(f"           {self.certificate.statement}")
         return "\n".join(lines)
 
-    __repr__ = __str__
+
+def in_given_terms(
+    plan: Plan, symbol: str, penalty: Penalty | None, total: float | None, given: float | None
+) -> Plan:
+    """The same plan, its objective written with the strength that the user gave.
+
+    The objective is a sum over rows. What multiplies the penalty there is ``alpha`` itself, or
+    follows from what was given: ``n alpha`` for estimators whose alpha is that of a mean (as in
+    scikit-learn), ``1/C`` for those that take C. Both are shown, the given one first.
+
+    Parameters
+    ----------
+    plan : Plan
+    symbol : {"alpha", "n alpha", "1/C"}
+    penalty : Penalty, optional
+        As it stands in the objective.
+    total : float, optional
+        The sum of the weights n, where it is known.
+    given : float, optional
+        The strength that was given, where the sum of the weights is not known.
+    """
+    part: Any = getattr(penalty, "base", penalty)
+    inside = getattr(part, "alpha", None)
+    if symbol == "alpha" or inside is None:
+        return plan
+    formula, *numbers = plan.objective.split(",  ")
+    if symbol == "1/C":
+        name, value = "C", _one_number(1.0 / np.asarray(inside, dtype=float))
+        formula = formula.replace("alpha/2", "1/(2 C)")
+    else:
+        count = "sum(s)" if "sum_i s_i" in formula else "n"
+        name, symbol = "alpha", f"{count} alpha"
+        value = given if total is None else _one_number(np.asarray(inside, dtype=float) / total)
+        formula = formula.replace("l2/2", f"{count} l2/2")
+    formula = re.sub(r"\balpha\b", symbol, formula)
+    shown = []
+    for number in numbers:
+        if number.startswith("alpha = ") and value is not None:
+            shown += [f"{name} = {value:g}", f"{symbol} = {inside:g}"]
+        elif number.startswith("l2 = ") and total is not None:
+            shown.append(f"l2 = {part.l2 / total:g}")
+        else:
+            shown.append(number)
+    if np.ndim(inside) and given is not None:  # every column has its own
+        shown.append(f"{name} = {given:g}, times the weight of a column")
+    return replace(plan, objective=",  ".join([formula, *shown]))
+
+
+def _one_number(values: Any) -> float | None:
+    """The only value there is; None if columns or targets have their own."""
+    return float(values) if np.ndim(values) == 0 else None
 
 
 def _stage_text(solver: str, n_iter: int, seconds: float, gap: float, status: str) -> str:

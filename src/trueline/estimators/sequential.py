@@ -27,7 +27,7 @@ from trueline.estimators.sequential_routes import (
 )
 from trueline.selection.stepwise.scores import FoldScores
 from trueline.threads import single_threaded_blas
-from trueline.wording import counted
+from trueline.wording import counted, shown_as_text
 
 __all__ = ["SequentialFeatureSelector"]
 
@@ -239,6 +239,7 @@ class SequentialFeatureSelector(_Refitting):
             raise NeedsRefits("metadata are routed to the estimator or the scorer")
         return dict(routed.splitter.split)
 
+    @shown_as_text
     def explain(self, X: Any = None, y: Any = None) -> str:
         """Say what will be done with (X, y), or which way was taken and what each step chose.
 

@@ -28,6 +28,7 @@ from trueline.processes.proof import kernel_units
 from trueline.processes.scale import check_scale
 from trueline.processes.search import climb_function, maximise
 from trueline.processes.structure import Structure, recognise
+from trueline.wording import shown_as_text
 
 __all__ = ["SparseGaussianProcessRegressor"]
 
@@ -250,6 +251,7 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
         verification = self.certificate_.verify(np.asarray(X, dtype=np.float64), y)
         return tied(self._as_fitted, self._predicting(), verification)
 
+    @shown_as_text
     def explain(self, X: Any = None, y: Any = None) -> str:
         """Say how many points there are, and what they are proven to lose at most.
 

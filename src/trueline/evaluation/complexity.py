@@ -21,6 +21,7 @@ from trueline.evaluation.splits import Split
 from trueline.evaluation.task import Task, make_task
 from trueline.evaluation.walks.refit import fit_weights
 from trueline.guard import Verdict, warn_of_gaps
+from trueline.wording import Readable
 
 __all__ = ["ComplexityCurve", "LearningCurve", "complexity_curve", "learning_curve"]
 
@@ -35,8 +36,11 @@ KINDS: dict[str, tuple[Callable[[], Any], str, bool]] = {
 }
 
 
-@dataclass
-class ComplexityCurve:
+_SHOWN = 8  # rows at each end of a long curve that are printed
+
+
+@dataclass(repr=False)
+class ComplexityCurve(Readable):
     """Scores on the rows that were fitted and on others, for every complexity.
 
     Attributes
@@ -88,6 +92,10 @@ class ComplexityCurve:
             out.append(row)
         return out
 
+    def __str__(self) -> str:
+        best = f"best {self.parameter}: {self.best:g}"
+        return _table(self.rows(), f"{best} ({self.scorer}, {self.test.shape[1]} folds)")
+
     def to_frame(self) -> Any:
         """The curve as a pandas DataFrame."""
         return require("pandas", "tables").DataFrame(self.rows()).set_index(self.parameter)
@@ -99,8 +107,8 @@ class ComplexityCurve:
         return ComplexityDisplay.from_curve(self).plot(ax)
 
 
-@dataclass
-class LearningCurve:
+@dataclass(repr=False)
+class LearningCurve(Readable):
     """Scores against the number of rows to learn from.
 
     Attributes
@@ -123,6 +131,9 @@ class LearningCurve:
             for n, t, f in zip(self.sizes, self.test, self.train)
         ]
 
+    def __str__(self) -> str:
+        return _table(self.rows(), f"{self.scorer}, {self.test.shape[1]} folds")
+
     def to_frame(self) -> Any:
         """The curve as a pandas DataFrame."""
         return require("pandas", "tables").DataFrame(self.rows()).set_index("rows")
@@ -132,6 +143,17 @@ class LearningCurve:
         from trueline.plots.complexity import ComplexityDisplay
 
         return ComplexityDisplay.from_learning(self).plot(ax)
+
+
+def _table(rows: list[dict[str, float]], below: str) -> str:
+    """Numbers in columns; of many rows the first and the last."""
+    shown = rows if len(rows) <= 2 * _SHOWN else [*rows[:_SHOWN], *rows[-_SHOWN:]]
+    cells = [list(rows[0]), *([f"{value:.4g}" for value in row.values()] for row in shown)]
+    widths = [max(len(row[j]) for row in cells) for j in range(len(cells[0]))]
+    lines = ["  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in cells]
+    if len(shown) < len(rows):
+        lines.insert(_SHOWN + 1, "...")
+    return "\n".join([*lines, below])
 
 
 def complexity_curve(

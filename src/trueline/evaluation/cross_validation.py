@@ -18,6 +18,7 @@ from trueline.evaluation.splits import is_leave_one_out
 from trueline.evaluation.task import make_task
 from trueline.evaluation.walks.refit import Refit
 from trueline.guard import warn_of_gaps
+from trueline.wording import Readable
 
 __all__ = ["CrossValidation", "cross_validate"]
 
@@ -25,8 +26,8 @@ Array = NDArray[np.float64]
 SHORTCUTS = ("auto", "exact", "none")
 
 
-@dataclass(frozen=True)
-class CrossValidation(Mapping[str, Any]):
+@dataclass(frozen=True, repr=False)
+class CrossValidation(Readable, Mapping[str, Any]):
     """Scores of every fold, with scikit-learn's keys, and how they were found.
 
     Attributes

@@ -17,14 +17,15 @@ from trueline.evaluation.task import FoldRows, Task
 from trueline.evaluation.walks import Fits, Walk, choose_walk
 from trueline.evaluation.walks.base import Setting
 from trueline.guard import Verdict
+from trueline.wording import Readable
 
 __all__ = ["GridScores", "evaluate_grid", "score_fits"]
 
 Array = NDArray[np.float64]
 
 
-@dataclass
-class GridScores:
+@dataclass(repr=False)
+class GridScores(Readable):
     """What the folds say about every setting.
 
     Attributes

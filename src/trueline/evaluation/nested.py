@@ -18,14 +18,15 @@ from trueline.evaluation.scoring import as_scorers, scorer_name
 from trueline.evaluation.task import make_task
 from trueline.evaluation.walks.refit import fit_weights
 from trueline.guard import Verdict, warn_of_gaps
+from trueline.wording import Readable
 
 __all__ = ["NestedCrossValidation", "nested_cross_validate"]
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class NestedCrossValidation:
+@dataclass(frozen=True, repr=False)
+class NestedCrossValidation(Readable):
     """Scores on rows that neither the fits nor the choice of settings have seen.
 
     Attributes

@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from trueline.errors import require
 from trueline.evaluation.grid import GridScores
+from trueline.wording import Readable
 
 __all__ = ["Comparison", "Entry"]
 
 Array = NDArray[np.float64]
 
 
-@dataclass
-class Entry:
+@dataclass(repr=False)
+class Entry(Readable):
     """One model of a comparison.
 
     Attributes
@@ -68,9 +69,16 @@ class Entry:
     p_value: float = float("nan")
     p_adjusted: float = float("nan")
 
+    def __str__(self) -> str:
+        setting = setting_text(self.setting)
+        return (
+            f"{self.name}: {self.score:.6g} ± {self.standard_error:.2g} "
+            f"({len(self.fold_scores)} folds)" + (f", {setting}" if setting else "")
+        )
 
-@dataclass
-class Comparison:
+
+@dataclass(repr=False)
+class Comparison(Readable):
     """Models side by side, the best mean score first.
 
     Attributes

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from trueline.wording import shown_as_text
+
 __all__ = ["FeatureMap"]
 
 
@@ -72,6 +74,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):
         names = _check_feature_names_in(self, input_features)
         return np.asarray(self._names([str(name) for name in names]), dtype=object)
 
+    @shown_as_text
     def explain(self) -> str:
         """What the fitted map does, in words."""
         check_is_fitted(self, "n_features_in_")

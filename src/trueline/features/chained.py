@@ -25,7 +25,7 @@ from trueline.estimators.multiclass.proof import (
     verified_parts,
 )
 from trueline.features.stages import Learner
-from trueline.wording import counted
+from trueline.wording import counted, shown_as_text
 
 __all__ = ["ChainedClassifiers"]
 
@@ -261,6 +261,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
             known += len(stage.names(self))
         return verified_parts(outcomes)
 
+    @shown_as_text
     def explain(self) -> str:
         """The chain in words: what each stage sees, how many fits that took, what is proven."""
         check_is_fitted(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,27 +13,12 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.errors import TableError, require
+from trueline.features.design import DesignMatrix, grouped_by_source
+from trueline.wording import counted, shown_as_text
 
-__all__ = ["FormulaDesign", "FormulaFeatures", "formula"]
+__all__ = ["FormulaFeatures", "formula"]
 
 _INTERCEPT = "Intercept"
-
-
-class FormulaDesign(NamedTuple):
-    """What a formula makes of a table.
-
-    Attributes
-    ----------
-    design : array or sparse matrix of shape (n, m)
-    target : array of shape (n,) or (n, k), or None
-        The left-hand side.
-    names : array of str
-        Of the columns of the design.
-    """
-
-    design: Any
-    target: NDArray[Any] | None
-    names: NDArray[np.object_]
 
 
 class FormulaFeatures(TransformerMixin, BaseEstimator):
@@ -136,6 +121,32 @@ class FormulaFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self._design(_apply(self.model_spec_, _table(X)))
 
+    @property
+    def sources_(self) -> NDArray[np.object_]:
+        """The term of the formula that each column comes from."""
+        check_is_fitted(self)
+        columns = self.model_spec_.column_names
+        found = {
+            str(columns[j]): str(term)
+            for term, places in self.model_spec_.term_indices.items()
+            for j in places
+        }
+        return np.array([found[name] for name in self.get_feature_names_out()], dtype=object)
+
+    def by_source(self, coefficients: Any) -> dict[str, dict[str, float]]:
+        """Coefficients of a model on this design, grouped by the term of the formula.
+
+        Parameters
+        ----------
+        coefficients : array-like of shape (m,)
+
+        Returns
+        -------
+        groups : dict of str to dict of str to float
+            Term -> name of the column -> coefficient.
+        """
+        return grouped_by_source(self.get_feature_names_out(), self.sources_, coefficients)
+
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """The names that formulaic gives to the columns.
 
@@ -151,6 +162,7 @@ class FormulaFeatures(TransformerMixin, BaseEstimator):
         names = [str(name) for name in self.model_spec_.column_names]
         return np.array([name for name in names if name != _INTERCEPT], dtype=object)
 
+    @shown_as_text
     def explain(self) -> str:
         """The terms and the columns they became, in words."""
         check_is_fitted(self)
@@ -159,7 +171,7 @@ class FormulaFeatures(TransformerMixin, BaseEstimator):
             names = [str(self.model_spec_.column_names[j]) for j in columns]
             if names != [_INTERCEPT]:
                 shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-                lines.append(f"{term}: {len(names)} columns: {shown}")
+                lines.append(f"{term}: {counted(len(names), 'column')}: {shown}")
         return "\n".join(lines)
 
     def _design(self, matrix: Any) -> Any:
@@ -178,8 +190,8 @@ class FormulaFeatures(TransformerMixin, BaseEstimator):
         return tags
 
 
-def formula(formula: str, data: Any, *, output: str = "dense") -> FormulaDesign:
-    """Design, target and names of a formula.
+def formula(formula: str, data: Any, *, output: str = "dense") -> DesignMatrix:
+    """Design, target and names of a formula, as :func:`~trueline.design_matrix` gives of a table.
 
     Parameters
     ----------
@@ -190,8 +202,10 @@ def formula(formula: str, data: Any, *, output: str = "dense") -> FormulaDesign:
 
     Returns
     -------
-    result : FormulaDesign
-        A named tuple (design, target, names), for any estimator. The design has no column of ones.
+    design : DesignMatrix
+        ``design.X``, ``design.y`` and ``design.names``, for any estimator; it unpacks into these
+        three. There is no column of ones: estimators fit an intercept. ``sources`` are the terms
+        of the formula, and ``features`` makes the design of other rows.
 
     Examples
     --------
@@ -209,7 +223,8 @@ def formula(formula: str, data: Any, *, output: str = "dense") -> FormulaDesign:
         raise TableError(_missing_message(formula, table))
     target = _target(left, table) if left else None
     design = features.fit_transform(table)
-    return FormulaDesign(design, target, features.get_feature_names_out())
+    names = features.get_feature_names_out()
+    return DesignMatrix(design, target, names, features.sources_, features)
 
 
 def _table(X: Any) -> Any:

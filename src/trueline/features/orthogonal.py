@@ -57,7 +57,7 @@ class OrthogonalPolynomialFeatures(FeatureMap):
 
     They span the same functions as the powers x, x^2, ..., x^m, but powers become dependent to
     working precision near degree 10, and these do not. What no basis can change: on n equally
-    spaced points, polynomials of degree above about 2 sqrt(n) are wild between the points.
+    spaced points, polynomials of degree above about 2 sqrt(n) oscillate between the points.
 
     Parameters
     ----------

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.features.counters import Counter
 from trueline.features.style import MISSPELLING, STYLE, misspelling, style
+from trueline.wording import shown_as_text
 
 __all__ = ["TextFeatures", "read_texts"]
 
@@ -216,6 +217,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         names += list(MISSPELLING) * (self.vocabulary is not None)
         return np.array(names, dtype=object)
 
+    @shown_as_text
     def explain(self) -> str:
         """What the columns are, in words."""
         names = self.get_feature_names_out()

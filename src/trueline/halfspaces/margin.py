@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from trueline.certificates.margin import MarginCertificate
 from trueline.halfspaces.integers import Integers, integer_rows
 from trueline.halfspaces.nearest import NearestPair, NearestPoint
-from trueline.wording import counted
+from trueline.wording import Readable, counted
 
 if TYPE_CHECKING:
     from trueline.check import Verification
@@ -45,8 +45,8 @@ _DIGITS = 2**150
 _NOT_TOLD = "The margin cannot be told from zero in double precision."
 
 
-@dataclass(frozen=True)
-class MaximumMargin:
+@dataclass(frozen=True, repr=False)
+class MaximumMargin(Readable):
     """The hyperplane of largest margin, with bounds on the margin from both sides.
 
     Attributes

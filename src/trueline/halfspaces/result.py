@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from trueline.certificates.separation import SeparationCertificate
 from trueline.check import Check, Verification
 from trueline.halfspaces.statement import plain_statement
+from trueline.wording import Readable
 
 __all__ = ["Separability", "hyperplanes_of"]
 
@@ -33,8 +34,8 @@ def hyperplanes_of(certificate: SeparationCertificate) -> tuple[Array, Any]:
     return (coef.copy(), b.copy()) if k > 2 else (coef[1].copy(), float(b[1]))
 
 
-@dataclass(frozen=True)
-class Separability:
+@dataclass(frozen=True, repr=False)
+class Separability(Readable):
     """Whether classes can be separated by hyperplanes, and what proves it.
 
     Attributes

@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from trueline.wording import Readable
+
 __all__ = ["CoefficientTable"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
-class CoefficientTable:
+class CoefficientTable(Readable):
     """Estimates of p coefficients and their covariance; prints as a table.
 
     Arrays have the shape (p,), or (k, p) if there are k sets of coefficients.
@@ -126,5 +128,3 @@ class CoefficientTable:
         freedom = f"{self.degrees_of_freedom:g} degrees of freedom"
         out.append(f"{self.method}; {'normal distribution' if is_normal else freedom}")
         return "\n".join(out)
-
-    __repr__ = __str__

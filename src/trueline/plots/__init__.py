@@ -30,6 +30,7 @@ module                  draws
 ``updates``             an animation of a perceptron's corrections
 ``views``               (rows of many columns in one or two coordinates)
 ``strength``            (the axis of strengths, with numbers of columns on top)
+``fitted``              (what the functions are given: the fitted object first)
 ``style``               (what they share)
 ======================  ============================================================================
 """

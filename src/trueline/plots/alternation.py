@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.plots.style import COLOURS, GREY, Array, axes, legend, tidy
+from trueline.wording import Readable
 
 __all__ = ["AlternationDisplay", "plot_alternation"]
 
@@ -17,8 +18,8 @@ __all__ = ["AlternationDisplay", "plot_alternation"]
 _MOST_POINTS = 5000
 
 
-@dataclass
-class AlternationDisplay:
+@dataclass(repr=False)
+class AlternationDisplay(Readable):
     """Data, fit, the band of the largest error, and the rows on its edges with their signs.
 
     Parameters

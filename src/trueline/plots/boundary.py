@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trueline.plots.style import COLOURS, GREY, MARKERS, Array, axes, check_choice, tidy
 from trueline.plots.views import View, choose_view
+from trueline.wording import Readable
 
 __all__ = ["BoundaryDisplay", "plot_boundary"]
 
@@ -17,8 +18,8 @@ __all__ = ["BoundaryDisplay", "plot_boundary"]
 _LEVELS = (0.01, 0.1, 0.25, 0.75, 0.9, 0.99)
 
 
-@dataclass
-class BoundaryDisplay:
+@dataclass(repr=False)
+class BoundaryDisplay(Readable):
     """Regions of the classes, the boundary between them, and the rows; mistakes are ringed.
 
     With one coordinate the score is drawn above it; with two, the plane is coloured. For two

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.errors import require
+from trueline.plots.fitted import coefficients_of, fitted
 from trueline.plots.style import Array, axes, names_of
+from trueline.wording import Readable
 
 __all__ = ["ClassCoefficientDisplay", "plot_class_coefficients"]
 
@@ -19,8 +19,8 @@ __all__ = ["ClassCoefficientDisplay", "plot_class_coefficients"]
 _COLOURS = "RdBu_r"
 
 
-@dataclass
-class ClassCoefficientDisplay:
+@dataclass(repr=False)
+class ClassCoefficientDisplay(Readable):
     """Coefficients by class: what speaks for it in red, against it in blue.
 
     Parameters
@@ -79,14 +79,15 @@ class ClassCoefficientDisplay:
         **arguments
             For :meth:`plot`.
         """
-        check_is_fitted(estimator)
-        coef = estimator.coef_.toarray() if sp.issparse(estimator.coef_) else estimator.coef_
-        coef = np.atleast_2d(np.asarray(coef, dtype=float))
-        if len(coef) == 1 and len(estimator.classes_) == 2:
+        model, own, _ = fitted(estimator)
+        coef = coefficients_of(model)
+        if not hasattr(model, "classes_"):
+            raise ValueError(
+                f"{type(model).__name__} has no classes: plot_coefficients draws regressors."
+            )
+        if len(coef) == 1 and len(model.classes_) == 2:
             coef = np.vstack([-coef, coef])
-        if names is None:
-            names = getattr(estimator, "feature_names_in_", None)
-        return cls(coef, estimator.classes_, names).plot(**arguments)
+        return cls(coef, model.classes_, own if names is None else names).plot(**arguments)
 
     def plot(
         self, ax: Any = None, *, shape: tuple[int, int] | None = None, top: int | None = 30

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
+from trueline.plots.fitted import coefficients_of, fitted, replaces
 from trueline.plots.style import COLOURS, axes, names_of, tidy
+from trueline.wording import Readable
 
 __all__ = ["CoefficientDisplay", "plot_coefficients"]
 
 
-@dataclass
-class CoefficientDisplay:
+@dataclass(repr=False)
+class CoefficientDisplay(Readable):
     """Coefficients as horizontal bars with names, the largest on top.
 
     Parameters
@@ -74,6 +75,7 @@ class CoefficientDisplay:
         Parameters
         ----------
         estimator : fitted linear estimator
+            Or a pipeline that ends in one.
         names : sequence of str, optional
             By default ``feature_names_in_``, else x0, x1, ...
         target : int, default=0
@@ -81,12 +83,11 @@ class CoefficientDisplay:
         **arguments
             For :meth:`plot`.
         """
-        check_is_fitted(estimator)
-        coef = np.atleast_2d(estimator.coef_)
+        model, own, _ = fitted(estimator)
+        coef = coefficients_of(model)
         if not 0 <= target < len(coef):
             raise ValueError(f"target={target} is not one of the {len(coef)} targets (from 0).")
-        if names is None:
-            names = getattr(estimator, "feature_names_in_", None)
+        names = own if names is None else names
         return cls(names_of(names, coef.shape[1]), coef[target]).plot(**arguments)
 
     def plot(
@@ -132,7 +133,7 @@ class CoefficientDisplay:
         return self
 
 
-def plot_coefficients(
+def _from_numbers(
     names: Sequence[str],
     coef: ArrayLike,
     ax: Any = None,
@@ -141,5 +142,52 @@ def plot_coefficients(
     top: int | None = 20,
     sort: bool = True,
 ) -> CoefficientDisplay:
-    """Draw coefficients with names; see :class:`CoefficientDisplay`."""
     return CoefficientDisplay(names, coef, interval).plot(ax, top=top, sort=sort)
+
+
+@replaces(
+    _from_numbers,
+    instead="plot_coefficients(model), or CoefficientDisplay(names, coef).plot() for plain numbers",
+)
+def plot_coefficients(
+    estimator: Any,
+    ax: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    target: int = 0,
+    top: int | None = 20,
+    sort: bool = True,
+) -> CoefficientDisplay:
+    """Draw the coefficients of a fitted linear model.
+
+    Parameters
+    ----------
+    estimator : fitted linear estimator
+        Or a pipeline that ends in one.
+    ax : matplotlib Axes, optional
+    names : sequence of str, optional
+        By default the names of the columns that were fitted, else x0, x1, ...
+    target : int, default=0
+        Which target or class, if there are several.
+    top, sort
+        As in :meth:`CoefficientDisplay.plot`.
+
+    Returns
+    -------
+    display : CoefficientDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import Lasso
+    >>> from trueline.plots import plot_coefficients
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> display = plot_coefficients(Lasso(alpha=1.0).fit(X, y), top=3)
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['bmi', 's5', 'bp']
+    """
+    return CoefficientDisplay.from_estimator(
+        estimator, names=names, target=target, ax=ax, top=top, sort=sort
+    )

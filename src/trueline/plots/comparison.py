@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueline.plots.style import COLOURS, GREY, PALE, axes, legend, tidy
+from trueline.plots.style import COLOURS, GREY, PALE, axes, tidy
+from trueline.wording import Readable
 
 __all__ = ["ComparisonDisplay"]
 
 
-@dataclass
-class ComparisonDisplay:
+@dataclass(repr=False)
+class ComparisonDisplay(Readable):
     """Mean scores with their standard errors, the best on top.
 
     Filled points are means on test rows, hollow ones on training rows, small dots single folds. The
@@ -85,7 +86,7 @@ class ComparisonDisplay:
                 f"{scores.shape}."
             )
         count, folds = scores.shape
-        ax = axes(ax, (7.2, 1.2 + 0.45 * count))
+        ax = axes(ax, (7.2, 1.5 + 0.45 * count))
         tidy(ax)
         place = np.arange(count)
         mean = scores.mean(axis=1)
@@ -119,7 +120,8 @@ class ComparisonDisplay:
         ax.set_ylim(count - 0.5, -0.5)
         ax.set_xlabel(f"{self.scorer}, {folds} folds")
         self._leave_out_far_ones(ax, mean, error)
-        legend(ax, "best")
+        # Above the picture: the rows of models leave no room for it.
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

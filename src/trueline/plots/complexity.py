@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trueline.plots.style import COLOURS, GREY, axes, legend, tidy
+from trueline.wording import Readable
 
 __all__ = ["ComplexityDisplay"]
 
@@ -21,8 +22,8 @@ _LABELS = {
 }
 
 
-@dataclass
-class ComplexityDisplay:
+@dataclass(repr=False)
+class ComplexityDisplay(Readable):
     """Two curves: the error on rows that were fitted, and on others, with bands of one error.
 
     Parameters

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
+from trueline.plots.fitted import replaces
 from trueline.plots.style import Array, axes, check_choice
+from trueline.wording import Readable
 
 __all__ = ["ConfusionDisplay", "plot_confusion"]
 
@@ -16,8 +19,8 @@ __all__ = ["ConfusionDisplay", "plot_confusion"]
 _MOST_WRITTEN = 20
 
 
-@dataclass
-class ConfusionDisplay:
+@dataclass(repr=False)
+class ConfusionDisplay(Readable):
     """A confusion matrix: true classes down, predicted classes across.
 
     The diagonal holds what is right. Colours are shares of the true class, so that rare classes
@@ -39,8 +42,9 @@ class ConfusionDisplay:
     --------
     >>> import matplotlib
     >>> matplotlib.use("Agg")
-    >>> from trueline.plots import plot_confusion
-    >>> display = plot_confusion(["cat", "cat", "dog", "dog"], ["cat", "dog", "dog", "dog"])
+    >>> from trueline.plots import ConfusionDisplay
+    >>> truth, predicted = ["cat", "cat", "dog", "dog"], ["cat", "dog", "dog", "dog"]
+    >>> display = ConfusionDisplay.from_predictions(truth, predicted)
     >>> display.counts.astype(int).tolist(), display.ax_.get_title()
     ([[1, 1], [0, 2]], '1 of 4 rows mistaken (25.0 %)')
     """
@@ -56,6 +60,26 @@ class ConfusionDisplay:
             raise ValueError(
                 f"{k} classes need counts of shape ({k}, {k}), got {np.shape(self.counts)}."
             )
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, **arguments: Any
+    ) -> ConfusionDisplay:
+        """Predict, count and draw.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+            Or a pipeline that ends in one.
+        X : array-like or sparse matrix of shape (n, d)
+            Best rows that were not fitted.
+        y : array-like of shape (n,)
+            Their classes.
+        **arguments
+            For :meth:`from_predictions` and :meth:`plot`.
+        """
+        check_is_fitted(estimator)
+        return cls.from_predictions(y, estimator.predict(X), **arguments)
 
     @classmethod
     def from_predictions(
@@ -146,11 +170,46 @@ class ConfusionDisplay:
             ax.text(j, i, text, ha="center", va="center", color=colour, fontsize=size)
 
 
-def plot_confusion(
+def _from_predictions(
     y_true: ArrayLike, y_predicted: ArrayLike, ax: Any = None, **arguments: Any
 ) -> ConfusionDisplay:
-    """Draw a confusion matrix; see :class:`ConfusionDisplay`.
-
-    Keyword arguments go to :meth:`ConfusionDisplay.from_predictions`.
-    """
     return ConfusionDisplay.from_predictions(y_true, y_predicted, ax=ax, **arguments)
+
+
+@replaces(
+    _from_predictions,
+    instead="plot_confusion(model, X, y), or ConfusionDisplay.from_predictions(y_true, y_pred)",
+)
+def plot_confusion(
+    estimator: Any, X: Any, y: ArrayLike, ax: Any = None, **arguments: Any
+) -> ConfusionDisplay:
+    """Draw the confusion matrix of a fitted classifier; see :class:`ConfusionDisplay`.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        Or a pipeline that ends in one.
+    X : array-like or sparse matrix of shape (n, d)
+        Best rows that were not fitted.
+    y : array-like of shape (n,)
+        Their classes.
+    ax : matplotlib Axes, optional
+    **arguments
+        For :meth:`ConfusionDisplay.from_predictions` and :meth:`ConfusionDisplay.plot`.
+
+    Returns
+    -------
+    display : ConfusionDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_iris
+    >>> from trueline import LogisticRegression
+    >>> from trueline.plots import plot_confusion
+    >>> X, y = load_iris(return_X_y=True)
+    >>> plot_confusion(LogisticRegression().fit(X, y), X, y).ax_.get_title()
+    '4 of 150 rows mistaken (2.7 %)'
+    """
+    return ConfusionDisplay.from_estimator(estimator, X, y, ax=ax, **arguments)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
+from trueline.plots.fitted import fitted, replaces
 from trueline.plots.path import chosen_grid, path_of
 from trueline.plots.strength import (
     count_on_top,
@@ -17,12 +17,13 @@ from trueline.plots.strength import (
     positive_strengths,
 )
 from trueline.plots.style import COLOURS, GREY, PALE, Array, axes, legend, tidy
+from trueline.wording import Readable
 
 __all__ = ["CVCurveDisplay", "plot_cv_curve"]
 
 
-@dataclass
-class CVCurveDisplay:
+@dataclass(repr=False)
+class CVCurveDisplay(Readable):
     """Mean error of the folds with its standard error, against the strength.
 
     Two vertical lines mark the strength with the smallest mean error, and the largest one whose
@@ -88,15 +89,15 @@ class CVCurveDisplay:
         **arguments
             For :meth:`plot`.
         """
-        check_is_fitted(estimator)
-        if not hasattr(estimator, "mse_path_"):
+        model, _, transform = fitted(estimator)
+        if not hasattr(model, "mse_path_"):
             raise ValueError(
-                f"{type(estimator).__name__} has no errors of folds: fit LassoCV or ElasticNetCV."
+                f"{type(model).__name__} has no errors of folds: fit LassoCV or ElasticNetCV."
             )
-        alphas, errors = chosen_grid(estimator)
+        alphas, errors = chosen_grid(model)
         counts = None
         if X is not None and y is not None:
-            counts = path_of(estimator, X, y, sample_weight).n_nonzero
+            counts = path_of(model, transform(X), y, sample_weight).n_nonzero
         return cls(alphas, errors, counts).plot(**arguments)
 
     def plot(self, ax: Any = None) -> CVCurveDisplay:
@@ -162,8 +163,45 @@ class CVCurveDisplay:
         return alphas[order], errors[order], counts
 
 
-def plot_cv_curve(
+def _from_numbers(
     alphas: ArrayLike, errors: ArrayLike, ax: Any = None, *, counts: ArrayLike | None = None
 ) -> CVCurveDisplay:
-    """Draw errors of folds against the strength; see :class:`CVCurveDisplay`."""
     return CVCurveDisplay(alphas, errors, counts).plot(ax)
+
+
+@replaces(
+    _from_numbers,
+    instead="plot_cv_curve(model), or CVCurveDisplay(alphas, errors).plot() for plain numbers",
+)
+def plot_cv_curve(
+    estimator: Any, X: Any = None, y: Any = None, ax: Any = None, *, sample_weight: Any = None
+) -> CVCurveDisplay:
+    """Draw the errors on held-out rows against the strength; see :class:`CVCurveDisplay`.
+
+    Parameters
+    ----------
+    estimator : fitted LassoCV or ElasticNetCV
+        Or a pipeline that ends in one.
+    X : array-like or sparse matrix of shape (n, d), optional
+        With ``y``: the numbers of non-zero coefficients are shown, of the path over all rows.
+    y : array-like of shape (n,), optional
+    ax : matplotlib Axes, optional
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    display : CVCurveDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import LassoCV
+    >>> from trueline.plots import plot_cv_curve
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = LassoCV().fit(X, y)
+    >>> bool(plot_cv_curve(model).alpha_min_ == model.alpha_)
+    True
+    """
+    return CVCurveDisplay.from_estimator(estimator, X, y, sample_weight=sample_weight, ax=ax)

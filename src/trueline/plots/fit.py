@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from trueline.plots.fitted import replaces
 from trueline.plots.style import COLOURS, Array, axes, tidy
+from trueline.wording import Readable
 
 __all__ = ["FitDisplay", "plot_fit"]
 
@@ -17,8 +20,8 @@ __all__ = ["FitDisplay", "plot_fit"]
 _MOST_POINTS = 5000
 
 
-@dataclass
-class FitDisplay:
+@dataclass(repr=False)
+class FitDisplay(Readable):
     """Predictions against the truth; with a single feature, the data and the fitted line.
 
     Parameters
@@ -71,6 +74,11 @@ class FitDisplay:
             For :meth:`plot`.
         """
         check_is_fitted(estimator)
+        if is_classifier(estimator):
+            raise ValueError(
+                f"{type(estimator).__name__} predicts classes: draw it with plot_confusion or "
+                "plot_boundary."
+            )
         y_true, y_pred = _column(y, target), _column(estimator.predict(X), target)
         if np.shape(X)[1] != 1 or not hasattr(X, "__array__"):
             return cls(y_true, y_pred).plot(**arguments)
@@ -157,7 +165,7 @@ def _quality(y_true: Array, y_pred: Array) -> str:
     return f"$R^2$ = {1.0 - float(np.sum((y_true - y_pred) ** 2)) / spread:.3f}"
 
 
-def plot_fit(
+def _from_predictions(
     y_true: ArrayLike,
     y_pred: ArrayLike,
     ax: Any = None,
@@ -165,5 +173,43 @@ def plot_fit(
     feature: ArrayLike | None = None,
     name: str = "x",
 ) -> FitDisplay:
-    """Draw predictions against the truth, or over a single feature; see :class:`FitDisplay`."""
     return FitDisplay(y_true, y_pred, feature, name).plot(ax)
+
+
+@replaces(
+    _from_predictions,
+    instead="plot_fit(model, X, y), or FitDisplay(y_true, y_pred).plot() for plain numbers",
+)
+def plot_fit(
+    estimator: Any, X: Any, y: ArrayLike, ax: Any = None, *, target: int = 0
+) -> FitDisplay:
+    """Draw the predictions of a fitted regressor against the truth; see :class:`FitDisplay`.
+
+    With a single feature: the data and the fitted line over it.
+
+    Parameters
+    ----------
+    estimator : fitted regressor
+        Or a pipeline that ends in one.
+    X : array-like or sparse matrix of shape (n, d)
+    y : array-like of shape (n,) or (n, k)
+    ax : matplotlib Axes, optional
+    target : int, default=0
+        Which target, if there are several.
+
+    Returns
+    -------
+    display : FitDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import Ridge
+    >>> from trueline.plots import plot_fit
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> plot_fit(Ridge().fit(X, y), X, y).ax_.get_ylabel()
+    'actual'
+    """
+    return FitDisplay.from_estimator(estimator, X, y, target=target, ax=ax)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from trueline.errors import require
 from trueline.losses import Absolute, EpsilonInsensitive, Huber, Loss, Quantile, Squared
+from trueline.plots.fitted import losses_of
 from trueline.plots.style import COLOURS, Array, tidy
+from trueline.wording import Readable
 
 __all__ = ["LossDisplay", "plot_losses"]
 
@@ -29,15 +31,15 @@ def _default_losses() -> dict[str, Loss]:
     }
 
 
-@dataclass
-class LossDisplay:
+@dataclass(repr=False)
+class LossDisplay(Readable):
     """Losses of the residual on the left, their derivatives on the right.
 
-    What a loss says about an outlier is its derivative: how hard a row pulls.
+    The derivative is the influence of a row on the fit: how much an outlier counts.
 
     Parameters
     ----------
-    losses : mapping of str to Loss, optional
+    losses : Loss, fitted estimator, or mapping of str to these, optional
         By label; without it those for regression, with common parameters.
     reach : float, default=2.5
         Residuals from -reach to reach are shown.
@@ -58,7 +60,7 @@ class LossDisplay:
     ['squared', 'Huber']
     """
 
-    losses: Mapping[str, Loss] | None = None
+    losses: Any = None
     reach: float = 2.5
     ax_: Any = field(default=None, init=False, repr=False)
     figure_: Any = field(default=None, init=False, repr=False)
@@ -81,7 +83,7 @@ class LossDisplay:
             pyplot = require("matplotlib.pyplot", "plot")
             ax = pyplot.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")[1]
         value_ax, slope_ax = ax
-        losses = _default_losses() if self.losses is None else self.losses
+        losses = _default_losses() if self.losses is None else losses_of(self.losses)
         for number, (label, loss) in enumerate(losses.items()):
             # Later lines are thinner: where two coincide, both are seen.
             width = max(3.4 - 0.5 * number, 1.2)
@@ -90,7 +92,7 @@ class LossDisplay:
             zero = np.zeros_like(r)
             value_ax.plot(r, loss.value(zero, r), **style)
             slope_ax.plot(*_broken(r, loss.gradient(zero, r), loss), **style)
-        for one, name in ((value_ax, "loss"), (slope_ax, "derivative: how hard a row pulls")):
+        for one, name in ((value_ax, "loss"), (slope_ax, "derivative: influence of a row")):
             tidy(one)
             one.axhline(0.0, color="black", linewidth=0.8, zorder=1)
             one.set_xlim(-self.reach, self.reach)
@@ -125,7 +127,20 @@ def _jumps_at(loss: Loss, kink: float) -> bool:
 
 
 def plot_losses(
-    losses: Mapping[str, Loss] | None = None, ax: Sequence[Any] | None = None, *, reach: float = 2.5
+    estimator: Any = None, ax: Sequence[Any] | None = None, *, reach: float = 2.5
 ) -> LossDisplay:
-    """Draw losses side by side with their derivatives; see :class:`LossDisplay`."""
-    return LossDisplay(losses, reach).plot(ax)
+    """Draw losses side by side with their derivatives; see :class:`LossDisplay`.
+
+    Parameters
+    ----------
+    estimator : fitted estimator, Loss, or mapping of str to these, optional
+        The loss that a fitted model has minimised; by default those for regression.
+    ax : pair of matplotlib Axes, optional
+    reach : float, default=2.5
+        How far to both sides of zero.
+
+    Returns
+    -------
+    display : LossDisplay
+    """
+    return LossDisplay(estimator, reach).plot(ax)

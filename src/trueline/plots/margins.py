@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,9 @@ from scipy.special import expit
 
 from trueline.errors import require
 from trueline.losses import Hinge, Logistic, Loss, SquaredHinge, ZeroOne
+from trueline.plots.fitted import losses_of
 from trueline.plots.style import COLOURS, GREY, tidy
+from trueline.wording import Readable
 
 __all__ = ["MarginLossDisplay", "plot_margin_losses"]
 
@@ -28,8 +30,8 @@ def _default_losses() -> dict[str, Loss]:
     }
 
 
-@dataclass
-class MarginLossDisplay:
+@dataclass(repr=False)
+class MarginLossDisplay(Readable):
     """The sigmoid on the left, losses of the margin on the right.
 
     The margin of a row is y z: its score, with the sign of its class. Where it is negative the row
@@ -38,7 +40,7 @@ class MarginLossDisplay:
 
     Parameters
     ----------
-    losses : mapping of str to Loss, optional
+    losses : Loss, fitted classifier, or mapping of str to these, optional
         By label, losses for labels -1 and +1; without it 0-1, logistic, hinge and squared hinge.
     reach : float, default=3.0
         Margins from -reach to reach are shown; scores of the sigmoid from -2 reach to 2 reach.
@@ -58,7 +60,7 @@ class MarginLossDisplay:
     ['0-1', 'logistic', 'hinge', 'squared hinge']
     """
 
-    losses: Mapping[str, Loss] | None = None
+    losses: Any = None
     reach: float = 3.0
     ax_: Any = field(default=None, init=False, repr=False)
     figure_: Any = field(default=None, init=False, repr=False)
@@ -98,7 +100,7 @@ class MarginLossDisplay:
         ax.set_ylabel("probability of the second class, $1 / (1 + e^{-z})$")
 
     def _losses(self, ax: Any) -> None:
-        losses = _default_losses() if self.losses is None else self.losses
+        losses = _default_losses() if self.losses is None else losses_of(self.losses)
         margin = np.linspace(-self.reach, self.reach, _POINTS)
         # The 0-1 loss jumps at zero: a line through the jump would claim values in between.
         margin = np.insert(margin, np.searchsorted(margin, 0.0), [-1e-9, 0.0])
@@ -125,7 +127,20 @@ class MarginLossDisplay:
 
 
 def plot_margin_losses(
-    losses: Mapping[str, Loss] | None = None, ax: Sequence[Any] | None = None, *, reach: float = 3.0
+    estimator: Any = None, ax: Sequence[Any] | None = None, *, reach: float = 3.0
 ) -> MarginLossDisplay:
-    """Draw the sigmoid and losses of the margin; see :class:`MarginLossDisplay`."""
-    return MarginLossDisplay(losses, reach).plot(ax)
+    """Draw the sigmoid and losses of the margin; see :class:`MarginLossDisplay`.
+
+    Parameters
+    ----------
+    estimator : fitted estimator, Loss, or mapping of str to these, optional
+        The loss that a fitted model has minimised; by default those for classification.
+    ax : pair of matplotlib Axes, optional
+    reach : float, default=3.0
+        How far to both sides of zero.
+
+    Returns
+    -------
+    display : MarginLossDisplay
+    """
+    return MarginLossDisplay(estimator, reach).plot(ax)

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
+from trueline.plots.fitted import fitted
 from trueline.plots.style import COLOURS, GREY, axes, check_choice, legend, tidy
+from trueline.wording import Readable
 
 __all__ = ["MistakeDisplay", "plot_mistakes"]
 
 
-@dataclass
-class MistakeDisplay:
+@dataclass(repr=False)
+class MistakeDisplay(Readable):
     """Cumulative mistakes against rows seen, with the bound (R / gamma)^2 where there is one.
 
     Parameters
@@ -67,7 +68,7 @@ class MistakeDisplay:
         **arguments
             For :meth:`plot`.
         """
-        check_is_fitted(estimator)
+        estimator = fitted(estimator).model
         records = getattr(estimator, "records_", None)
         if not records:
             raise ValueError(

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
+from trueline.plots.fitted import replaces
 from trueline.plots.style import COLOURS, GREY, Array, axes, legend, tidy
+from trueline.wording import Readable
 
 __all__ = ["OutlierDisplay", "plot_outliers"]
 
@@ -28,8 +31,8 @@ def _default_models() -> dict[str, Any]:
     }
 
 
-@dataclass
-class OutlierDisplay:
+@dataclass(repr=False)
+class OutlierDisplay(Readable):
     """Data over one feature, outliers ringed, and one line for each model.
 
     Parameters
@@ -66,6 +69,26 @@ class OutlierDisplay:
     figure_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, **arguments: Any
+    ) -> OutlierDisplay:
+        """Draw the lines of fitted models.
+
+        Parameters
+        ----------
+        estimator : fitted regressor, or mapping of str to fitted regressors
+        X : array-like of shape (n, 1)
+        y : array-like of shape (n,)
+        **arguments
+            For :meth:`plot`.
+        """
+        models = dict(estimator) if isinstance(estimator, Mapping) else {"fit": estimator}
+        _check_one_column(X)
+        for model in models.values():
+            check_is_fitted(model)
+        return _lines(cls, models, X, y).plot(**arguments)
+
+    @classmethod
     def from_data(
         cls, X: Any, y: ArrayLike, models: Mapping[str, Any] | None = None, **arguments: Any
     ) -> OutlierDisplay:
@@ -83,18 +106,10 @@ class OutlierDisplay:
         """
         from sklearn.base import clone
 
-        if np.ndim(X) != 2 or np.shape(X)[1] != 1:
-            raise ValueError(f"X must have one column to draw over, got shape {np.shape(X)}.")
+        _check_one_column(X)
         models = _default_models() if models is None else models
         fitted = {label: clone(model).fit(X, y) for label, model in models.items()}
-        lines = {label: model.predict(X) for label, model in fitted.items()}
-        name = "x"
-        for model in fitted.values():
-            name = str(getattr(model, "feature_names_in_", [name])[0])
-        target = np.asarray(y, dtype=float)
-        return cls(np.asarray(X, dtype=float)[:, 0], target, lines, _far(X, target), name).plot(
-            **arguments
-        )
+        return _lines(cls, fitted, X, y).plot(**arguments)
 
     def plot(self, ax: Any = None) -> OutlierDisplay:
         """Draw.
@@ -142,8 +157,58 @@ def _far(X: Any, y: Array) -> Any:
     return size > _FAR * np.median(size) + 1e-9 * np.abs(y).max(initial=0.0)
 
 
-def plot_outliers(
+def _check_one_column(X: Any) -> None:
+    if np.ndim(X) != 2 or np.shape(X)[1] != 1:
+        raise ValueError(f"X must have one column to draw over, got shape {np.shape(X)}.")
+
+
+def _lines(
+    cls: type[OutlierDisplay], models: Mapping[str, Any], X: Any, y: ArrayLike
+) -> OutlierDisplay:
+    """What fitted models predict over the only column of X."""
+    name = "x"
+    for model in models.values():
+        name = str(getattr(model, "feature_names_in_", [name])[0])
+    lines = {label: model.predict(X) for label, model in models.items()}
+    target = np.asarray(y, dtype=float)
+    return cls(np.asarray(X, dtype=float)[:, 0], target, lines, _far(X, target), name)
+
+
+def _from_data(
     X: Any, y: ArrayLike, ax: Any = None, *, models: Mapping[str, Any] | None = None
 ) -> OutlierDisplay:
-    """Fit several losses to data with outliers and draw the lines; see :class:`OutlierDisplay`."""
     return OutlierDisplay.from_data(X, y, models, ax=ax)
+
+
+@replaces(
+    _from_data,
+    instead="plot_outliers({name: fitted model, ...}, X, y), or OutlierDisplay.from_data(X, y)",
+)
+def plot_outliers(estimator: Any, X: Any, y: ArrayLike, ax: Any = None) -> OutlierDisplay:
+    """Draw the lines of fitted models through data with outliers; see :class:`OutlierDisplay`.
+
+    Parameters
+    ----------
+    estimator : fitted regressor, or mapping of str to fitted regressors
+    X : array-like of shape (n, 1)
+    y : array-like of shape (n,)
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    display : OutlierDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from trueline import HuberRegressor, LinearRegression
+    >>> from trueline.plots import plot_outliers
+    >>> X = np.arange(20.0).reshape(-1, 1)
+    >>> y = X.ravel() + np.where(X.ravel() == 15, 30.0, 0.0)
+    >>> models = {"squared": LinearRegression().fit(X, y), "Huber": HuberRegressor().fit(X, y)}
+    >>> list(plot_outliers(models, X, y).lines)
+    ['squared', 'Huber']
+    """
+    return OutlierDisplay.from_estimator(estimator, X, y, ax=ax)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.paths import RegularizationPath, regularization_path
+from trueline.plots.fitted import fitted, is_axes, replaces
 from trueline.plots.strength import (
     count_on_top,
     draw_strengths,
@@ -28,6 +29,7 @@ from trueline.plots.style import (
     names_of,
     tidy,
 )
+from trueline.wording import Readable
 
 __all__ = ["PathDisplay", "chosen_grid", "chosen_strengths", "path_of", "plot_path"]
 
@@ -35,8 +37,8 @@ _DASHES = ("-", "--", ":", "-.")
 _LINE = 0.17  # inches between two names
 
 
-@dataclass
-class PathDisplay:
+@dataclass(repr=False)
+class PathDisplay(Readable):
     """Coefficients against the strength, with names, and how many are not zero along the top.
 
     Parameters
@@ -103,11 +105,12 @@ class PathDisplay:
         **arguments
             For :meth:`plot`.
         """
-        path = path_of(estimator, X, y, sample_weight)
-        if names is None:
-            names = getattr(estimator, "feature_names_in_", None)
-        marked = chosen_strengths(estimator)
-        return cls(path.alphas, path.coefs, names, marked).plot(**arguments)
+        model, own, transform = fitted(estimator)
+        path = path_of(model, transform(X), y, sample_weight)
+        marked = chosen_strengths(model)
+        return cls(path.alphas, path.coefs, own if names is None else names, marked).plot(
+            **arguments
+        )
 
     def plot(self, ax: Any = None, *, top: int | None = 10, against: str = "alpha") -> PathDisplay:
         """Draw.
@@ -272,6 +275,11 @@ def chosen_grid(estimator: Any) -> tuple[Array, Array]:
 def path_of(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> RegularizationPath:
     """The path of a fitted Lasso or ElasticNet, over the grid of its cross-validation if any."""
     check_is_fitted(estimator)
+    if not hasattr(estimator, "positive"):
+        raise ValueError(
+            f"{type(estimator).__name__} has no path to draw: fit Lasso, ElasticNet, LassoCV or "
+            "ElasticNetCV, or give a path of regularization_path."
+        )
     ratio = getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", 1.0))
     return regularization_path(
         X,
@@ -286,33 +294,71 @@ def path_of(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Regula
     )
 
 
+def _has_axes_second(*arguments: Any, **_: Any) -> bool:
+    return len(arguments) > 1 and is_axes(arguments[1])
+
+
+def _on_axes(path: Any, ax: Any, **arguments: Any) -> PathDisplay:
+    return plot_path(path, ax=ax, **arguments)
+
+
+@replaces(_on_axes, instead="plot_path(path, ax=ax)", when=_has_axes_second)
 def plot_path(
-    path: RegularizationPath | tuple[Any, ...],
+    path: Any,
+    X: Any = None,
+    y: Any = None,
     ax: Any = None,
     *,
     names: Sequence[str] | None = None,
     marked: Mapping[str, float] | None = None,
+    sample_weight: Any = None,
     top: int | None = 10,
     against: str = "alpha",
 ) -> PathDisplay:
-    """Draw a path of solutions; see :class:`PathDisplay`.
+    """Draw how coefficients change with the strength of a penalty; see :class:`PathDisplay`.
 
     Parameters
     ----------
-    path : RegularizationPath or tuple
-        From :func:`trueline.regularization_path`, or what :func:`trueline.lasso_path` returns.
+    path : fitted Lasso, ElasticNet, LassoCV or ElasticNetCV; RegularizationPath; or tuple
+        A model needs X and y, to follow its path; what it has chosen is marked. A path is what
+        :func:`trueline.regularization_path` or :func:`trueline.lasso_path` returns.
+    X : array-like or sparse matrix of shape (n, d), optional
+        The rows that the model was fitted to.
+    y : array-like of shape (n,), optional
     ax : matplotlib Axes, optional
     names : sequence of str, optional
-        By default those that the path knows.
+        By default those that the model or the path knows.
     marked : mapping of str to float, optional
-        Strengths to be marked.
+        Strengths to be marked on a path.
+    sample_weight : array-like of shape (n,), optional
+        With which the model was fitted.
     top, against
         As in :meth:`PathDisplay.plot`.
 
     Returns
     -------
     display : PathDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import LassoCV
+    >>> from trueline.plots import plot_path
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> display = plot_path(LassoCV().fit(X, y), X, y, top=3)
+    >>> sorted(display.lines_)
+    ['bmi', 's1', 's5']
     """
+    if hasattr(path, "fit"):
+        if X is None or y is None:
+            raise ValueError(
+                "A fitted model does not keep its rows: plot_path(model, X, y) follows its path."
+            )
+        return PathDisplay.from_estimator(
+            path, X, y, names=names, sample_weight=sample_weight, ax=ax, top=top, against=against
+        )
     if isinstance(path, RegularizationPath):
         if names is None and path.feature_names is not None:
             names = path.feature_names.tolist()

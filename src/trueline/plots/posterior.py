@@ -12,15 +12,15 @@ from sklearn.base import clone
 
 from trueline.errors import require
 from trueline.plots.style import COLOURS, GREY, Array, tidy
-from trueline.wording import counted
+from trueline.wording import Readable, counted
 
 __all__ = ["PosteriorDisplay", "plot_posterior"]
 
 _GRID = 80
 
 
-@dataclass
-class PosteriorDisplay:
+@dataclass(repr=False)
+class PosteriorDisplay(Readable):
     """What is believed about a line after so many points: where it runs, and its coefficients.
 
     Above, the points so far, lines drawn from the posterior, and the band in which a new point lies
@@ -37,6 +37,8 @@ class PosteriorDisplay:
         After how many points to draw; by default 2, 3, 5 and all of them.
     lines : int, default=20
         Drawn from each posterior.
+    name : str, default="x"
+        Of the feature.
 
     Attributes
     ----------
@@ -61,6 +63,7 @@ class PosteriorDisplay:
     target: ArrayLike
     steps: Sequence[int] | None = None
     lines: int = 20
+    name: str = "x"
     axes_: Any = field(default=None, init=False, repr=False)
     figure_: Any = field(default=None, init=False, repr=False)
 
@@ -105,6 +108,7 @@ class PosteriorDisplay:
         self._frame(x, y, steps[min(1, len(steps) - 1)])
         self.axes_[0, 0].set_ylabel("target")
         self.axes_[1, 0].set_ylabel("slope")
+        self.axes_[1, -1].legend(title="probability", loc="upper right", frameon=False)
         return self
 
     def _frame(self, x: Array, y: Array, step: int) -> None:
@@ -129,7 +133,7 @@ class PosteriorDisplay:
         ax.scatter(x[:step], y[:step], s=18, color="black", linewidths=0, zorder=3)
         reach = float(np.ptp(y)) or 1.0
         ax.set_ylim(y.min() - 0.6 * reach, y.max() + 0.6 * reach)
-        ax.set_xlabel("x")
+        ax.set_xlabel(self.name)
         ax.set_title(counted(step, "point"))
 
     def _over_coefficients(self, ax: Any, model: Any) -> None:
@@ -162,7 +166,26 @@ class PosteriorDisplay:
 
 
 def plot_posterior(
-    model: Any, feature: ArrayLike, target: ArrayLike, steps: Sequence[int] | None = None
+    estimator: Any, X: ArrayLike, y: ArrayLike, steps: Sequence[int] | None = None
 ) -> PosteriorDisplay:
-    """Draw the posterior of a line being updated; see :class:`PosteriorDisplay`."""
-    return PosteriorDisplay(model, feature, target, steps).plot()
+    """Draw the posterior of a line being updated; see :class:`PosteriorDisplay`.
+
+    Parameters
+    ----------
+    estimator : BayesianLinearRegression
+        Fitted or not: only its parameters are used, as the picture fits point by point.
+    X : array-like of shape (n, 1) or (n,)
+        In the order in which the points arrive.
+    y : array-like of shape (n,)
+    steps : sequence of int, optional
+        After how many points to draw; by default 2, 3, 5 and all of them.
+
+    Returns
+    -------
+    display : PosteriorDisplay
+    """
+    if np.ndim(X) == 2 and np.shape(X)[1] != 1:
+        raise ValueError(f"X must have one column to draw over, got shape {np.shape(X)}.")
+    feature = np.asarray(X, dtype=float).ravel()
+    name = str(next(iter(getattr(X, "columns", ["x"]))))
+    return PosteriorDisplay(estimator, feature, y, steps, name=name).plot()

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.plots.style import COLOURS, GREY, axes, legend, names_of, tidy
+from trueline.wording import Readable
 
 __all__ = ["LengthScaleDisplay", "ProcessDisplay", "plot_length_scales", "plot_process"]
 
@@ -17,8 +18,8 @@ _GRID = 300
 _MOST_POINTS = 5000
 
 
-@dataclass
-class ProcessDisplay:
+@dataclass(repr=False)
+class ProcessDisplay(Readable):
     """Mean, bands of one and two standard deviations, and samples of a process over one feature.
 
     Parameters
@@ -156,8 +157,8 @@ class ProcessDisplay:
         return self
 
 
-@dataclass
-class LengthScaleDisplay:
+@dataclass(repr=False)
+class LengthScaleDisplay(Readable):
     """Which features a process looks at: the inverse of each length scale, as bars.
 
     Parameters
@@ -194,7 +195,7 @@ class LengthScaleDisplay:
         **arguments
             For :meth:`plot`.
         """
-        check_is_fitted(estimator)
+        check_is_fitted(estimator, "kernel_")
         d = estimator.n_features_in_
         found = [
             np.broadcast_to(np.asarray(value, float), d)

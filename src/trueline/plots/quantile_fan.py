@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.plots.style import COLOURS, GREY, axes, legend, tidy
+from trueline.wording import Readable
 
 __all__ = ["QuantileFanDisplay", "plot_quantile_fan"]
 
@@ -17,8 +18,8 @@ _MOST_POINTS = 5000
 _GRID = 200
 
 
-@dataclass
-class QuantileFanDisplay:
+@dataclass(repr=False)
+class QuantileFanDisplay(Readable):
     """Quantile lines over one feature: the middle one strong, bands between pairs shaded.
 
     Parameters

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from trueline.plots.fitted import fitted
 from trueline.plots.style import COLOURS, CRITERION_WORDS, PALE, axes, legend, tidy
+from trueline.wording import Readable
 
 __all__ = ["StepsDisplay", "plot_steps"]
 
@@ -17,8 +18,8 @@ _MOST_NAMES = 40
 _SHOWN_NAMES = 2
 
 
-@dataclass
-class StepsDisplay:
+@dataclass(repr=False)
+class StepsDisplay(Readable):
     """A criterion after each step, with the columns that entered and left.
 
     Parameters
@@ -68,10 +69,9 @@ class StepsDisplay:
         **arguments
             For :meth:`plot`.
         """
-        check_is_fitted(estimator)
+        estimator, names, _ = fitted(estimator)
         if not getattr(estimator, "history_", None):
             raise ValueError(f"{type(estimator).__name__} has no history of steps to draw.")
-        names = getattr(estimator, "feature_names_in_", None)
         history = estimator.history_
         if "score" in history[0]:
             forward = estimator.direction == "forward"
@@ -84,7 +84,7 @@ class StepsDisplay:
                 for step in history
             ]
             return _display(history, names, "cross-validated score").plot(**arguments)
-        return plot_steps(history, names=names, criterion=estimator.criterion, **arguments)
+        return _from_history(history, names, estimator.criterion).plot(**arguments)
 
     def plot(self, ax: Any = None) -> StepsDisplay:
         """Draw.
@@ -164,28 +164,48 @@ def _display(
     )
 
 
+def _from_history(
+    history: Sequence[Mapping[str, Any]], names: Sequence[str] | None, criterion: str
+) -> StepsDisplay:
+    start = {**history[0], "entered": [], "left": []}  # of a backward search: all columns
+    return _display([start, *history[1:]], names, criterion)
+
+
 def plot_steps(
-    history: Sequence[Mapping[str, Any]],
+    estimator: Any,
     ax: Any = None,
     *,
     names: Sequence[str] | None = None,
     criterion: str = "criterion",
 ) -> StepsDisplay:
-    """Draw the history of a stepwise selection; see :class:`StepsDisplay`.
+    """Draw the steps of a selection; see :class:`StepsDisplay`.
 
     Parameters
     ----------
-    history : list of dict
-        ``history_`` of :class:`trueline.StepwiseRegression`.
+    estimator : fitted StepwiseRegression or SequentialFeatureSelector, or list of dict
+        A list is the ``history_`` of a StepwiseRegression.
     ax : matplotlib Axes, optional
     names : sequence of str, optional
-        Of all columns.
+        Of all columns, for a list: a model knows its own.
     criterion : str
-        The name of what the search improved.
+        The name of what the search improved, for a list: a model knows its own.
 
     Returns
     -------
     display : StepsDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import StepwiseRegression
+    >>> from trueline.plots import plot_steps
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> display = plot_steps(StepwiseRegression(criterion="bic").fit(X, y))
+    >>> [label.get_text() for label in display.ax_.get_xticklabels()][:3]
+    ['start', '+ bmi', '+ s5']
     """
-    start = {**history[0], "entered": [], "left": []}  # of a backward search: all columns
-    return _display([start, *history[1:]], names, criterion).plot(ax)
+    if hasattr(estimator, "fit"):
+        return StepsDisplay.from_estimator(estimator, ax=ax)
+    return _from_history(estimator, names, criterion).plot(ax)

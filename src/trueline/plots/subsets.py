@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
+from trueline.plots.fitted import fitted
 from trueline.plots.style import (
     COLOURS,
     CRITERION_WORDS,
@@ -21,12 +21,13 @@ from trueline.plots.style import (
 )
 from trueline.selection.criteria import CRITERIA
 from trueline.subset import SubsetPath
+from trueline.wording import Readable
 
 __all__ = ["SubsetDisplay", "plot_subsets"]
 
 
-@dataclass
-class SubsetDisplay:
+@dataclass(repr=False)
+class SubsetDisplay(Readable):
     """A criterion against the number of columns; what is proven is told from what is not.
 
     Parameters
@@ -85,11 +86,7 @@ class SubsetDisplay:
         **arguments
             For :meth:`plot`.
         """
-        check_is_fitted(estimator)
-        own: str = getattr(estimator, "criterion", "objective")
-        display = _display(estimator.path_, criterion or own)
-        display.chosen = getattr(estimator, "k_", None)
-        return display.plot(**arguments)
+        return _found(estimator, criterion).plot(**arguments)
 
     def plot(self, ax: Any = None) -> SubsetDisplay:
         """Draw.
@@ -165,10 +162,53 @@ def _display(path: SubsetPath, criterion: str) -> SubsetDisplay:
     return SubsetDisplay(path.k, path.criteria[criterion], path.proven, criterion)
 
 
+def _found(estimator: Any, criterion: str | None) -> SubsetDisplay:
+    """What a fitted model has found and chosen."""
+    model = fitted(estimator).model
+    if not isinstance(getattr(model, "path_", None), SubsetPath):
+        raise ValueError(
+            f"{type(model).__name__} has no path of subsets: fit BestSubset or L0Regression."
+        )
+    own: str = getattr(model, "criterion", "objective")
+    display = _display(model.path_, criterion or own)
+    display.chosen = getattr(model, "k_", None)
+    return display
+
+
 def plot_subsets(
-    path: SubsetPath, ax: Any = None, *, criterion: str = "bic", chosen: int | None = None
+    estimator: Any, ax: Any = None, *, criterion: str | None = None, chosen: int | None = None
 ) -> SubsetDisplay:
-    """Draw the path of a best-subset search; see :class:`SubsetDisplay`."""
-    display = _display(path, criterion)
-    display.chosen = chosen
+    """Draw what a best-subset search has found; see :class:`SubsetDisplay`.
+
+    Parameters
+    ----------
+    estimator : fitted BestSubset, or SubsetPath
+        A path is what a fitted model keeps in ``path_``.
+    ax : matplotlib Axes, optional
+    criterion : str, optional
+        By default the one that chose the size, "bic" for a path.
+    chosen : int, optional
+        The size to be marked; by default the one that the model has chosen.
+
+    Returns
+    -------
+    display : SubsetDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import BestSubset
+    >>> from trueline.plots import plot_subsets
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BestSubset(k=[1, 2, 3, 4], criterion="bic").fit(X, y)
+    >>> plot_subsets(model).chosen == model.k_
+    True
+    """
+    if isinstance(estimator, SubsetPath):
+        display = _display(estimator, criterion or "bic")
+    else:
+        display = _found(estimator, criterion)
+    display.chosen = display.chosen if chosen is None else chosen
     return display.plot(ax)

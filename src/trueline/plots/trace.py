@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from trueline.plots.fitted import fitted
 from trueline.plots.style import COLOURS, GREY, MARKERS, Array, axes, check_choice, tidy
 from trueline.trace import Trace
+from trueline.wording import Readable
 
 __all__ = ["TraceDisplay", "plot_trace"]
 
 
-@dataclass
-class TraceDisplay:
+@dataclass(repr=False)
+class TraceDisplay(Readable):
     """How objective and proven gap fell, one colour per solver, on a logarithmic axis.
 
     Parameters
@@ -67,8 +68,8 @@ class TraceDisplay:
         if isinstance(estimator, Mapping):
             traces = {name: _trace_of(one) for name, one in estimator.items()}
         else:
-            trace = _trace_of(estimator)
-            traces = {label or getattr(estimator, "solver_", type(estimator).__name__): trace}
+            trace, model = _trace_of(estimator), fitted(estimator).model
+            traces = {label or getattr(model, "solver_", type(model).__name__): trace}
         return cls(traces).plot(**arguments)
 
     def plot(
@@ -142,23 +143,51 @@ class TraceDisplay:
 
 
 def _trace_of(estimator: Any) -> Trace:
-    check_is_fitted(estimator)
-    trace = getattr(estimator, "trace_", None)
+    model = fitted(estimator).model
+    trace = getattr(model, "trace_", None)
     if trace is None or not len(trace):
         raise ValueError(
-            f"{type(estimator).__name__} recorded no trace. Fit it with trace=True and an "
+            f"{type(model).__name__} recorded no trace. Fit it with trace=True and an "
             "iterative solver."
         )
     return trace
 
 
 def plot_trace(
-    trace: Trace | Mapping[str, Trace],
-    ax: Any = None,
-    *,
-    against: str = "iteration",
-    show: str = "both",
+    estimator: Any, ax: Any = None, *, against: str = "iteration", show: str = "both"
 ) -> TraceDisplay:
-    """Draw one trace, or several by name; see :class:`TraceDisplay`."""
-    traces = trace if isinstance(trace, Mapping) else {"fit": trace}
-    return TraceDisplay(traces).plot(ax, against=against, show=show)
+    """Draw the iterations of a fit, or of several fits by name; see :class:`TraceDisplay`.
+
+    Parameters
+    ----------
+    estimator : estimator fitted with ``trace=True``, Trace, or mapping of str to these
+        A trace is what a fitted model keeps in ``trace_``.
+    ax : matplotlib Axes, optional
+    against, show
+        As in :meth:`TraceDisplay.plot`.
+
+    Returns
+    -------
+    display : TraceDisplay
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import LinearRegressor
+    >>> from trueline.plots import plot_trace
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = LinearRegressor("squared", "l1", 10.0, trace=True).fit(X, y)
+    >>> plot_trace(model).ax_.get_xlabel()
+    'iteration'
+    """
+    if isinstance(estimator, Mapping):
+        traces = {
+            name: one if isinstance(one, Trace) else _trace_of(one)
+            for name, one in estimator.items()
+        }
+        return TraceDisplay(traces).plot(ax, against=against, show=show)
+    if isinstance(estimator, Trace):
+        return TraceDisplay({"fit": estimator}).plot(ax, against=against, show=show)
+    return TraceDisplay.from_estimator(estimator, ax=ax, against=against, show=show)

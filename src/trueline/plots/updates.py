@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from trueline.errors import require
 from trueline.plots.style import COLOURS, GREY, MARKERS, Array, tidy
-from trueline.wording import counted
+from trueline.wording import Readable, counted
 
 __all__ = ["UpdateAnimation", "animate_updates"]
 
 
-@dataclass
-class UpdateAnimation:
+@dataclass(repr=False)
+class UpdateAnimation(Readable):
     """The boundary after each correction, the row that caused it, and the boundary before.
 
     Parameters

@@ -51,7 +51,7 @@ class ClassInteriorPoint(Solver):
     """Predictor and corrector, all coefficients of all classes in one system."""
 
     name = "class_interior_point"
-    title = "interior point, one system of all classes a step"
+    title = "interior point, one linear system for all classes per step"
     needs_loss = frozenset({"dual_classes"})
     needs_penalty = frozenset({"quadratic"})
     is_direct = False

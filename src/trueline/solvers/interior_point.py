@@ -45,7 +45,7 @@ class InteriorPoint(Solver):
     """Interior point and vertex, for losses made of straight lines."""
 
     name = "interior_point"
-    title = "interior point, one weighted Gram matrix a step, then the exact vertex"
+    title = "interior point, one weighted Gram matrix per step, then the exact vertex"
     needs_loss = frozenset({"piecewise_linear"})
     needs_penalty = frozenset({"elastic"})
     is_direct = True

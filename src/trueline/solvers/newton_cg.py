@@ -121,7 +121,7 @@ class NewtonCG(Solver):
         if status is Status.STALLED and iteration.about() <= target and close:
             # Nothing is left to do: what is not proven is what rounding keeps from being proven.
             status = Status.CONVERGED
-            notes.append("the gradient vanished; the gap that is left is made of rounding")
+            notes.append("the gradient is zero to rounding; the remaining gap is at rounding level")
         return Solution(
             iteration.coef,
             iteration.intercept,

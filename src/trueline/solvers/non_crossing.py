@@ -26,7 +26,7 @@ class NonCrossing(Solver):
     """All quantiles together, in order at every row."""
 
     name = "non_crossing"
-    title = "interior point and vertex, with the order of the quantiles where it would be broken"
+    title = "interior point and vertex, with constraints where quantiles would cross"
     needs_loss = frozenset({"ordered"})
     needs_penalty = frozenset({"elastic"})
     is_direct = True

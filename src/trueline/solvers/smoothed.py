@@ -54,7 +54,7 @@ class Smoothed(Solver):
     """Newton's method on smooth losses that approach the one with kinks."""
 
     name = "smoothed"
-    title = "Newton's method on a smooth loss, which approaches the one with kinks"
+    title = "Newton's method on a smoothed loss, with less and less smoothing"
     needs_loss = frozenset({"piecewise_linear"})
     needs_penalty = frozenset({"smooth"})
     is_direct = False

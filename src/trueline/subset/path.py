@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.wording import Readable
+
 __all__ = ["SubsetPath", "carried_down"]
 
 Array = NDArray[np.float64]
@@ -27,8 +29,11 @@ def carried_down(k: NDArray[np.int64], delta: Array, bound: Array) -> Array:
     return bound
 
 
-@dataclass(frozen=True)
-class SubsetPath:
+_SHOWN = 10  # sizes, and columns of a size, that are printed
+
+
+@dataclass(frozen=True, repr=False)
+class SubsetPath(Readable):
     """The best supports of several sizes.
 
     Attributes
@@ -72,6 +77,21 @@ class SubsetPath:
 
     def __len__(self) -> int:
         return len(self.k)
+
+    def __str__(self) -> str:
+        sizes = f"{self.k.min()}" if len(self) == 1 else f"{self.k.min()} to {self.k.max()}"
+        lines = [
+            f"SubsetPath: best subsets of {sizes} of {self.coef.shape[1]} columns, "
+            f"{int(self.proven.sum())} of {len(self)} proven to be the best"
+        ]
+        for i in range(min(len(self), _SHOWN)):
+            proof = "proven" if self.proven[i] else f"within {self.relative_gap[i]:.2g}"
+            columns = ", ".join(map(str, self.supports[i][:_SHOWN]))
+            more = ", ..." if len(self.supports[i]) > _SHOWN else ""
+            lines.append(f"{self.k[i]:4d}: columns {columns}{more}; {proof}")
+        if len(self) > _SHOWN:
+            lines.append(f"      and {len(self) - _SHOWN} more sizes")
+        return "\n".join(lines)
 
     @property
     def relative_gap(self) -> Array:

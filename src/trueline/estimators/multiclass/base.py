@@ -32,7 +32,7 @@ from trueline.estimators.multiclass.proof import (
     certified_parts,
     verified_parts,
 )
-from trueline.wording import counted
+from trueline.wording import Readable, counted
 
 __all__ = ["BinaryReduction", "SchemeExplanation", "parts_have", "speaker_of"]
 
@@ -55,8 +55,8 @@ def speaker_of(parts: Sequence[Any]) -> Any:
     return next((part for part in parts if not isinstance(part, ConstantPredictor)), parts[0])
 
 
-@dataclass(frozen=True)
-class SchemeExplanation:
+@dataclass(frozen=True, repr=False)
+class SchemeExplanation(Readable):
     """How the classes were taken apart, and what happened to the binary problems.
 
     Prints as text; ``table()`` gives one row per binary problem.
@@ -89,8 +89,6 @@ class SchemeExplanation:
             lines.append(f"one of them: {self.names[first]}")
             lines += [f"  {line}" for line in str(self.parts[first]).splitlines()]
         return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):

@@ -135,7 +135,7 @@ def check_book(book: Any, n_classes: int) -> Array:
         pair = int(np.argmin(apart))
         raise ValueError(
             f"No column of the code book has rows {first[pair]} and {second[pair]} on different "
-            "sides: these two classes could not be told apart."
+            "sides: these two classes could not be distinguished."
         )
     return found
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from trueline.certificates.base import Certificate
 from trueline.check import Check, Verification
-from trueline.wording import counted
+from trueline.wording import Readable, counted
 
 __all__ = ["CombinedCertificate", "certified_parts", "verified_parts"]
 
@@ -56,8 +56,8 @@ def verified_parts(outcomes: Iterable[tuple[str, Verification]]) -> Verification
     return Verification(tuple(checks), "; ".join(statements), tuple(conditions))
 
 
-@dataclass(frozen=True)
-class CombinedCertificate:
+@dataclass(frozen=True, repr=False)
+class CombinedCertificate(Readable):
     """What is proven about the fits that a model is made of, one by one and in sum.
 
     The problems do not interact, so that the sum of their objectives is proven within the sum of

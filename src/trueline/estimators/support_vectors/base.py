@@ -36,6 +36,7 @@ from trueline.solvers.smo.engine import WHOLE, solve_dual
 from trueline.solvers.smo.program import DualProgram, DualSolution
 from trueline.solvers.smo.progress import largest_score
 from trueline.solvers.smo.textbook import solve_textbook
+from trueline.wording import shown_as_text
 
 __all__ = ["SupportVectorMachine"]
 
@@ -424,6 +425,7 @@ class SupportVectorMachine(BaseEstimator):
             return True  # there are none
         return same_rows(self.support_vectors_, X, self.support_)
 
+    @shown_as_text
     def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> str:
         """Say what was minimised, what happened, and what is proven.
 
@@ -446,7 +448,7 @@ class SupportVectorMachine(BaseEstimator):
         n = self.shape_fit_[0]
         steps = int(np.sum(self.n_iter_))
         lines = [
-            f"minimise   {self._objective_text}",
+            f"minimise   {self._objective_text}{self._numbers_text()}",
             f"kernel     {self._kernel_text()}",
             f"happened   {self.solver_}: {steps:,} steps with two multipliers, "
             f"{self._seconds:.3g} s",
@@ -478,12 +480,17 @@ class SupportVectorMachine(BaseEstimator):
                 f"needed and kept within cache_size, {self.cache_size:g} MB"
             )
         lines = [
-            f"minimise   {self._objective_text}",
+            f"minimise   {self._objective_text}{self._numbers_text()}",
             f"data       {data}",
             f"kernel     {self._kernel_text()}",
             f"solver     {how}",
         ]
         return "\n".join(lines)
+
+    def _numbers_text(self) -> str:
+        """The parameters that the objective names."""
+        named = [name for name in ("C", "nu", "epsilon") if name in self.get_params(deep=False)]
+        return "".join(f",  {name} = {float(getattr(self, name)):g}" for name in named)
 
     _objective_text = "1/2 ||f||^2 + sum_i C_i loss(y_i, f(x_i) + b)"
 

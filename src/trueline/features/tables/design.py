@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.errors import TableError
+from trueline.features.design import DesignMatrix
 from trueline.features.tables.columns import TableColumn, find_column, guess_kind, read_columns
 from trueline.features.tables.transformer import TableFeatures
 from trueline.wording import counted
 
 __all__ = ["DesignMatrix", "design_matrix"]
-
-
-@dataclass(frozen=True)
-class DesignMatrix:
-    """A design, its target, and where every column comes from.
-
-    Attributes
-    ----------
-    X : array or sparse matrix of shape (n, m)
-    y : array of shape (n,) or None
-    names : array of str
-        Of the columns of X.
-    sources : array of str
-        The columns of the table that they come from.
-    features : TableFeatures
-        Makes the design of another table in the same way.
-    """
-
-    X: Any
-    y: NDArray[Any] | None
-    names: NDArray[np.object_]
-    sources: NDArray[np.object_]
-    features: TableFeatures
-
-    def __str__(self) -> str:
-        return self.features.explain()
 
 
 def design_matrix(table: Any, target: Any = None, **options: Any) -> DesignMatrix:
@@ -56,6 +30,7 @@ def design_matrix(table: Any, target: Any = None, **options: Any) -> DesignMatri
     Returns
     -------
     design : DesignMatrix
+        ``design.X``, ``design.y`` and ``design.names``; it unpacks into these three.
 
     Examples
     --------

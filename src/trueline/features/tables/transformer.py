@@ -14,6 +14,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.errors import TableError
+from trueline.features.design import grouped_by_source
 from trueline.features.tables.assembly import assemble
 from trueline.features.tables.categories import Categories
 from trueline.features.tables.columns import (
@@ -27,6 +28,7 @@ from trueline.features.tables.dates import Dates
 from trueline.features.tables.encoders import Booleans, Encoder, Numbers
 from trueline.features.tables.leakage import gives_away
 from trueline.features.tables.texts import Texts
+from trueline.wording import counted, shown_as_text
 
 __all__ = ["TableFeatures"]
 
@@ -241,17 +243,9 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         groups : dict of str to dict of str to float
             Column of the table -> name of the feature -> coefficient.
         """
-        names = self.get_feature_names_out()
-        values = np.asarray(coefficients, dtype=np.float64).ravel()
-        if len(values) != len(names):
-            raise ValueError(
-                f"The design has {len(names)} columns, got {len(values)} coefficients."
-            )
-        groups: dict[str, dict[str, float]] = {}
-        for source, name, value in zip(self.sources_, names, values):
-            groups.setdefault(source, {})[name] = float(value)
-        return groups
+        return grouped_by_source(self.get_feature_names_out(), self.sources_, coefficients)
 
+    @shown_as_text
     def explain(self) -> str:
         """What became of each column, in words."""
         check_is_fitted(self)
@@ -260,7 +254,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         lines = [f"TableFeatures: {self.n_features_in_} columns in, {total:,} out, {layout}"]
         for encoder in self._encoders:
             notes = "".join(f"; {note}" for note in encoder.notes)
-            lines.append(f"{encoder.name}: {encoder.kind}, {len(encoder.names):,} columns{notes}")
+            made = counted(len(encoder.names), "column")
+            lines.append(f"{encoder.name}: {encoder.kind}, {made}{notes}")
         lines += [f"{name}: left out, {reason}" for name, reason in self.dropped_.items()]
         lines += [f"{name}: gives the target away, {how}" for name, how in self.leaks_.items()]
         return "\n".join(lines)

@@ -20,6 +20,7 @@ from trueline.features.translation.corpus import Corpus, Vocabulary
 from trueline.features.translation.language_model import LanguageModel
 from trueline.features.translation.lexicon import Scores, given_lexicon, learn_lexicon
 from trueline.features.translation.surface import SURFACE, surface
+from trueline.wording import shown_as_text
 
 __all__ = ["TranslationFeatures"]
 
@@ -240,6 +241,7 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
             names += [f"{side}: {name}" for name in fitted.get_feature_names_out()]
         return np.array(names, dtype=object)
 
+    @shown_as_text
     def explain(self) -> str:
         """What was learned, in words."""
         names = self.get_feature_names_out()

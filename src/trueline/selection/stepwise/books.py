@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueline.certificates.base import Certificate
+from trueline.wording import Readable
 
 __all__ = ["StepwiseExplanation", "name_of", "purpose", "table_of_steps"]
 
@@ -96,8 +97,8 @@ def purpose(
     ]
 
 
-@dataclass(frozen=True)
-class StepwiseExplanation:
+@dataclass(frozen=True, repr=False)
+class StepwiseExplanation(Readable):
     """Prints as text; ``table()`` gives one row per step of the search."""
 
     title: Sequence[str]
@@ -124,5 +125,3 @@ class StepwiseExplanation:
             lines += ["", *table_of_steps(self.history, self.criterion, self.names)]
             lines += ["", "The fit on the chosen columns:", self.fit]
         return "\n".join(lines)
-
-    __repr__ = __str__

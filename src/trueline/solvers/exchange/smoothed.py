@@ -48,7 +48,7 @@ class SmoothedMaximum(Solver):
     """Newton's method on the logarithm of a sum of exponentials that approaches the maximum."""
 
     name = "smoothed_maximum"
-    title = "Newton's method on a smooth maximum, which approaches the sharp one"
+    title = "Newton's method on a smoothed maximum, with less and less smoothing"
     needs_loss = frozenset({"maximum"})
     needs_penalty = frozenset({"none"})
     is_direct = False

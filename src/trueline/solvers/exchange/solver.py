@@ -49,7 +49,7 @@ class Exchange(Solver):
     """Single exchange on working rows, for the maximum error."""
 
     name = "exchange"
-    title = "exchange of single rows until none errs more than the reference"
+    title = "exchange of single rows (Remez) until no error is larger than on the reference rows"
     needs_loss = frozenset({"maximum"})
     needs_penalty = frozenset({"none"})
     is_direct = True
