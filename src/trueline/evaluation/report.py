@@ -46,6 +46,8 @@ class Entry:
         Scores of all settings.
     notes : list of str
         What the fit to all rows warned of.
+    edge : str
+        What it means that the setting is at an end of its grid; empty if it is inside.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Entry:
     route: str
     grid: GridScores = field(repr=False)
     notes: list[str] = field(default_factory=list)
+    edge: str = ""
     difference: float = 0.0
     difference_error: float = float("nan")
     p_value: float = float("nan")
@@ -83,6 +86,8 @@ class Comparison:
         How settings and the winner were picked.
     leaking : list of str
         Columns that tell the target exactly.
+    unfinished : list of str
+        Models that Ctrl-C left out.
     """
 
     entries: list[Entry]
@@ -90,6 +95,7 @@ class Comparison:
     folds: int
     rule: str
     leaking: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
 
     @property
     def best(self) -> Entry:
@@ -132,6 +138,7 @@ class Comparison:
                 "coefficients": entry.coefficients,
                 "gap": entry.gap,
                 "settings": setting_text(entry.setting),
+                "edge": entry.edge,
                 "route": entry.route,
             }
             for entry in self.entries
@@ -166,7 +173,7 @@ class Comparison:
                     "" if entry.nonzeros is None else f"{entry.nonzeros} of {entry.coefficients}",
                     "" if entry.gap is None else f"{entry.gap:.0e}",
                     _seconds(entry.fit_seconds),
-                    setting_text(entry.setting),
+                    setting_text(entry.setting) + (" (edge)" if entry.edge else ""),
                 ]
             )
         return table
@@ -190,6 +197,9 @@ class Comparison:
         )
         picked = "best mean score" if self.rule == "min" else "fewest within one standard error"
         lines.append(f"* {picked}. The score of a chosen setting is a little too good.")
+        lines += [f"edge: {entry.name}: {entry.edge}." for entry in self.entries if entry.edge]
+        if self.unfinished:
+            lines.append(f"stopped before these were finished: {', '.join(self.unfinished)}.")
         if self.leaking:
             lines.append(f"LEAKAGE: {', '.join(self.leaking)} tell the target exactly.")
         return "\n".join(lines)
