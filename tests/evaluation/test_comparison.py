@@ -13,11 +13,14 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler, scale
 
 import trueline as tl
+from trueline.evaluation.grid import evaluate_grid
+from trueline.evaluation.scoring import as_scorers
 from trueline.evaluation.significance import holm, paired_test
 from trueline.evaluation.task import make_task
 from trueline.evaluation.walks import choose_walk
 from trueline.evaluation.walks.lanes import bent_products, make_lanes
 from trueline.evaluation.walks.pipeline import same_settings
+from trueline.evaluation.walks.softmax import CoupledWalk
 
 CS = np.logspace(-2, 1, 4)
 
@@ -272,11 +275,12 @@ def test_what_a_fold_has_not_seen_does_not_help_it():
             assert entry.grid.train["score"].mean(axis=0).max() > 0.95
             assert entry.grid.test["score"].mean(axis=0).max() < 0.75
     y = rng.integers(0, 4, 60)  # where folds share a Hessian
-    model = tl.LogisticRegression(), {"C": [1.0, 1e4, 1e8]}
-    entry = tl.compare(X[:, :14], y, [model], cv=4).entries[0]
-    assert "share a Hessian" in entry.route
-    assert entry.grid.train["score"].mean(axis=0).max() > 0.8
-    assert entry.grid.test["score"].mean(axis=0).max() < 0.5
+    model, settings = tl.LogisticRegression(), [{"C": C} for C in (1.0, 1e4, 1e8)]
+    task = make_task(X[:, :14], y, cv=4, is_classifier=True)
+    walk, scorers = CoupledWalk(model, settings), as_scorers(model, "accuracy")
+    grid = evaluate_grid(model, settings, task, scorers, train=True, walk=walk)
+    assert grid.train["score"].mean(axis=0).max() > 0.8
+    assert grid.test["score"].mean(axis=0).max() < 0.5
 
 
 def test_no_walk_is_taken_for_another():

@@ -22,23 +22,31 @@ from trueline.estimators.linear_svc import LinearSVC
 from trueline.estimators.logistic import LogisticRegression
 from trueline.estimators.quantile import LeastAbsoluteDeviations
 from trueline.estimators.ridge_classifier import RidgeClassifier
+from trueline.evaluation.axes import (
+    Axis,
+    Values,
+    absolute_alphas,
+    absolute_costs,
+    squared_alphas,
+    squared_costs,
+)
 from trueline.evaluation.task import Task
 from trueline.evaluation.walks.base import Setting
 
 __all__ = ["Candidate", "candidates_for", "known_candidates", "simplest_first"]
 
-RIDGE_ALPHAS = np.logspace(-3, 4, 15)
-CS = np.logspace(-3, 3, 7)
-_L1_POINTS, _L1_SPAN = 20, 1e-3
-
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model with the settings to choose from."""
+    """A model with the settings to choose from.
+
+    ``axis`` says how the grid goes on beyond its ends; None for a grid that somebody gave.
+    """
 
     name: str
     model: Any
     settings: list[Setting]
+    axis: Axis | None = None
 
 
 @dataclass(frozen=True)
@@ -46,31 +54,8 @@ class _Known:
     """How to make a candidate for a task, and when it suits."""
 
     make: Callable[[], Any]
-    grid: Callable[[Task, Any], list[Setting]]
+    grid: Callable[[Task, Any], Values] | None = None
     suits: Callable[[Task], bool] = lambda task: True
-
-
-def _none(task: Task, model: Any) -> list[Setting]:
-    return [{}]
-
-
-def _alphas(task: Task, model: Any) -> list[Setting]:
-    return [{"alpha": float(alpha)} for alpha in RIDGE_ALPHAS[::-1]]
-
-
-def _strengths(task: Task, model: Any) -> list[Setting]:
-    """From the least strength that leaves no column down to a thousandth of it."""
-    X, y = task.matrix, task.targets[:, 0]
-    s = np.ones(len(y)) if task.weights is None else task.weights
-    centred = s * (y - s @ y / s.sum())
-    pull = np.abs(np.asarray(X.T @ centred)).max(initial=0.0)
-    ratio = getattr(model, "l1_ratio", 1.0)
-    top = float(pull / s.sum() / ratio) or 1.0
-    return [{"alpha": float(a)} for a in top * np.geomspace(1.0, _L1_SPAN, _L1_POINTS)]
-
-
-def _costs(task: Task, model: Any) -> list[Setting]:
-    return [{"C": float(C)} for C in CS]
 
 
 def _is_tall(task: Task) -> bool:
@@ -79,23 +64,23 @@ def _is_tall(task: Task) -> bool:
 
 
 _REGRESSION: dict[str, _Known] = {
-    "mean": _Known(DummyRegressor, _none),
+    "mean": _Known(DummyRegressor),
     "least squares": _Known(
-        LinearRegression, _none, lambda t: t.matrix.shape[0] > t.matrix.shape[1]
+        LinearRegression, suits=lambda t: t.matrix.shape[0] > t.matrix.shape[1]
     ),
-    "ridge": _Known(Ridge, _alphas),
-    "lasso": _Known(Lasso, _strengths),
-    "elastic net": _Known(lambda: ElasticNet(l1_ratio=0.5), _strengths),
-    "bayesian ridge": _Known(BayesianRidge, _none, lambda t: not sp.issparse(t.matrix)),
-    "huber": _Known(HuberRegressor, _none, _is_tall),
-    "least absolute deviations": _Known(LeastAbsoluteDeviations, _none, _is_tall),
+    "ridge": _Known(Ridge, squared_alphas),
+    "lasso": _Known(Lasso, absolute_alphas),
+    "elastic net": _Known(lambda: ElasticNet(l1_ratio=0.5), absolute_alphas),
+    "bayesian ridge": _Known(BayesianRidge, suits=lambda t: not sp.issparse(t.matrix)),
+    "huber": _Known(HuberRegressor, suits=_is_tall),
+    "least absolute deviations": _Known(LeastAbsoluteDeviations, suits=_is_tall),
 }
 _CLASSIFICATION: dict[str, _Known] = {
-    "majority": _Known(DummyClassifier, _none),
-    "ridge classifier": _Known(RidgeClassifier, _alphas),
-    "logistic, L2": _Known(LogisticRegression, _costs),
-    "logistic, L1": _Known(lambda: LogisticRegression(l1_ratio=1.0), _costs),
-    "linear SVM": _Known(LinearSVC, _costs),
+    "majority": _Known(DummyClassifier),
+    "ridge classifier": _Known(RidgeClassifier, squared_alphas),
+    "logistic, L2": _Known(LogisticRegression, squared_costs),
+    "logistic, L1": _Known(lambda: LogisticRegression(l1_ratio=1.0), absolute_costs),
+    "linear SVM": _Known(LinearSVC, squared_costs),
 }
 
 
@@ -141,23 +126,27 @@ def _known(name: str, task: Task, scale: bool) -> Candidate:
     if name not in book:
         kind = "classification" if task.is_classifier else "regression"
         raise ValueError(f"{name!r} is not known for {kind}. Known: {', '.join(book)}.")
-    model = book[name].make()
+    known = book[name]
+    model = known.make()
     if not scale or isinstance(model, DummyClassifier | DummyRegressor):
-        return Candidate(name, model, book[name].grid(task, model))
+        return _along(name, model, known.grid and known.grid(task, model))
     scaler = StandardScaler(with_mean=not sp.issparse(task.matrix))
     scaled = task.shared("scaled", lambda: replace(task, matrix=scaler.fit_transform(task.matrix)))
-    settings = [
-        {f"model__{key}": value for key, value in setting.items()}
-        for setting in book[name].grid(scaled, model)
-    ]
-    return Candidate(name, Pipeline([("scale", scaler), ("model", model)]), settings)
+    values = known.grid and known.grid(scaled, model).behind("model__")
+    return _along(name, Pipeline([("scale", scaler), ("model", model)]), values)
+
+
+def _along(name: str, model: Any, values: Values | None) -> Candidate:
+    if values is None:
+        return Candidate(name, model, [{}])
+    return Candidate(name, model, values.settings, values.axis)
 
 
 def _candidate(entry: Any, task: Task, name: str | None, scale: bool) -> Candidate:
     """A name, an estimator, or an estimator with its grid."""
     if isinstance(entry, str):
         known = _known(entry, task, scale)
-        return Candidate(name or known.name, known.model, known.settings)
+        return replace(known, name=name or known.name)
     if isinstance(entry, tuple):
         if len(entry) != 2 or not hasattr(entry[0], "fit"):
             raise ValueError(f"A pair must be (estimator, grid), got {entry!r}.")
@@ -177,7 +166,7 @@ def _with_own_names(candidates: list[Candidate]) -> list[Candidate]:
     for candidate in candidates:
         count = seen[candidate.name] = seen.get(candidate.name, 0) + 1
         name = candidate.name if count == 1 else f"{candidate.name} ({count})"
-        out.append(Candidate(name, candidate.model, candidate.settings))
+        out.append(replace(candidate, name=name))
     return out
 
 

@@ -14,15 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import type_of_target
 
 from trueline.evaluation.candidates import Candidate, candidates_for
-from trueline.evaluation.grid import GridScores, evaluate_grid
 from trueline.evaluation.leakage import warn_of_leakage
+from trueline.evaluation.progress import Progress
 from trueline.evaluation.report import Comparison, Entry
 from trueline.evaluation.scoring import as_scorers, scorer_name
+from trueline.evaluation.search import search_grid, standard_error
 from trueline.evaluation.significance import holm, paired_test
 from trueline.evaluation.splits import test_shares
 from trueline.evaluation.task import Task, checked_target, make_task
 from trueline.evaluation.walks.base import Setting, linear_clone
-from trueline.evaluation.walks.choose import choose_walk
 from trueline.evaluation.walks.refit import fit_weights
 from trueline.guard import warn_of_gaps
 
@@ -44,6 +44,7 @@ def compare(
     task: str | None = None,
     rule: str = "min",
     scale: bool = False,
+    progress: bool | None = None,
 ) -> Comparison:
     """Compare linear methods on the same folds, with the hyperparameters of each chosen.
 
@@ -51,6 +52,13 @@ def compare(
     setting is chosen by the mean score on the test rows, as ``GridSearchCV`` does, and fitted to
     all rows. Work is shared: fold moments, one decomposition for all strengths, paths in which each
     fit starts at the one before.
+
+    The grids of models given by name come from the data, and are continued where the best score is
+    at an end. A choice at an end of its grid is marked in the table, with a line that says what it
+    means.
+
+    Ctrl-C ends the comparison: the models that are finished are returned, and the table names the
+    others. If none is finished, ``KeyboardInterrupt`` is raised as usual.
 
     The score of a setting that was chosen on the same folds is a little too good. For a number to
     report see :func:`~trueline.nested_cross_validate`.
@@ -76,6 +84,9 @@ def compare(
         Settings and models of the best mean score, or the simplest within one standard error of it.
     scale : bool, default=False
         Standardise the columns, by the training rows of each fold, for models given by name.
+    progress : bool, optional
+        Whether a line on standard error says what is running. None: on a terminal and in a
+        notebook.
 
     Returns
     -------
@@ -111,13 +122,14 @@ def compare(
     scoring = scoring or ("accuracy" if data.is_classifier else "r2")
     if not (isinstance(scoring, str) or callable(scoring)):
         raise ValueError("compare takes one scorer: the winner must be the winner of something.")
-    entries = [_entry(candidate, data, scoring, rule) for candidate in candidates]
+    entries, unfinished = _entries(candidates, data, scoring, rule, progress)
     verdicts = [verdict for entry in entries for verdict in entry.grid.verdicts]
     warn_of_gaps("compare", "models, folds and settings", verdicts)
     scorer = as_scorers(candidates[0].model, scoring)["score"]
     entries.sort(key=lambda entry: -entry.score if np.isfinite(entry.score) else np.inf)
     _test_against_best(entries, test_shares(data.splits))
-    return Comparison(entries, scorer_name(scorer), len(data.splits), rule, leaking)
+    name = scorer_name(scorer)
+    return Comparison(entries, name, len(data.splits), rule, leaking, unfinished)
 
 
 def guess_task(y: Any) -> str:
@@ -139,27 +151,37 @@ def guess_task(y: Any) -> str:
     return "classification" if few else "regression"
 
 
+def _entries(
+    candidates: list[Candidate], task: Task, scoring: Any, rule: str, progress: bool | None
+) -> tuple[list[Entry], list[str]]:
+    """All models, and the names of those that somebody did not wait for."""
+    names = [candidate.name for candidate in candidates]
+    entries: list[Entry] = []
+    with Progress("compare", names, progress) as shown:
+        task.watch = shown.say
+        try:
+            for number, candidate in enumerate(candidates):
+                shown.begin(number)
+                entries.append(_entry(candidate, task, scoring, rule))
+        except KeyboardInterrupt:
+            if not entries:
+                raise
+    return entries, names[len(entries) :]
+
+
 def _entry(candidate: Candidate, task: Task, scoring: Any, rule: str) -> Entry:
     """One model: its scores on the folds, the chosen setting, and the fit to all rows."""
     start = time.perf_counter()
     scorers = as_scorers(candidate.model, scoring)
-    walk = choose_walk(candidate.model, candidate.settings, task)
-    grid = evaluate_grid(
-        candidate.model,
-        candidate.settings,
-        task,
-        scorers,
-        train=True,
-        weigh_scores=task.weights is not None,
-        walk=walk,
-    )
+    weigh = task.weights is not None
+    search = search_grid(candidate, task, scorers, rule, train=True, weigh_scores=weigh)
+    grid, chosen, setting = search.grid, search.chosen, search.setting
     searched = time.perf_counter() - start
-    chosen = choose_setting(grid, rule)
-    setting = candidate.settings[chosen]
     start = time.perf_counter()
+    task.watch("all rows")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        model = _fitted(candidate.model, setting, task, walk.start(task, chosen))
+        model = _fitted(candidate.model, setting, task, search.start(task))
         notes = [str(warning.message) for warning in caught]
     seconds = time.perf_counter() - start
     test, train = grid.test["score"][:, chosen], grid.train["score"][:, chosen]
@@ -169,7 +191,7 @@ def _entry(candidate: Candidate, task: Task, scoring: Any, rule: str) -> Entry:
         model=model,
         setting=setting,
         score=float(test.mean()),
-        standard_error=_standard_error(test),
+        standard_error=standard_error(test),
         train_score=float(train.mean()),
         fold_scores=test,
         fit_seconds=seconds,
@@ -180,6 +202,7 @@ def _entry(candidate: Candidate, task: Task, scoring: Any, rule: str) -> Entry:
         route=grid.route,
         grid=grid,
         notes=notes,
+        edge=search.edge,
     )
 
 
@@ -191,26 +214,6 @@ def _fitted(model: Any, setting: Setting, task: Task, near: tuple[Array, Array] 
     own = linear_clone(model, setting, task, *near).set_params(warm_start=True)
     own.fit(task.X, task.y, **fit_weights(own, task.weights))
     return own.set_params(warm_start=model.warm_start)
-
-
-def choose_setting(grid: GridScores, rule: str) -> int:
-    """The best mean score (the first of equals), or the first within one standard error of it.
-
-    Settings are in order of complexity, the simplest first.
-    """
-    scores = grid.test["score"]
-    mean = scores.mean(axis=0)
-    if not np.isfinite(mean).any():
-        return 0
-    best = int(np.nanargmax(mean))
-    if rule == "min" or len(scores) < 2:
-        return best
-    limit = mean[best] - _standard_error(scores[:, best])
-    return int(np.argmax(mean >= limit))
-
-
-def _standard_error(values: Array) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
 
 
 def _nonzeros(model: Any) -> tuple[int | None, int | None]:

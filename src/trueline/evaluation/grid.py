@@ -72,6 +72,7 @@ def evaluate_grid(
     verdicts: list[Verdict] = []
     for fold in task.folds:
         start = time.perf_counter()
+        task.watch(f"fold {fold.number + 1} of {len(task.folds)}")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
             fits = walk.fit(fold)

@@ -11,10 +11,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 
 from trueline.evaluation.candidates import candidates_for
-from trueline.evaluation.comparison import choose_setting
-from trueline.evaluation.grid import evaluate_grid
 from trueline.evaluation.report import setting_text
 from trueline.evaluation.scoring import as_scorers, scorer_name
+from trueline.evaluation.search import search_grid
 from trueline.evaluation.task import make_task
 from trueline.evaluation.walks.refit import fit_weights
 from trueline.guard import Verdict, warn_of_gaps
@@ -38,12 +37,15 @@ class NestedCrossValidation(Readable):
     settings : list of dict
         The setting chosen in each outer fold.
     scorer : str
+    edges : list of str
+        For each outer fold what a choice at an end of its grid means; empty if it is inside.
     """
 
     scores: Array
     inner_scores: Array
     settings: list[dict[str, Any]] = field(default_factory=list)
     scorer: str = "score"
+    edges: list[str] = field(default_factory=list)
 
     @property
     def mean(self) -> float:
@@ -63,10 +65,11 @@ class NestedCrossValidation(Readable):
 
     def __str__(self) -> str:
         chosen = "; ".join(setting_text(setting) or "-" for setting in self.settings)
+        said = "".join(f"\nnote: {edge}" for edge in dict.fromkeys(filter(None, self.edges)))
         return (
             f"{self.scorer}: {self.mean:.6g} ± {self.standard_error:.2g} "
             f"({len(self.scores)} outer folds)\n"
-            f"optimism of the inner folds: {self.optimism:.2g}\nchosen: {chosen}"
+            f"optimism of the inner folds: {self.optimism:.2g}\nchosen: {chosen}{said}"
         )
 
 
@@ -126,7 +129,7 @@ def nested_cross_validate(
         X, y, cv=cv, groups=groups, sample_weight=sample_weight, is_classifier=classes
     )
     entry = model if grid is None else (model, grid)
-    scores, inner_scores, settings = [], [], []
+    scores, inner_scores, settings, edges = [], [], [], []
     verdicts: list[Verdict] = []
     scorer: Any = None
     for split in outer.splits:
@@ -142,16 +145,16 @@ def nested_cross_validate(
         candidate = candidates_for([entry], inner)[0]
         scorers = as_scorers(candidate.model, scoring)
         scorer = scorers["score"]
-        found = evaluate_grid(candidate.model, candidate.settings, inner, scorers)
-        verdicts += found.verdicts
-        chosen = choose_setting(found, rule)
-        own = clone(candidate.model).set_params(**candidate.settings[chosen])
+        found = search_grid(candidate, inner, scorers, rule)
+        verdicts += found.grid.verdicts
+        own = clone(candidate.model).set_params(**found.setting)
         own.fit(*part, **fit_weights(own, weights))
         held = _safe_indexing(outer.X, split.test), outer.y[split.test]
         scores.append(float(scorer(own, *held)))
-        inner_scores.append(float(found.test["score"][:, chosen].mean()))
-        settings.append(candidate.settings[chosen])
+        inner_scores.append(float(found.grid.test["score"][:, found.chosen].mean()))
+        settings.append(found.setting)
+        edges.append(found.edge)
     warn_of_gaps("nested_cross_validate", "folds and settings", verdicts)
     return NestedCrossValidation(
-        np.array(scores), np.array(inner_scores), settings, scorer_name(scorer)
+        np.array(scores), np.array(inner_scores), settings, scorer_name(scorer), edges
     )

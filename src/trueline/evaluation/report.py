@@ -47,6 +47,8 @@ class Entry(Readable):
         Scores of all settings.
     notes : list of str
         What the fit to all rows warned of.
+    edge : str
+        What it means that the setting is at an end of its grid; empty if it is inside.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Entry(Readable):
     route: str
     grid: GridScores = field(repr=False)
     notes: list[str] = field(default_factory=list)
+    edge: str = ""
     difference: float = 0.0
     difference_error: float = float("nan")
     p_value: float = float("nan")
@@ -91,6 +94,8 @@ class Comparison(Readable):
         How settings and the winner were picked.
     leaking : list of str
         Columns that tell the target exactly.
+    unfinished : list of str
+        Models that Ctrl-C left out.
     """
 
     entries: list[Entry]
@@ -98,6 +103,7 @@ class Comparison(Readable):
     folds: int
     rule: str
     leaking: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
 
     @property
     def best(self) -> Entry:
@@ -140,6 +146,7 @@ class Comparison(Readable):
                 "coefficients": entry.coefficients,
                 "gap": entry.gap,
                 "settings": setting_text(entry.setting),
+                "edge": entry.edge,
                 "route": entry.route,
             }
             for entry in self.entries
@@ -174,7 +181,7 @@ class Comparison(Readable):
                     "" if entry.nonzeros is None else f"{entry.nonzeros} of {entry.coefficients}",
                     "" if entry.gap is None else f"{entry.gap:.0e}",
                     _seconds(entry.fit_seconds),
-                    setting_text(entry.setting),
+                    setting_text(entry.setting) + (" (edge)" if entry.edge else ""),
                 ]
             )
         return table
@@ -198,6 +205,9 @@ class Comparison(Readable):
         )
         picked = "best mean score" if self.rule == "min" else "fewest within one standard error"
         lines.append(f"* {picked}. The score of a chosen setting is a little too good.")
+        lines += [f"edge: {entry.name}: {entry.edge}." for entry in self.entries if entry.edge]
+        if self.unfinished:
+            lines.append(f"stopped before these were finished: {', '.join(self.unfinished)}.")
         if self.leaking:
             lines.append(f"LEAKAGE: {', '.join(self.leaking)} tell the target exactly.")
         return "\n".join(lines)

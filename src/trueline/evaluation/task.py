@@ -51,6 +51,8 @@ class Task:
     is_classifier : bool
     matrix : array or sparse matrix, optional
         X as numbers in double precision; None if it is not made of numbers.
+    watch : callable
+        Called with what is being fitted, for those who wait.
     """
 
     X: Any
@@ -59,6 +61,7 @@ class Task:
     splits: list[Split]
     is_classifier: bool
     matrix: Any
+    watch: Callable[[str], None] = field(default=lambda what: None, repr=False)
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property

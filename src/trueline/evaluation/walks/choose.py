@@ -93,7 +93,7 @@ def _logistic(model: Any, settings: Sequence[Setting], task: Task) -> Walk | Non
     costs = [float(setting.get("C", model.C)) for setting in settings]
     if not np.isfinite(costs).all():
         return None
-    if len(settings) > 1 and suits_walk(task):
+    if len(settings) > 1 and suits_walk(task, model.l1_ratio):
         return CoupledWalk(model, settings)
     if model.l1_ratio in (0.0, None):
         loss = "logistic" if len(task.labels[0]) == 2 else "softmax"

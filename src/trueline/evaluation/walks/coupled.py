@@ -19,6 +19,7 @@ A fold is done when the decrease that the model promises is below ``tol`` times 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,22 +37,34 @@ __all__ = ["solve_coupled", "suits_coupled"]
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Wider Hessians are dear to factor; with fewer rows than columns folds have little in common.
+# Wider Hessians are dear to factor.
 _MOST_COLUMNS = 700
+# Squares alone: a Hessian of w columns is factored for each fold, w^3 / 3 operations. Conjugate
+# gradients with one preconditioner for all folds need some dozen products with the rows instead,
+# 2 n w operations each, and do not mind hard data; measured, w^2 = 30 n is where they draw level.
+_ROWS_PER_SQUARE = 30
+# Absolute values: with fewer rows for each coefficient the Hessians of the folds differ too much to
+# be shared, and each step would need its own.
+_ROWS_PER_COLUMN = 3
 _STEPS, _HALVINGS, _SUFFICIENT = 100, 30, 1e-4
 # A new Hessian must save so many steps; fewer in the first fold, as the others will use it too.
 _PATIENCE, _FIRST_PATIENCE = 12, 5
 # Rows at a time, so that what they are multiplied by stays in the cache.
 _BLOCK = 1024
+# Products of pairs of columns are formed once for all classes where they fit into the cache.
+_FEW_COLUMNS = 16
 # Of the diagonal: shifts of all scores by the same, which no loss feels, stay where they are.
 _TRACE = 1e-9
 # Coordinate descent on the model: most sweeps, and the share of the first violation it leaves.
 _SWEEPS, _LEFT = 300, 1e-3
 
 
-def suits_coupled(n: int, d: int, k: int) -> bool:
-    """Whether the Hessian is small, and rows are more than coefficients."""
-    return (d + 1) * k <= _MOST_COLUMNS and n >= (d + 1) * k
+def suits_coupled(n: int, d: int, k: int, has_absolute_values: bool) -> bool:
+    """Whether sharing a Hessian is expected to be faster than the other ways."""
+    w = (d + 1) * k
+    if w > _MOST_COLUMNS:
+        return False
+    return n >= _ROWS_PER_COLUMN * w if has_absolute_values else w**2 <= _ROWS_PER_SQUARE * n
 
 
 @kernel
@@ -113,7 +126,7 @@ class _Rows:
         """sum_i s_i (diag(p_i) - p_i p_i^T) kron a_i a_i^T, ordered by column."""
         m, k = self.A.shape[1], self.k
         H = np.zeros((m * k, m * k))
-        diagonal = np.zeros((m * m, k))
+        diagonal = np.zeros((k, m, m))
         used = np.flatnonzero(s)
         for start in range(0, len(used), _BLOCK):
             some = used[start : start + _BLOCK]
@@ -122,9 +135,14 @@ class _Rows:
             Q[np.arange(len(some)), self.codes[some]] += w  # s p
             B = (A[:, :, None] * (Q / np.sqrt(w)[:, None])[:, None, :]).reshape(len(some), m * k)
             H -= B.T @ B
-            diagonal += (A[:, :, None] * A[:, None, :]).reshape(len(some), m * m).T @ Q
+            if m <= _FEW_COLUMNS:
+                pairs = (A[:, :, None] * A[:, None, :]).reshape(len(some), m * m)
+                diagonal += (Q.T @ pairs).reshape(k, m, m)
+            else:
+                for c in range(k):
+                    diagonal[c] += A.T @ (A * Q[:, c, None])
         for c in range(k):
-            H[c::k, c::k] += diagonal[:, c].reshape(m, m)
+            H[c::k, c::k] += diagonal[c]
         return H
 
 
@@ -246,6 +264,7 @@ def solve_coupled(
     fit_intercept: bool,
     tol: float,
     start: tuple[Array, Array] | None = None,
+    watch: Callable[[str], None] = lambda what: None,
 ) -> tuple[Array, Array, NDArray[np.int16], list[list[Verdict]]]:
     """All strengths for all folds.
 
@@ -265,6 +284,8 @@ def solve_coupled(
         The decrease left, relative to the objective.
     start : pair of arrays of shape (d, k) and (k,), optional
         Coefficients and intercepts at which all folds start; zero if there are none.
+    watch : callable
+        Called with what is being fitted.
 
     Returns
     -------
@@ -286,10 +307,11 @@ def solve_coupled(
     model = _Model()
     judged: list[list[Verdict]] = [[] for _ in range(folds)]
     units = weights.sum(axis=1) * np.log(k)
-    for i in sorted(range(m), key=lambda i: -sum(strengths[i])):
+    for number, i in enumerate(sorted(range(m), key=lambda i: -sum(strengths[i]))):
         linear, quad = (np.append(np.full(d, strength), 0.0) for strength in strengths[i])
         descent = _Descent(rows, linear, quad, tol)
         for f in range(folds):
+            watch(f"strength {number + 1} of {m}, fold {f + 1} of {folds}")
             patience = _PATIENCE if f else _FIRST_PATIENCE
             at, decrease, objective = descent.run(V[f], weights[f], model, patience)
             judged[f].append(judge_decrease(decrease, objective, units[f], tol))

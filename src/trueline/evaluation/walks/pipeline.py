@@ -117,7 +117,7 @@ def _one_fold(task: Task, fold: FoldRows, train: Any, test: Any, weights: Any) -
     split = Split(first, np.arange(len(first), len(rows)))
     every = None if task.weights is None else task.weights[rows]
     numbers = matrix.astype(np.float64, copy=False) if matrix.dtype.kind in "fiub" else None
-    inner = Task(matrix, task.y[rows], every, [split], task.is_classifier, numbers)
+    inner = Task(matrix, task.y[rows], every, [split], task.is_classifier, numbers, task.watch)
     if task.is_classifier:  # classes of all rows, also where a fold lacks one
         inner.__dict__["labels"] = task.labels[0], task.labels[1][rows]
     return inner

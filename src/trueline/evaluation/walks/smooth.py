@@ -44,6 +44,7 @@ from trueline.evaluation.walks.joint import (
 from trueline.evaluation.walks.lanes import LANES
 from trueline.evaluation.walks.shifted import solve_shifted
 from trueline.guard import Verdict
+from trueline.wording import counted
 
 __all__ = ["SmoothWalk"]
 
@@ -104,7 +105,8 @@ class SmoothWalk(JointWalk):
         V = np.zeros((d + 1, folds, k))
         judged: list[list[Verdict]] = [[] for _ in range(folds)]
         units = S.T @ curve.value(Y, np.zeros_like(Y))[:, 0].sum(axis=1)
-        for i in np.argsort(-self.strengths, kind="stable"):
+        for number, i in enumerate(np.argsort(-self.strengths, kind="stable")):
+            task.watch(f"strength {number + 1} of {m}, {counted(folds, 'fold')} at once")
             quad = np.full((d + 1, 1), self.strengths[i])
             quad[-1] = self._intercept_strength(self.strengths[i])
             precondition: Precondition | None = None

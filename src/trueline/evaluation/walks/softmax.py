@@ -26,13 +26,14 @@ _FINE = 1e-15
 _LARGEST = 1e100
 
 
-def suits_walk(task: Task) -> bool:
-    """Whether rows are dense and many, and the classes times the columns are few."""
+def suits_walk(task: Task, l1_ratio: float | None) -> bool:
+    """Whether rows are dense, and sharing a Hessian is expected to be faster than other ways."""
     X, k = task.matrix, len(task.labels[0])
     if sp.issparse(X) or k < 3:
         return False
     n, d = X.shape
-    return suits_coupled(n, d, k) and float(np.abs(X).max(initial=0.0)) < _LARGEST
+    is_faster = suits_coupled(n, d, k, has_absolute_values=bool(l1_ratio))
+    return is_faster and float(np.abs(X).max(initial=0.0)) < _LARGEST
 
 
 class CoupledWalk(JointWalk):
@@ -60,7 +61,7 @@ class CoupledWalk(JointWalk):
         classes, codes = task.labels
         intercept = bool(self.model.fit_intercept)
         rows = task.matrix, codes, len(classes)
-        return solve_coupled(*rows, S, strengths, intercept, tol, start)
+        return solve_coupled(*rows, S, strengths, intercept, tol, start, task.watch)
 
 
 def _number(strength: Any) -> float:
