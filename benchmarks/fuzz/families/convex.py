@@ -170,7 +170,7 @@ def margins(rng: Rng) -> Case:
     C = float(10.0 ** rng.uniform(-3, 2))
     power = int(rng.choice([1, 2]))
     loss = {1: "hinge", 2: "squared_hinge"}[power]
-    model = trueline.LinearSVC(loss=loss, C=C, tol=1e-9, max_iter=100_000)
+    model = trueline.LinearSVC(loss=loss, C=C, tol=1e-9, max_iter=100_000, intercept_scaling=None)
 
     def objective(w: Array, b: float) -> float:
         short = np.maximum(1 - sign * drawn.scores(w, b), 0.0)
