@@ -103,6 +103,7 @@ def verify(
     """
     import numpy as np  # here, so that the errors of this package can be imported without it
 
+    from trueline.check.beside import check_beside
     from trueline.check.schema import get, witness_of
 
     if effort not in ("normal", "full"):
@@ -113,10 +114,9 @@ def verify(
             said = kind[:80] if type(kind) is str else f"a {type(kind).__name__}"
             return Verification((Check("kind of proof", said, "unknown", False),))
         with np.errstate(all="ignore"):  # what is not finite proves nothing
-            if "proven_coef" in witness_of(certificate):
-                beside = import_module("trueline.check.beside")
-                return beside.check(certificate, X, y, sample_weight, effort, THEOREMS[kind])
             theorem = import_module(f"trueline.check.{THEOREMS[kind]}")
+            if "proven_coef" in witness_of(certificate):
+                return check_beside(theorem.check, certificate, X, y, sample_weight, effort)
             return theorem.check(certificate, X, y, sample_weight, effort)
     except Refused as reason:
         return Verification.refused(reason)

@@ -13,7 +13,7 @@ and what the proof at v reads.
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any
 
 from trueline.check.arithmetic import EPS
@@ -21,7 +21,7 @@ from trueline.check.objective import read_claim
 from trueline.check.schema import Field, get, witness_of
 from trueline.check.verdict import Check, Refused, Verification
 
-__all__ = ["check"]
+__all__ = ["check_beside"]
 
 _AT = {
     "proven_coef": Field(("d", "k")),
@@ -35,8 +35,13 @@ _KINDS = ("quadratic", "row space", "fenchel", "duality", "tangent", "bounded", 
 _SHARED = ("kind", "loss", "penalty", "fit_intercept")
 
 
-def check(
-    certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str, theorem: str
+def check_beside(
+    theorem: Callable[..., Verification],
+    certificate: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    effort: str,
 ) -> Verification:
     """The proof at the other coefficients by its theorem, and the difference of the objectives."""
     if get(certificate, "kind") not in _KINDS:
@@ -52,7 +57,7 @@ def check(
         "objective_rounding": given.get("proven_rounding"),
         "gap": given.get("proven_gap"),
     }
-    found = import_module(f"trueline.check.{theorem}").check(inner, X, y, sample_weight, effort)
+    found = theorem(inner, X, y, sample_weight, effort)
     if not found.holds:
         return Verification(found.checks)
     about = {name: rest[name] for name in ("column_exponent", "target_exponent") if name in rest}
