@@ -113,12 +113,13 @@ def _hull_square(
     data: Classified, rows: Any, against: Any, weights: Array, split: bool
 ) -> Fraction:
     """||p||^2 of the theorem; ``split``: weights of each of two classes count for themselves."""
-    a, first = as_integers(weights)[0], data.codes[rows] == 0
     vectors, power = data.contrasts(rows, against)
-    unit = sum(a[first]) * sum(a[~first]) if split else sum(a)
+    a, own = as_integers(weights)[0], data.codes[rows]
+    totals = np.array([sum(a[own == c]) for c in range(data.k)], dtype=object)
+    unit = totals[0] * totals[1] if split else sum(a)
     if not unit:
         raise Refused("weights of rows that sum to zero")
-    a = a * np.where(first, sum(a[~first]), sum(a[first])) if split else a
+    a = a * totals[1 - own] if split else a
     p = (a[:, None, None] * vectors[:, data.k == 2 :, : data.d]).sum(axis=0)
     return int((p**2).sum()) * Fraction(4) ** power / unit**2
 
