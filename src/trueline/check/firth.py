@@ -35,9 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, ROWS, Array
-from trueline.check.claims import judged, read_about, require_signs
+from trueline.check.claims import below, judged, read_about, require_signs
 from trueline.check.dependence import independent_columns, inverse
-from trueline.check.exact import scores
+from trueline.check.exact import centre, scores
 from trueline.check.rows import Rows
 from trueline.check.schema import Field
 from trueline.check.sums import Augmented
@@ -56,34 +56,25 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     kept = claim.columns.astype(np.intp)
     if (kept >= rows.d).any() or (np.diff(kept) <= 0).any():
         raise Refused("the columns of the information are not some of those of X, in order")
-    left, centre = np.setdiff1d(np.arange(rows.d), kept), np.zeros(rows.d)
+    left, middle = np.setdiff1d(np.arange(rows.d), kept), centre(rows, claim.fit_intercept)
     if claim.coef[left].any():
         raise Refused("columns left out have coefficients")
-    if claim.fit_intercept:
-        parts = (rows.s[where] @ block for where, block in rows.blocks())
-        centre = sum(parts, centre) / rows.weight
-    conditions = _left_out(rows, kept, left, centre, claim.fit_intercept)
-    table = Augmented(rows, centre, claim.fit_intercept, kept)
+    conditions = _left_out(rows, kept, left, middle, claim.fit_intercept)
+    table = Augmented(rows, middle, claim.fit_intercept, kept)
     objective, rounding, slope, bound = _facts(rows, table, claim.coef, claim.intercept)
-    return Verification(
-        (
-            Check.at_most("slope", claim.slope, slope),
-            *judged(claim, objective, rounding, bound),
-        ),
-        f"the slope of the penalised likelihood, in units of its curvature, is at most "
-        f"{claim.slope:.3g}; it is not convex, and all that is known of other coefficients is that "
-        f"none have an objective below {claim.objective:.10g} by more than {claim.gap:.3g}",
-        conditions,
-    )
+    checks = Check.at_most("slope", claim.slope, slope), *judged(claim, objective, rounding, bound)
+    said = "the slope of the penalised likelihood, in units of its curvature, is at most "
+    said += f"{claim.slope:.3g}; it is not convex, and all that is known of other coefficients is "
+    return Verification(checks, said + f"that none have an objective {below(claim)}", conditions)
 
 
 def _left_out(
-    rows: Rows, kept: NDArray[np.intp], left: NDArray[np.intp], centre: Array, constant: bool
+    rows: Rows, kept: NDArray[np.intp], left: NDArray[np.intp], middle: Array, constant: bool
 ) -> tuple[str, ...]:
     """What is presupposed of the columns left out; those kept turn out to be independent later."""
     if len(left) == 0:
         return ()
-    basis, _, exact = independent_columns(rows, np.arange(rows.d), centre, constant)
+    basis, _, exact = independent_columns(rows, np.arange(rows.d), middle, constant)
     if len(basis) > len(kept):
         raise Refused("columns left out of the information do not depend on the others")
     if exact and len(basis) == len(kept):
@@ -95,7 +86,8 @@ def _factor(table: Augmented, weights: Array, theta: float) -> tuple[float, floa
     """log det of sum_i weights_i a_i a_i^T, its error, M, and delta."""
     p, R = table.d, np.zeros((0, table.d))
     for where, A in table:
-        R = np.linalg.qr(np.vstack([R, np.sqrt(weights[where])[:, None] * A]), mode="r")
+        A = np.vstack([R, np.sqrt(weights[where])[:, None] * A])
+        R = np.asarray(np.linalg.qr(A, mode="r"))
     M = inverse(R)
     if M is None:
         raise Refused("columns of the information depend on each other")
