@@ -125,7 +125,7 @@ def forgeries(c):
     yield "radius of another name", replace(c, witness={**w, "R": 0.0})
     yield "class weights", replace(c, witness={**w, "class_weights": np.array([1.0])})
     yield "errors", replace(c, objective=c.objective + 1.0)
-    yield "rounding", replace(c, objective_rounding=0.0)
+    yield "rounding", replace(c, objective_rounding=1.0)  # without a gap that allows for it
     yield "fewest errors", replace(c, objective=c.objective, gap=c.objective - 1.0)
     yield "loss", replace(c, loss=Squared())
     yield "penalty", replace(c, penalty=L2(1.0))
@@ -245,3 +245,15 @@ def test_faults_of_the_prover_in_the_space_of_a_kernel_are_noticed(mutate, monke
     verification = model.certificate_.verify(X, y)
     assert not verification, str(verification)
     assert "not computable" not in str(verification)
+
+
+def test_a_rounding_that_hides_errors_is_part_of_the_gap():
+    """No error at all, up to a rounding of all of them, is no proof that none are possible."""
+    X, y = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1.0, 1.0, -1.0, -1.0])
+    c = replace(Perceptron().fit(X, y).certify(X, y), reading=None)
+    wrong = replace(c, coef=-c.coef, intercept=-c.intercept)
+    assert c.gap == c.objective == 0
+    assert c.verify(X, y)
+    hidden = replace(wrong, objective=0.0, objective_rounding=5.0)
+    assert not hidden.verify(X, y)
+    assert replace(hidden, gap=5.1).verify(X, y)

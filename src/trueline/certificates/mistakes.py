@@ -126,7 +126,7 @@ def certify_mistakes(
     z, reach = margins_of(X, y, W, b)
     errors = float(s[z <= 0].sum())
     unsure = float(s[np.abs(z) <= 4 * reach].sum())
-    rounding = unsure + 4 * (len(y) + 8) * _EPS * float(s.sum())
+    rounding = unsure + 4 * (len(y) + 8) * _EPS * (errors + unsure)
     witness: dict[str, Array] = {"class_weights": class_weights}
     kind = "training errors"
     if run is not None:
@@ -138,7 +138,7 @@ def certify_mistakes(
         kind=kind,
         objective=errors,
         objective_rounding=rounding,
-        gap=errors,
+        gap=errors + 2 * rounding,
         loss=ZeroOne(),
         penalty=NoPenalty(),
         fit_intercept=fit_intercept,

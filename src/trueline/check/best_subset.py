@@ -41,10 +41,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array, residual_doubled, sum_units
-from trueline.check.claims import judged, read_about
+from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array
+from trueline.check.claims import below, judged, read_about
 from trueline.check.coercivity import coercivity
-from trueline.check.exact import as_integers, dense
+from trueline.check.exact import as_integers, dense, residuals
 from trueline.check.rows import Rows
 from trueline.check.schema import Field, get, read
 from trueline.check.verdict import Check, Refused, Verification
@@ -85,9 +85,8 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     claim = read_about("squared", "none l2", certificate, rows, _WITNESS)
     if rows.k != 1 or len(claim.diagonal) not in (0, int(claim.columns.sum())):
         raise Refused("there is one target, and a witness of all columns that take part")
-    if (get(certificate, "kind") == "conditioned search") != (claim.delta > 0) or (
-        claim.theta < 1 and claim.delta == 0
-    ):
+    conditioned = get(certificate, "kind") == "conditioned search"
+    if conditioned != (claim.delta > 0) or (claim.theta < 1 and not conditioned):
         raise Refused("delta or theta are not those of the kind of proof")
     claim.l2, count = 0.0, int(np.count_nonzero(claim.coef))
     if claim.strength["name"] == "l2":
@@ -110,18 +109,14 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
             found += f", {lower:.10g} on {len(held):,} open supports"
             open_ = f"also on {doubtful:,} supports" * bool(doubtful)
         conditions += (f"the branch and bound search, {open_}, is right",) * bool(open_)
-    dependent = f" and no eigenvalue of their correlations below {claim.delta:g}"
-    value = _objective(rows, claim, count)
-    return Verification(
-        (
-            Check("non-zero coefficients", f"<= {claim.k}", str(count), count <= claim.k),
-            judged(claim, *value, 0.0)[0],
-            Check("bound", f">= {goal:.12g}", found, better == 0),
-        ),
-        f"no coefficients with at most {claim.k} non-zeros{dependent * (claim.delta > 0)} have a "
-        f"value below {claim.objective:.10g} by more than {claim.gap:.3g}",
-        conditions,
+    checks = (
+        Check.at_most("non-zero coefficients", claim.k, count),
+        judged(claim, *_objective(rows, claim, count), 0.0)[0],
+        Check("bound", f">= {goal:.12g}", found, better == 0),
     )
+    said = f" and no eigenvalue of their correlations below {claim.delta:g}" * conditioned
+    said = f"no coefficients with at most {claim.k} non-zeros{said} have a value {below(claim)}"
+    return Verification(checks, said, conditions)
 
 
 def _objective(rows: Rows, claim: Any, count: int) -> tuple[float, float]:
@@ -129,9 +124,8 @@ def _objective(rows: Rows, claim: Any, count: int) -> tuple[float, float]:
     w, b, squares, error = claim.coef[:, 0], float(claim.intercept[0]), [], 0.0
     for where, block in rows:
         s, y = rows.s[where], rows.y[where, 0]
-        r, low = residual_doubled(block, w, b, y)
-        size = np.abs(block) @ np.abs(w) + abs(b) + np.abs(y)
-        off = sum_units(rows.d + 2) * size + np.abs(low) + (rows.d + 4) * SMALLEST
+        r, low, off = residuals(block, y, w, b)
+        off += np.abs(low)
         squares += (s * r * r).tolist()
         error += float(s @ ((2 * np.abs(r) + off) * off + 4 * EPS * r * r)) * (1 + 1e-6)
     value = (math.fsum(squares) + claim.l2 * float(w @ w)) / 2 + claim.alpha * count

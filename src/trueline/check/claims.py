@@ -15,7 +15,7 @@ from trueline.check.rows import Rows
 from trueline.check.schema import CLAIMS, Field, is_builtin, parameters, read
 from trueline.check.verdict import Check, Refused
 
-__all__ = ["exactly", "judged", "nearest", "read_about", "require_signs"]
+__all__ = ["below", "exactly", "judged", "nearest", "read_about", "require_signs"]
 
 Fields = Mapping[str, Field]
 
@@ -63,6 +63,11 @@ def judged(claim: Any, value: float, error: float, bound: float) -> tuple[Check,
         Check.within("objective", claim.objective, claim.objective_rounding, value, off),
         Check.at_most("gap", claim.gap, gap),
     )
+
+
+def below(claim: Any) -> str:
+    """How far below its objective nothing is, in words."""
+    return f"below {claim.objective:.10g} by more than {claim.gap:.3g}"
 
 
 def exactly(claim: Any, value: Fraction, bound: Fraction) -> tuple[Check, Check]:

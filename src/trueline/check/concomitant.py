@@ -37,10 +37,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, SMALLEST, Array, tree_sum
-from trueline.check.claims import judged, read_about
+from trueline.check.claims import below, judged, read_about
 from trueline.check.coercivity import coercivity
 from trueline.check.dependence import factor, independent_columns, inverse
-from trueline.check.exact import dense, scores
+from trueline.check.exact import centre, dense, scores
 from trueline.check.rows import Rows
 from trueline.check.schema import Field, read
 from trueline.check.verdict import Refused, Verification
@@ -62,12 +62,8 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     claim.epsilon, claim.alpha = strength.delta, strength.alpha / 2
     objective, rounding = _objective(rows, claim)
     lower, conditions = _lower_bound(rows, claim)
-    return Verification(
-        judged(claim, objective, rounding, lower),
-        f"no coefficients and no scale have an objective below {claim.objective:.10g} by more than "
-        f"{claim.gap:.3g}",
-        conditions,
-    )
+    said = f"no coefficients and no scale have an objective {below(claim)}"
+    return Verification(judged(claim, objective, rounding, lower), said, conditions)
 
 
 def _objective(rows: Rows, claim: Any) -> tuple[float, float]:
@@ -87,19 +83,19 @@ def _objective(rows: Rows, claim: Any) -> tuple[float, float]:
 def _lower_bound(rows: Rows, claim: Any) -> tuple[float, tuple[str, ...]]:
     """The bound of the theorem at the repaired u, and what it presupposes."""
     s, y, u, w, alpha = rows.s, rows.y[:, 0], claim.dual[:, 0], claim.coef[:, 0], claim.alpha
-    weighted, centre, level, eta, more = s * u, np.zeros(rows.d), 0.0, 0.0, 1 + (rows.d + 8) * EPS
+    weighted, level, eta, more = s * u, 0.0, 0.0, 1 + (rows.d + 8) * EPS
+    middle = centre(rows, claim.fit_intercept)
     if claim.fit_intercept:
         doubt = _UNITS * fsum(np.abs(weighted))
         side = max(fsum(np.maximum(weighted, 0.0)), fsum(np.maximum(-weighted, 0.0)))
         # Where the sign of the sum is in doubt, both sides are as heavy up to the doubt.
         eta = (abs(fsum(weighted)) + doubt) / (side - 2 * doubt) if side > 0 else 0.0
         level = fsum(s * y) / rows.weight
-        centre = sum((s[where] @ block for where, block in rows.blocks()), centre) / rows.weight
     if not 0 <= eta <= 1:
         return 0.0, ()
     parts, magnitude, squares = [], np.zeros(rows.d), np.zeros(rows.d)
     for where, block in rows:
-        centred = block - centre
+        centred = block - middle
         parts.append(tree_sum(centred * weighted[where, None])[0])
         magnitude += np.abs(centred).T @ np.abs(weighted[where])
         squares += s[where] @ centred**2
@@ -120,10 +116,10 @@ def _lower_bound(rows: Rows, claim: Any) -> tuple[float, tuple[str, ...]]:
     if judged(claim, 0.0, 0.0, best)[1].holds:
         return best, ()
     alone, count, shared = _merged(rows, w, claim.fit_intercept)
-    keep, rest, exact = independent_columns(rows, alone, centre, claim.fit_intercept)
+    keep, rest, exact = independent_columns(rows, alone, middle, claim.fit_intercept)
     nu, M = 0.0, np.zeros((0, 0))
     if len(rest) == 0 or (alpha == 0 and exact):
-        nu, M = _inverse_basis(rows, keep, centre, claim.fit_intercept)
+        nu, M = _inverse_basis(rows, keep, middle, claim.fit_intercept)
     if nu > 0:
         own = np.isin(alone, keep)
         a, mean = shared[own], (shared / count)[own]
@@ -131,7 +127,7 @@ def _lower_bound(rows: Rows, claim: Any) -> tuple[float, tuple[str, ...]]:
         kappa = float(np.sqrt(((np.abs(M).T @ Z) ** 2).sum() / nu)) * (1 + (2 * rows.d + 8) * EPS)
         longest = square = 0.0
         for where, block in rows:
-            centred = (block - centre)[:, keep]
+            centred = (block - middle)[:, keep]
             along = np.abs(centred @ M) + (rows.d + 4) * EPS * (np.abs(centred) @ np.abs(M))
             longest = max(longest, float((along**2).sum(axis=1).max()))
             left = np.abs(y[where] - level - centred @ a)
@@ -165,13 +161,13 @@ def _merged(rows: Rows, w: Array, constant: bool) -> tuple[NDArray[np.intp], Arr
 
 
 def _inverse_basis(
-    rows: Rows, keep: NDArray[np.intp], centre: Array, centred: bool
+    rows: Rows, keep: NDArray[np.intp], middle: Array, centred: bool
 ) -> tuple[float, Array]:
     """The inverse of a triangular factor, and how coercive the Gram matrix is in it."""
     if len(keep) == 0:
         return 1.0, np.zeros((0, 0))
-    M = inverse(factor(rows, keep, centre))
+    M = inverse(factor(rows, keep, middle))
     try:
-        return (0.0, centre) if M is None else coercivity(rows, keep, basis=M, centred=centred)
+        return (0.0, middle) if M is None else coercivity(rows, keep, basis=M, centred=centred)
     except Refused:
-        return 0.0, centre
+        return 0.0, middle

@@ -20,11 +20,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array
-from trueline.check.rows import as_matrix, as_weights
+from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array, residual_doubled, sum_units
+from trueline.check.rows import Rows, as_matrix, as_weights
 from trueline.check.verdict import Refused
 
-__all__ = ["Classified", "as_integers", "dense", "eliminated", "exact_dot", "null_space", "scores"]
+__all__ = ["Classified", "as_integers", "centre", "dense", "eliminated", "exact_dot", "null_space"]
+__all__ += ["residuals", "scores"]
 
 Integers = NDArray[np.object_]
 Bools = NDArray[np.bool_]
@@ -130,6 +131,19 @@ def scores(X: Any, W: Array, b: Array) -> tuple[Array, Array]:
     return out, error
 
 
+def residuals(X: Array, y: Array, w: Array, b: float) -> tuple[Array, Array, Array]:
+    """y - X w - b in twice the digits, and a bound on the error of their sum."""
+    high, low = residual_doubled(X, w, b, y)
+    size = np.abs(X) @ np.abs(w) + abs(b) + np.abs(y)
+    return -high, -low, sum_units(len(w) + 2) * size * (1 + 1e-9) + (len(w) + 4) * SMALLEST
+
+
+def centre(rows: Rows, wanted: bool) -> Array:
+    """About the weighted means of the columns; zero without an intercept."""
+    parts = (rows.s[where] @ block for where, block in rows.blocks() if wanted)
+    return np.asarray(sum(parts, np.zeros(rows.d)) / rows.weight)
+
+
 def exact_dot(x: Array, g: Any) -> Fraction:
     """x.g as it is, for doubles x and integers, doubles or fractions g."""
     pairs = zip(x.tolist(), g, strict=True)
@@ -157,7 +171,8 @@ def eliminated(table: NDArray[Any], modulo: int = 0) -> tuple[NDArray[Any], list
     Computation 22 (1968) 565-578). Modulo a prime nothing is divided, and the pivots are at most as
     many as without: a minor that is not zero modulo a prime is not zero.
     """
-    table, pivots, previous = table.copy(), [], 1
+    pivots: list[int] = []
+    table, previous = table.copy(), 1
     for c in range(table.shape[1]):
         rank = len(pivots)
         places = rank + np.flatnonzero(table[rank:, c])

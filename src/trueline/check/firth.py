@@ -16,12 +16,11 @@ coefficients are zero: those kept are independent, as many as an independent set
 are exact combinations. Columns left out that depend on others up to rounding only are a condition.
 
 Rounding. Scores err by r_i = (terms + 4) eps (|x_i||w| + |b|); h, log(1 + e) and l' by r_i and 8
-eps relatively. With a triangular M, B = A M and K = B^T S H B, log det I = log det K - 2 sum log
-|M_jj|. M is near the inverse of a factor of I, so that K is near 1. It is known up to delta in
-norm: B errs by (p + 6) eps |A||M|, whose Frobenius norm weighted is beta; sums of n rows by theta =
-max r_i + (N + 16) eps of trace K (Cauchy-Schwarz); Cholesky's factor by (p + 2) eps trace K. So log
-det K errs by -p log(1 - delta / lambda), lambda its least eigenvalue, and K^-1 R' = 1 - (1 - K R')
-gives the error of a computed inverse R', of q_i = s_i h_i b_i^T K^-1 b_i, and so of g.
+eps relatively. With M the inverse of a triangular factor of I, B = A M and K = B^T S H B, log det I
+= log det K - 2 sum log |M_jj|, and K is one up to delta in norm: what is computed of K - 1, and its
+error. B errs by (p + 6) eps |A||M|, whose Frobenius norm weighted is beta; sums of n rows by theta
+= max r_i + (N + 16) eps of trace K (Cauchy-Schwarz). So |log det K| <= -p log(1 - delta), and q_i =
+s_i h_i b_i^T K^-1 b_i is s_i h_i |b_i|^2 up to a share of delta / (1 - delta).
 
 Read: objective, objective_rounding, gap, loss, penalty, fit_intercept, coef, intercept; of the
 witness slope and columns (those kept).
@@ -36,9 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, ROWS, Array
-from trueline.check.claims import judged, read_about, require_signs
-from trueline.check.dependence import independent_columns
-from trueline.check.exact import scores
+from trueline.check.claims import below, judged, read_about, require_signs
+from trueline.check.dependence import independent_columns, inverse
+from trueline.check.exact import centre, scores
 from trueline.check.rows import Rows
 from trueline.check.schema import Field
 from trueline.check.sums import Augmented
@@ -57,34 +56,25 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     kept = claim.columns.astype(np.intp)
     if (kept >= rows.d).any() or (np.diff(kept) <= 0).any():
         raise Refused("the columns of the information are not some of those of X, in order")
-    left, centre = np.setdiff1d(np.arange(rows.d), kept), np.zeros(rows.d)
+    left, middle = np.setdiff1d(np.arange(rows.d), kept), centre(rows, claim.fit_intercept)
     if claim.coef[left].any():
         raise Refused("columns left out have coefficients")
-    if claim.fit_intercept:
-        parts = (rows.s[where] @ block for where, block in rows.blocks())
-        centre = sum(parts, centre) / rows.weight
-    conditions = _left_out(rows, kept, left, centre, claim.fit_intercept)
-    table = Augmented(rows, centre, claim.fit_intercept, kept)
+    conditions = _left_out(rows, kept, left, middle, claim.fit_intercept)
+    table = Augmented(rows, middle, claim.fit_intercept, kept)
     objective, rounding, slope, bound = _facts(rows, table, claim.coef, claim.intercept)
-    return Verification(
-        (
-            Check.at_most("slope", claim.slope, slope),
-            *judged(claim, objective, rounding, bound),
-        ),
-        f"the slope of the penalised likelihood, in units of its curvature, is at most "
-        f"{claim.slope:.3g}; it is not convex, and all that is known of other coefficients is that "
-        f"none have an objective below {claim.objective:.10g} by more than {claim.gap:.3g}",
-        conditions,
-    )
+    checks = Check.at_most("slope", claim.slope, slope), *judged(claim, objective, rounding, bound)
+    said = "the slope of the penalised likelihood, in units of its curvature, is at most "
+    said += f"{claim.slope:.3g}; it is not convex, and all that is known of other coefficients is "
+    return Verification(checks, said + f"that none have an objective {below(claim)}", conditions)
 
 
 def _left_out(
-    rows: Rows, kept: NDArray[np.intp], left: NDArray[np.intp], centre: Array, constant: bool
+    rows: Rows, kept: NDArray[np.intp], left: NDArray[np.intp], middle: Array, constant: bool
 ) -> tuple[str, ...]:
     """What is presupposed of the columns left out; those kept turn out to be independent later."""
     if len(left) == 0:
         return ()
-    basis, _, exact = independent_columns(rows, np.arange(rows.d), centre, constant)
+    basis, _, exact = independent_columns(rows, np.arange(rows.d), middle, constant)
     if len(basis) > len(kept):
         raise Refused("columns left out of the information do not depend on the others")
     if exact and len(basis) == len(kept):
@@ -92,37 +82,28 @@ def _left_out(
     return (f"columns {left[:9].tolist()} depend on the others",)
 
 
-def _factor(
-    table: Augmented, weights: Array, theta: float
-) -> tuple[float, float, Array, Array, float, float]:
-    """log det of sum_i weights_i a_i a_i^T and its error; M; K^-1, its norm, and its error."""
+def _factor(table: Augmented, weights: Array, theta: float) -> tuple[float, float, Array, float]:
+    """log det of sum_i weights_i a_i a_i^T, its error, M, and delta."""
     p, R = table.d, np.zeros((0, table.d))
     for where, A in table:
-        rows = np.vstack([R, np.sqrt(weights[where])[:, None] * A])
-        R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
-    try:
-        M = np.triu(np.linalg.inv(R))
-        K, drift = np.zeros((p, p)), 0.0
-        for where, A in table:
-            root = np.sqrt(weights[where])[:, None]
-            B = root * (A @ M)
-            K += B.T @ B
-            drift += float(np.square(root * (np.abs(A) @ np.abs(M))).sum())
-        trace, beta = float(np.trace(K)), (p + 6) * EPS * np.sqrt(drift)
-        delta = 1.01 * ((theta + (p + 2) * EPS) * trace + 2 * beta * np.sqrt(trace) + beta**2)
-        logs = np.log(np.linalg.cholesky(K).diagonal()) - np.log(np.abs(M.diagonal()))
-        least = float(np.linalg.eigvalsh(K)[0]) - (p + 8) * EPS * trace
-        np.linalg.cholesky(K - least * np.eye(p))  # proves it, up to delta
-        inverse = np.asarray(np.linalg.inv(K), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        raise Refused("columns of the information depend on each other") from None
-    least -= 2 * delta
-    if not (least > delta and np.isfinite(logs).all()):
+        A = np.vstack([R, np.sqrt(weights[where])[:, None] * A])
+        R = np.asarray(np.linalg.qr(A, mode="r"))
+    M = inverse(R)
+    if M is None:
+        raise Refused("columns of the information depend on each other")
+    M, K, drift = np.triu(M), -np.eye(p), 0.0
+    for where, A in table:
+        root = np.sqrt(weights[where])[:, None]
+        B = root * (A @ M)
+        K += B.T @ B
+        drift += float(np.square(root * (np.abs(A) @ np.abs(M))).sum())
+    trace, beta = float(np.trace(K)) + p, (p + 6) * EPS * np.sqrt(drift)
+    delta = 1.01 * (theta * trace + 2 * beta * np.sqrt(trace) + beta**2) + np.linalg.norm(K)
+    if not delta < 0.5:
         raise Refused("columns of the information depend on each other, as far as one can tell")
-    error = -p * math.log1p(-delta / least) + 16 * p * EPS * (1 + float(np.abs(logs).sum()))
-    norm = float(np.linalg.norm(inverse))
-    rho = float(np.linalg.norm(np.eye(p) - K @ inverse)) + ((p + 4) * p * EPS + delta) * norm
-    return 2 * float(logs.sum()), error, M, inverse, norm, rho / (least - delta)
+    logs = np.log(np.abs(M.diagonal()))
+    error = -p * math.log1p(-delta) + 16 * p * EPS * (1 + float(np.abs(logs).sum()))
+    return -2 * float(logs.sum()), error, M, float(delta)
 
 
 def _facts(rows: Rows, table: Augmented, W: Array, b: Array) -> tuple[float, float, float, float]:
@@ -136,8 +117,8 @@ def _facts(rows: Rows, table: Augmented, W: Array, b: Array) -> tuple[float, flo
     theta = float(reach.max()) * 1.01 + terms
     if p == 0 or not (reach.max() < 0.01 and (s * h > 1e-280).all()):
         raise Refused("scores are too large for their probabilities to be told, or none are left")
-    log_det, det_error, M, inverse, norm, inverse_error = _factor(table, s * h, theta)
-    most, most_error = _factor(table, s, terms)[:2]
+    log_det, det_error, M, delta = _factor(table, s * h, theta)
+    most, most_error, *_ = _factor(table, s, terms)
     rounding = math.fsum(s * reach + 16 * EPS * losses) * (1 + 1e-9)
     rounding += 0.5 * det_error + 4 * EPS * (abs(total) + abs(log_det))
     bound = -0.5 * (most + most_error - p * math.log(4.0)) - 4 * EPS * (abs(most) + p)
@@ -146,11 +127,10 @@ def _facts(rows: Rows, table: Augmented, W: Array, b: Array) -> tuple[float, flo
         B, weight, r = A @ M, s[where] * h[where], 0.25 * reach[where] + 8 * EPS
         length = np.sqrt(np.square(B).sum(axis=1))
         off = (p + 6) * EPS * np.sqrt(np.square(np.abs(A) @ np.abs(M)).sum(axis=1))
-        q = weight * ((B @ inverse) * B).sum(axis=1)
-        q_error = (length + off) ** 2 * (inverse_error + (theta + (2 * p + 16) * EPS) * norm)
-        q_error = weight * (q_error + (2 * length + off) * off * norm) * (1 + 1e-9)
+        q, own = weight * length**2, delta / (1 - delta) + theta + (p + 16) * EPS
+        q_error = weight * ((length + off) ** 2 * own + (2 * length + off) * off * (1 + own))
         t = s[where] * slope[where] - q * 0.5 * np.tanh(-0.5 * z[where])
-        t_error = s[where] * r + 0.5 * q_error + np.abs(q) * r + terms * np.abs(t)
+        t_error = s[where] * r + q_error + np.abs(q) * r + terms * np.abs(t)
         g, g_error = g + A.T @ t, g_error + np.abs(A).T @ t_error
         squares += weight @ A**2
     steep = float(np.linalg.norm((np.abs(g) + g_error) / np.sqrt(squares)))

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from trueline.check.arithmetic import EPS, SMALLEST, Array
-from trueline.check.claims import exactly, read_about
-from trueline.check.exact import Classified, as_integers, dense
+from trueline.check.claims import below, exactly, read_about
+from trueline.check.exact import Classified, Integers, as_integers, dense
 from trueline.check.rows import Rows
 from trueline.check.schema import Field, get, read
 from trueline.check.verdict import Check, Refused, Verification
@@ -40,11 +40,8 @@ _MARGIN = {
     "fit_intercept": Field(kind="boolean"),
     "coef": Field(("blocks", "d")),
     "intercept": Field(),
-    "margin": Field(low=0.0),
-    "upper_bound": Field(low=0.0),
-    "radius": Field(low=0.0),
-    "rows": _PLACES,
-    "against": _PLACES,
+    **dict.fromkeys(("margin", "upper_bound", "radius"), Field(low=0.0)),
+    **dict.fromkeys(("rows", "against"), _PLACES),
     "weights": Field(("m",), low=0.0),
 }
 
@@ -90,22 +87,19 @@ def _check_hard(certificate: Any, rows: Rows) -> Verification:
         if square == 0:
             raise Refused("the weights of rows give a point that both hulls share")
         lower += (2 if split else Fraction(1, 2)) / square
-    checks = (
-        Check("margins", "all >= 1", f"{wrong} are below", wrong == 0),
-        *exactly(claim, value, lower),
-    )
-    said = "all margins are 1 at least, and no such hyperplane has a 1/2 ||w||^2 below "
-    return Verification(checks, said + f"{claim.objective:.10g} by more than {claim.gap:.3g}")
+    sides = Check("margins", "all >= 1", f"{wrong} are below", wrong == 0)
+    said = "all margins are 1 at least, and no such hyperplane has a 1/2 ||w||^2"
+    return Verification((sides, *exactly(claim, value, lower)), f"{said} {below(claim)}")
 
 
-def _hyperplanes(data: Classified, coef: Array, level: float) -> tuple[Array, int]:
+def _hyperplanes(data: Classified, coef: Array, level: float) -> tuple[Integers, int]:
     """Weights and intercepts of all classes as integers, and the power of two left out."""
     W = np.zeros((data.k, data.p))
     W[data.k - len(coef) :, : data.d], W[-1, -1] = coef, level
     return as_integers(W)
 
 
-def _nearer(data: Classified, G: Any, goal: Fraction) -> int:
+def _nearer(data: Classified, G: Integers, goal: Fraction) -> int:
     return data.too_small(G, goal, np.zeros((data.n, data.k), dtype=bool))
 
 
@@ -113,12 +107,13 @@ def _hull_square(
     data: Classified, rows: Any, against: Any, weights: Array, split: bool
 ) -> Fraction:
     """||p||^2 of the theorem; ``split``: weights of each of two classes count for themselves."""
-    a, first = as_integers(weights)[0], data.codes[rows] == 0
     vectors, power = data.contrasts(rows, against)
-    unit = sum(a[first]) * sum(a[~first]) if split else sum(a)
+    a, own = as_integers(weights)[0], data.codes[rows]
+    totals = np.array([sum(a[own == c]) for c in range(data.k)], dtype=object)
+    unit = totals[0] * totals[1] if split else sum(a)
     if not unit:
         raise Refused("weights of rows that sum to zero")
-    a = a * np.where(first, sum(a[~first]), sum(a[first])) if split else a
+    a = a * totals[1 - own] if split else a
     p = (a[:, None, None] * vectors[:, data.k == 2 :, : data.d]).sum(axis=0)
     return int((p**2).sum()) * Fraction(4) ** power / unit**2
 

@@ -33,16 +33,9 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import (
-    EPS,
-    SMALLEST,
-    Array,
-    exact_product,
-    residual_doubled,
-    sum_units,
-)
-from trueline.check.claims import judged, read_about
-from trueline.check.exact import as_integers, dense, null_space, scores
+from trueline.check.arithmetic import EPS, SMALLEST, Array, exact_product
+from trueline.check.claims import below, judged, read_about
+from trueline.check.exact import as_integers, dense, null_space, residuals, scores
 from trueline.check.rows import Rows
 from trueline.check.schema import Field
 from trueline.check.verdict import Refused, Verification
@@ -89,19 +82,8 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     if radii:
         checks = judged(claim, value, error, near * (1 - rows.k * EPS))
     unit = ", columns and target multiplied by the stated powers of two" * scaled
-    return Verification(
-        checks,
-        f"no coefficients have a largest error below {claim.objective:.10g} by more than "
-        f"{claim.gap:.3g}{unit}",
-        tuple(radii),
-    )
-
-
-def _residuals(X: Array, y: Array, w: Array, b: float) -> tuple[Array, Array, Array]:
-    """y - X w - b in twice the digits, and a bound on the error of their sum."""
-    high, low = residual_doubled(X, w, b, y)
-    size = np.abs(X) @ np.abs(w) + abs(b) + np.abs(y)
-    return -high, -low, sum_units(len(w) + 2) * size * (1 + 1e-9) + (len(w) + 4) * SMALLEST
+    said = f"no coefficients have a largest error {below(claim)}{unit}"
+    return Verification(checks, said, tuple(radii))
 
 
 def _largest_error(rows: Rows, y: Array, w: Array, b: float) -> tuple[float, float]:
@@ -112,7 +94,7 @@ def _largest_error(rows: Rows, y: Array, w: Array, b: float) -> tuple[float, flo
     near = np.flatnonzero(~(error + off < np.max(error - off, initial=0.0)))
     for start in range(0, len(near), 512):
         some = near[start : start + 512]
-        high, _, off = _residuals(dense(rows.X[some]), y[some], w, b)
+        high, _, off = residuals(dense(rows.X[some]), y[some], w, b)
         high, off = np.abs(high), off + 2 * EPS * np.abs(high)
         least = max(least, float((high - off).max(initial=0.0)))
         most = max(most, float((high + off).max(initial=0.0)))
@@ -124,7 +106,7 @@ def _in_doubles(
 ) -> tuple[float, float, str]:
     """The first way of the text above; the bound within radii, and these radii in words."""
     m, total = len(u), math.fsum(np.abs(u))
-    high, low, off = _residuals(X, y, w, b)
+    high, low, off = residuals(X, y, w, b)
     products, errors = exact_product(u, high)
     value = math.fsum([*products.tolist(), *errors.tolist(), *(u * low).tolist()])
     value -= float(np.abs(u) @ off) * (1 + m * EPS) + 2 * EPS * abs(value) + m * SMALLEST

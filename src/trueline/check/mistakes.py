@@ -33,7 +33,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from trueline.check.arithmetic import EPS, SMALLEST, Array
-from trueline.check.claims import read_about
+from trueline.check.claims import judged, read_about
 from trueline.check.exact import scores
 from trueline.check.kernels import PairwiseKernel, definite_shift
 from trueline.check.rows import as_doubles, as_matrix, as_weights, length
@@ -74,13 +74,10 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     claim = _read(certificate, X, y, sample_weight)
     s = claim.plain * claim.class_weights[claim.classes]
     z, rad = _margins(claim, claim.y, claim.coef, claim.intercept)
-    found, unsure = math.fsum(s[z <= 0]), math.fsum(s[np.abs(z) <= rad]) + 8 * EPS * math.fsum(s)
-    least = claim.objective - claim.gap
-    checks = [
-        Check.within("training errors", claim.objective, claim.objective_rounding, found, unsure),
-        Check("fewest errors, at least", f"{least:.6g}", "0", bool(least <= 0)),
-    ]
-    said = f"rows of weight {claim.objective:.10g} are on the wrong side{claim.said}"
+    found, unsure = math.fsum(s[z <= 0]), math.fsum(s[np.abs(z) <= rad])
+    checks = list(judged(claim, found, unsure + 8 * EPS * (found + unsure), 0.0))
+    within = f" (within {claim.objective_rounding:.2g})" * (claim.objective_rounding > 0)
+    said = f"rows of weight {claim.objective:.10g}{within} are on the wrong side{claim.said}"
     if claim.kind == "training errors":
         return Verification(tuple(checks), said)
     for r in range(len(claim.bound)):
@@ -171,8 +168,8 @@ def _bound(claim: Any, r: int) -> list[Check]:
     gamma = g / math.sqrt(square) * (1 - 8 * EPS) if square > 0 else -math.inf
     radius = math.sqrt(max(float(top) + h, 0.0)) * units
     low, high = float(steps[taken].min()), float(max(steps[taken].max(), claim.largest[r]))
-    wide = (2.0 if claim.direct else 1.0) * high * radius**2 + 2 * claim.threshold
-    room = low * (gamma**2 * (1 - 8 * EPS) - claim.shift)
+    wide = (2.0 if claim.direct else 1.0) * high * radius * radius + 2 * claim.threshold
+    room = low * (gamma * gamma * (1 - 8 * EPS) - claim.shift)
     bound = wide / room * (1 + 32 * EPS) if gamma > 0 and room > 0 else math.inf
     g, R, most = float(claim.gamma[r]), float(claim.radius[r]), float(claim.bound[r])
     return [

@@ -34,15 +34,11 @@ __all__ = ["check"]
 _PLACES = Field(("m",), "integer", low=0)
 _FIELDS = {
     "kind": Field(kind="text"),
-    "classes": Field(kind="any"),
     "fit_intercept": Field(kind="boolean"),
     "n_features": Field(kind="integer", low=0),
-    "direction": Field(kind="any"),
     "margin": Field(low=0.0),
-    "boundary_rows": _PLACES,
-    "boundary_against": _PLACES,
-    "common": Field(kind="any"),
-    "spanning": Field(kind="any"),
+    **dict.fromkeys(("boundary_rows", "boundary_against"), _PLACES),
+    **dict.fromkeys(("classes", "direction", "common", "spanning"), Field(kind="any")),
 }
 _COMBINATION = {"rows": _PLACES, "against": _PLACES, "multipliers": Field(kind="any")}
 _PRIME = 2**31 - 1

@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, Array
-from trueline.check.claims import exactly, read_about, require_signs
+from trueline.check.claims import below, exactly, read_about, require_signs
 from trueline.check.exact import Bools, as_integers, dense, exact_dot, null_space, scores
 from trueline.check.rows import Rows
 from trueline.check.schema import Field, get
@@ -75,15 +75,14 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     if searched and not gap.holds:
         alone = np.unique(place, return_index=True)[1]
         alone = alone[left[place[alone]] > 0]
-        least = max(packed, _by_vertices(A[alone], left[place[alone]], effort))
+        least = max(packed, Fraction(_by_vertices(A[alone], left[place[alone]], effort)))
         _, gap = exactly(claim, total, unit * (spent + least))
     searched = searched and not gap.holds
     if searched:
         gap = Check("gap", gap.claimed, f"{gap.found}, and by search", True)
     return Verification(
         (errors, Check.that("conflicts", f"{len(charges)}", holds), gap),
-        f"no hyperplane has errors of less weight than {claim.objective:.10g} by more than "
-        f"{claim.gap:.3g}",
+        f"no hyperplane has errors of a weight {below(claim)}",
         ("the search, which was not repeated, is right",) * searched,
     )
 

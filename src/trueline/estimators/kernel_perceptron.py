@@ -283,10 +283,9 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         X, target, weights = certificate.read(X, y, sample_weight)
         weights = None if weights is None else np.asarray(weights, dtype=np.float64)
         w = certificate.witness
-        return bound_kernel_mistakes(
-            *(certificate, self._products(X), np.asarray(target, dtype=np.float64), weights),
-            *(w["counts"], float(w["rate"]), float(w["threshold"]), w["kernel"], X, _widest),
-        )
+        signs, K = np.asarray(target, dtype=np.float64), self._products(X)
+        run = (w["counts"], float(w["rate"]), float(w["threshold"]))
+        return bound_kernel_mistakes(certificate, K, signs, weights, *run, w["kernel"], X, _widest)
 
     def _predicting(self) -> dict[str, Any]:
         """What scores are made of, and what the statement is about."""
