@@ -72,13 +72,12 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     fields = {**CLAIMS, "kind": Field(kind="text"), "kernel": Field(kind="any")}
     fields["objective_rounding"] = Field(low=0.0, finite=False)  # nothing is said of the value
     witness = {"level": Field(("k",)), "scale": Field(("k",), low=SMALLEST)}
+    witness["noise"] = Field(() if is_sparse else ("n",), low=0.0)
     if is_sparse:
-        witness |= {"noise": Field(low=0.0), "points": Field(("m", "d"))}
-        witness["upper"] = Field(finite=False)
+        witness |= {"points": Field(("m", "d")), "upper": Field(finite=False)}
     else:
-        witness["noise"] = Field(("n",), low=0.0)
-        fields |= {"residual": Field(low=0.0), "coef": Field(("n", "k"))}
-        fields |= {"slope": Field(low=0.0, finite=False)}
+        fields |= {"residual": Field(low=0.0), "slope": Field(low=0.0, finite=False)}
+        fields["coef"] = Field(("n", "k"))
     claim = read(certificate, fields, witness, {"n": n, "k": y.shape[1]})
     Y = (y - claim.level) / claim.scale
     try:
@@ -120,7 +119,10 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
     rho = float(np.linalg.norm(R)) * (1 + (n + 8) * EPS)
     safe = 1.0 / (1.0 - rho) if rho < 0.5 else math.inf
     norm = min(float(np.linalg.norm(M)), float(np.abs(M).sum(axis=0).max())) * safe
-    left = _residual(K, Y, a)
+    # |Y - K a| from above, summed in the longest numbers there are.
+    exact = Y - K.mid.astype(np.longdouble) @ a.astype(np.longdouble)
+    error = (K.rad + (n + 4) * _LONG * np.abs(K.mid)) @ np.abs(a) + 3 * EPS * np.abs(Y)
+    left = (np.abs(exact).astype(np.float64) + error) * (1 + (n + 8) * EPS)
     fit, logs = float((Y * a).sum()), np.log(np.diag(L))
     off = float((np.abs(a) * left).sum()) + norm * float((left**2).sum())
     off += (n * k + 8) * EPS * float(np.abs(Y * a).sum())
@@ -128,16 +130,17 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
     wrong += (2 * n + 16) * EPS * float(np.abs(logs).sum())
     value = -0.5 * (fit + 2 * k * float(logs.sum()) + k * n * math.log(2 * math.pi))
     rounding = 0.5 * (off + k * wrong) * (1 + n * EPS) + 8 * EPS * (abs(value) + k * n)
+    rounding = rounding if rho < 0.5 else math.inf
     residual = float(left.max()) / (float(np.abs(Y).max()) or 1.0) * (1 + 4 * EPS)
     claimed = -claim.objective, claim.objective_rounding
     checks = [
         Check.within("log marginal likelihood", *claimed, value, rounding),
         Check.at_most("residual of the equations", claim.residual, residual),
     ]
-    solved = f"the equations{said} are solved up to {claim.residual:.3g} of the largest target"
+    said = f"the equations{said} are solved up to {claim.residual:.3g} of the largest target, and "
     is_known = math.isfinite(claim.objective_rounding)
-    value = f"is {-claim.objective:.10g}" if is_known else "is not known"
-    said = f"{solved}, and the log marginal likelihood {value}"
+    likelihood = f"{-claim.objective:.10g}" if is_known else "not known"
+    said += f"the log marginal likelihood is {likelihood}"
     if claim.kind != "stationary point":
         return checks, said
     steep, errors = _slopes(blocks(), len(free), a, M, left, (rho, safe, norm))
@@ -185,18 +188,6 @@ def _called(kernel: Any, X: Any, n: int) -> tuple[Callable[[], Blocks], Array, s
         raise Refused(f"the kernel cannot be evaluated: {told(error)}") from None
     said = f", as the kernel {type(kernel).__name__} itself computes it,"
     return lambda: iter([(slice(n), Ball.symmetric(K), slopes)]), free, said
-
-
-def _residual(K: Ball, Y: Array, a: Array) -> Array:
-    """|Y - K a| from above, summed in the longest numbers there are."""
-    long, left = a.astype(np.longdouble), np.empty(Y.shape)
-    for start in range(0, len(Y), 400):
-        rows = slice(start, start + 400)
-        exact = Y[rows].astype(np.longdouble) - K.mid[rows].astype(np.longdouble) @ long
-        size = np.abs(K.mid[rows]) @ np.abs(a)
-        error = K.rad[rows] @ np.abs(a) + (len(Y) + 4) * _LONG * size + 3 * EPS * np.abs(Y[rows])
-        left[rows] = (np.abs(exact).astype(np.float64) + error) * (1 + (len(Y) + 8) * EPS)
-    return left
 
 
 def _slopes(

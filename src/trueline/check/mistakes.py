@@ -127,7 +127,7 @@ def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespa
     if kind != "training errors" and claim.is_kernel != (kind == "kernel mistake bound"):
         raise Refused("a kernel is missing, or there is one where there is none")
     if claim.is_kernel:
-        kernel = PairwiseKernel(claim.kernel, X, np.ones(n, dtype=bool))
+        kernel = PairwiseKernel(claim.kernel, X)
         claim.K, claim.said = kernel.whole(), f", with {kernel.said}"
         claim.shift = 0.0 if kernel.is_definite else None
         claim.intercept_step, claim.largest = float(claim.fit_intercept), np.zeros(k)
