@@ -32,6 +32,8 @@ def _is_semidefinite(kernel):
     if callable(kernel):
         return False
     own = _recipe(kernel)
+    if own.get("gamma") is not None and number(own["gamma"]) < 0:
+        return own["metric"] == "linear"
     if own["metric"] in ("poly", "polynomial"):
         return number(own["coef0"]) >= 0
     return own["metric"] in ("linear", "rbf", "laplacian")
@@ -266,8 +268,6 @@ def _recipe_matrix(recipe, X):
         return [[mp.fdot(zip(a, b)) for b in rows] for a in rows]
     gamma = recipe.get("gamma")
     gamma = 1 / mpf(len(rows[0])) if gamma is None else number(gamma)
-    if gamma < 0:
-        raise Meaningless("a negative gamma")
     if name in ("poly", "polynomial", "sigmoid"):
         coef0, degree = number(recipe["coef0"]), number(recipe["degree"])
         inner = [[gamma * mp.fdot(zip(a, b)) + coef0 for b in rows] for a in rows]

@@ -21,13 +21,13 @@ t = tr(K - v I - Q) and v the variance of the noise,
     log N(y; 0, Q + v I) - t / (2 v)  <=  L  <=
         -1/2 (log |Q + v I| + y.(Q + (v + t) I)^{-1} y + n log(2 pi)).
 
-Q = A'A with A = N k(Z, X) for any points Z and any N with N k(Z, Z) N' <= I is such a matrix, since
-the matrix of the blocks N k(Z, Z) N', A, A', k(X, X) is positive semi-definite. N is the inverse of
+Q = A A' with A = k(X, Z) N' is such a matrix, for any m points Z and any N with N k(Z, Z) N' <= I:
+the matrix of the blocks k(X, X), A, A', N k(Z, Z) N' is positive semi-definite. N is the inverse of
 a factor P, P P' >= k(Z, Z), divided by what makes |N P| <= 1. For all x and z,
 
-    2 z.y - |A z|^2 - c |z|^2  <=  y.(A'A + c I)^{-1} y  <=  |y - A'x|^2 / c + |x|^2.
+    2 z.y - |A'z|^2 - c |z|^2  <=  y.(A A' + c I)^{-1} y  <=  |y - A x|^2 / c + |x|^2.
 
-A is computed within G, in norm; log |A'A + v I| then errs by at most (m / v)^(1/2) |G|, since the
+A is computed within G, in norm; log |A A' + v I| then errs by at most (m / v)^(1/2) |G|, since the
 m singular values of its derivative are 2 e / (e^2 + v) <= v^(-1/2).
 
 Read from the certificate: kind, objective (-L, or minus its lower bound), objective_rounding, gap
@@ -82,7 +82,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     Y = (y - claim.level) / claim.scale
     try:
         checks, said = (_bounds if is_sparse else _process)(claim, X, Y)
-    except OverflowError:
+    except (OverflowError, np.linalg.LinAlgError):
         raise Refused("numbers leave the range of doubles") from None
     checks = [
         Check.that("gap (local)", "none", math.isinf(claim.gap)),
