@@ -98,7 +98,7 @@ class Ball:
     def dot(self, w: Array) -> Ball:
         """Sums of products with exact numbers along the last axis."""
         m, size = len(w), np.abs(w)
-        rad = (self.rad + (m + 2) * EPS * np.abs(self.mid)) @ size
+        rad = (self.rad + (m + 2) * EPS * np.abs(self.mid) + SMALLEST) @ size
         return Ball.rounded(self.mid @ w, rad * (1 + m * EPS) + m * SMALLEST)
 
     def sum(self) -> Ball:

@@ -290,4 +290,4 @@ def _violation(part: _Part, f: Ball) -> float:
     up = (-f + part.gain + np.where(beta < 0, e, -e)).high
     down = (f - part.gain + np.where(beta > 0, e, -e)).high
     up, down = np.where(beta < part.high, up, -np.inf), np.where(beta > part.low, down, -np.inf)
-    return max(0.0, *(float(up[g].max() + down[g].max()) for g, _ in part.sums))
+    return float(np.max([0.0, *(up[g].max() + down[g].max() for g, _ in part.sums)]))
