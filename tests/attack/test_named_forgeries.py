@@ -533,7 +533,7 @@ def test_margins_that_hold_only_by_rounding(margin):
 
 
 def test_the_rounding_of_a_small_margin_is_rounding_of_the_objective():
-    """The least margin is 1e-14 up to a tenth of it, so is what the objective is divided by."""
+    """The least margin is 1e-14 within a tenth of it: so is what the objective is divided by."""
     honest, data = hard_machine()
     forged = put(honest, ("intercept",), np.array([1e-14 - 1.0]))
     forged = put(put(forged, ("gap",), 1e300), ("violation",), 1e300)

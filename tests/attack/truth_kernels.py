@@ -25,39 +25,27 @@ def _matrix(kernel, X):
     if callable(kernel):
         K = kernel(X, X)
         return numbers(np.asarray(dense(K), dtype=float))
-    own = parts(kernel)
-    A = np.asarray(dense(X), dtype=float)
-    if own["name"] == "precomputed":
-        return numbers(A, (len(A), len(A)))
-    rows = numbers(A)
-    if own["name"] == "linear":
-        return [[mp.fdot(zip(a, b)) for b in rows] for a in rows]
-    gamma = number(own["gamma"])
-    if own["name"] == "rbf":
-        return [
-            [mp.exp(-gamma * mp.fsum((u - v) ** 2 for u, v in zip(a, b))) for b in rows]
-            for a in rows
-        ]
-    inner = [[gamma * mp.fdot(zip(a, b)) + number(own["coef0"]) for b in rows] for a in rows]
-    if own["name"] == "sigmoid":
-        return [[mp.tanh(v) for v in row] for row in inner]
-    if own["name"] == "poly":
-        degree = number(own["degree"])
-        if degree != int(degree) or degree < 0:
-            raise Meaningless("a degree that is not whole")
-        return [[v ** int(degree) for v in row] for row in inner]
-    raise Meaningless(f"the kernel {own['name']!r}")
+    return _recipe_matrix(kernel, X)
 
 
 def _is_semidefinite(kernel):
     if callable(kernel):
         return False
+    own = _recipe(kernel)
+    if own.get("gamma") is not None and number(own["gamma"]) < 0:
+        return own["metric"] == "linear"
+    if own["metric"] in ("poly", "polynomial"):
+        return number(own["coef0"]) >= 0
+    return own["metric"] in ("linear", "rbf", "laplacian")
+
+
+def _recipe(kernel):
+    """Metric and parameters of a kernel, however they are written."""
     own = parts(kernel)
-    if own["name"] == "rbf":
-        return number(own["gamma"]) >= 0
-    if own["name"] == "poly":
-        return number(own["gamma"]) >= 0 and number(own["coef0"]) >= 0
-    return own["name"] == "linear"
+    own.setdefault("metric", own.get("name"))
+    if set(own) - {"metric", "name", "gamma", "degree", "coef0"}:
+        raise Meaningless("a recipe with rows of its own, or what else")
+    return own
 
 
 # --- support vector machines ----------------------------------------------------------------------
@@ -271,20 +259,25 @@ def _fitted_again(claim, X, y, weight):
 
 def _recipe_matrix(recipe, X):
     """The kernels of scikit-learn that are used here, by their formulas."""
-    recipe = dict(recipe)
-    if {"X", "Y"} & set(recipe):
-        raise Meaningless("a recipe with rows of its own")
+    recipe = _recipe(recipe)
     rows = numbers(np.asarray(dense(X), dtype=float))
     name = recipe.get("metric")
     if name == "precomputed":
-        return rows
+        return numbers(np.asarray(dense(X), dtype=float), (len(rows), len(rows)))
     if name == "linear":
         return [[mp.fdot(zip(a, b)) for b in rows] for a in rows]
     gamma = recipe.get("gamma")
     gamma = 1 / mpf(len(rows[0])) if gamma is None else number(gamma)
-    if name == "poly":
-        coef0, degree = number(recipe.get("coef0", 1)), number(recipe.get("degree", 3))
-        return [[(gamma * mp.fdot(zip(a, b)) + coef0) ** degree for b in rows] for a in rows]
+    if name in ("poly", "polynomial", "sigmoid"):
+        coef0, degree = number(recipe["coef0"]), number(recipe["degree"])
+        inner = [[gamma * mp.fdot(zip(a, b)) + coef0 for b in rows] for a in rows]
+        if name == "sigmoid":
+            return [[mp.tanh(v) for v in row] for row in inner]
+        if degree < 0 or (degree != int(degree) and min(map(min, inner)) < 0):
+            raise Meaningless("a degree that is negative, or not whole")
+        return [
+            [v ** (int(degree) if degree == int(degree) else degree) for v in row] for row in inner
+        ]
     if name == "rbf":
         return [
             [mp.exp(-gamma * mp.fsum((u - v) ** 2 for u, v in zip(a, b))) for b in rows]

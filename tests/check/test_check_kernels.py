@@ -57,7 +57,7 @@ def rows(make):
 def test_values_lie_within_their_bounds(name, make):
     X = rows(make)
     kernel = {"metric": name, "gamma": GAMMA, "coef0": COEF0, "degree": 3}
-    K = PairwiseKernel(kernel, X, np.ones(N, dtype=bool)).whole()
+    K = PairwiseKernel(kernel, X).whole()
     exact = [[mpf(float(v)) for v in row] for row in (X.toarray() if sp.issparse(X) else X)]
     for i in range(N):
         for j in range(N):
@@ -69,10 +69,10 @@ def test_values_lie_within_their_bounds(name, make):
 
 def test_matrices_that_are_given_are_symmetric_up_to_what_they_are_not():
     K = np.array([[2.0, 1.0], [1.5, 3.0]])
-    ball = PairwiseKernel({"metric": "precomputed"}, K, np.ones(2, dtype=bool)).whole()
+    ball = PairwiseKernel({"metric": "precomputed"}, K).whole()
     assert (np.abs(K - ball.mid) <= ball.rad).all()
     assert (np.abs(K.T - ball.mid) <= ball.rad).all()
-    exact = PairwiseKernel({"metric": "precomputed"}, K + K.T, np.ones(2, dtype=bool)).whole()
+    exact = PairwiseKernel({"metric": "precomputed"}, K + K.T).whole()
     assert not exact.rad.any()
 
 
@@ -145,7 +145,7 @@ def test_no_gap_is_below_what_the_errors_of_kernel_values_leave(place):
     certificate = model.fit(X, y).certificate_
     assert certificate.verify(X, y)
     kernel = certificate.kernel
-    K = PairwiseKernel(kernel, X, np.ones(12, dtype=bool)).whole()
+    K = PairwiseKernel(kernel, X).whole()
     beta = np.zeros(12)
     beta[getattr(certificate, "support", slice(None))] = np.ravel(certificate.coef)
     if isinstance(model, SVC):

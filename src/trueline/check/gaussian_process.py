@@ -21,13 +21,13 @@ t = tr(K - v I - Q) and v the variance of the noise,
     log N(y; 0, Q + v I) - t / (2 v)  <=  L  <=
         -1/2 (log |Q + v I| + y.(Q + (v + t) I)^{-1} y + n log(2 pi)).
 
-Q = A'A with A = N k(Z, X) for any points Z and any N with N k(Z, Z) N' <= I is such a matrix, since
-the matrix of the blocks N k(Z, Z) N', A, A', k(X, X) is positive semi-definite. N is the inverse of
+Q = A A' with A = k(X, Z) N' is such a matrix, for any m points Z and any N with N k(Z, Z) N' <= I:
+the matrix of the blocks k(X, X), A, A', N k(Z, Z) N' is positive semi-definite. N is the inverse of
 a factor P, P P' >= k(Z, Z), divided by what makes |N P| <= 1. For all x and z,
 
-    2 z.y - |A z|^2 - c |z|^2  <=  y.(A'A + c I)^{-1} y  <=  |y - A'x|^2 / c + |x|^2.
+    2 z.y - |A'z|^2 - c |z|^2  <=  y.(A A' + c I)^{-1} y  <=  |y - A x|^2 / c + |x|^2.
 
-A is computed within G, in norm; log |A'A + v I| then errs by at most (m / v)^(1/2) |G|, since the
+A is computed within G, in norm; log |A A' + v I| then errs by at most (m / v)^(1/2) |G|, since the
 m singular values of its derivative are 2 e / (e^2 + v) <= v^(-1/2).
 
 Read from the certificate: kind, objective (-L, or minus its lower bound), objective_rounding, gap
@@ -72,18 +72,17 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     fields = {**CLAIMS, "kind": Field(kind="text"), "kernel": Field(kind="any")}
     fields["objective_rounding"] = Field(low=0.0, finite=False)  # nothing is said of the value
     witness = {"level": Field(("k",)), "scale": Field(("k",), low=SMALLEST)}
+    witness["noise"] = Field(() if is_sparse else ("n",), low=0.0)
     if is_sparse:
-        witness |= {"noise": Field(low=0.0), "points": Field(("m", "d"))}
-        witness["upper"] = Field(finite=False)
+        witness |= {"points": Field(("m", "d")), "upper": Field(finite=False)}
     else:
-        witness["noise"] = Field(("n",), low=0.0)
-        fields |= {"residual": Field(low=0.0), "coef": Field(("n", "k"))}
-        fields |= {"slope": Field(low=0.0, finite=False)}
+        fields |= {"residual": Field(low=0.0), "slope": Field(low=0.0, finite=False)}
+        fields["coef"] = Field(("n", "k"))
     claim = read(certificate, fields, witness, {"n": n, "k": y.shape[1]})
     Y = (y - claim.level) / claim.scale
     try:
         checks, said = (_bounds if is_sparse else _process)(claim, X, Y)
-    except OverflowError:
+    except (OverflowError, np.linalg.LinAlgError):
         raise Refused("numbers leave the range of doubles") from None
     checks = [
         Check.that("gap (local)", "none", math.isinf(claim.gap)),
@@ -120,7 +119,10 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
     rho = float(np.linalg.norm(R)) * (1 + (n + 8) * EPS)
     safe = 1.0 / (1.0 - rho) if rho < 0.5 else math.inf
     norm = min(float(np.linalg.norm(M)), float(np.abs(M).sum(axis=0).max())) * safe
-    left = _residual(K, Y, a)
+    # |Y - K a| from above, summed in the longest numbers there are.
+    exact = Y - K.mid.astype(np.longdouble) @ a.astype(np.longdouble)
+    error = (K.rad + (n + 4) * _LONG * np.abs(K.mid)) @ np.abs(a) + 3 * EPS * np.abs(Y)
+    left = (np.abs(exact).astype(np.float64) + error) * (1 + (n + 8) * EPS)
     fit, logs = float((Y * a).sum()), np.log(np.diag(L))
     off = float((np.abs(a) * left).sum()) + norm * float((left**2).sum())
     off += (n * k + 8) * EPS * float(np.abs(Y * a).sum())
@@ -128,16 +130,17 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
     wrong += (2 * n + 16) * EPS * float(np.abs(logs).sum())
     value = -0.5 * (fit + 2 * k * float(logs.sum()) + k * n * math.log(2 * math.pi))
     rounding = 0.5 * (off + k * wrong) * (1 + n * EPS) + 8 * EPS * (abs(value) + k * n)
+    rounding = rounding if rho < 0.5 else math.inf
     residual = float(left.max()) / (float(np.abs(Y).max()) or 1.0) * (1 + 4 * EPS)
     claimed = -claim.objective, claim.objective_rounding
     checks = [
         Check.within("log marginal likelihood", *claimed, value, rounding),
         Check.at_most("residual of the equations", claim.residual, residual),
     ]
-    solved = f"the equations{said} are solved up to {claim.residual:.3g} of the largest target"
+    said = f"the equations{said} are solved up to {claim.residual:.3g} of the largest target, and "
     is_known = math.isfinite(claim.objective_rounding)
-    value = f"is {-claim.objective:.10g}" if is_known else "is not known"
-    said = f"{solved}, and the log marginal likelihood {value}"
+    likelihood = f"{-claim.objective:.10g}" if is_known else "not known"
+    said += f"the log marginal likelihood is {likelihood}"
     if claim.kind != "stationary point":
         return checks, said
     steep, errors = _slopes(blocks(), len(free), a, M, left, (rho, safe, norm))
@@ -185,18 +188,6 @@ def _called(kernel: Any, X: Any, n: int) -> tuple[Callable[[], Blocks], Array, s
         raise Refused(f"the kernel cannot be evaluated: {told(error)}") from None
     said = f", as the kernel {type(kernel).__name__} itself computes it,"
     return lambda: iter([(slice(n), Ball.symmetric(K), slopes)]), free, said
-
-
-def _residual(K: Ball, Y: Array, a: Array) -> Array:
-    """|Y - K a| from above, summed in the longest numbers there are."""
-    long, left = a.astype(np.longdouble), np.empty(Y.shape)
-    for start in range(0, len(Y), 400):
-        rows = slice(start, start + 400)
-        exact = Y[rows].astype(np.longdouble) - K.mid[rows].astype(np.longdouble) @ long
-        size = np.abs(K.mid[rows]) @ np.abs(a)
-        error = K.rad[rows] @ np.abs(a) + (len(Y) + 4) * _LONG * size + 3 * EPS * np.abs(Y[rows])
-        left[rows] = (np.abs(exact).astype(np.float64) + error) * (1 + (len(Y) + 8) * EPS)
-    return left
 
 
 def _slopes(

@@ -48,9 +48,9 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     claim = read(certificate, fields, {"alpha": Field(("k",), low=0.0)}, sizes)
     weights = as_weights(sample_weight, n)
     keep = weights > 0
-    kernel = PairwiseKernel(claim.kernel, X, keep)
+    kernel, proves = PairwiseKernel(claim.kernel, X), math.isfinite(claim.gap)
     y, s, c, alpha = y[keep], weights[keep, None], claim.coef[keep], claim.alpha
-    K, proves = kernel.whole(), math.isfinite(claim.gap)
+    K = kernel.whole()[keep][:, keep]
     shift = 0.0 if kernel.is_definite or not proves else definite_shift(K)
     f = K.dot(c) + Ball(0.0 * c, shift * np.abs(c))
     miss, root = -f + y, Ball.rounded(np.sqrt(s), 0.0)

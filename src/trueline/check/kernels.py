@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, SMALLEST
-from trueline.check.rows import as_doubles, as_matrix
+from trueline.check.rows import as_doubles, as_matrix, length
 from trueline.check.schema import Field, parameters, read
 from trueline.check.verdict import Refused, told
 
@@ -98,7 +98,7 @@ class Ball:
     def dot(self, w: Array) -> Ball:
         """Sums of products with exact numbers along the last axis."""
         m, size = len(w), np.abs(w)
-        rad = (self.rad + (m + 2) * EPS * np.abs(self.mid)) @ size
+        rad = (self.rad + (m + 2) * EPS * np.abs(self.mid) + SMALLEST) @ size
         return Ball.rounded(self.mid @ w, rad * (1 + m * EPS) + m * SMALLEST)
 
     def sum(self) -> Ball:
@@ -194,8 +194,6 @@ class PairwiseKernel:
         two matrices
     X : array-like or sparse matrix
         Rows, or their kernel matrix ("precomputed").
-    keep : array of bool
-        Which of the rows are there.
 
     Attributes
     ----------
@@ -206,7 +204,7 @@ class PairwiseKernel:
         How the statement names it.
     """
 
-    def __init__(self, kernel: Any, X: Any, keep: NDArray[np.bool_]) -> None:
+    def __init__(self, kernel: Any, X: Any) -> None:
         given = {"name": None} if callable(kernel) else parameters(kernel)
         metric = given.pop("metric", given["name"])
         if callable(kernel) or callable(metric):
@@ -217,15 +215,15 @@ class PairwiseKernel:
                 raise Refused("the kernel holds what is no name, gamma, degree or coef0")
             self.own, rows = read({**given, "name": metric}, _FIELDS, {}, {}), as_matrix(X)
             self.name, self.said = self.own.name, f"the kernel {self.own.name!r}"
-        if len(keep) != rows.shape[0]:
-            raise Refused(f"X has {rows.shape[0]} rows, y {len(keep)}")
-        self.X, self.n, self.K, self.is_definite = rows[keep], int(keep.sum()), None, False
+        self.X: Any = rows
+        self.n, self.K, self.is_definite = length(X), None, False
         if self.name == "precomputed":
-            if rows.shape[0] != rows.shape[1]:
-                raise Refused(f"a kernel matrix has the shape {rows.shape}")
-            self.K = Ball.symmetric(_dense(self.X)[:, keep])
+            if rows.shape != (self.n, self.n):
+                raise Refused(f"the kernel matrix of {self.n} rows has the shape {rows.shape}")
+            self.K = Ball.symmetric(_dense(rows))
             return
-        if sp.issparse(self.X):  # entries may be stored as sums of several
+        if sp.issparse(rows):  # entries may be stored as sums of several
+            self.X = rows.copy()
             self.X.sum_duplicates()
         own, is_power = self.own, self.name in ("poly", "polynomial")
         own.gamma = 1.0 / max(self.X.shape[1], 1) if own.gamma is None else own.gamma
@@ -239,29 +237,22 @@ class PairwiseKernel:
         if self.K is not None:
             return self.K[rows][:, columns]
         A, B, name, gamma = self.X[rows], self.X[columns], self.name, self.own.gamma
-        if name == "rbf":
-            return (_distances(A, B, gamma) * -gamma).exp()
+        if name == "linear":
+            return products(A, B)
         if name == "cosine":
             return _cosine(A, B)
-        if name in ("linear", "poly", "polynomial", "sigmoid"):
-            inner = products(A, B)
-            if name == "linear":
-                return inner
-            inner = inner * gamma + self.own.coef0
+        if name in ("poly", "polynomial", "sigmoid"):
+            inner = products(A, B) * gamma + self.own.coef0
             return inner.smooth(np.tanh) if name == "sigmoid" else inner.power(self.own.degree)
-        if name not in ("laplacian", "chi2", "additive_chi2"):
+        if name == "rbf":
+            away = _distances(A, B, gamma)
+        elif name == "laplacian":
+            away = total(map(np.abs, differences(_dense(A), _dense(B))), A.shape[1])
+        elif name in ("chi2", "additive_chi2"):
+            away = _chi2(_dense(A), _dense(B))
+        else:
             raise Refused(f"the kernel {name!r} is not known")
-        A, B = _dense(A), _dense(B)
-        if name == "laplacian":
-            return (total(map(np.abs, differences(A, B)), A.shape[1]) * -gamma).exp()
-        if (A < 0).any() or (B < 0).any():
-            raise Refused("chi2 is for numbers that are not negative")
-        shares = (
-            np.abs(d) * (np.abs(d) / np.where(d != 0, A[:, j, None] + B[None, :, j], 1.0))
-            for j, d in enumerate(differences(A, B))
-        )
-        away = -total(shares, A.shape[1])
-        return away if name == "additive_chi2" else (away * gamma).exp()
+        return -away if name == "additive_chi2" else (away * -gamma).exp()
 
     def whole(self) -> Ball:
         """The matrix."""
@@ -274,6 +265,14 @@ class PairwiseKernel:
         step = max(1, _VALUES // max(1, len(columns)))
         every = range(0, max(len(rows), 1), step)
         return Ball.stack(self.block(rows[i : i + step], columns).dot(coef) for i in every)
+
+
+def _chi2(A: Array, B: Array) -> Ball:
+    if (A < 0).any() or (B < 0).any():
+        raise Refused("chi2 is for numbers that are not negative")
+    both = (A[:, j, None] + B[None, :, j] for j in range(A.shape[1]))
+    pairs = zip(map(np.abs, differences(A, B)), both)
+    return total((d * (d / np.where(d > 0, sums, 1.0)) for d, sums in pairs), A.shape[1])
 
 
 def _cosine(A: Any, B: Any) -> Ball:

@@ -109,7 +109,7 @@ def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     if len(claim.class_weights) != max(2, k) or problems != (1 if direct else k):
         raise Refused("class weights or bounds are not as many as classes or problems")
     if is_kernel:
-        kernel = PairwiseKernel(claim.kernel, X, np.ones(n, dtype=bool))
+        kernel = PairwiseKernel(claim.kernel, X)
         claim.K, claim.said = kernel.whole(), f", with {kernel.said}"
         claim.intercept_step, claim.largest = float(claim.fit_intercept), np.zeros(k)
         if kind == "kernel mistake bound" and not kernel.is_definite:

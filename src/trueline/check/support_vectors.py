@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from types import SimpleNamespace
@@ -72,6 +72,7 @@ _WITNESS = {
     "nu_svc": {"scale": Field(("pairs",), low=5e-324), "multipliers": Field(("pairs", "m"))},
 }
 _ALL = slice(None)
+_NOTHING = ((_ALL, Fraction(0)),)  # that all multipliers add up to nothing
 
 
 @dataclass
@@ -105,14 +106,14 @@ class _Part:
 def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> Verification:
     """Objective and gap, or violation, of a support vector machine."""
     claim = _read(certificate, X, y, sample_weight)
-    kernel = PairwiseKernel(claim.kernel, X, np.ones(claim.n, dtype=bool))
+    kernel = PairwiseKernel(claim.kernel, X)
     try:
         parts = _parts(claim)
         found = [_evaluate(part, kernel) for part in parts]
     except OverflowError:
         raise Refused("prices or multipliers leave the range of doubles") from None
-    objective, gap = (sum((p[i] for p in found), Ball(0.0)) for i in (0, 1))
-    violation, beyond = (max(p[i] for p in found) for i in (2, 3))
+    objective, gap = sum((p[0] for p in found), Ball(0.0)), sum((p[1] for p in found), Ball(0.0))
+    violation, beyond = max(p[2] for p in found), max(p[3] for p in found)
     reached = float(objective.mid), float(objective.rad)
     boxed = all(((p.low <= p.beta) & (p.beta <= p.high)).all() for p in parts)
     checks = [
@@ -136,37 +137,35 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
 
 def _read(certificate: Any, X: Any, y: Any, sample_weight: Any) -> SimpleNamespace:
     """Everything that is claimed, and targets and weights, in the shapes that they must have."""
-    machine, n = get(certificate, "machine"), length(X)
+    machine, n, classes = get(certificate, "machine"), length(X), [0, 1]
     if type(machine) is not str or machine not in _PARAMETERS:
         raise Refused("the machine is not known")
-    has_classes, classes = machine in ("svc", "nu_svc"), [0, 1]
+    has_classes = machine in ("svc", "nu_svc")
     if has_classes:
         if len(shape_of(get(certificate, "classes"))) != 1:
             raise Refused("the classes are no list")
         classes = np.asarray(get(certificate, "classes")).tolist()
     k = len(classes)
-    fields = {
-        **CLAIMS,
-        "kind": Field(kind="text"),
-        "violation": Field(low=0.0),
-        **dict.fromkeys(("kernel", "parameters"), Field(kind="any")),
-        "support": Field(("m",), kind="integer", low=0, high=n - 1),
-        "coef": Field((k - 1, "m")),
-        "intercept": Field(("pairs",)),
-        **({"class_weight": Field((k,), low=0.0)} if machine == "svc" else {}),
-    }
+    fields = {**CLAIMS, "kind": Field(kind="text"), "violation": Field(low=0.0)}
+    fields |= dict.fromkeys(("kernel", "parameters"), Field(kind="any"))
+    fields["support"] = Field(("m",), kind="integer", low=0, high=n - 1)
+    fields |= {"coef": Field((k - 1, "m")), "intercept": Field(("pairs",))}
+    if machine == "svc":
+        fields["class_weight"] = Field((k,), low=0.0)
     out = read(certificate, fields, _WITNESS.get(machine, {}), {"pairs": k * (k - 1) // 2})
     given = out.parameters if isinstance(out.parameters, Mapping) else {}
     given = {name: given.get(name) for name in _PARAMETERS[machine]}
-    out.machine, out.prices = machine, read(given, _PARAMETERS[machine], {}, {})
+    prices = vars(read(given, _PARAMETERS[machine], {}, {}))
+    out.C, out.nu = prices.get("C"), Fraction(prices.get("nu", 0))
+    out.epsilon = prices.get("epsilon", getattr(out, "epsilon", 0.0))  # given, or chosen
     s = np.ones(n) if sample_weight is None else as_doubles(sample_weight, "sample_weight")
-    out.s = np.full(n, float(s)) if s.ndim == 0 else s
-    if out.s.shape != (n,) or not (out.s > 0).any() or k < 2:
+    s = np.full(n, float(s)) if s.ndim == 0 else s
+    if s.shape != (n,) or not (s > 0).any() or k < 2:
         raise Refused("there is one class, or not one weight for each row, or none above zero")
-    used = out.s > 0  # rows of weight zero or less are absent
+    used = s > 0  # rows of weight zero or less are absent
     if len(np.unique(out.support)) != len(out.support) or not used[out.support].all():
         raise Refused("a row supports twice, or has no weight")
-    out.n, out.used, out.k, out.y = n, np.flatnonzero(used), k, np.zeros(n)
+    out.machine, out.n, out.used, out.k, out.s = machine, n, np.flatnonzero(used), k, s
     if machine != "one_class":
         if shape_of(y) not in ((n,), (n, 1)):
             raise Refused(f"y has the shape {shape_of(y)}, X has {n} rows")
@@ -188,33 +187,31 @@ def _codes(labels: Any, classes: list[Any], used: NDArray[np.bool_]) -> NDArray[
 
 
 def _parts(r: SimpleNamespace) -> list[_Part]:
-    nu, used, s = Fraction(getattr(r.prices, "nu", 0.0)), r.used, r.s[r.used]
     if r.machine in ("svc", "nu_svc"):
-        return [_pair(r, nu, i, *pair) for i, pair in enumerate(combinations(range(r.k), 2))]
-    beta, b = np.zeros(r.n), float(r.intercept[0])
+        return [_pair(r, i, *pair) for i, pair in enumerate(combinations(range(r.k), 2))]
+    used, s, beta, b, e = r.used, r.s[r.used], np.zeros(r.n), float(r.intercept[0]), r.epsilon
     beta[r.support] = r.coef[0]
     if r.machine == "one_class":
-        total = nu * exact_sum(s)
-        own = (used, np.ones(len(s)), s, beta[used], 0.0, ((_ALL, total),))
-        return [_Part(*own, margin=-b, paid=total * Fraction(b))]
+        total = r.nu * exact_sum(s)
+        found = _Part(used, np.ones(len(s)), s, beta[used], 0.0, ((_ALL, total),))
+        return [replace(found, margin=-b, paid=total * Fraction(b))]
     y, price = r.y[used], _priced(r, s)
-    own = (used, y, price, beta[used], b, ((_ALL, Fraction(0)),), y)
+    found = _Part(used, y, price, beta[used], b, _NOTHING, gain=y, epsilon=e)
     if r.machine == "svr":
-        e = r.prices.epsilon
-        return [_Part(*own, epsilon=e, dual_epsilon=e)]
-    most = nu * exact_sum(price)
-    return [_Part(*own, epsilon=r.epsilon, paid=most * Fraction(r.epsilon), most=most)]
+        return [replace(found, dual_epsilon=e)]
+    most = r.nu * exact_sum(price)
+    return [replace(found, paid=most * Fraction(e), most=most)]
 
 
 def _priced(r: SimpleNamespace, weights: Array) -> Array:
     """C times weights: all infinite, or none."""
-    price = r.prices.C * weights
-    if not (np.isfinite(price) if math.isfinite(r.prices.C) else price > 0).all():
+    price = r.C * weights
+    if not (np.isfinite(price) if math.isfinite(r.C) else price > 0).all():
         raise Refused("prices leave the range of doubles, or some are infinite and others are not")
     return price
 
 
-def _pair(r: SimpleNamespace, nu: Fraction, number: int, a: int, b: int) -> _Part:
+def _pair(r: SimpleNamespace, number: int, a: int, b: int) -> _Part:
     """One versus one; a support vector of class a has row b - 1 or b of coef against class b."""
     sign = -1.0 if r.k == 2 else 1.0  # of two classes the second is the positive one
     own, of = r.y[r.support], np.isin(r.y[r.support], (a, b))
@@ -225,14 +222,14 @@ def _pair(r: SimpleNamespace, nu: Fraction, number: int, a: int, b: int) -> _Par
     if r.machine == "svc":
         beta[r.support] = coef
         price = _priced(r, r.class_weight[r.y[rows]] * r.s[rows])
-        return _Part(rows, t, price, beta[rows], level, ((_ALL, Fraction(0)),), t, margin=1.0)
-    beta[r.support], rho, price = r.multipliers[number], float(r.scale[number]), r.s[rows]
+        return _Part(rows, t, price, beta[rows], level, _NOTHING, gain=t, margin=1.0)
+    beta[r.support], rho = r.multipliers[number], float(r.scale[number])
     if (np.abs(beta[r.support] - rho * coef) > 8 * EPS * np.abs(beta[r.support])).any():
         raise Refused("multipliers that are not the coefficients")
-    total = nu * exact_sum(price)
+    total = r.nu * exact_sum(r.s[rows])
     halves = ((t > 0, total / 2), (t < 0, -total / 2))
-    own = (rows, t, price, beta[rows], level * rho, halves)
-    return _Part(*own, margin=rho, paid=-total * Fraction(rho))
+    found = _Part(rows, t, r.s[rows], beta[rows], level * rho, halves)
+    return replace(found, margin=rho, paid=-total * Fraction(rho))
 
 
 def _evaluate(part: _Part, kernel: PairwiseKernel) -> tuple[Ball, Ball, float, float]:
@@ -267,29 +264,24 @@ def _stretched(margins: Ball) -> Ball:
 
 def _balance(part: _Part, f: Ball, kernel: PairwiseKernel) -> float:
     """What it costs the dual objective to make the multipliers add up exactly."""
-    cost, moved = 0.0, 0.0
+    cost, moved, size = 0.0, 0.0, np.abs(part.beta)
     slopes = np.abs(part.gain) + part.dual_epsilon + abs(f).high
     for group, total in part.sums:
         s = exact_sum(part.beta[group]) - total
-        size = float(abs(s)) * (1 + 4 * EPS)
+        off = float(abs(s)) * (1 + 4 * EPS)
         room = part.beta - part.low if s > 0 else part.high - part.beta
         able = np.arange(len(room))[group]
-        able = able[room[able] * (1 - 4 * EPS) >= size]
-        if s == 0:
-            continue
+        able = able[room[able] * (1 - 4 * EPS) >= off]
         if not len(able):
             return math.inf
         j = able[int(np.argmin(slopes[able]))]
         curvature = float(abs(kernel.block(part.rows[[j]], part.rows[[j]])).high.max())
-        cost, moved = cost + size * float(slopes[j]) + size**2 * curvature, moved + size
+        cost, moved = cost + off * float(slopes[j]) + off**2 * curvature, moved + off
     if part.most is not None:
-        bulk = exact_sum(np.abs(part.beta))
-        excess = float(bulk - part.most) * (1 + EPS) + moved
-        if excess > 0:
-            worth = float(np.abs(part.target) @ np.abs(part.beta))
-            worth += moved * float(np.abs(part.target).max())
-            cost += excess / max(float(bulk), 1e-300) * worth
-    return cost * (1 + (len(part.beta) + 16) * EPS)
+        bulk = exact_sum(size) + Fraction(moved)
+        share = max(float(1 - part.most / bulk), 0.0) if bulk else 0.0
+        cost += share * float(np.abs(part.target) @ size + moved * np.abs(part.target).max())
+    return cost * (1 + (len(size) + 16) * EPS)
 
 
 def _violation(part: _Part, f: Ball) -> float:
@@ -298,4 +290,4 @@ def _violation(part: _Part, f: Ball) -> float:
     up = (-f + part.gain + np.where(beta < 0, e, -e)).high
     down = (f - part.gain + np.where(beta > 0, e, -e)).high
     up, down = np.where(beta < part.high, up, -np.inf), np.where(beta > part.low, down, -np.inf)
-    return max(0.0, *(float(up[g].max() + down[g].max()) for g, _ in part.sums))
+    return float(np.max([0.0, *(up[g].max() + down[g].max() for g, _ in part.sums)]))
