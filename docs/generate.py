@@ -76,6 +76,28 @@ def ridge_solvers() -> str:
     return table(["scikit-learn's name", "runs"], rows)
 
 
+def signatures() -> str:
+    """Parameters and defaults that differ from scikit-learn's, and why."""
+    from signatures import found
+
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
+    for one in found():
+        key = (one.parameter, _default(one.here), _default(one.there), one.reason)
+        groups.setdefault(key, []).append(one.owner)
+    rows = [
+        [f"``{parameter}``", ", ".join(f"``{name}``" for name in owners), here, there, reason]
+        for (parameter, here, there, reason), owners in sorted(groups.items())
+    ]
+    header = ["parameter", "of", "default here", "in scikit-learn", "what it is"]
+    return table(header, rows, widths="18 30 12 12 28")
+
+
+def _default(text: str) -> str:
+    """A default in code style, without its place."""
+    value = text.split(", argument")[0]
+    return "--" if value == "none" else f"``{value}``"
+
+
 #: What a loss says about noise, and when to take it.
 _READINGS = {
     "squared": ("Gaussian noise", "amounts with ordinary errors; the mean is wanted"),
@@ -173,6 +195,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "algorithms.txt": algorithms,
     "matrix.txt": solver_matrix,
     "ridge_solvers.txt": ridge_solvers,
+    "signatures.txt": signatures,
 }
 
 

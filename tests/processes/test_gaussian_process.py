@@ -425,3 +425,66 @@ def test_equal_rows_that_contradict_each_other_are_named():
         GaussianProcessRegressor(RBF(1.0, "fixed"), alpha=0.1).fit(X, y)
         y[7] = y[3]
         GaussianProcessRegressor(RBF(1.0, "fixed")).fit(X, y)
+
+
+def in_units(n=120, noise=0.1, seed=0):
+    """A smooth function of columns in the hundreds, far from zero, and its values around 20."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * [100.0, 20.0, 3.0] + [1000.0, 0.0, 5.0]
+    y = 20.0 + 4.0 * np.sin(X[:, 0] / 80.0) + 0.1 * X[:, 1]
+    return X, y + noise * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("n", [60, 120, 450])
+@pytest.mark.parametrize(
+    "kernel", [None, RBF() + WhiteKernel(), 1.0 * Matern(nu=1.5) + WhiteKernel()], ids=str
+)
+@pytest.mark.parametrize("normalize_y", [False, True])
+def test_the_search_leaves_its_start_whatever_the_units(n, kernel, normalize_y):
+    # A step to the bounds has no likelihood; a length of one sees nothing between the rows.
+    X, y = in_units(n, noise=0.1 if kernel else 0.0)  # the default kernel has none
+    model = GaussianProcessRegressor(kernel, normalize_y=normalize_y)
+    with warnings.catch_warnings():  # parameters may end at their bounds, which is said
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    centred = (y - y.mean()) / y.std() if normalize_y else y
+    noise = -0.5 * n * (np.log(2 * np.pi * np.mean(centred**2)) + 1)
+    value = model.log_marginal_likelihood_value_
+    assert value > noise + 0.01 * n
+    theta, bounds = model.kernel_.theta, model.kernel_.bounds
+    slope = model.log_marginal_likelihood(theta, eval_gradient=True)[1]
+    inside = (theta > bounds[:, 0]) & (theta < bounds[:, 1])
+    assert (np.abs(slope[inside]) < 1e-2 * max(1.0, abs(value))).all()
+    assert model.verify(X, y)
+
+
+@pytest.mark.parametrize("n", [40, 150])
+def test_it_is_said_that_nothing_was_learned(n):
+    rng = np.random.default_rng(0)
+    X, y = np.arange(float(n)).reshape(-1, 1), rng.normal(size=n)
+    # Lengths that see no other row, and may not grow.
+    kernel = 1.0 * RBF(1e-4, (1e-5, 1e-3))
+    with pytest.warns(ConvergenceWarning, match="learned nothing"):
+        model = GaussianProcessRegressor(kernel).fit(X, y)
+    np.testing.assert_allclose(model.predict(X + 0.5), 0.0, atol=1e-12)
+    np.testing.assert_allclose(np.exp(model.kernel_.theta[0]), np.mean(y**2), rtol=1e-4)
+
+
+def test_parameters_that_are_not_searched_for_need_no_warning():
+    X, y = np.arange(40.0).reshape(-1, 1), np.random.default_rng(0).normal(size=40)
+    for model in (
+        GaussianProcessRegressor(RBF(1e-4), optimizer=None),
+        GaussianProcessRegressor(RBF(1e-4, "fixed")),
+    ):
+        model.fit(X, y)
+        np.testing.assert_allclose(model.predict(X + 0.5), 0.0, atol=1e-12)
+
+
+def test_values_that_do_not_exist_do_not_end_a_search():
+    # The first step of L-BFGS-B goes to the bounds, where the matrix is singular to rounding.
+    X, y = in_units(noise=0.0)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    start = GaussianProcessRegressor(optimizer=None).fit(X, y).log_marginal_likelihood_value_
+    model = GaussianProcessRegressor().fit(X, y)
+    assert model.n_iter_ > 5
+    assert model.log_marginal_likelihood_value_ > start + 1000

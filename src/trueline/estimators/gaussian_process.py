@@ -29,7 +29,15 @@ from trueline.processes.likelihood import Likelihood, generic_likelihood
 from trueline.processes.memory import check_memory
 from trueline.processes.proof import certify_process
 from trueline.processes.scale import check_scale
-from trueline.processes.search import Found, climb_function, maximise, warn_unsettled
+from trueline.processes.search import (
+    Found,
+    climb_function,
+    has_learned,
+    maximise,
+    scales_of,
+    warn_unlearned,
+    warn_unsettled,
+)
 from trueline.processes.structure import Structure, recognise
 from trueline.wording import shown_as_text
 
@@ -42,6 +50,8 @@ _BY_FORMULA = 100
 _BLOCK_ROWS = 2000
 # Squared differences of targets of equal rows, relative to the noise, that no noise explains.
 _BEYOND_NOISE = 1e6
+# A maximum is another one if it is higher by this part.
+_GAIN = 1e-9
 # The residual of the equations, relative to the targets, up to which they count as solved.
 _CLOSE = 1e-6
 _INSTEAD = (
@@ -284,18 +294,40 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             value = self.log_marginal_likelihood(theta, clone_kernel=False)
             return Found(theta, float(value), 1, True)
         bounds = self.kernel_.bounds
-        starts = [theta, *self._further_starts(bounds)]
-        likelihood = self._likelihood()
-        if likelihood is not None and self.optimizer == "fmin_l_bfgs_b":
-            best, _ = maximise(likelihood, starts, bounds)
-        else:
-            best = self._search_generic(starts, bounds)
+        best = self._climbed([theta, *self._further_starts(bounds)], bounds)
+        scales = None if callable(self.optimizer) else self._scales(theta, bounds)
+        if scales is not None and not (has_learned(best.value, self._targets())):
+            # From the start that the kernel has, nothing can be seen of data in other units.
+            other = self._climbed([scales], bounds)
+            count = best.evaluations + other.evaluations
+            if other.value > best.value + _GAIN * abs(best.value):
+                note = "again from the scales of the data, for the kernel's start led nowhere"
+                best = Found(other.theta, other.value, count, other.settled, (*other.notes, note))
         self.kernel_.theta = best.theta
         self.kernel_._check_bounds_params()
-        if not best.settled:
+        if not has_learned(best.value, self._targets()):
+            warn_unlearned(type(self).__name__, best.value)
+        elif not best.settled:
             slope = self.log_marginal_likelihood(best.theta, eval_gradient=True)[1]
             warn_unsettled(best, slope)
         return best
+
+    def _climbed(self, starts: list[Array], bounds: Array) -> Found:
+        """The best maximum that a search from these starts reaches."""
+        likelihood = self._likelihood()
+        if likelihood is not None and self.optimizer == "fmin_l_bfgs_b":
+            return maximise(likelihood, starts, bounds)[0]
+        return self._search_generic(starts, bounds)
+
+    def _scales(self, theta: Array, bounds: Array) -> Array | None:
+        """Parameters at the scales of the data, if the kernel is known by formula."""
+        if not self.kernel_.requires_vector_input:
+            return None
+        X = np.asarray(self.X_train_, dtype=np.float64)
+        structure = self._structure or recognise(self.kernel_, X)
+        return (
+            None if structure is None else scales_of(structure, theta, X, self._targets(), bounds)
+        )
 
     def _further_starts(self, bounds: Array) -> list[Array]:
         if self.n_restarts_optimizer == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from trueline.estimators.elastic_net import ElasticNet
-from trueline.estimators.paths import lasso_path
+from trueline.estimators.paths import enet_path
 
 __all__ = ["Lasso"]
 
@@ -75,7 +75,7 @@ class Lasso(ElasticNet):
         name: rule for name, rule in ElasticNet._parameter_constraints.items() if name != "l1_ratio"
     }
 
-    path = staticmethod(lasso_path)
+    path = staticmethod(enet_path)
     l1_ratio = 1.0
 
     def __init__(

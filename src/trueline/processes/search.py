@@ -26,7 +26,17 @@ from trueline.processes.likelihood import Likelihood
 from trueline.processes.structure import NOISE, Structure
 from trueline.wording import counted
 
-__all__ = ["Found", "climb", "climb_function", "maximise", "walk", "warn_unsettled"]
+__all__ = [
+    "Found",
+    "climb",
+    "climb_function",
+    "has_learned",
+    "maximise",
+    "scales_of",
+    "walk",
+    "warn_unlearned",
+    "warn_unsettled",
+]
 
 Array = NDArray[np.float64]
 
@@ -50,6 +60,10 @@ _NOISY = 0.1
 # Guesses that the answer is compared with: on so many rows, lengths as shares of the spread.
 _PROBED = 400
 _SHARES = (2.0, 1.0, 0.5, 0.25)
+# The slope of the likelihood, relative to it, that is left where a search has arrived.
+_LEVEL = 1e-2
+# The gain of log likelihood per row, over independent noise, below which nothing was learned.
+_LEARNED = 1e-6
 # Log likelihood per row above that of pure noise that counts as having found something.
 _SIGNAL = 0.02
 
@@ -68,13 +82,38 @@ class Found:
 def climb_function(
     minus: Callable[[Array], tuple[float, Array]], theta: Array, bounds: Array
 ) -> Found:
-    """L-BFGS-B from theta, for a function that returns minus the likelihood and its gradient."""
-    # An infinite value at the start leaves nothing to compare with.
-    with np.errstate(invalid="ignore"):
-        result = optimize.minimize(
-            minus, theta, method="L-BFGS-B", jac=True, bounds=[tuple(pair) for pair in bounds]
-        )
-    return Found(np.asarray(result.x), -float(result.fun), int(result.nfev), result.status == 0)
+    """L-BFGS-B from theta, for a function that returns minus the likelihood and its gradient.
+
+    Where there is no likelihood (the matrix is not positive definite, or numbers overflow) the
+    search is told of a high one: an infinite value would end it where it started, as converged.
+    """
+    last, nothing = math.inf, np.zeros(len(theta))
+
+    def finite(at: Array) -> tuple[float, Array]:
+        nonlocal last
+        value, gradient = minus(at)
+        if math.isfinite(value) and np.isfinite(gradient).all():
+            last = float(value)
+            return last, gradient
+        return last + max(1.0, abs(last)), nothing
+
+    first, gradient = minus(theta)
+    if not (math.isfinite(first) and np.isfinite(gradient).all()):
+        return Found(theta, -math.inf, 1, False)
+    result = optimize.minimize(
+        finite, theta, method="L-BFGS-B", jac=True, bounds=[tuple(pair) for pair in bounds]
+    )
+    end, value = np.asarray(result.x), -float(result.fun)
+    settled = result.status == 0 and _is_level(end, value, -np.asarray(result.jac), bounds)
+    return Found(end, value, int(result.nfev) + 1, settled)
+
+
+def _is_level(theta: Array, value: float, gradient: Array, bounds: Array) -> bool:
+    """Whether no parameter that may move promises more than a small part of the likelihood."""
+    low, high = bounds[:, 0], bounds[:, 1]
+    held = ((theta <= low) & (gradient < 0)) | ((theta >= high) & (gradient > 0))
+    steepest = float(np.abs(np.where(held, 0.0, gradient)).max(initial=0.0))
+    return steepest <= _LEVEL * max(1.0, abs(value))
 
 
 def climb(likelihood: Likelihood, theta: Array, bounds: Array) -> Found:
@@ -87,6 +126,7 @@ def climb(likelihood: Likelihood, theta: Array, bounds: Array) -> Found:
     return climb_function(minus, theta, bounds)
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # steps must be finite to count
 def walk(likelihood: Likelihood, theta: Array, bounds: Array, value: float | None = None) -> Found:
     """Newton's steps with the average information, kept within the bounds.
 
@@ -121,6 +161,8 @@ def walk(likelihood: Likelihood, theta: Array, bounds: Array, value: float | Non
         step, gain = _newton(gradient, information, free, damping)
         if gain <= _GAIN * max(1.0, abs(value)):
             settled = True
+            break
+        if not np.isfinite(step).all():
             break
         trial, shrink = value, 1.0
         for _ in range(12):
@@ -192,7 +234,13 @@ def maximise(
     n, k = likelihood.Y.shape
     if n < MANY or k != 1:
         ends = [climb(likelihood, start, bounds) for start in starts]
-        return max(ends, key=lambda found: found.value), ends
+        best = max(ends, key=lambda found: found.value)
+        if k == 1 and not best.settled and math.isfinite(best.value):
+            again = walk(likelihood, best.theta, bounds)
+            count = best.evaluations + again.evaluations
+            if again.value >= best.value:
+                best = Found(again.theta, again.value, count, again.settled)
+        return best, ends
     generator = np.random.default_rng(seed)
     promising, notes = _first_stage(likelihood, starts, bounds, generator)
     if not promising:
@@ -257,6 +305,48 @@ def _guesses(structure: Structure, start: Array, spread: Array, square: float) -
                     lengths = np.exp(start[places]) if own else wide
                     guess[places] = np.log(factor * lengths)
             yield guess
+
+
+def has_learned(value: float, Y: Array) -> bool:
+    """Whether targets are more likely than as independent noise of their own size.
+
+    Of targets that are zero everywhere there is nothing to learn.
+    """
+    n, k = Y.shape
+    if not (np.abs(Y) > 1e-12).any():
+        return True
+    noise = np.log(2 * math.pi * (np.mean(Y**2, axis=0) + 1e-300)) + 1
+    return bool(value > -0.5 * n * float(noise.sum()) + _LEARNED * n * k)
+
+
+def scales_of(structure: Structure, theta: Array, X: Array, Y: Array, bounds: Array) -> Array:
+    """Parameters at the scales of the data: amplitudes of the targets, lengths of the columns."""
+    square = max(float(np.mean(Y**2)), 1e-300)
+    # Rows are about sqrt(2 d) spreads apart.
+    spread = X.std(axis=0) * math.sqrt(X.shape[1])
+    spread = np.where(spread > 0, spread, 1.0)
+    guess = theta.copy()
+    for term in structure.terms:
+        if len(term.factors):
+            share = 0.1 if term.family == NOISE else 1.0
+            guess[term.factors[0]] = math.log(share * square)
+        places = term.length_places
+        if len(places):
+            wide = spread if len(places) > 1 else np.array([math.sqrt(float(np.mean(spread**2)))])
+            guess[places] = np.log(wide)
+    return np.clip(guess, bounds[:, 0], bounds[:, 1])
+
+
+def warn_unlearned(who: str, value: float) -> None:
+    """Say that the process knows no more than the size of the targets."""
+    warnings.warn(
+        f"{who} learned nothing: the targets are no more likely (log marginal likelihood "
+        f"{value:.6g}) than as independent noise of the same size, and predictions between the "
+        "rows say little. Standardise the columns, set normalize_y=True, add a WhiteKernel() to "
+        "the kernel, or give it length scales of the size of the data.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
 
 
 def _few(n: int) -> int:
