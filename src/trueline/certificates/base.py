@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueline.losses import Loss
 from trueline.penalties import Penalty
+from trueline.wording import relative
 
 if TYPE_CHECKING:
     from trueline.check import Verification
@@ -235,5 +236,5 @@ class Certificate:
     def __str__(self) -> str:
         return (
             f"objective {self.objective:.10g}, proven within {self.gap:.3g} of the optimum "
-            f"(relative {self.relative_gap:.2g}); {self.kind} proof"
+            f"({relative(self.relative_gap)}); {self.kind} proof"
         )
