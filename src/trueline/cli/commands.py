@@ -20,7 +20,8 @@ from rich.console import Console
 from trueline.check import Verdict, Verification
 from trueline.cli import show
 from trueline.cli.families import Family, choose_family, family_with, find_family
-from trueline.errors import ModelFileError, TableError
+from trueline.errors import ModelFileError, TableError, require
+from trueline.estimators.verifying import verify
 from trueline.evaluation.leakage import leaking_columns
 from trueline.persistence import ModelFile, read, save
 from trueline.table import Encoded, Encoding, Source, Table, encode, guess_task, read_table
@@ -176,7 +177,7 @@ def _remarks(ready: Prepared, model: Any) -> list[str]:
     if not ready.family.is_kernel:
         said += _dependent(encoded)
     alphas = getattr(model, "alphas_", None)
-    tried = getattr(model, "alphas", None) if alphas is None else alphas
+    tried: Any = getattr(model, "alphas", None) if alphas is None else alphas
     alpha = getattr(model, "alpha_", None)
     if alpha is not None and np.ndim(tried) == 1 and np.size(tried) > 1 and np.ndim(alpha) == 0:
         for which, end in (("smallest", np.min(tried)), ("largest", np.max(tried))):
@@ -265,7 +266,7 @@ def show_model_coefficients(out: Console, model: Any, names: list[str]) -> None:
         if len(coef) > 1:
             show.heading(out, "Class", str(model.classes_[number]))
         show.show_coefficients(out, names, coef[number].tolist(), float(level))
-    classes = getattr(model, "classes_", ())
+    classes: Any = getattr(model, "classes_", ())
     if len(coef) == 1 and len(classes) == 2:
         show.note(out, f"positive coefficients speak for {classes[1]}, negative for {classes[0]}")
 
@@ -420,6 +421,27 @@ def run_verify(model_path: Path, data: Path, target: str | None) -> Verification
     """Check the proof of a model against its data; show every check and what is proven."""
     out = show.console()
     file = _read_model(model_path, data)
+    if hasattr(file.model, "steps"):
+        X, y = _frame_and_target(file.model, data, target)
+        show.heading(out, "Verify", f"{model_path} against {data}, {len(y):,} rows")
+        last = type(file.model[-1]).__name__
+        show.note(out, f"a pipeline: {last}, its last step, on the rows as transformed before it")
+    else:
+        X, y = _complete_rows(out, file, model_path, data, target)
+    try:
+        with _quiet_names():
+            outcome = verify(file.model, X, y)
+    except TypeError as error:
+        raise TableError(f"{model_path}: {error}") from error
+    show.show_checks(out, outcome.checks)
+    show_verdict(out, outcome)
+    return outcome
+
+
+def _complete_rows(
+    out: Console, file: ModelFile, model_path: Path, data: Path, target: str | None
+) -> tuple[Any, Any]:
+    """The rows of a table that a model was fitted to, as numbers."""
     if not hasattr(file.model, "verify"):
         name = type(file.model).__name__
         raise TableError(f"{model_path} holds a {name}, which claims nothing that can be verified.")
@@ -429,7 +451,6 @@ def run_verify(model_path: Path, data: Path, target: str | None) -> Verification
     X, y, kept = encoding.apply(read_table(data))
     if not len(y):
         raise TableError(f"No row of {data} is complete: values are missing in each.")
-    model = file.model
     show.heading(out, "Verify", f"{model_path} against {data}, {len(y):,} rows")
     if not kept.all():
         left = counted(int((~kept).sum()), "row")
@@ -437,11 +458,44 @@ def run_verify(model_path: Path, data: Path, target: str | None) -> Verification
     fitted = file.extra.get("rows", len(y))
     if fitted != len(y):
         show.note(out, f"the model was fitted to {fitted} rows: not the same data", "yellow")
-    with _quiet_names():
-        outcome = model.verify(X, y)
-    show.show_checks(out, outcome.checks)
-    show_verdict(out, outcome)
-    return outcome
+    return X, y
+
+
+def _frame(model: Any, data: Path) -> Any:
+    """A table as pandas reads it, which is what pipelines of scikit-learn are fitted to."""
+    pandas = require("pandas", "tables")
+    table = read_table(data)  # for its delimiter, and for messages about files that are no tables
+    decimal = "," if table.delimiter == ";" else "."
+    frame = pandas.read_csv(
+        data, sep=table.delimiter, decimal=decimal, skipinitialspace=True, encoding="utf-8-sig"
+    )
+    frame.columns = list(table.columns)
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        raise TableError(
+            "This pipeline does not know the names of its columns: fit it to a DataFrame."
+        )
+    for name in names:
+        table.column(str(name))
+    return frame
+
+
+def _frame_and_target(model: Any, data: Path, target: str | None) -> tuple[Any, Any]:
+    """The columns that a pipeline takes, and its target; without rows that lack a target."""
+    frame = _frame(model, data)
+    names = [str(name) for name in model.feature_names_in_]
+    if target is None:
+        others = [str(name) for name in frame.columns if name not in names]
+        if len(others) != 1:
+            listed = ", ".join(others) or "no other column"
+            raise TableError(
+                f"Say which column the pipeline predicts: --target NAME ({listed} of {data})."
+            )
+        target = others[0]
+    if target not in frame.columns:
+        read_table(data).column(target)  # says which names look alike
+    frame = frame[frame[target].notna()]
+    return frame[names], frame[target].to_numpy()
 
 
 def show_verdict(out: Console, outcome: Verification) -> None:
@@ -463,14 +517,20 @@ def run_predict(model_path: Path, data: Path, out_path: Path | None) -> None:
     if out_path is not None:
         _check_folder(out_path)
     file = _read_model(model_path, data)
-    encoding = _encoding_of(file, None)
     table = read_table(data)
-    X, complete = encoding.design(table)
     predicted = np.full(table.n_rows, "", dtype=object)
+    X: Any
+    if hasattr(file.model, "steps"):
+        X, target = _frame(file.model, data)[list(file.model.feature_names_in_)], ""
+        complete = np.ones(table.n_rows, dtype=bool)  # what is missing is the pipeline's business
+    else:
+        encoding = _encoding_of(file, None)
+        target = encoding.target
+        X, complete = encoding.design(table)
     if complete.any():
         with _quiet_names():
             predicted[complete] = np.ravel(file.model.predict(X[complete])).tolist()
-    name = f"{encoding.target or 'target'}_predicted"
+    name = f"{target or 'target'}_predicted"
     if out_path is None:
         _write_predictions(sys.stdout, table, name, predicted)
     else:
