@@ -1,6 +1,7 @@
 """The command line: what each command prints, writes and returns."""
 
 import csv
+import re
 import subprocess
 import sys
 
@@ -366,3 +367,115 @@ def test_unexpected_errors_are_one_line_too(houses, monkeypatch):
     monkeypatch.setattr("trueline.cli.commands.read_table", broken)
     text = fails("fit", "houses.csv", "-t", "price")
     assert "ZeroDivisionError: oops (unexpected; --debug shows where)" in text
+
+
+# --- targets, leaks and ranks -------------------------------------------------------------------
+
+
+@pytest.fixture
+def cars(tmp_path, monkeypatch):
+    """Prices with a currency, thousands with commas, dates, a name for each row."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [["name", "sold", "mileage", "metres", "age", "price", "state"]]
+    for i in range(200):
+        age, mileage = int(rng.integers(1, 20)), int(rng.integers(500, 150_000))
+        price = 40_000 - 900 * age - mileage // 10 + int(rng.normal(0, 900))
+        sold = np.datetime64("2023-01-01") + int(rng.integers(0, 700))
+        state = ("old", "new")[age < 9]
+        kilo = f"{mileage:,}"
+        rows.append([f"car {i}", sold, kilo, mileage * 1000, age, f"${price:,}", state])
+    with open("cars.csv", "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return rows
+
+
+def test_prices_are_numbers(cars):
+    text = run("fit", "cars.csv", "--target", "price", "--drop", "metres")
+    assert "regression (price)" in text
+    assert "sold: years since" in text
+    model = load("model.trueline")
+    prices = np.array([float(row[5][1:].replace(",", "")) for row in cars[1:]])
+    assert model.intercept_ + 1e5 > prices.max() > prices.mean() > model.intercept_ / 10
+    assert "The proof holds." in run("verify", "model.trueline", "cars.csv")
+    predicted = list(csv.reader(run("predict", "model.trueline", "cars.csv").splitlines()))[1:]
+    found = np.array([float(row[-1]) for row in predicted])
+    assert np.corrcoef(found, prices)[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("command", ["fit", "explain", "compare", "separability"])
+def test_targets_that_are_no_classes_are_refused(cars, command):
+    line = fails(command, "cars.csv", "--target", "name")
+    assert "'name' does not look like classes: every one of its 200 rows has a value" in line
+    assert "--force" in line
+
+
+def test_numbers_are_no_classes_either(cars):
+    line = fails("fit", "cars.csv", "--target", "price", "--model", "logistic")
+    assert "every one of its 200 rows has a value of its own. It holds numbers" in line
+
+
+def test_hundreds_of_classes_of_a_few_rows_are_refused_unless_forced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i % 7},{i % 120}x" for i in range(360)]
+    (tmp_path / "many.csv").write_text("\n".join(["size,code", *rows]))
+    assert "120 different values in 360 rows, about 3 for each" in fails(
+        "fit", "many.csv", "--target", "code"
+    )
+    text = run("fit", "many.csv", "--target", "code", "--force")
+    assert "classification (code)" in text
+
+
+def test_fit_says_what_a_person_should_know(cars):
+    text = " ".join(run("fit", "cars.csv", "--target", "price").split())
+    assert "metres follows from the columns before" in text
+    text = " ".join(run("fit", "cars.csv", "--target", "state", "--drop", "metres").split())
+    assert "positive coefficients speak for old, negative for new" in text
+    with open("cars.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    with open("leak.csv", "w", newline="") as file:
+        header, *rest = rows
+        csv.writer(file).writerows([[*header, "paid"], *([*r, r[5] + ".00"] for r in rest)])
+    for command in ("fit", "compare"):
+        options = ("--models", "ridge") if command == "compare" else ()
+        text = " ".join(run(command, "leak.csv", "--target", "price", *options).split())
+        assert "paid tells the target exactly" in text
+
+
+def test_an_objective_of_nothing_has_no_share(tmp_path, monkeypatch):
+    """A perfect fit: the gap, however small, is any multiple of the objective."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i},{2 * i}" for i in range(50)]
+    (tmp_path / "line.csv").write_text("\n".join(["a,b", *rows]))
+    for model in ("linear", "ridge-cv", "lasso-cv", "huber", "least-absolute-deviations"):
+        text = run("fit", "line.csv", "--target", "b", "--model", model)
+        numbers = [float(found) for found in re.findall(r"e\+(\d+)", text)]
+        assert max(numbers, default=0) < 100
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("xgboost", None),
+        ("random-forest", None),
+        ("svm", None),
+        ("ridg", "ridge"),
+        ("elasticnet", "elastic-net"),
+        ("linear_regression", "linear"),
+        ("log", "logistic"),
+    ],
+)
+def test_only_names_that_are_close_are_suggested(cars, name, hint):
+    line = fails("fit", "cars.csv", "--target", "price", "--model", name)
+    assert ("Did you mean" in line) == (hint is not None)
+    if hint:
+        assert f"Did you mean {hint!r}?" in line
+
+
+def test_a_comparison_that_was_stopped_shows_what_is_finished(cars, monkeypatch):
+    def stop(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trueline.Lasso.fit", stop)
+    words = ("compare", "cars.csv", "--target", "price", "--models", "ridge;lasso")
+    assert "stopped before these were finished: lasso" in run(*words, code=130)

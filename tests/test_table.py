@@ -103,7 +103,7 @@ def test_wrong_kinds_of_file(tmp_path):
         (["7", "7", ""], "constant", "always 7"),
         (["", "NA"], "empty", "no values"),
         (["a", "b", "c"], "identifier", "every value"),
-        (["2024-01-05", "2024-01-06", "2024-02-01"], "date", "dates"),
+        (["2024-01-05", "2024-01-06", "2024-02-01"], "date", "2024-01-05 to 2024-02-01"),
         ([*"123456789", "ten"], "text", "numbers, but for 'ten' in row 10"),
         (["1_000", "2_000", "3_000", "3_000"], "text", "3 different values"),
         ([str(i % 150) + "x" for i in range(300)], "text", "150 different values in 300 rows"),
@@ -241,3 +241,89 @@ def test_any_bytes_give_a_table_or_a_table_error(tmp_path_factory, data):
     assert all(len(column.cells) == table.n_rows for column in table.columns.values())
     for name in table.columns:
         assert table.guess(name)
+
+
+# --- numbers and dates as people write them -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers", "unit"),
+    [
+        (["$4,733", "$12", "NA"], [4733.0, 12.0, np.nan], "$"),
+        (["-$1,250.50", "$-3", "($7)", "+$2"], [-1250.5, -3.0, -7.0, 2.0], "$"),
+        (["12 \u20ac", "\u20ac3"], [12.0, 3.0], "\u20ac"),
+        (["\u00a35", "1,000"], [5.0, 1000.0], "\u00a3"),
+        (["12%", "-0.5 %"], [12.0, -0.5], "%"),
+        (["1,234,567", "12"], [1234567.0, 12.0], ""),
+        (["1'234.5", "1\u00a0000"], [1234.5, 1000.0], ""),
+    ],
+)
+def test_money_percents_and_separated_thousands_are_numbers(cells, numbers, unit):
+    column = Column("c", cells)
+    np.testing.assert_array_equal(column.numbers, numbers)
+    assert column.unit == unit
+    assert guess_kind(column).kind == "number"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["$5", "\u20ac5"],  # two currencies
+        ["12%", "0.12"],  # percents and shares
+        ["1,23", "4"],  # no group of three
+        ["12,34,567", "1"],
+        ["1,234.567,8", "1"],
+        ["$", "%"],
+        ["4,733 dollars", "1"],
+        ["--5", "1"],
+    ],
+)
+def test_what_is_not_a_number_is_not_made_one(cells):
+    assert Column("c", cells).numbers is None
+
+
+def test_dots_separate_thousands_where_commas_are_decimal():
+    column = Column("c", ["1.234,5", "12"], decimal_comma=True)
+    assert column.numbers.tolist() == [1234.5, 12.0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "order"),
+    [
+        (["2024-05-31", "2024-06-01"], "ymd"),
+        (["2024-05-31 18:30", "2024-06-01T07:00:05"], "ymd"),
+        (["31/05/2024", "01/06/2024"], "dmy"),
+        (["05/31/2024 9:15", "06/01/2024 10:00"], "mdy"),
+    ],
+)
+def test_dates_become_features_as_those_of_table_features(texts, order):
+    import pandas as pd
+
+    from trueline import TableFeatures
+
+    cells = texts * 5
+    table = Table.from_columns({"when": cells, "y": [str(i % 7) for i in range(len(cells))]})
+    encoded = encode(table, "y")
+    form = {"ymd": "ISO8601", "dmy": "%d/%m/%Y", "mdy": "%m/%d/%Y %H:%M"}[order]
+    frame = pd.DataFrame({"when": pd.to_datetime(pd.Series(cells), format=form)})
+    features = TableFeatures(sparse_threshold=0.0).fit(frame)
+    names = list(features.get_feature_names_out())
+    assert encoded.names == [name for name in names if not name.endswith("Monday")]
+    expected = features.transform(frame)[:, [names.index(name) for name in encoded.names]]
+    np.testing.assert_allclose(encoded.X, expected, rtol=0, atol=1e-12)
+    again = Encoding.from_dict(encoded.encoding.to_dict())
+    np.testing.assert_array_equal(again.apply(table)[0], encoded.X)
+
+
+def test_dates_that_nobody_can_tell_are_not_used():
+    guess = guess_kind(Column("when", [f"0{d}/0{m}/2024" for d in range(1, 9) for m in (1, 2, 3)]))
+    assert guess.kind == "text"
+    assert "cannot be told apart" in guess.reason
+    assert guess_kind(Column("when", ["2024-02-30", "2024-02-31", "2024-03-01"])).kind != "date"
+
+
+def test_another_form_of_date_is_refused_by_name():
+    table = Table.from_columns({"when": ["2024-05-31", "2024-06-01"] * 2, "y": list("1234")})
+    other = Table.from_columns({"when": ["2024-05-31", "soon"], "y": list("12")})
+    with pytest.raises(TableError, match="'when' holds 'soon' \\(row 2\\), which is not a date"):
+        encode(table, "y").encoding.apply(other)

@@ -102,6 +102,7 @@ _HOMES = {
     "regularization_path": "trueline.estimators.paths",
     "save": "trueline.persistence",
     "separability": "trueline.estimators.separability",
+    "verify": "trueline.estimators.verifying",
 }
 
 __all__ = [
@@ -196,6 +197,7 @@ __all__ = [
     "regularization_path",
     "save",
     "separability",
+    "verify",
 ]
 
 if TYPE_CHECKING:
@@ -258,6 +260,7 @@ if TYPE_CHECKING:
     from trueline.estimators.sparse_process import SparseGaussianProcessRegressor
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.estimators.support_vectors import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+    from trueline.estimators.verifying import verify
     from trueline.estimators.zero_one import ZeroOneHalfspace
     from trueline.evaluation.comparison import compare
     from trueline.evaluation.complexity import (

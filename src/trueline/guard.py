@@ -39,7 +39,7 @@ from trueline.moments import Moments
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution, Stage, Status
 from trueline.solvers.newton import constant_model
-from trueline.wording import counted
+from trueline.wording import counted, times
 
 __all__ = [
     "Verdict",
@@ -250,7 +250,7 @@ def warn_of_gaps(who: str, what: str, verdicts: Sequence[Verdict], stacklevel: i
     worst = max(open_ones, key=lambda verdict: _times(verdict))
     warnings.warn(
         f"{who}: {len(open_ones)} of {counted(len(verdicts), 'fit')} ({what}) are not proven to "
-        f"the tolerance; the largest gap is {worst.gap:.3g}, {_times(worst):.3g} times what is "
+        f"the tolerance; the largest gap is {worst.gap:.3g}, {times(_times(worst))} what is "
         "allowed. Standardise the columns, raise tol or max_iter.",
         ConvergenceWarning,
         stacklevel=stacklevel,
@@ -270,7 +270,7 @@ def warn_of_gap(who: str, what: str, verdict: Verdict, stacklevel: int = 3) -> N
         return
     warnings.warn(
         f"{who}: {what} are not proven to the tolerance: the gap is {verdict.gap:.3g}, "
-        f"{_times(verdict):.3g} times what is allowed.",
+        f"{times(_times(verdict))} what is allowed.",
         ConvergenceWarning,
         stacklevel=stacklevel,
     )

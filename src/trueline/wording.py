@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
-__all__ = ["Readable", "Text", "counted", "outline", "shown_as_text"]
+__all__ = ["Readable", "Text", "counted", "outline", "relative", "shown_as_text", "times"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -116,3 +116,27 @@ def shown_as_text(method: Callable[P, R]) -> Callable[P, R]:
         return cast("R", Text(said)) if isinstance(said, str) else said
 
     return explain
+
+
+def relative(share: float) -> str:
+    """A gap relative to the objective; where the objective is zero but for rounding, in words.
+
+    Examples
+    --------
+    >>> from trueline.wording import relative
+    >>> relative(2.5e-9), relative(3.6e213)
+    ('relative 2.5e-09', 'more than the objective itself')
+    """
+    return f"relative {share:.2g}" if share <= 1.0 else "more than the objective itself"
+
+
+def times(ratio: float) -> str:
+    """How many times; numbers that nobody can picture in words.
+
+    Examples
+    --------
+    >>> from trueline.wording import times
+    >>> times(12.3456), times(3.6e213)
+    ('12.3 times', 'more than a million times')
+    """
+    return f"{ratio:.3g} times" if ratio <= 1e6 else "more than a million times"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueline.losses import Loss
 from trueline.penalties import Penalty
-from trueline.wording import Readable
+from trueline.wording import Readable, relative
 
 if TYPE_CHECKING:
     from trueline.check import Verification
@@ -236,5 +236,5 @@ class Certificate(Readable):
     def __str__(self) -> str:
         return (
             f"objective {self.objective:.10g}, proven within {self.gap:.3g} of the optimum "
-            f"(relative {self.relative_gap:.2g}); {self.kind} proof"
+            f"({relative(self.relative_gap)}); {self.kind} proof"
         )

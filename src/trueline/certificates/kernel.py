@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.wording import Readable
+from trueline.wording import Readable, relative
 
 if TYPE_CHECKING:
     from trueline.check import Verification
@@ -143,7 +143,7 @@ class KernelCertificate(Readable):
         if self.kind == "kernel equations":
             return (
                 f"objective {self.objective:.10g}, proven within {self.gap:.3g} of the optimum "
-                f"(relative {self.relative_gap:.2g})"
+                f"({relative(self.relative_gap)})"
             )
         if self.kind == "evidence bounds":
             return (

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.wording import Readable
+from trueline.wording import Readable, relative
 
 if TYPE_CHECKING:
     from trueline.check import Verification
@@ -137,7 +137,7 @@ class SupportVectorCertificate(Readable):
         if self.kind == "kernel duality":
             return (
                 f"objective {self.objective:.10g}, proven within {self.gap:.3g} of the optimum "
-                f"(relative {self.relative_gap:.2g})"
+                f"({relative(self.relative_gap)})"
             )
         return (
             f"objective {self.objective:.10g}, violation {self.violation:.3g} (local: the kernel "

@@ -69,6 +69,10 @@ Drop = Annotated[str | None, typer.Option(help="Columns to leave out, as a,b,c."
 Category = Annotated[
     str | None, typer.Option(help="Columns of numbers that are codes, not amounts, as a,b,c.")
 ]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Fit classes also where the target does not look like classes."),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
 
 
@@ -151,6 +155,7 @@ def fit(
     features: Features = None,
     drop: Drop = None,
     category: Category = None,
+    force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Fit a model to a CSV file, prove it, and save it."""
@@ -160,7 +165,7 @@ def fit(
         alpha=alpha, l1_ratio=l1_ratio, rule=rule, quantile=quantile, k=k, criterion=criterion
     )
     columns = (_split(features), _split(drop), _split(category))
-    run_fit(Request(data, target, model, options, *columns), out)
+    run_fit(Request(data, target, model, options, *columns, force), out)
 
 
 @app.command()
@@ -180,6 +185,7 @@ def explain(
     features: Features = None,
     drop: Drop = None,
     category: Category = None,
+    force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Show the plan for a table before fitting, or what happened in a saved model."""
@@ -189,7 +195,7 @@ def explain(
         alpha=alpha, l1_ratio=l1_ratio, rule=rule, quantile=quantile, k=k, criterion=criterion
     )
     columns = (_split(features), _split(drop), _split(category))
-    run_explain(Request(path, target, model, options, *columns))
+    run_explain(Request(path, target, model, options, *columns, force))
 
 
 @app.command()
@@ -218,6 +224,7 @@ def separability(
     features: Features = None,
     drop: Drop = None,
     category: Category = None,
+    force: Force = False,
     debug: Debug = False,
 ) -> None:
     """Decide whether hyperplanes separate the classes of a CSV file, and prove it."""
@@ -225,7 +232,7 @@ def separability(
     from trueline.cli.separation import run_separability
 
     columns = (_split(features), _split(drop), _split(category))
-    if not run_separability(Request(data, target, "auto", {}, *columns), intercept):
+    if not run_separability(Request(data, target, "auto", {}, *columns, force), intercept):
         raise typer.Exit(1)
 
 
@@ -253,16 +260,21 @@ def compare(
     features: Features = None,
     drop: Drop = None,
     category: Category = None,
+    force: Force = False,
     debug: Debug = False,
 ) -> None:
-    """Compare linear models on the same folds of a CSV file; columns are standardised."""
+    """Compare linear models on the same folds of a CSV file; columns are standardised.
+
+    Ctrl-C shows the models that are finished; the exit code is then 130.
+    """
     from trueline.cli.commands import Request
     from trueline.cli.comparing import Choices, run_compare
 
     columns = (_split(features), _split(drop), _split(category))
     names = None if models is None else [name.strip() for name in models.split(";")]
     choices = Choices(names, folds, scoring, rule, shuffle)
-    run_compare(Request(data, target, "auto", {}, *columns), choices, out)
+    if not run_compare(Request(data, target, "auto", {}, *columns, force), choices, out):
+        raise typer.Exit(130)  # as of every command that Ctrl-C ended
 
 
 @app.command()

@@ -20,12 +20,15 @@ from rich.console import Console
 from trueline.check import Verdict, Verification
 from trueline.cli import show
 from trueline.cli.families import Family, choose_family, family_with, find_family
-from trueline.errors import ModelFileError, TableError
+from trueline.errors import ModelFileError, TableError, require
+from trueline.estimators.verifying import verify
+from trueline.evaluation.leakage import leaking_columns
 from trueline.persistence import ModelFile, read, save
 from trueline.table import Encoded, Encoding, Source, Table, encode, guess_task, read_table
-from trueline.wording import counted
+from trueline.table.columns import implausible
+from trueline.wording import counted, relative
 
-__all__ = ["Request", "run_explain", "run_fit", "run_predict", "run_verify"]
+__all__ = ["Request", "refuse_implausible", "run_explain", "run_fit", "run_predict", "run_verify"]
 
 _ZIP = b"PK\x03\x04"
 
@@ -41,6 +44,7 @@ class Request:
     features: list[str] | None = None
     drop: list[str] | None = None
     categories: list[str] | None = None
+    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ def prepare(request: Request) -> Prepared:
         )
     guess = guess_task(table.column(request.target))
     asked = None if request.model == "auto" else find_family(request.model)
+    if (asked.task if asked else guess.kind) == "classification":
+        refuse_implausible(table, request)
     encoded = encode(
         table,
         request.target,
@@ -85,6 +91,24 @@ def prepare(request: Request) -> Prepared:
     estimator = family.make(sources, **request.options)
     estimator._validate_params()  # before the table is shown
     return Prepared(table, encoded, family, reason, estimator, notes)
+
+
+def refuse_implausible(table: Table, request: Request) -> None:
+    """An error if the target is not meant as classes, by all appearances."""
+    assert request.target is not None
+    column = table.column(request.target)
+    reason = "" if request.force else implausible(column)
+    if not reason:
+        return
+    more = ""
+    if column.numbers is not None:
+        more = " It holds numbers: leave --model out, or take a model of numbers."
+    elif (looks := table.guess(request.target)).kind in ("text", "date"):
+        more = f" It looks like {looks.kind}: {looks.reason}."
+    raise TableError(
+        f"The target {request.target!r} does not look like classes: {reason}.{more} Say another "
+        "--target; --force fits it as classes all the same."
+    )
 
 
 def _choose(request: Request, guess: Any, encoded: Encoded) -> tuple[Family, str]:
@@ -123,8 +147,8 @@ def run_fit(request: Request, out_path: Path) -> None:
         seconds = time.perf_counter() - start
     model.feature_names_in_ = np.array(encoded.names, dtype=object)
     _show_model(out, ready, model, seconds)
-    for warning in caught:
-        show.note(out, f"warning: {warning.message}", "yellow")
+    for text in [*_remarks(ready, model), *(f"warning: {one.message}" for one in caught)]:
+        show.note(out, text, "yellow")
     show_proof(out, model)
     extra = {
         "family": ready.family.name,
@@ -136,6 +160,58 @@ def run_fit(request: Request, out_path: Path) -> None:
     show.heading(out, "Saved", f"{path}")
     show.note(out, f"check it:  trueline verify {path} {request.data}", "")
     show.note(out, f"use it:    trueline predict {path} {request.data}", "")
+
+
+def _remarks(ready: Prepared, model: Any) -> list[str]:
+    """What a person should know before believing the coefficients and the score."""
+    encoded = ready.encoded
+    said = []
+    is_class = encoded.encoding.task == "classification"
+    leaking = [encoded.names[j] for j in leaking_columns(encoded.X, encoded.y, is_class)]
+    if leaking:
+        which = f"{', '.join(leaking)} {'tells' if len(leaking) == 1 else 'tell'}"
+        said.append(
+            f"leakage: {which} the target exactly. The score is that of a copy of the target; "
+            "leave out, with --drop, what is only known together with the target."
+        )
+    if not ready.family.is_kernel:
+        said += _dependent(encoded)
+    alphas = getattr(model, "alphas_", None)
+    tried: Any = getattr(model, "alphas", None) if alphas is None else alphas
+    alpha = getattr(model, "alpha_", None)
+    if alpha is not None and np.ndim(tried) == 1 and np.size(tried) > 1 and np.ndim(alpha) == 0:
+        for which, end in (("smallest", np.min(tried)), ("largest", np.max(tried))):
+            if math.isclose(float(alpha), float(end), rel_tol=1e-9):
+                said.append(
+                    f"alpha={alpha:.4g} is the {which} that was tried: see trueline compare"
+                )
+    return said
+
+
+# Beyond this, columns are not looked at for dependence: it costs as much as least squares.
+_MOST_LOOKED_AT = 2_000
+_ROUNDING = 1e-10
+
+
+def _dependent(encoded: Encoded) -> list[str]:
+    """Columns that are combinations of those before them, and what that means."""
+    n, d = encoded.X.shape
+    if d > _MOST_LOOKED_AT:
+        return []
+    if d >= n:
+        return [f"{d} columns in {counted(n, 'row')}: other coefficients fit as well as these"]
+    centred = encoded.X - encoded.X.mean(axis=0)
+    norms = np.linalg.norm(centred, axis=0)
+    ends = np.abs(np.diag(np.linalg.qr(centred / np.where(norms > 0, norms, 1.0), mode="r")))
+    names = [encoded.names[j] for j in np.flatnonzero(ends <= _ROUNDING)]
+    if not names:
+        return []
+    listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    follow = "follows" if len(names) == 1 else "follow"
+    return [
+        f"rank {d - len(names)} of {d} columns: {listed} {follow} from the columns before, so that "
+        "other coefficients fit as well as these; leave out with --drop what is said twice"
+    ]
 
 
 def _check_folder(path: Path) -> None:
@@ -190,6 +266,9 @@ def show_model_coefficients(out: Console, model: Any, names: list[str]) -> None:
         if len(coef) > 1:
             show.heading(out, "Class", str(model.classes_[number]))
         show.show_coefficients(out, names, coef[number].tolist(), float(level))
+    classes: Any = getattr(model, "classes_", ())
+    if len(coef) == 1 and len(classes) == 2:
+        show.note(out, f"positive coefficients speak for {classes[1]}, negative for {classes[0]}")
 
 
 def show_proof(out: Console, model: Any) -> None:
@@ -212,7 +291,7 @@ def show_certificate(out: Console, certificate: Any) -> None:
         out,
         {
             "objective": f"{certificate.objective:.12g}",
-            "gap": f"{certificate.gap:.3g}  ({certificate.relative_gap:.2g} of the objective)",
+            "gap": f"{certificate.gap:.3g}  ({relative(certificate.relative_gap)})",
             "kind": f"{certificate.kind} proof",
         },
     )
@@ -342,6 +421,27 @@ def run_verify(model_path: Path, data: Path, target: str | None) -> Verification
     """Check the proof of a model against its data; show every check and what is proven."""
     out = show.console()
     file = _read_model(model_path, data)
+    if hasattr(file.model, "steps"):
+        X, y = _frame_and_target(file.model, data, target)
+        show.heading(out, "Verify", f"{model_path} against {data}, {len(y):,} rows")
+        last = type(file.model[-1]).__name__
+        show.note(out, f"a pipeline: {last}, its last step, on the rows as transformed before it")
+    else:
+        X, y = _complete_rows(out, file, model_path, data, target)
+    try:
+        with _quiet_names():
+            outcome = verify(file.model, X, y)
+    except TypeError as error:
+        raise TableError(f"{model_path}: {error}") from error
+    show.show_checks(out, outcome.checks)
+    show_verdict(out, outcome)
+    return outcome
+
+
+def _complete_rows(
+    out: Console, file: ModelFile, model_path: Path, data: Path, target: str | None
+) -> tuple[Any, Any]:
+    """The rows of a table that a model was fitted to, as numbers."""
     if not hasattr(file.model, "verify"):
         name = type(file.model).__name__
         raise TableError(f"{model_path} holds a {name}, which claims nothing that can be verified.")
@@ -351,7 +451,6 @@ def run_verify(model_path: Path, data: Path, target: str | None) -> Verification
     X, y, kept = encoding.apply(read_table(data))
     if not len(y):
         raise TableError(f"No row of {data} is complete: values are missing in each.")
-    model = file.model
     show.heading(out, "Verify", f"{model_path} against {data}, {len(y):,} rows")
     if not kept.all():
         left = counted(int((~kept).sum()), "row")
@@ -359,11 +458,44 @@ def run_verify(model_path: Path, data: Path, target: str | None) -> Verification
     fitted = file.extra.get("rows", len(y))
     if fitted != len(y):
         show.note(out, f"the model was fitted to {fitted} rows: not the same data", "yellow")
-    with _quiet_names():
-        outcome = model.verify(X, y)
-    show.show_checks(out, outcome.checks)
-    show_verdict(out, outcome)
-    return outcome
+    return X, y
+
+
+def _frame(model: Any, data: Path) -> Any:
+    """A table as pandas reads it, which is what pipelines of scikit-learn are fitted to."""
+    pandas = require("pandas", "tables")
+    table = read_table(data)  # for its delimiter, and for messages about files that are no tables
+    decimal = "," if table.delimiter == ";" else "."
+    frame = pandas.read_csv(
+        data, sep=table.delimiter, decimal=decimal, skipinitialspace=True, encoding="utf-8-sig"
+    )
+    frame.columns = list(table.columns)
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        raise TableError(
+            "This pipeline does not know the names of its columns: fit it to a DataFrame."
+        )
+    for name in names:
+        table.column(str(name))
+    return frame
+
+
+def _frame_and_target(model: Any, data: Path, target: str | None) -> tuple[Any, Any]:
+    """The columns that a pipeline takes, and its target; without rows that lack a target."""
+    frame = _frame(model, data)
+    names = [str(name) for name in model.feature_names_in_]
+    if target is None:
+        others = [str(name) for name in frame.columns if name not in names]
+        if len(others) != 1:
+            listed = ", ".join(others) or "no other column"
+            raise TableError(
+                f"Say which column the pipeline predicts: --target NAME ({listed} of {data})."
+            )
+        target = others[0]
+    if target not in frame.columns:
+        read_table(data).column(target)  # says which names look alike
+    frame = frame[frame[target].notna()]
+    return frame[names], frame[target].to_numpy()
 
 
 def show_verdict(out: Console, outcome: Verification) -> None:
@@ -385,14 +517,20 @@ def run_predict(model_path: Path, data: Path, out_path: Path | None) -> None:
     if out_path is not None:
         _check_folder(out_path)
     file = _read_model(model_path, data)
-    encoding = _encoding_of(file, None)
     table = read_table(data)
-    X, complete = encoding.design(table)
     predicted = np.full(table.n_rows, "", dtype=object)
+    X: Any
+    if hasattr(file.model, "steps"):
+        X, target = _frame(file.model, data)[list(file.model.feature_names_in_)], ""
+        complete = np.ones(table.n_rows, dtype=bool)  # what is missing is the pipeline's business
+    else:
+        encoding = _encoding_of(file, None)
+        target = encoding.target
+        X, complete = encoding.design(table)
     if complete.any():
         with _quiet_names():
             predicted[complete] = np.ravel(file.model.predict(X[complete])).tolist()
-    name = f"{encoding.target or 'target'}_predicted"
+    name = f"{target or 'target'}_predicted"
     if out_path is None:
         _write_predictions(sys.stdout, table, name, predicted)
     else:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from trueline.cli import show
-from trueline.cli.commands import Request
+from trueline.cli.commands import Request, refuse_implausible
 from trueline.errors import TableError
 from trueline.table import encode, guess_task, read_table
 from trueline.wording import counted
@@ -32,8 +32,8 @@ class Choices:
     shuffle: bool
 
 
-def run_compare(request: Request, choices: Choices, out_path: Path | None) -> None:
-    """Read, compare, show; write the table if asked to."""
+def run_compare(request: Request, choices: Choices, out_path: Path | None) -> bool:
+    """Read, compare, show; write the table if asked to. Whether all models are in it."""
     from trueline.evaluation import compare
 
     out = show.console()
@@ -42,6 +42,8 @@ def run_compare(request: Request, choices: Choices, out_path: Path | None) -> No
         names = ", ".join(table.columns)
         raise TableError(f"Say which column to predict: --target NAME. There are: {names}.")
     guess = guess_task(table.column(request.target))
+    if guess.kind == "classification":
+        refuse_implausible(table, request)
     encoded = encode(
         table,
         request.target,
@@ -83,6 +85,7 @@ def run_compare(request: Request, choices: Choices, out_path: Path | None) -> No
     if out_path is not None:
         _write(out_path, result.rows())
         show.note(out, f"table in {out_path}", "")
+    return not result.unfinished
 
 
 def _with_names(X: Any, names: list[str]) -> Any:

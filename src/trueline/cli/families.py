@@ -302,7 +302,10 @@ def find_family(name: str) -> Family:
     """A family by name; the error suggests names that look alike."""
     if name in FAMILIES:
         return FAMILIES[name]
-    close = difflib.get_close_matches(name.lower(), FAMILIES, n=1, cutoff=0.4)
+    word = name.lower().replace("_", "-")
+    # Longer and shorter forms of a name (linear-regression, log), then what is spelled alike.
+    forms = [known for known in FAMILIES if word.startswith(known) or known.startswith(word)]
+    close = (word and forms) or difflib.get_close_matches(word, FAMILIES, n=1, cutoff=0.7)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise TableError(f"--model {name} is not known: take one of auto, {', '.join(FAMILIES)}.{hint}")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueline.cli import show
-from trueline.cli.commands import Request, show_verdict
+from trueline.cli.commands import Request, refuse_implausible, show_verdict
 from trueline.errors import TableError
 from trueline.estimators.labels import encode_labels
 from trueline.halfspaces.separate import separate
@@ -24,6 +24,7 @@ def run_separability(request: Request, fit_intercept: bool) -> bool:
     if request.target is None:
         names = ", ".join(table.columns)
         raise TableError(f"Say which column holds the classes: --target NAME. There are: {names}.")
+    refuse_implausible(table, request)
     encoded = encode(
         table,
         request.target,

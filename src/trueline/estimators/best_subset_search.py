@@ -40,7 +40,7 @@ from trueline.subset import (
 )
 from trueline.threads import single_threaded_blas
 from trueline.trace import Trace
-from trueline.wording import counted
+from trueline.wording import counted, relative
 
 __all__ = ["SubsetRegressor"]
 
@@ -199,7 +199,8 @@ class SubsetRegressor(LinearRegressorBase):
         """Say which sizes are open, and how far the support that predicts may be from the best."""
         left = [answer for answer in answers if not answer.found.is_proven]
         reasons = ", ".join(sorted({answer.found.reason for answer in left}))
-        gap = f"within {self._resolved_certificate().relative_gap:.2g} (relative) of the best one"
+        proof = self._resolved_certificate()
+        gap = f"within {proof.gap:.3g} ({relative(proof.relative_gap)}) of the best one"
         if chosen.found.is_proven:
             sizes = ", ".join(str(answer.k) for answer in left)
             open_ = f"{counted(len(left), 'size')} (k = {sizes})"

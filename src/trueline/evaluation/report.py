@@ -179,7 +179,7 @@ class Comparison(Readable):
                     "" if is_first else _number(entry.difference, 2),
                     "" if is_first or np.isnan(p) else ("<0.001" if p < 1e-3 else f"{p:.3f}"),
                     "" if entry.nonzeros is None else f"{entry.nonzeros} of {entry.coefficients}",
-                    "" if entry.gap is None else f"{entry.gap:.0e}",
+                    "" if entry.gap is None else (f"{entry.gap:.0e}" if entry.gap <= 1 else "> 1"),
                     _seconds(entry.fit_seconds),
                     setting_text(entry.setting) + (" (edge)" if entry.edge else ""),
                 ]

@@ -8,6 +8,7 @@ is no pickle in it, nothing is unpacked to disk, and no name in the file is ever
 module           holds
 ===============  ==================================================================
 ``registry``     which classes a file may name
+``transformers`` scikit-learn's transformers, with their schemas
 ``codec``        values to JSON and arrays, and back
 ``typecheck``    whether values are what their class says
 ``archive``      the zip archive, read with suspicion

@@ -13,6 +13,8 @@ dict                                         ``{"$": "dict", "items": [[key, val
 set or frozenset of strings                  ``{"$": "set", "items": [...]}``, ``"frozenset"``
 NumPy scalar                                 ``{"$": "scalar", "dtype": "float32", "value": ...}``
 array of numbers or fixed-width strings      ``{"$": "array", "index": 3}``
+NumPy dtype                                  ``{"$": "dtype", "name": "float64"}``
+slice                                        ``{"$": "slice", "items": [0, 3, null]}``
 array of Python objects (names, labels)      ``{"$": "objects", "shape": [2], "items": [...]}``
 enumeration member                           ``{"$": "member", "class": ..., "name": ...}``
 dataclass                                    ``{"$": "record", "class": ..., "fields": {...}}``
@@ -32,6 +34,7 @@ estimator prints takes exponential time in how deeply estimators are nested.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -42,6 +45,7 @@ import numpy as np
 
 from trueline.errors import ModelFileError
 from trueline.persistence.registry import find_class, is_estimator, label
+from trueline.persistence.transformers import LABELS, SCHEMAS, unsaved
 from trueline.persistence.typecheck import misfit, misfit_attribute, misfit_parameter
 
 __all__ = ["ARRAY_KINDS", "LONGEST_INTEGER", "Decoder", "Encoder"]
@@ -64,6 +68,8 @@ _LOOKS_PER_ELEMENT, _FREE_LOOKS = 100, 1_000_000
 # are written in a form of their own, callbacks watched a fit that is over.
 _NOT_THE_MODEL = frozenset({"_metadata_request", "_skl_callbacks", "_callback_fit_ctx"})
 
+# Numbers of up to sixteen bytes, texts of up to six digits of length, objects.
+_DTYPE = re.compile(r"[<>|=]?(?:[biufc](?:1|2|4|8|16)|U\d{1,6}|O)")
 _SIGNED = (np.int8, np.int16, np.int32, np.int64)
 _UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
 _SCALARS: dict[str, type[np.generic]] = {
@@ -115,6 +121,11 @@ class Encoder:
             return float(value) if finite else {"$": "float", "value": repr(float(value))}
         if isinstance(value, np.ndarray):
             return self._array(value, where)
+        if isinstance(value, np.dtype) and value.kind in ARRAY_KINDS + "O":
+            return {"$": "dtype", "name": value.str}
+        if isinstance(value, slice):
+            items = [self.encode(x, where) for x in (value.start, value.stop, value.step)]
+            return {"$": "slice", "items": items}
         if isinstance(value, type) and value in _SCALARS.values():
             return {"$": "type", "dtype": np.dtype(value).name}
         if type(value) in (list, tuple):  # not their subclasses, which would come back changed
@@ -135,7 +146,8 @@ class Encoder:
             return
         raise ModelFileError(
             f"{where} is a {cls.__module__}.{cls.__qualname__}, which a model file cannot hold. "
-            "Model files hold numbers, strings, arrays, lists, tuples, dictionaries and registered "
+            "Model files hold numbers, strings, arrays, lists, tuples, dictionaries, trueline's "
+            f"estimators, the transformers {', '.join(LABELS)} of scikit-learn, and registered "
             "classes (trueline.persistence.register)."
         )
 
@@ -174,7 +186,11 @@ class Encoder:
 
     def _estimator(self, model: Any) -> Any:
         cls = type(model)
-        params = model.get_params(deep=False)
+        skipped = unsaved(cls)
+        params = {
+            name: None if name in skipped else value
+            for name, value in model.get_params(deep=False).items()
+        }
         getattr(model, "certificate_", None)  # a proof that is pending is worked out now
         if settle := getattr(model, "_settle", None):  # and what else was left for later
             settle()
@@ -183,8 +199,13 @@ class Encoder:
             for name, value in vars(model).items()
             if name not in params
             and name not in _NOT_THE_MODEL
+            and name not in skipped
             and not isinstance(getattr(cls, name, None), cached_property)
         }
+        # Checked here as well: better a refusal to save than a file that nobody can load.
+        for name, value in fitted.items() if label(cls) in SCHEMAS else ():
+            if problem := misfit_attribute(name, value, cls):
+                raise ModelFileError(f"{problem}: this object cannot be saved.")
         node = {
             "$": "estimator",
             "class": label(cls),
@@ -230,6 +251,8 @@ class Decoder:
             "frozenset": lambda node: frozenset(self._strings(node)),
             "scalar": self._scalar,
             "type": lambda node: _SCALARS[node["dtype"]],
+            "dtype": self._dtype,
+            "slice": self._slice,
             "array": self._array,
             "objects": self._objects,
             "member": lambda node: self._find(node, Enum)[node["name"]],
@@ -296,6 +319,18 @@ class Decoder:
             raise ModelFileError("a NumPy number is not a number")
         return _SCALARS[node["dtype"]](value)
 
+    def _dtype(self, node: dict[str, Any]) -> np.dtype[Any]:
+        name = node["name"]
+        if not isinstance(name, str) or not _DTYPE.fullmatch(name):
+            raise ModelFileError("it names a type of number that is not known")
+        return np.dtype(name)
+
+    def _slice(self, node: dict[str, Any]) -> slice:
+        items = self._items(node)
+        if len(items) != 3 or not all(item is None or type(item) is int for item in items):
+            raise ModelFileError("a slice is not made of three whole numbers")
+        return slice(*items)
+
     def _find(self, node: dict[str, Any], base: type | None = None) -> Any:
         name = node["class"]
         cls = find_class(name) if isinstance(name, str) else None
@@ -347,11 +382,13 @@ class Decoder:
         params = {name: self.decode(item) for name, item in node["params"].items()}
         if problem := misfit_parameter(cls, params):
             raise ModelFileError(problem)
+        if any(params.get(name) is not None for name in unsaved(cls)):
+            raise ModelFileError(f"{node['class']} names a folder of a machine")
         model = cls(**params)
         for name, item in node["fitted"].items():
             _check_attribute(cls, name)
             value = self.decode(item)
-            if problem := misfit_attribute(name, value):
+            if problem := misfit_attribute(name, value, cls):
                 raise ModelFileError(problem)
             setattr(model, name, value)
         requests = self.decode(node["requests"]) if "requests" in node else {}

@@ -56,7 +56,10 @@ def save(model: Any, path: str | os.PathLike[str], extra: Mapping[str, Any] | No
     ----------
     model : estimator
         Any estimator of this package, or one whose class was registered with
-        :func:`trueline.persistence.register`; fitted or not.
+        :func:`trueline.persistence.register`; fitted or not. Also scikit-learn's ``Pipeline`` and
+        ``ColumnTransformer`` with its usual scalers, encoders, imputers and vectorizers
+        (:mod:`trueline.persistence.transformers`); the folder in which a pipeline caches its work
+        (``memory``) is not saved.
     path : str or path
         Where to write; by custom the name ends in ``.trueline``.
     extra : mapping, optional

@@ -1,7 +1,8 @@
 """Which classes a model file may name.
 
-The package's own losses, penalties and estimators are known because they are in their registries;
-anything else is one call of :func:`register`.
+The package's own losses, penalties and estimators are known because they are in their registries,
+scikit-learn's usual transformers because of :mod:`trueline.persistence.transformers`; anything else
+is one call of :func:`register`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
 from typing import TypeVar
+
+from trueline.persistence.transformers import LABELS, transformer_classes
 
 __all__ = ["find_class", "is_estimator", "known_classes", "label", "register"]
 
@@ -39,6 +42,8 @@ def label(cls: type) -> str:
     package, _, rest = cls.__module__.partition(".")
     if package == "trueline":
         return f"{rest.partition('.')[0]}.{cls.__qualname__}"
+    if package == "sklearn" and cls.__qualname__ in LABELS:
+        return LABELS[cls.__qualname__]
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
@@ -180,4 +185,4 @@ def _own_classes() -> dict[str, type]:
         KernelFunction,
         *models,
     )
-    return {label(cls): cls for cls in classes}
+    return {**{label(cls): cls for cls in classes}, **transformer_classes()}

@@ -15,7 +15,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.persistence.registry import known_classes
+from trueline.persistence.registry import known_classes, label
+from trueline.persistence.transformers import SCHEMAS
 
 __all__ = ["misfit", "misfit_attribute", "misfit_parameter"]
 
@@ -40,10 +41,11 @@ def misfit(cls: type, values: Mapping[str, Any]) -> str | None:
     return None
 
 
-def misfit_attribute(name: str, value: Any) -> str | None:
+def misfit_attribute(name: str, value: Any, cls: type | None = None) -> str | None:
     """What is wrong with a fitted attribute of an estimator, or None.
 
-    Only the attributes that every linear model has are known here.
+    Of the package's estimators only the attributes that every linear model has are known here; of
+    scikit-learn's transformers all are.
 
     Examples
     --------
@@ -51,7 +53,10 @@ def misfit_attribute(name: str, value: Any) -> str | None:
     >>> misfit_attribute("coef_", [1.0])
     'coef_ cannot be of type list'
     """
-    if _fits(value, _attribute_types().get(name, Any)):
+    schema = None if cls is None else SCHEMAS.get(label(cls))
+    if schema is not None and name not in schema:
+        return f"{name} of {label(cls)} is not known" if cls is not None else None
+    if _fits(value, (_attribute_types() if schema is None else schema).get(name, Any)):
         return None
     return f"{name} cannot be of type {type(value).__name__}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,16 +10,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BOOLEANS", "MISSING", "Column", "Guess", "guess_kind", "guess_task"]
+from trueline.table.dates import date_order
+from trueline.table.numbers import MISSING, read_number, read_numbers
+from trueline.wording import counted
 
-#: Cells that say "no value". Case matters where a word could be a category.
-MISSING = frozenset({"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None"})
+__all__ = ["BOOLEANS", "MISSING", "Column", "Guess", "guess_kind", "guess_task", "implausible"]
 
 #: Pairs of words (false first) that make a column boolean, compared in lower case.
 BOOLEANS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
 
 _ROW_NUMBER_NAMES = frozenset({"id", "index", "row", "rowid", "row_id", "rownames", "unnamed: 0"})
-_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?$")
 
 # A category with more levels than this would need a very long table to be worth its columns.
 _FEW_LEVELS = 50
@@ -60,17 +59,25 @@ class Column:
     @cached_property
     def numbers(self) -> NDArray[np.float64] | None:
         """The column as numbers, NaN where a value is missing; None if it is not numeric."""
+        return self._read[0]
+
+    @property
+    def unit(self) -> str:
+        """The sign of a currency, or ``%``, if the numbers are written with one."""
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[NDArray[np.float64] | None, str]:
         cells = self.cells
         if "_" in "".join(cells):
-            return None  # Python reads 1_000 as a number; in a table it is a name
-        try:
-            return np.fromiter(map(float, cells), np.float64, len(cells))
-        except ValueError:
-            read = _number_with_comma if self.decimal_comma else _number
-        try:
-            return np.fromiter(map(read, cells), np.float64, len(cells))
-        except ValueError:
-            return None
+            return None, ""  # Python reads 1_000 as a number; in a table it is a name
+        plain = _number_with_comma if self.decimal_comma else _number
+        for read in (float, plain):
+            try:
+                return np.fromiter(map(read, cells), np.float64, len(cells)), ""
+            except ValueError:
+                continue
+        return read_numbers(cells, "," if self.decimal_comma else ".") or (None, "")
 
     @cached_property
     def codes(self) -> NDArray[np.intp]:
@@ -112,8 +119,8 @@ class Guess:
 
     Attributes
     ----------
-    kind : {"number", "boolean", "category", "constant", "identifier", "text", "date", "empty"}
-        The first three can be used in a model.
+    kind : {"number", "boolean", "category", "date", "constant", "identifier", "text", "empty"}
+        The first four can be used in a model.
     reason : str
         In words, for tables and notes.
     """
@@ -124,7 +131,7 @@ class Guess:
     @property
     def usable(self) -> bool:
         """Whether a model can use it as it is."""
-        return self.kind in ("number", "boolean", "category")
+        return self.kind in ("number", "boolean", "category", "date")
 
 
 def guess_kind(column: Column) -> Guess:
@@ -142,12 +149,19 @@ def guess_kind(column: Column) -> Guess:
     if count == 0:
         return Guess("empty", "no values at all")
     if column.numbers is not None:
-        return _guess_number(column.name, column.numbers)
+        return _guess_number(column.name, column.numbers, column.unit)
     levels = column.levels
     if len(levels) == 1:
         return Guess("constant", f"always {levels[0]}")
     if (pair := boolean_pair(levels)) is not None:
         return Guess("boolean", f"{pair[0]} / {pair[1]}")
+    order = date_order(levels)
+    if order and order != "?":
+        first, last = (levels[0], levels[-1]) if order == "ymd" else ("", "")
+        return Guess("date", f"{first} to {last}" if first else f"dates as {_ORDERS[order]}")
+    if order == "?" and len(levels) > count / 2:
+        reason = "dates whose day and month cannot be told apart; write them as 2024-05-31"
+        return Guess("text", reason)
     if len(levels) <= min(_FEW_LEVELS, count / 2) or (
         len(levels) <= min(_MANY_LEVELS, count / _ROWS_PER_LEVEL)
     ):
@@ -155,7 +169,10 @@ def guess_kind(column: Column) -> Guess:
     return _guess_unusable(column, count)
 
 
-def _guess_number(name: str, numbers: NDArray[np.float64]) -> Guess:
+_ORDERS = {"dmy": "day, month, year", "mdy": "month, day, year"}
+
+
+def _guess_number(name: str, numbers: NDArray[np.float64], unit: str) -> Guess:
     values = numbers[~np.isnan(numbers)]
     low, high = values.min(), values.max()
     if low == high:
@@ -164,14 +181,13 @@ def _guess_number(name: str, numbers: NDArray[np.float64]) -> Guess:
     # Row numbers rise one by one; anything else under such a name may be a measurement.
     if named and len(values) > 2 and bool(np.all(np.diff(values) == 1)):
         return Guess("identifier", "row numbers")
-    return Guess("number", f"{low:.4g} to {high:.4g}")
+    said = f", read as numbers of {unit}" if unit else ""
+    return Guess("number", f"{low:.4g} to {high:.4g}{said}")
 
 
 def _guess_unusable(column: Column, count: int) -> Guess:
     """Why a column of many different texts is not used."""
     levels = column.levels
-    if all(_DATE.match(level) for level in levels[:100]):
-        return Guess("date", "dates; turn them into numbers to use them")
     some = levels[:: max(1, len(levels) // 1000)]
     if sum(map(_is_number, some)) >= 0.8 * len(some):
         wrong = [level for level in levels if not _is_number(level)]
@@ -184,10 +200,10 @@ def _guess_unusable(column: Column, count: int) -> Guess:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        read_number(text)
     except ValueError:
         return False
-    return "_" not in text
+    return True
 
 
 def boolean_pair(levels: Sequence[str]) -> tuple[str, str] | None:
@@ -223,3 +239,35 @@ def guess_task(column: Column) -> Guess:
         return Guess("classification", f"two values only, {values[0]:g} and {values[1]:g}")
     span = f", {values[0]:.4g} to {values[-1]:.4g}" if len(values) else ""
     return Guess("regression", f"numbers{span}")
+
+
+# More classes than this, with fewer rows for each than that, are hardly meant as classes.
+_MANY_CLASSES, _ROWS_PER_CLASS = 100, 10
+# Fewer classes than this are taken as they are, whatever the number of rows.
+_FEW_CLASSES = 10
+
+
+def implausible(column: Column) -> str:
+    """Why a target is not meant as classes, by all appearances; empty if it may be.
+
+    Examples
+    --------
+    >>> from trueline.table import Column
+    >>> from trueline.table.columns import implausible
+    >>> implausible(Column("name", [f"Mr. {i}" for i in range(30)]))
+    'every one of its 30 rows has a value of its own'
+    >>> implausible(Column("ill", ["yes", "no"] * 15))
+    ''
+    """
+    classes = len(column.levels)
+    rows = len(column.cells) - column.missing
+    if classes < _FEW_CLASSES:
+        return ""
+    if classes == rows:
+        return f"every one of its {rows:,} rows has a value of its own"
+    said = f"it has {classes:,} different values in {counted(rows, 'row')}"
+    if 2 * classes > rows:
+        return f"{said}, so that most of them occur once"
+    if classes > _MANY_CLASSES and rows < _ROWS_PER_CLASS * classes:
+        return f"{said}, about {rows / classes:.2g} for each"
+    return ""

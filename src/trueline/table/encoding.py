@@ -7,9 +7,11 @@ number     itself
 boolean    ``smoker=yes``: 1 for yes, 0 for no
 category   ``city=Rome``, ``city=Oslo`` ...: 1 for that level, 0 otherwise. The first level
            (alphabetically) has no column: it is the reference that the others are compared to
+date       years since the first date, sine and cosine of the year (and of the day, if there are
+           times), one column for each weekday but Monday
 =========  ============================================================================
 
-Everything else (constants, identifiers, free text, dates, empty columns) is left out, and said.
+Everything else (constants, identifiers, free text, empty columns) is left out, and said.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 
 from trueline.errors import TableError
 from trueline.table.columns import Column, boolean_pair, guess_task
+from trueline.table.dates import DateParts, date_order
 from trueline.table.reading import Table
 
 __all__ = ["Encoded", "Encoding", "Source", "encode"]
@@ -37,26 +40,33 @@ class Source:
     Attributes
     ----------
     name : str
-    kind : {"number", "boolean", "category"}
+    kind : {"number", "boolean", "category", "date"}
     levels : tuple of str
         Of booleans and categories; the first one is the reference.
+    dates : DateParts, optional
+        Of dates.
     """
 
     name: str
     kind: str
     levels: tuple[str, ...] = ()
+    dates: DateParts | None = None
 
     @property
     def names(self) -> list[str]:
         """The names of the design columns."""
         if self.kind == "number":
             return [self.name]
+        if self.dates is not None:
+            return self.dates.names(self.name)
         return [f"{self.name}={level}" for level in self.levels[1:]]
 
     def columns(self, column: Column) -> Array:
         """The design columns, NaN where the value is missing."""
         if self.kind == "number":
             return _finite_numbers(column)[:, None]
+        if self.dates is not None:
+            return self._date_columns(column, self.dates)
         position = {level: index for index, level in enumerate(self.levels)}
         spelling = str.lower if self.kind == "boolean" else str
         known = [position.get(spelling(level), -1) for level in column.levels]
@@ -71,6 +81,18 @@ class Source:
         design = (codes[:, None] == np.arange(1, len(self.levels))).astype(np.float64)
         design[codes < 0] = np.nan
         return design
+
+    def _date_columns(self, column: Column, dates: DateParts) -> Array:
+        found = dates.columns([*column.levels, ""])  # a missing value, code -1, finds the last
+        wrong = np.isnan(found[:-1, 0])
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            row = int(np.argmax(column.codes == place))
+            raise TableError(
+                f"Column {self.name!r} holds {column.levels[place]!r} ({column.line(row)}), which "
+                "is not a date in the form of those that the model was fitted to."
+            )
+        return found[column.codes]
 
 
 @dataclass(frozen=True)
@@ -162,7 +184,13 @@ class Encoding:
     def from_dict(cls, data: Mapping[str, Any]) -> Encoding:
         """The inverse of :meth:`to_dict`."""
         sources = tuple(
-            Source(item["name"], item["kind"], tuple(item["levels"])) for item in data["sources"]
+            Source(
+                item["name"],
+                item["kind"],
+                tuple(item["levels"]),
+                DateParts(**item["dates"]) if item.get("dates") else None,
+            )
+            for item in data["sources"]
         )
         centres, spreads = data.get("centres", ()), data.get("spreads", ())
         return cls(data["target"], data["task"], sources, tuple(centres), tuple(spreads))
@@ -290,6 +318,9 @@ def _choose(
 def _source(column: Column, kind: str) -> Source:
     if kind == "number":
         return Source(column.name, kind)
+    if kind == "date":
+        dates = DateParts.learn(column.levels, date_order(column.levels))
+        return Source(column.name, kind, (), dates)
     pair = boolean_pair(column.levels) if kind == "boolean" else None
     return Source(column.name, kind, pair or column.levels)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from trueline.certificates.base import Certificate
 from trueline.check import Check, Verification
-from trueline.wording import Readable, counted
+from trueline.wording import Readable, counted, relative
 
 __all__ = ["CombinedCertificate", "certified_parts", "verified_parts"]
 
@@ -151,5 +151,5 @@ class CombinedCertificate(Readable):
     def __str__(self) -> str:
         return (
             f"objective {self.objective:.10g}, proven within {self.gap:.3g} of the optimum "
-            f"(relative {self.relative_gap:.2g}); {self.statement}"
+            f"({relative(self.relative_gap)}); {self.statement}"
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -15,16 +14,13 @@ from trueline.errors import TableError, require
 from trueline.features.tables.assembly import Block, Codes, Values
 from trueline.features.tables.columns import TableColumn
 from trueline.features.tables.encoders import Encoder, indicator
+from trueline.table.dates import DAY, NOTHING, WEEKDAYS, YEAR, day_text, read_moment, wave, weekday
 
 __all__ = ["Dates", "instants"]
 
-_DAY = 86_400_000_000  # microseconds
-_YEAR = 365.2425 * _DAY  # of the Gregorian calendar, on average
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 # Share of the range beyond its ends about which nothing is said: every fold of a cross-validation
 # lacks some of the first and last days.
 _MARGIN = 0.1
-_NOTHING = np.iinfo(np.int64).min  # stands for a missing date
 
 
 def instants(column: TableColumn) -> NDArray[np.int64]:
@@ -39,19 +35,10 @@ def instants(column: TableColumn) -> NDArray[np.int64]:
         if getattr(values.type, "tz", None):
             values = pc.local_timestamp(values)  # weekdays and hours are those of the clock there
         micro = pc.cast(pc.cast(values, pa.timestamp("us"), safe=False), pa.int64())
-        return pc.fill_null(micro, int(_NOTHING)).to_numpy(zero_copy_only=False)
+        return pc.fill_null(micro, NOTHING).to_numpy(zero_copy_only=False)
     codes, texts = column.coded
-    read = np.array([*(_read(text) for text in texts), _NOTHING], dtype=np.int64)
+    read = np.array([*(read_moment(text) for text in texts), NOTHING], dtype=np.int64)
     return read[codes]
-
-
-def _read(text: str) -> int:
-    try:
-        moment = datetime.fromisoformat(text.strip()).replace(tzinfo=UTC)
-    except ValueError:
-        return int(_NOTHING)
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 @dataclass
@@ -73,26 +60,26 @@ class Dates(Encoder):
     def learn(cls, column: TableColumn, outside: str) -> Dates:
         """The range, and which parts vary."""
         moments = instants(column)
-        present = moments[moments != _NOTHING]
+        present = moments[moments != NOTHING]
         if not len(present):
             raise TableError(
                 f"Column {column.name!r} holds no date that can be read. Dates in texts must look "
                 "like 2024-05-31 or 2024-05-31 18:30."
             )
         first, last = int(present.min()), int(present.max())
-        weekdays = bool(len(np.unique(_weekday(present[:10_000]))) > 1)
+        weekdays = bool(len(np.unique(weekday(present[:10_000]))) > 1)
         share = 1.0 - len(present) / len(moments)
-        notes = [f"from {_day(first)} to {_day(last)}"]
+        notes = [f"from {day_text(first)} to {day_text(last)}"]
         notes += [f"{share:.1%} missing"] if share else []
-        mean = float((present - first).mean() / _YEAR)
-        clock = bool((present % _DAY).any())
+        mean = float((present - first).mean() / YEAR)
+        clock = bool((present % DAY).any())
         return cls(column.name, first, last, outside, mean, weekdays, clock, share, notes=notes)
 
     @property
     def names(self) -> list[str]:
-        parts = [f"years since {_day(self.first)}", "sin(year)", "cos(year)"]
+        parts = [f"years since {day_text(self.first)}", "sin(year)", "cos(year)"]
         parts += ["sin(day)", "cos(day)"] * self.clock
-        parts += list(_WEEKDAYS) * self.weekdays
+        parts += list(WEEKDAYS) * self.weekdays
         return [f"{self.name}: {part}" for part in parts] + [f"{self.name} is missing"] * (
             self.missing_share > 0
         )
@@ -103,15 +90,15 @@ class Dates(Encoder):
 
     def blocks(self, column: TableColumn) -> list[Block]:
         moments = instants(column)
-        missing = moments == _NOTHING
+        missing = moments == NOTHING
         self._look_outside(moments, missing)
         made: list[Block] = [Values(partial(self._years, moments, missing))]
         waves: list[Any] = [np.sin, np.cos]
-        made += [Values(partial(_wave, f, moments, missing, _YEAR)) for f in waves]
+        made += [Values(partial(_wave, f, moments, missing, YEAR)) for f in waves]
         if self.clock:
-            made += [Values(partial(_wave, f, moments, missing, _DAY)) for f in waves]
+            made += [Values(partial(_wave, f, moments, missing, DAY)) for f in waves]
         if self.weekdays:
-            made.append(Codes(np.where(missing, np.int32(-1), _weekday(moments)), 7))
+            made.append(Codes(np.where(missing, np.int32(-1), weekday(moments)), 7))
         if self.missing_share > 0:
             made.append(indicator(missing))
         return made
@@ -124,7 +111,7 @@ class Dates(Encoder):
             return
         said = (
             f"{int(beyond.sum()):,} dates of column {self.name!r} lie outside the range seen by "
-            f"fit, {_day(self.first)} to {_day(self.last)}"
+            f"fit, {day_text(self.first)} to {day_text(self.last)}"
         )
         if self.outside == "error":
             raise TableError(f"{said}. dates_outside='clip' moves the trend to the end of it.")
@@ -133,20 +120,11 @@ class Dates(Encoder):
     def _years(self, moments: NDArray[np.int64], missing: NDArray[np.bool_]) -> NDArray[np.float64]:
         if self.outside == "clip":
             moments = np.clip(moments, self.first, self.last)
-        years = (moments.astype(np.float64) - self.first) / _YEAR
+        years = (moments.astype(np.float64) - self.first) / YEAR
         return np.where(missing, self.mean_years, years)
 
 
 def _wave(
     f: Any, moments: NDArray[np.int64], missing: NDArray[np.bool_], period: float
 ) -> NDArray[np.float64]:
-    phase = np.remainder(moments.astype(np.float64), period) / period
-    return np.where(missing, 0.0, f(2.0 * np.pi * phase))
-
-
-def _weekday(moments: NDArray[np.int64]) -> NDArray[np.int32]:
-    return ((moments // _DAY + 3) % 7).astype(np.int32)  # the first day of 1970 was a Thursday
-
-
-def _day(moment: int) -> str:
-    return str(np.datetime64(moment, "us").astype("datetime64[D]"))
+    return np.where(missing, 0.0, wave(f, moments, period))
