@@ -155,7 +155,10 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
     alike = (a == a[:, :1]).all()  # else each target has a bound of its own
     gap, cost, left = level + rows_floor(rows), 0.0, np.zeros(0, dtype=np.intp)
     for t in [slice(None)] if alike else [slice(t, t + 1) for t in range(rows.k)]:
-        own, own_cost, own_left = _growth(claim, g[:, t], error[:, t], a[:, t][:, 0], W[:, t])
+        enough = (claim.fields.gap - gap) * (1.0 if alike else 0.99 / rows.k)
+        own, own_cost, own_left = _growth(
+            claim, g[:, t], error[:, t], a[:, t][:, 0], W[:, t], enough
+        )
         gap, cost, left = gap + own, cost + own_cost, np.union1d(left, own_left)
     if cost == 0.0 or not gap < claim.fields.gap:
         return gap, ()
@@ -169,11 +172,11 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
 
 
 def _growth(
-    claim: Claim, g: Array, error: Array, a: Array, W: Array
+    claim: Claim, g: Array, error: Array, a: Array, W: Array, enough: float
 ) -> tuple[float, float, NDArray[np.intp]]:
     """The bound for targets of one curvature a; what a change of further columns costs; these."""
     rows, none = claim.rows, np.zeros(0, dtype=np.intp)
-    enough, found = claim.fields.gap * (g.shape[1] / rows.k) / 2, np.inf
+    found = np.inf
     if (a > 0).all() and not claim.penalty.is_bounded:
         found = float(((np.abs(g) + error) ** 2 / (2 * a[:, None])).sum()) * (1 + 1e-9)
         if found <= enough:
