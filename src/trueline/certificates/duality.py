@@ -348,7 +348,8 @@ def certify_dual(
         point = DualPoint(inside * shrink, point.low * shrink, point.high * shrink)
     lower = dual_value(problem, rounding, point, radius, reach)
     gap = objective + 2 * own_rounding - lower
-    if (free & ~unpenalised(problem)).any() and problem.n_samples <= problem.n_features:
+    held = np.asarray(problem.penalty.linear) > 0
+    if (free & held).any() and problem.n_samples <= problem.n_features:
         # Penalties below rounding hold nothing, and so few rows determine nothing either.
         gap = objective + 2 * own_rounding
     witness = {} if "log_link" in problem.loss.capabilities else {"dual": point.u}
