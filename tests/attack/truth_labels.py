@@ -202,6 +202,8 @@ def kernel_rows(claim, X):
 
 def _of_mp(value):
     sign, digits, power, _ = value._mpf_
+    if power < -20_000:  # beside doubles it decides nothing, and its digits would fill the memory
+        return Fraction(0)
     whole = Fraction(int(digits)) * (Fraction(2) ** int(power))
     return -whole if sign else whole
 
