@@ -202,7 +202,8 @@ def kernel_rows(claim, X):
 
 def _of_mp(value):
     sign, digits, power, _ = value._mpf_
-    power = max(power, -20_000)  # exp(-1e16) has a sign, and is below whatever it is compared with
+    if power < -20_000:  # beside doubles it decides nothing, and its digits would fill the memory
+        return Fraction(0)
     whole = Fraction(int(digits)) * (Fraction(2) ** int(power))
     return -whole if sign else whole
 
