@@ -423,10 +423,14 @@ def _covariance(kernel, rows):
     if name == "DotProduct":
         value = _positive(kernel.sigma_0)
         return _filled(n, lambda i, j: mp.fdot(zip(rows[i], rows[j])) + value**2)
-    length = _positive(kernel.length_scale)
+    lengths = kernel.length_scale if isinstance(kernel.length_scale, list) else None
+    lengths = lengths or [_positive(v) for v in np.ravel(kernel.length_scale)]
+    if len(lengths) not in (1, len(rows[0])) or (len(lengths) > 1 and name != "RBF"):
+        raise Meaningless("length scales of another number")
+    lengths = lengths * (len(rows[0]) if len(lengths) == 1 else 1)
 
     def square(i, j):
-        return mp.fsum((u - v) ** 2 for u, v in zip(rows[i], rows[j])) / length**2
+        return mp.fsum(((u - v) / s) ** 2 for u, v, s in zip(rows[i], rows[j], lengths))
 
     if name == "RBF":
         return _filled(n, lambda i, j: mp.exp(-square(i, j) / 2))
@@ -477,14 +481,19 @@ def process(claim, X, y, weight, hints):
         return None
     if float(claim.slope) == np.inf:
         return None
-    theta, bounds = claim.kernel.theta, claim.kernel.bounds
+    free = [own for own in claim.kernel.hyperparameters if not own.fixed]
+    # Logarithms of single precision are not those of the numbers that are stated.
+    values = [np.ravel(claim.kernel.get_params()[own.name]) for own in free]
+    theta = np.log(np.concatenate([np.empty(0), *values]).astype(float))
+    bounds = np.log(np.vstack([np.empty((0, 2)), *(own.bounds for own in free)]).astype(float))
+    places = [(own.name, i) for own in free for i in range(own.n_elements)]
     if not ((theta >= bounds[:, 0] - 1e-8) & (theta <= bounds[:, 1] + 1e-8)).all():
         return "parameters beyond their bounds"
     rows = numbers(np.asarray(X, dtype=float))
     best = [inverse * mp.matrix(T[:, t].tolist()) for t in range(k)]
     steepest = mpf(0)
     for p in range(len(theta)):
-        gradient = _derivative(claim.kernel, rows, p)
+        gradient = _derivative(claim.kernel, rows, *places[p])
         slope = mpf(0)
         for i in range(n):
             for j in range(n):
@@ -499,18 +508,19 @@ def process(claim, X, y, weight, hints):
     return None
 
 
-def _derivative(kernel, rows, place):
+def _derivative(kernel, rows, name, place):
     """The derivative in the logarithm of one parameter, by differences in 50 digits."""
-    names = [own.name for own in kernel.hyperparameters if not own.fixed]
     h = mpf(10) ** -18
     sides = []
     for t in (-h, h):
         moved = copy.deepcopy(kernel)
-        *path, last = names[place].split("__")
+        *path, last = name.split("__")
         part = moved
         for step in path:
             part = getattr(part, step)
-        setattr(part, last, _Number(_positive(getattr(part, last)) * mp.exp(t)))
+        values = [_Number(_positive(v)) for v in np.ravel(getattr(part, last))]
+        values[place] = _Number(values[place] * mp.exp(t))
+        setattr(part, last, values if last == "length_scale" else values[0])
         sides.append(_covariance(moved, rows))
     return (sides[1] - sides[0]) / (2 * h)
 

@@ -65,7 +65,9 @@ def score_error(recipe: Mapping[str, Any], X: Any, sizes: Array, carried: Array)
     gamma = 1.0 / max(d, 1) if gamma is None else float(gamma)
     if metric == "rbf":
         with np.errstate(over="ignore"):
-            return (np.expm1(gamma * unit * (lengths + reach) ** 2) + unit) * carried
+            relative = np.expm1(np.minimum(gamma * unit * (lengths + reach) ** 2, 700.0)) + unit
+        # Values lie between 0 and 1, and so do those of the formula.
+        return np.minimum(relative * carried, (1.0 + unit) * sizes)
     if metric in ("laplacian", "chi2", "additive_chi2"):
         return 750.0 * unit * carried
     if metric == "linear":
