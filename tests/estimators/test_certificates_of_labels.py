@@ -77,3 +77,37 @@ def test_thousands_of_columns_leave_room_for_the_rounding_of_their_sum(model, se
     X, y = 0.2 * random.normal(size=(n, d)), random.integers(0, 2, size=n)
     model.fit(X, y)
     assert model.verify(X, y), model.verify(X, y)
+
+
+def pictures(n, d, classes):
+    """Neighbouring columns are alike, as pixels are, in whole numbers up to 255."""
+    random = np.random.default_rng(0)
+    smooth = np.exp(-0.5 * ((np.arange(d)[:, None] - np.arange(d)) / 3.0) ** 2)
+    X = np.round(255 * np.clip(random.normal(size=(n, d)) @ smooth / 4, 0, 1))
+    return X, np.arange(n) % classes
+
+
+def test_penalties_of_many_classes_leave_room_for_the_rounding_of_their_sum():
+    X, y = pictures(120, 400, 10)
+    model = trueline.RidgeClassifier(alpha=1e-3).fit(X, y)
+    assert model.verify(X, y), model.verify(X, y)
+
+
+def test_separated_classes_of_many_columns_end_at_the_tolerance():
+    # The optimum is a hard margin, which Newton's method would walk to along hundreds of kinks.
+    X, y = pictures(80, 160, 2)
+    X = 64.0 * X
+    model = trueline.LinearSVC().fit(X, y)
+    assert model.n_iter_ <= 60
+    assert model.certificate_.gap <= 1.2e-6 * len(y)
+    assert (model.predict(X) == y).all()
+    assert model.verify(X, y)
+
+
+def test_softmax_of_more_columns_than_rows_is_solved_in_the_span_of_the_rows():
+    X, y = pictures(60, 300, 3)
+    model = trueline.LogisticRegression(C=1e-3)
+    assert "newton_cg" in str(model.explain(X, y)).split("considered")[0]
+    model.fit(X, y)
+    assert "in the span of the rows: " in str(model.explain())
+    assert model.verify(X, y)

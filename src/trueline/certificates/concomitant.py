@@ -74,7 +74,7 @@ def certify_concomitant(
     y_size = np.sqrt(float((s * y) @ y)) * (1 + 1e-6)
     size = float(magnitude @ np.abs(w)) + np.sqrt(total) * abs(b) + y_size
     rounding = 2 * epsilon * np.sqrt(total) * (len(w) + 4) * _EPS * size
-    rounding += (units + 20 * _EPS) * (own + float(values.sum())) + (len(w) + 8) * _EPS * penalty
+    rounding += (units + 20 * _EPS) * (own + float(values.sum())) + (len(w) + 32) * _EPS * penalty
     if u is None:
         u = 2 * np.clip(residual / scale, -epsilon, epsilon) if scale > 0 else None
     if u is None:

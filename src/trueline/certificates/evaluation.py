@@ -314,7 +314,7 @@ def _sum_up(
     """
     penalty = problem.penalty.value_per_target(W)
     error = passed_on + rounding.sums * size
-    error = error + (len(W) + 8) * _EPS * np.abs(penalty) + _UNDERFLOW
+    error = error + (W.size + 32) * _EPS * np.abs(penalty) + _UNDERFLOW
     return total + penalty, error
 
 

@@ -218,7 +218,8 @@ def certify_quadratic(
     gap = gap * _MARGIN
     coercivity = 0.99 * evidence.coercivity
     objective = float(evidence.objective.sum())
-    units = (len(evidence.objective) + 64) * np.finfo(float).eps
+    # It adds up the penalty of all coefficients at once.
+    units = (coef.size + len(evidence.objective) + 64) * np.finfo(float).eps
     objective_rounding = float(evidence.objective_rounding.sum()) + _UNDERFLOW
     if floor != 0:
         objective_rounding = 2 * objective_rounding + units * objective

@@ -216,9 +216,9 @@ def solve_concomitant(
         certificate = iteration.absolute or prover.certify(w, b, iteration.scale, profile.u)
     known = None if problem.alpha > 0 else IndependentColumns.of(parts)
     if known is not None and known.space is not None:
-        W, level = known.least_norm(certificate.coef, certificate.intercept)
+        W, levels = known.least_norm(certificate.coef, certificate.intercept)
         scale, u = float(certificate.witness["scale"][0]), certificate.witness["dual"][:, 0]
-        certificate = prover.certify(W[:, 0], float(level[0]), scale, u)
+        certificate = prover.certify(W[:, 0], float(levels[0]), scale, u)
     enough = max(tol, _PROVEN) * abs(certificate.objective) + 2 * certificate.objective_rounding
     enough += _unseen(problem)
     if certificate.gap <= enough:

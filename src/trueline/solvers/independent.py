@@ -140,7 +140,7 @@ class IndependentColumns:
         assert self.space is not None
         if not self.rank:
             return np.zeros((1, W.shape[1])), b + self.mean @ W
-        own = np.linalg.solve(self.space[self.kept].T, self.space.T @ W)
+        own = np.asarray(np.linalg.solve(self.space[self.kept].T, self.space.T @ W), np.float64)
         return own, b + self.mean @ W - self.mean[self.kept] @ own
 
 

@@ -64,8 +64,8 @@ def solve_locally(problem: Problem, options: Options, monitor: Monitor) -> Solut
     known = IndependentColumns.of(problem) if is_open(problem) else None
     notes = ["the objective is not convex: the minimum is proven among its neighbours only"]
     if known is not None and known.space is not None:
-        W, level = known.least_norm(w[:, None], np.array([b]))
-        w, b = W[:, 0], float(level[0])
+        W, levels = known.least_norm(w[:, None], np.array([b]))
+        w, b = W[:, 0], float(levels[0])
         notes.append(known.note)
     scale = np.ones(problem.n_features + problem.fit_intercept)
     root = np.sqrt(np.maximum(np.abs(walk.hessian.diagonal()), 1e-300))

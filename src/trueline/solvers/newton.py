@@ -61,6 +61,8 @@ _MAX_ITER = 200
 _NEGLIGIBLE = 1e-7
 # Residuals of an exact fit, relative to the target, squared.
 _UNSEEN = 1e-22
+# Steps after which the tolerance that was asked for is enough, and between looks at the proof then.
+_PRESENT, _LATER = 40, 10
 # What the rounding of constant targets leaves of their squares.
 _CONSTANT = 2e-28
 # Tolerances need no digits: a constant model is fitted to this many rows at most.
@@ -127,7 +129,8 @@ class Newton(Solver):
             approach(descent, loss)
             descent.negligible = 0.1 * target if has_tangent else 0.0
             descent.enough = max(_NEGLIGIBLE * target, descent.negligible)
-            iteration = _Iteration(descent, prover, t, target, monitor.is_watching)
+            enough = asked / problem.n_targets
+            iteration = _Iteration(descent, prover, t, target, enough, monitor.is_watching)
             limit = options.max_iter or _MAX_ITER
             status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
             worst = worst if status.is_final else status
@@ -302,10 +305,17 @@ class _Iteration(Iteration):
     """One target; a step of the loop is a step of Newton's method."""
 
     def __init__(
-        self, descent: Descent, prover: _Prover, target: int, gap: float, is_watched: bool
+        self,
+        descent: Descent,
+        prover: _Prover,
+        target: int,
+        gap: float,
+        asked: float,
+        is_watched: bool,
     ) -> None:
         self._descent, self._prover, self._target = descent, prover, target
-        self._gap, self._is_watched = gap, is_watched
+        self._gap, self._asked, self._is_watched = gap, asked, is_watched
+        self._steps = 0
         self._least, self._idle, self._proven = math.inf, 0, math.inf
         # A start of our own making is no answer yet: there is a step to be seen in any case.
         self._has_moved = False
@@ -317,6 +327,7 @@ class _Iteration(Iteration):
 
     def step(self) -> None:
         self._has_moved = True
+        self._steps += 1
         length = self._descent.step()
         self._expose()
         # Steps that promise no more than the ones before are made of rounding.
@@ -331,13 +342,16 @@ class _Iteration(Iteration):
         if small and descent.decrease > _NEGLIGIBLE * self._gap and descent.most > self._gap:
             # The tangent will not show it; a step costs less than the proofs that might.
             small = False
-        if not (self._is_watched or small or self._idle > 2) or not self._has_moved:
+        # More digits than were asked for are a present; where they are a long way off, no more.
+        late = self._steps >= _PRESENT and self._steps % _LATER == 0
+        if not (self._is_watched or small or late or self._idle > 2) or not self._has_moved:
             # Where nobody looks, the promise tells as well whether everything is finite.
             return Progress(descent.objective if self._is_watched else descent.decrease, math.inf)
         proof = self._prover.certify([self._target], [descent])
         objective, gap = proof.objective, proof.gap
         # The step is exact: what a proof does not show now, the next one will not either.
         self.is_stalled = self.is_stalled or (small and gap > 0.5 * self._proven)
+        self.is_stalled = self.is_stalled or (late and gap <= self._asked)
         self._proven = min(gap, self._proven)
         # Whoever watches sees more proofs, and the same steps.
         due = small or self._idle > 2

@@ -29,6 +29,7 @@ from trueline.solvers.dual.solver import (
 )
 from trueline.solvers.iterative import best_constant, target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.solvers.row_space import is_wide, solve_in_row_space
 from trueline.solvers.truncated.descent import TruncatedDescent
 from trueline.solvers.truncated.rows import Rows
 from trueline.wording import counted
@@ -79,6 +80,8 @@ class NewtonCG(Solver):
         return Cost(flops, 2 * _PRODUCTS, memory, seconds)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        if is_wide(Facts.of(problem)) and not np.any(problem.penalty.linear):
+            return solve_in_row_space(self, problem, options, monitor)
         if problem.n_targets > 1 and is_unbalanced(problem):
             return solve_balanced(self, problem, options, monitor)
         d, k = problem.n_features, problem.n_targets

@@ -178,7 +178,7 @@ class Face:
         Q = self.gather(rows)
         while len(rows) < len(candidates):
             # The last rows of V^T: directions that the working rows hardly see.
-            _, size, Vt = svd(np.linalg.qr(Q, mode="r"), full_matrices=True)
+            _, size, Vt = svd(np.asarray(np.linalg.qr(Q, mode="r")), full_matrices=True)
             weak = Vt[size <= _WEAK * size[0]]
             if not len(weak):
                 break
