@@ -261,9 +261,9 @@ def test_before_a_search_the_search_is_told_and_no_strength_made_up(model, words
 def test_a_search_on_wide_data_works_on_columns():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 3000)), rng.standard_normal(20)
-    assert "from the columns, each fit starting" in str(LassoCV().explain(X, y))
+    assert "from the columns, a warm-started path per fold" in str(LassoCV().explain(X, y))
     Y = np.column_stack([y, y])
-    assert "from the columns, each fit starting" in str(MultiTaskLassoCV().explain(X, Y))
+    assert "from the columns, a warm-started path per fold" in str(MultiTaskLassoCV().explain(X, Y))
 
 
 @pytest.mark.parametrize(
