@@ -40,7 +40,7 @@ TAKE_WORDS = {"StepwiseRegression", "CalibratedClassifier"}
 MODELS = [model for model in models() if type(model).__name__ not in TAKE_WORDS]
 
 
-@pytest.mark.filterwarnings("ignore:l1_ratios must be given:FutureWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_the_column_is_named(model):
     y = CLASSES if is_classifier(model) else AMOUNTS
