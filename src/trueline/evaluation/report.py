@@ -15,6 +15,9 @@ __all__ = ["Comparison", "Entry"]
 
 Array = NDArray[np.float64]
 
+# Targets that were measured are not predicted to so many digits.
+_EXACT = 1e-12
+
 
 @dataclass
 class Entry:
@@ -202,6 +205,8 @@ class Comparison:
             lines.append(f"stopped before these were finished: {', '.join(self.unfinished)}.")
         if self.leaking:
             lines.append(f"LEAKAGE: {', '.join(self.leaking)} tell the target exactly.")
+        elif self.scorer == "R2" and self.entries[0].score >= 1.0 - _EXACT:
+            lines.append("LEAKAGE: the columns together tell the target exactly.")
         return "\n".join(lines)
 
 
