@@ -442,6 +442,16 @@ def test_fit_says_what_a_person_should_know(cars):
         assert "paid tells the target exactly" in text
 
 
+def test_a_target_that_is_a_sum_of_columns_is_a_leak(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [f"{a},{b},{a + b}" for a, b in rng.integers(0, 90, (60, 2))]
+    (tmp_path / "sum.csv").write_text("\n".join(["casual,registered,bikers", *rows]))
+    for words in (("fit",), ("compare", "--models", "least squares;ridge")):
+        text = " ".join(run(words[0], "sum.csv", "--target", "bikers", *words[1:]).split())
+        assert "the columns together tell the target exactly" in text
+
+
 def test_an_objective_of_nothing_has_no_share(tmp_path, monkeypatch):
     """A perfect fit: the gap, however small, is any multiple of the objective."""
     monkeypatch.chdir(tmp_path)

@@ -47,7 +47,7 @@ Y = X @ [1.0, -0.2, 3.0] + 0.1 * RNG.normal(size=40)
 RECORDS = [cls for cls in known_classes().values() if is_dataclass(cls)]
 # Kernels have parameters, but are no models. Estimators that are made of others have tests of their
 # own.
-OWN_TESTS = ["ChainedClassifiers", "ConstantPredictor"]
+OWN_TESTS = ["ChainedClassifiers", "ConstantPredictor", "Pipeline"]
 ESTIMATORS = [
     cls
     for cls in known_classes().values()

@@ -72,7 +72,7 @@ def test_a_word_among_several_targets_has_two_places():
 
 
 def test_words_in_the_rows_are_not_blamed_on_the_target():
-    with pytest.raises(ValueError, match="could not convert string to float"):
+    with pytest.raises(ValueError, match="Column 0 of X holds text"):
         LinearRegression().fit([["a"], ["b"]], [1.0, 2.0])
 
 

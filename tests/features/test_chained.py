@@ -193,3 +193,31 @@ def test_classifiers_without_a_proof_make_chains_without_one():
     with pytest.raises(AttributeError, match="Parrot brings none"):
         _ = chain.certificate_
     assert "proof" not in chain.explain()
+
+
+def test_weights_of_rows_reach_every_stage():
+    """Weights of one and zero: each stage learns from the rows of its folds that count."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.standard_normal((90, 3)), np.arange(90) % 3 + 0.5
+    y = (X[:, 0] + rng.standard_normal(90) > 0).astype(int)
+    fold = np.arange(90) % 3
+    cv = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(3)]
+    chain = ChainedClassifiers(cv=cv).fit(X, y, sample_weight=weights)
+    outside = np.empty((90, 1))
+    for train, test in cv:
+        first = LogisticRegression().fit(X[train], y[train], weights[train])
+        outside[test, 0] = first.predict_proba(X[test])[:, 1]
+    np.testing.assert_allclose(chain.out_of_fold_, outside, rtol=1e-6)
+    second = LogisticRegression().fit(np.hstack([X, outside]), y, weights)
+    np.testing.assert_allclose(chain.stages_[1].classifier.coef_, second.coef_, rtol=1e-5)
+    assert chain.verify(X, y, weights)
+    assert not chain.verify(X, y)
+
+
+def test_a_stage_that_takes_no_weights_is_named():
+    from sklearn.neighbors import KNeighborsClassifier
+
+    X, y = np.random.default_rng(0).standard_normal((30, 2)), np.arange(30) % 2
+    chain = ChainedClassifiers([("near", KNeighborsClassifier()), ("fine", LogisticRegression())])
+    with pytest.raises(ValueError, match="Stage 'near', KNeighborsClassifier, takes no sample"):
+        chain.fit(X, y, sample_weight=np.ones(30))

@@ -174,6 +174,11 @@ def _remarks(ready: Prepared, model: Any) -> list[str]:
             f"leakage: {which} the target exactly. The score is that of a copy of the target; "
             "leave out, with --drop, what is only known together with the target."
         )
+    elif not is_class and _is_exact(ready, model):
+        said.append(
+            "leakage: the columns together tell the target exactly. Is it a sum of some of them? "
+            "Leave out, with --drop, what is only known together with the target."
+        )
     if not ready.family.is_kernel:
         said += _dependent(encoded)
     alphas = getattr(model, "alphas_", None)
@@ -186,6 +191,19 @@ def _remarks(ready: Prepared, model: Any) -> list[str]:
                     f"alpha={alpha:.4g} is the {which} that was tried: see trueline compare"
                 )
     return said
+
+
+# Measured targets are not explained to so many digits; with fewer rows for each column they may be.
+_EXACT, _ROWS_PER_COLUMN = 1e-12, 3
+
+
+def _is_exact(ready: Prepared, model: Any) -> bool:
+    """Whether a fit of few columns leaves nothing of the target."""
+    X, y = ready.encoded.X, ready.encoded.y
+    if ready.family.is_kernel or len(y) < _ROWS_PER_COLUMN * (X.shape[1] + 1):
+        return False
+    with _quiet_names():
+        return bool(model.score(X, y) >= 1.0 - _EXACT and np.ptp(y) > 0)
 
 
 # Beyond this, columns are not looked at for dependence: it costs as much as least squares.

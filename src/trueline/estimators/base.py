@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import validate_parameter_constraints
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trueline.certificates.base import Certificate, Reading
 from trueline.check import Verification, verify
@@ -32,6 +32,7 @@ from trueline.estimators.scaling import (
     rescaled,
     unscaled,
 )
+from trueline.estimators.validation import validate_data
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
 from trueline.penalties import Penalty
@@ -441,7 +442,7 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
                 if reset:
                     X, y = validate_data(self, X, y, **arguments)
                 else:
-                    from sklearn.utils import check_X_y
+                    from trueline.estimators.validation import check_X_y
 
                     X, y = check_X_y(X, y, estimator=self, **arguments)
         weights = self._weights(sample_weight, X)

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.bayes.conjugate import NormalInverseGamma
 from trueline.estimators.base import build_problem
 from trueline.estimators.incremental import IncrementalRegressor
+from trueline.estimators.validation import validate_data
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.planner import Plan

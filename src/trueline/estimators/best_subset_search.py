@@ -13,8 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_X_y
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import LinearRegressorBase, build_problem
 from trueline.estimators.best_subset_results import fit_on, listener, notes, status, tabulated
@@ -22,6 +21,7 @@ from trueline.estimators.callbacks import fit_with_callbacks, watch
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.report import Explanation
 from trueline.estimators.scaling import exponents_of
+from trueline.estimators.validation import check_X_y, validate_data
 from trueline.guard import Verdict, warn_of_gap
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty

@@ -10,18 +10,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
 
 from trueline.certificates.base import Certificate
 from trueline.check import Verification
 from trueline.estimators.calibration import fit_calibrators, probabilities_of
 from trueline.estimators.labels import encode_labels
 from trueline.estimators.linear_svc import LinearSVC
+from trueline.estimators.validation import validate_data
 
 __all__ = ["CalibratedClassifier"]
 

@@ -19,7 +19,7 @@ from sklearn.utils.metadata_routing import (
     _routing_enabled,
     process_routing,
 )
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net import ElasticNet
@@ -33,6 +33,7 @@ from trueline.estimators.folds import some_folds
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.paths import enet_path, said_of, strengths
 from trueline.estimators.report import Explanation
+from trueline.estimators.validation import validate_data
 from trueline.guard import warn_of_gaps
 from trueline.moments import Moments
 from trueline.planner import Plan

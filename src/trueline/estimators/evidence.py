@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.bayes.evidence import Hyperprior
 from trueline.certificates.quadratic import certify_quadratic
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.estimators.validation import validate_data
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty, Penalty

@@ -16,13 +16,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.check import Verification
 from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.process_report import ProcessExplanation, planned_process
+from trueline.estimators.validation import validate_data
 from trueline.guard import Verdict, warn_of_gap
 from trueline.processes.covariance import covariance, cross_covariance
 from trueline.processes.likelihood import Likelihood, generic_likelihood

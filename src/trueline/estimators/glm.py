@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite, check_X_y
+from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.local import certify_local
@@ -26,6 +26,7 @@ from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.rank import ColumnRank
 from trueline.estimators.report import Explanation
 from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.estimators.validation import check_X_y, validate_data
 from trueline.losses import Loss
 from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty

@@ -14,12 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _num_samples,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.kernel_mistakes import bound_kernel_mistakes
@@ -30,6 +25,7 @@ from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of
 from trueline.estimators.online_proof import Story
+from trueline.estimators.validation import validate_data
 from trueline.online.kernels.dual import dual_pass
 from trueline.online.order import Order, seed_of
 from trueline.online.record import Record

@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import LinearEstimator, build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.labels import encode_declared, encode_labels, weighted_classes
+from trueline.estimators.validation import check_X_y, validate_data
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty
 from trueline.problem import Problem

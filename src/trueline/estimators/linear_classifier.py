@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import LinearEstimator, build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
@@ -20,6 +20,7 @@ from trueline.estimators.labels import (
     signs_of,
     weighted_classes,
 )
+from trueline.estimators.validation import validate_data
 from trueline.losses import Loss
 from trueline.penalties import Penalty
 from trueline.problem import Problem
@@ -67,7 +68,7 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         elif reset:
             X, y = validate_data(self, X, y, **arguments)
         else:
-            from sklearn.utils import check_X_y
+            from trueline.estimators.validation import check_X_y
 
             X, y = check_X_y(X, y, estimator=self, **arguments)
         classes, codes = encode_labels(y, type(self).__name__)

@@ -12,17 +12,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import assert_all_finite, check_random_state, compute_class_weight
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from trueline.estimators.base import validate_changed
 from trueline.estimators.labels import encode_declared, encode_labels
 from trueline.estimators.online_proof import OnlineProof
 from trueline.estimators.online_rows import SingleRows
+from trueline.estimators.validation import validate_data
 from trueline.online.average import averaged
 from trueline.online.kernels.labels import split_in_two
 from trueline.online.order import Order, seed_of

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite, check_array, check_X_y
+from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions, validate_params
 from sklearn.utils.validation import _check_sample_weight
 
 from trueline.design import as_design
+from trueline.estimators.validation import check_array, check_X_y
 from trueline.guard import warn_of_gaps
 from trueline.losses import Squared
 from trueline.penalties import Penalty

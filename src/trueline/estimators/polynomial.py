@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.validation import validate_data
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty
 from trueline.planner import make_plan

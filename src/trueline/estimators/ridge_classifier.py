@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trueline.estimators.base import LinearEstimator
 from trueline.estimators.labels import SignedTargets, signed_targets
 from trueline.estimators.report import Explanation
 from trueline.estimators.ridge import RIDGE_SOLVERS, Ridge
+from trueline.estimators.validation import validate_data
 from trueline.problem import Problem
 
 __all__ = ["RidgeClassifier", "SignRegressionClassifier"]

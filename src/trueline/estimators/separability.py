@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _get_feature_names
 
 from trueline.estimators.labels import encode_labels
+from trueline.estimators.validation import check_array
 from trueline.halfspaces.margin import MaximumMargin, largest_margin
 from trueline.halfspaces.result import Separability
 from trueline.halfspaces.separate import separate

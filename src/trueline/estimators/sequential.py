@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SequentialFeatureSelector as _Refitting
 from sklearn.model_selection import check_cv
-from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils import assert_all_finite
 from sklearn.utils.metadata_routing import _routing_enabled, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.sequential_routes import (
     NeedsRefits,
     Refits,
@@ -25,6 +27,7 @@ from trueline.estimators.sequential_routes import (
     least_squares,
     score_name,
 )
+from trueline.estimators.validation import check_array, naming_columns
 from trueline.selection.stepwise.scores import FoldScores
 from trueline.threads import single_threaded_blas
 from trueline.wording import counted, shown_as_text
@@ -118,7 +121,8 @@ class SequentialFeatureSelector(_Refitting):
         self._scores: FoldScores | None = None
         self._mask: Mask | None = None
         try:
-            super().fit(X, y, **params)
+            with self._naming(X, y):
+                super().fit(X, y, **params)
         except KeyboardInterrupt:
             self._keep_what_was_found()
         finally:
@@ -128,6 +132,15 @@ class SequentialFeatureSelector(_Refitting):
         self.history_ = self._steps[:changed]  # the last try may not have been worth it
         del self._steps
         return self
+
+    @contextmanager
+    def _naming(self, X: Any, y: Any) -> Iterator[None]:
+        """Errors that name the column or the target that holds words, not that all fits failed."""
+        last = self.estimator
+        last = last.steps[-1][1] if hasattr(last, "steps") else last
+        target = numeric_target(last, y) if is_regressor(last) and y is not None else nullcontext()
+        with naming_columns(X, type(self).__name__), target:
+            yield
 
     def _keep_what_was_found(self) -> None:
         """After Ctrl-C: the features of the last complete step; without one, give up."""

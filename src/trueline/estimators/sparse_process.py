@@ -13,13 +13,14 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, WhiteKernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.check import Verification
 from trueline.estimators.as_fitted import marked, settings_of, tied
 from trueline.estimators.kernel_plan import data_text
 from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.validation import validate_data
 from trueline.processes.covariance import cross_covariance, diagonal
 from trueline.processes.inducing import InducingBound, choose_points
 from trueline.processes.likelihood import Likelihood

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.design import as_design
+from trueline.estimators.validation import validate_data
 from trueline.inference import CoefficientTable, quantile_covariance
 
 __all__ = ["QuantileInference"]

@@ -8,9 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from trueline.estimators.frames import design_of, names_of, places_of, sources_of
+from trueline.estimators.validation import validate_data
 from trueline.selection.stepwise import make_terms
 from trueline.table.encoding import Source
 
@@ -97,7 +98,7 @@ class ChosenColumns(TransformerMixin):
 
     def _checked(self, X: Any) -> NDArray[Any]:
         """New rows of a DataFrame with categories, as numbers that are finite."""
-        from sklearn.utils import check_array
+        from trueline.estimators.validation import check_array
 
         return np.asarray(check_array(self._as_numbers(X), estimator=self))
 

@@ -12,14 +12,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import LinearEstimator, is_plain
 from trueline.estimators.callbacks import fit_with_callbacks, watch
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of, weighted_classes
 from trueline.estimators.report import Explanation
+from trueline.estimators.validation import check_X_y, validate_data
 from trueline.halfspaces.zero_one import Found, Task, local_search, search, state
 from trueline.halfspaces.zero_one.margin import widest
 from trueline.halfspaces.zero_one.milp import MARGIN, by_highs

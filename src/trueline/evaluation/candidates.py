@@ -22,6 +22,7 @@ from trueline.estimators.linear_svc import LinearSVC
 from trueline.estimators.logistic import LogisticRegression
 from trueline.estimators.quantile import LeastAbsoluteDeviations
 from trueline.estimators.ridge_classifier import RidgeClassifier
+from trueline.estimators.validation import no_number
 from trueline.evaluation.axes import (
     Axis,
     Values,
@@ -103,11 +104,7 @@ def candidates_for(models: Any, task: Task, scale: bool = False) -> list[Candida
     """
     if models is None:
         book = _CLASSIFICATION if task.is_classifier else _REGRESSION
-        if task.matrix is None:
-            raise ValueError(
-                "X holds more than finite numbers (text, dates, missing values), which linear "
-                "models do not take. Encode it, or give models=[make_pipeline(..., model)]."
-            )
+        _check_numbers(task)
         names = [name for name, known in book.items() if known.suits(task)]
         return [_known(name, task, scale) for name in names]
     if isinstance(models, Mapping):
@@ -126,6 +123,7 @@ def _known(name: str, task: Task, scale: bool) -> Candidate:
     if name not in book:
         kind = "classification" if task.is_classifier else "regression"
         raise ValueError(f"{name!r} is not known for {kind}. Known: {', '.join(book)}.")
+    _check_numbers(task)
     known = book[name]
     model = known.make()
     if not scale or isinstance(model, DummyClassifier | DummyRegressor):
@@ -134,6 +132,17 @@ def _known(name: str, task: Task, scale: bool) -> Candidate:
     scaled = task.shared("scaled", lambda: replace(task, matrix=scaler.fit_transform(task.matrix)))
     values = known.grid and known.grid(scaled, model).behind("model__")
     return _along(name, Pipeline([("scale", scaler), ("model", model)]), values)
+
+
+def _check_numbers(task: Task) -> None:
+    """Linear models that are known by name take finite numbers."""
+    if task.matrix is not None:
+        return
+    said = no_number(task.X) or "X holds more than finite numbers (missing or infinite values)"
+    raise ValueError(
+        f"{said}, which linear models do not take. TableFeatures makes numbers of texts, "
+        "categories, dates and missing values: models=[make_pipeline(TableFeatures(), Ridge())]."
+    )
 
 
 def _along(name: str, model: Any, values: Values | None) -> Candidate:

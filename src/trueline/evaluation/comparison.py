@@ -25,6 +25,7 @@ from trueline.evaluation.task import Task, checked_target, make_task
 from trueline.evaluation.walks.base import Setting, linear_clone
 from trueline.evaluation.walks.refit import fit_weights
 from trueline.guard import warn_of_gaps
+from trueline.table.columns import implausible_classes
 
 __all__ = ["compare"]
 
@@ -143,6 +144,11 @@ def guess_task(y: Any) -> str:
     """
     y = checked_target(y)
     if y.dtype.kind in "OUSb":
+        if reason := implausible_classes(len(np.unique(y)), len(y)):
+            raise ValueError(
+                f"y holds texts that do not look like classes: {reason}. Convert amounts such as "
+                "'$4,733' to numbers; task='classification' compares the texts as classes."
+            )
         return "classification"
     if not type_of_target(y).startswith(("binary", "multiclass")):
         return "regression"

@@ -16,6 +16,9 @@ __all__ = ["Comparison", "Entry"]
 
 Array = NDArray[np.float64]
 
+# Targets that were measured are not predicted to so many digits.
+_EXACT = 1e-12
+
 
 @dataclass(repr=False)
 class Entry(Readable):
@@ -210,6 +213,8 @@ class Comparison(Readable):
             lines.append(f"stopped before these were finished: {', '.join(self.unfinished)}.")
         if self.leaking:
             lines.append(f"LEAKAGE: {', '.join(self.leaking)} tell the target exactly.")
+        elif self.scorer == "R2" and self.entries[0].score >= 1.0 - _EXACT:
+            lines.append("LEAKAGE: the columns together tell the target exactly.")
         return "\n".join(lines)
 
 

@@ -12,9 +12,11 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import (
+    _check_sample_weight,
     _num_samples,
     check_is_fitted,
     column_or_1d,
+    has_fit_parameter,
 )
 
 from trueline.check import Verification
@@ -124,7 +126,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         self._set_params("classifiers", **params)
         return self
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
         """Fit the chain.
 
         Parameters
@@ -133,6 +135,9 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         y : array-like of shape (n,)
         groups : array-like of shape (n,), optional
             For splitters that keep groups together.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows in the fits of all stages, each of which must take them. The folds
+            do not depend on them: a row of weight zero is in a fold, and taught to no stage.
 
         Returns
         -------
@@ -150,7 +155,8 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
                 "ChainedClassifiers needs samples of at least two classes, but y holds one class "
                 f"only: {self.classes_.tolist()[0]!r}."
             )
-        learner = Learner(self, stages, X, y, self._folds(X, y, groups))
+        weights = self._checked_weights(sample_weight, stages, len(y))
+        learner = Learner(self, stages, X, y, self._folds(X, y, groups), weights)
         last = len(stages) - 1
         everything: frozenset[int] = frozenset()
         self.stages_ = [learner.stage(k, everything) for k in range(len(stages))]
@@ -226,7 +232,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         parts = certified_parts(self, (stage.classifier for stage in self.stages_))
         return CombinedCertificate(names, parts, self._verified, "stage")
 
-    def verify(self, X: Any, y: Any) -> Verification:
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
         """Check the certificates of the stages against the data that were fitted.
 
         The first steps of the stages learn again, as in ``fit``; what earlier stages said is read
@@ -236,17 +242,17 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         ----------
         X : as for ``fit``
         y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
 
         Returns
         -------
         verification : Verification
             True in a boolean context if every claim about every stage holds.
         """
-        return self.certificate_.verify(X, y)
+        return self.certificate_.verify(X, y, sample_weight)
 
     def _verified(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
-        if sample_weight is not None:
-            raise ValueError("A chain is fitted without sample weights: verify it without them.")
+        given = {} if sample_weight is None else {"sample_weight": sample_weight}
         y, X = column_or_1d(y), self._new_rows(X)
         if not _num_samples(X) == len(y) == len(self.out_of_fold_):
             raise ValueError(
@@ -257,7 +263,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         known = 0
         for stage in self.stages_:
             seen = stage.learned_from(self, X, y, self.out_of_fold_[:, :known])
-            outcomes.append((stage.name, stage.classifier.verify(seen, y)))
+            outcomes.append((stage.name, stage.classifier.verify(seen, y, **given)))
             known += len(stage.names(self))
         return verified_parts(outcomes)
 
@@ -292,12 +298,25 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
                 raise ValueError(f"Stage {name!r} is no classifier: {classifier!r}.")
         return list(zip(names, classifiers))
 
+    def _checked_weights(
+        self, sample_weight: Any, stages: list[tuple[str, Any]], n: int
+    ) -> NDArray[np.float64] | None:
+        if sample_weight is None:
+            return None
+        for name, model in stages:
+            last = model[-1] if isinstance(model, Pipeline) else model
+            if not has_fit_parameter(last, "sample_weight"):
+                raise ValueError(f"Stage {name!r}, {type(last).__name__}, takes no sample weights.")
+        return _check_sample_weight(
+            sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
+        )
+
     def _checked_rows(self, X: Any, y: NDArray[Any]) -> Any:
         """Numeric arrays are checked here; tables and texts by the first steps of the stages."""
         if _num_samples(X) != len(y):
             raise ValueError(f"X has {_num_samples(X)} rows, but y has {len(y)}.")
         if self._reads_numbers():
-            from sklearn.utils.validation import validate_data
+            from trueline.estimators.validation import validate_data
 
             return validate_data(
                 self, X, reset=True, accept_sparse="csr", dtype=[np.float64, np.float32]
@@ -306,7 +325,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
 
     def _new_rows(self, X: Any) -> Any:
         if self._reads_numbers():
-            from sklearn.utils.validation import validate_data
+            from trueline.estimators.validation import validate_data
 
             return validate_data(
                 self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]

@@ -48,9 +48,12 @@ class Stage:
         transformer = clone(model[:-1]) if pipeline and len(model) > 1 else None
         return cls(name, position, transformer, clone(model[-1] if pipeline else model))
 
-    def fit(self, chain: Any, X: Any, y: NDArray[Any], outputs: NDArray[np.float64]) -> Stage:
+    def fit(
+        self, chain: Any, X: Any, y: NDArray[Any], outputs: NDArray[np.float64], weights: Any
+    ) -> Stage:
         X = X if self.transformer is None else self.transformer.fit_transform(X, y)
-        self.classifier.fit(self._join(chain, X, outputs), y)
+        given = {} if weights is None else {"sample_weight": weights}
+        self.classifier.fit(self._join(chain, X, outputs), y, **given)
         return self
 
     def learned_from(
@@ -120,9 +123,16 @@ class Learner:
     """All M(k, S) of one fit, each learned when it is first asked for."""
 
     def __init__(
-        self, chain: Any, models: list[tuple[str, Any]], X: Any, y: Any, fold: NDArray[np.intp]
+        self,
+        chain: Any,
+        models: list[tuple[str, Any]],
+        X: Any,
+        y: Any,
+        fold: NDArray[np.intp],
+        weights: NDArray[np.float64] | None = None,
     ) -> None:
         self.chain, self.models, self.X, self.y, self.fold = chain, models, X, y, fold
+        self.weights = weights
         self.learned: dict[tuple[int, Outside], Stage] = {}
         self.said: dict[tuple[int, Outside], NDArray[np.float64]] = {}
         self.n_fits = 0
@@ -140,7 +150,9 @@ class Learner:
             name, model = self.models[k]
             X, y = _safe_indexing(self.X, rows), self.y[rows]
             outputs = self.described(k, outside)[rows]
-            self.learned[k, outside] = Stage.of(name, k, model).fit(self.chain, X, y, outputs)
+            weights = None if self.weights is None else self.weights[rows]
+            stage = Stage.of(name, k, model)
+            self.learned[k, outside] = stage.fit(self.chain, X, y, outputs, weights)
             self.n_fits += 1
         return self.learned[k, outside]
 

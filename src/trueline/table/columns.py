@@ -14,7 +14,16 @@ from trueline.table.dates import date_order
 from trueline.table.numbers import MISSING, read_number, read_numbers
 from trueline.wording import counted
 
-__all__ = ["BOOLEANS", "MISSING", "Column", "Guess", "guess_kind", "guess_task", "implausible"]
+__all__ = [
+    "BOOLEANS",
+    "MISSING",
+    "Column",
+    "Guess",
+    "guess_kind",
+    "guess_task",
+    "implausible",
+    "implausible_classes",
+]
 
 #: Pairs of words (false first) that make a column boolean, compared in lower case.
 BOOLEANS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
@@ -259,8 +268,11 @@ def implausible(column: Column) -> str:
     >>> implausible(Column("ill", ["yes", "no"] * 15))
     ''
     """
-    classes = len(column.levels)
-    rows = len(column.cells) - column.missing
+    return implausible_classes(len(column.levels), len(column.cells) - column.missing)
+
+
+def implausible_classes(classes: int, rows: int) -> str:
+    """The same for a number of classes in a number of rows."""
     if classes < _FEW_CLASSES:
         return ""
     if classes == rows:

@@ -311,7 +311,11 @@ def _choose(
             notes.append(f"{name} left out: {guess.kind} ({guess.reason})")
     if not sources:
         left = f" ({'; '.join(notes)})" if notes else ""
-        raise TableError(f"{table.path} has no column to predict {target!r} from{left}.")
+        texts = any(table.guess(name).kind == "text" for name in wanted if name != target)
+        hint = (
+            " Free text is read in Python: make_pipeline(TextFeatures(), model)." if texts else ""
+        )
+        raise TableError(f"{table.path} has no column to predict {target!r} from{left}.{hint}")
     return sources, notes
 
 

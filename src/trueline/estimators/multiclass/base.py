@@ -17,7 +17,7 @@ from sklearn.utils.metadata_routing import (
     _raise_for_params,
     process_routing,
 )
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.check import Check, Verification
 from trueline.estimators.multiclass.linear import planes_of
@@ -32,6 +32,7 @@ from trueline.estimators.multiclass.proof import (
     certified_parts,
     verified_parts,
 )
+from trueline.estimators.validation import validate_data
 from trueline.wording import Readable, counted
 
 __all__ = ["BinaryReduction", "SchemeExplanation", "parts_have", "speaker_of"]

@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
-from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from trueline.estimators.labels import check_labels, encode_declared
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have
@@ -33,6 +33,7 @@ from trueline.estimators.multiclass.parts import (
     update_parts,
 )
 from trueline.estimators.multiclass.sharing import fit_together
+from trueline.estimators.validation import validate_data
 
 __all__ = ["OneVsOneClassifier"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.labels import check_labels, encode_declared
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have
@@ -25,6 +25,7 @@ from trueline.estimators.multiclass.coupling import agreeing, couple_likelihood
 from trueline.estimators.multiclass.decoding import DECODINGS, class_scores
 from trueline.estimators.multiclass.parts import Binary, fit_parts, is_ours
 from trueline.estimators.multiclass.sharing import fit_together
+from trueline.estimators.validation import validate_data
 
 __all__ = ["OutputCodeClassifier"]
 

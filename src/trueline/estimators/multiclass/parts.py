@@ -18,9 +18,9 @@ from sklearn.utils.validation import (
     _check_n_features,
     _num_samples,
     check_is_fitted,
-    validate_data,
 )
 
+from trueline.estimators.validation import validate_data
 from trueline.threads import run_strands
 
 __all__ = [

@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.support_vectors import SupportVectorCertificate
 from trueline.check import Verification
@@ -28,6 +28,7 @@ from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.support_vectors.guard import judged
 from trueline.estimators.support_vectors.pending import PendingProof
 from trueline.estimators.support_vectors.ranges import require_range
+from trueline.estimators.validation import check_array, validate_data
 from trueline.kernels import KernelFunction, KernelSource, kernel_scores
 from trueline.kernels.features import largest_exponent
 from trueline.kernels.source import make_source, require_symmetric

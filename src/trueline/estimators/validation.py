@@ -1,0 +1,116 @@
+"""scikit-learn's validation of rows, with errors that name the column that holds no numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from typing import Any
+
+import numpy as np
+from sklearn import utils
+from sklearn.utils import validation
+
+__all__ = ["check_X_y", "check_array", "naming_columns", "no_number", "validate_data"]
+
+
+def validate_data(
+    estimator: Any, /, X: Any = "no_validation", y: Any = "no_validation", **options: Any
+) -> Any:
+    """scikit-learn's ``validate_data``."""
+    with naming_columns(X, type(estimator).__name__):
+        return validation.validate_data(estimator, X, y, **options)
+
+
+def check_X_y(X: Any, y: Any, **options: Any) -> Any:
+    """scikit-learn's ``check_X_y``."""
+    with naming_columns(X, type(options.get("estimator")).__name__):
+        return utils.check_X_y(X, y, **options)
+
+
+def check_array(X: Any, **options: Any) -> Any:
+    """scikit-learn's ``check_array``."""
+    with naming_columns(X, ""):
+        return utils.check_array(X, **options)
+
+
+@contextmanager
+def naming_columns(X: Any, who: str) -> Iterator[None]:
+    """Where validation fails on a column that holds no numbers, say which and what to do.
+
+    Examples
+    --------
+    >>> from trueline import Ridge
+    >>> try:
+    ...     Ridge().fit([[1.0, "Rome"], [2.0, "Oslo"]], [1.0, 2.0])
+    ... except ValueError as error:
+    ...     print(str(error)[:62])
+    Column 1 of X holds text ('Rome' in row 0), and Ridge takes nu
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        found = no_number(X)
+        if found is None:
+            raise
+        name = who if who not in ("", "NoneType", "str") else ""
+        model = f"{name}()" if name else "model"
+        raise ValueError(
+            f"{found}, and {name or 'this'} takes numbers. TableFeatures makes numbers of texts, "
+            f"categories and dates: make_pipeline(TableFeatures(), {model})."
+        ) from error
+
+
+def no_number(X: Any) -> str | None:
+    """The first column that holds texts or dates, in words; None if there is none.
+
+    Examples
+    --------
+    >>> from trueline.estimators.validation import no_number
+    >>> no_number({"size": [1, 2], "city": ["Rome", "Oslo"]})
+    "Column 'city' of X holds text ('Rome' in row 0)"
+    """
+    for name, values in _columns(X):
+        if values.dtype.kind == "M":
+            return f"Column {name} of X holds dates"
+        if values.dtype.kind not in "OUST":
+            continue
+        for row, value in enumerate(values):
+            if isinstance(value, date | np.datetime64):
+                return f"Column {name} of X holds dates ({value} in row {row})"
+            if isinstance(value, str) and not _is_number(value):
+                shown = str(value) if len(value) <= 30 else str(value[:27]) + "..."
+                return f"Column {name} of X holds text ({shown!r} in row {row})"
+    return None
+
+
+def _columns(X: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and values of the columns of a table or an array; nothing of anything else."""
+    if isinstance(X, dict):
+        for key, given in X.items():
+            yield repr(key), np.asarray(given)
+    elif hasattr(X, "columns") or hasattr(X, "column_names"):
+        names = list(getattr(X, "columns", None) or X.column_names) if not _is_pandas(X) else None
+        for j, key in enumerate(X.columns if names is None else names):
+            column = X.iloc[:, j] if names is None else X[key]
+            yield repr(key), np.asarray(column)
+    elif isinstance(X, np.ndarray | list | tuple):
+        try:
+            array = np.asarray(X) if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+        except ValueError:  # rows of unequal length
+            return
+        if array.ndim == 2:
+            for j in range(array.shape[1]):
+                yield str(j), array[:, j]
+
+
+def _is_pandas(X: Any) -> bool:
+    return hasattr(X, "iloc")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
