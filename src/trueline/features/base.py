@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from trueline.estimators.validation import validate_data
-
 from trueline.wording import shown_as_text
 
 __all__ = ["FeatureMap"]
