@@ -388,6 +388,7 @@ def test_bounds_on_the_evidence_that_are_crossed(rows):
     ):
         forged = put(honest, ("objective",), -new_low)
         assert_refused(witness(forged, upper=np.array(new_high)), data, [honest])
+    assert_refused(witness(honest, upper=np.array(np.inf)), data, [honest])  # says nothing
 
 
 # --- numbers that hide ----------------------------------------------------------------------------

@@ -223,6 +223,8 @@ def _bounds(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str]
     rows, Z, n, m = as_matrix(X), claim.points, len(Y), len(claim.points)
     if not isinstance(rows, np.ndarray) or rows.shape[1] != Z.shape[1]:
         raise Refused("the rows are sparse, or the points have other columns")
+    if math.isinf(claim.upper) != math.isinf(claim.objective_rounding):
+        raise Refused("one of the two bounds is infinite")
     known = recognised(claim.kernel)
     if known is None:
         raise Refused("a part of the kernel is not known")
