@@ -15,6 +15,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import trueline
 from trueline import (
@@ -340,6 +341,7 @@ def other_columns(function):
     return spoilt
 
 
+NOISY = RBF() + WhiteKernel()
 ELSEWHERE = [
     (HuberRegressor(), "numbers", huber, "solve_concomitant", without_coefficients),
     (TweedieRegressor(power=3, link="log"), "positive", glm, "solve_locally", without_coefficients),
@@ -352,7 +354,7 @@ ELSEWHERE = [
     (NuSVR(), "numbers", support_vectors, "solve_dual", without_multipliers),
     (OneClassSVM(), "numbers", support_vectors, "solve_dual", without_multipliers),
     (KernelRidge(), "numbers", kernel_ridge, "solve_equations", halved_first),
-    (GaussianProcessRegressor(), "numbers", gaussian_process, "cho_solve", halved_first),
+    (GaussianProcessRegressor(NOISY), "numbers", gaussian_process, "cho_solve", halved_first),
     (BestSubset(k=1), "numbers", best_subset_search, "best_subsets", other_columns),
     (L0Regression(alpha=1.0), "numbers", best_subset_search, "best_subsets", other_columns),
 ]
