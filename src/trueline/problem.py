@@ -10,8 +10,7 @@ of the rows in place of their sum (:meth:`~trueline.losses.Loss.total`).
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,12 +123,12 @@ def _numbers(part: Loss | Penalty) -> dict[str, float]:
     """
     values = vars(part)
     base = _numbers(values["base"]) if "base" in values else {}
-    defaults = {field.name: field.default for field in fields(part)}  # type: ignore[arg-type]
+    # Defaults of a dataclass are attributes of its class.
     return base | {
         name: value
         for name, value in values.items()
-        if isinstance(value, float | int)
-        and (re.search(rf"\b{name}\b", part.formula) or value != defaults.get(name))
+        if isinstance(value, (float, int))
+        and (name in part.formula or value != getattr(type(part), name, None))
     }
 
 
