@@ -66,7 +66,7 @@ _ROOM = 1.2
 _OF_RADIUS = 1e-3
 # A target varies if the best constant leaves errors of more than this share of it; of what it
 # leaves, more than this part is never put down to rounding.
-_CONSTANT, _SMALL_PART = 1e-10, 1e-6
+_CONSTANT, _SMALL_PART = 1e-10, 1e-5
 # Proofs of these kinds are quadratic in the rounding of the gradient.
 _SHARP = frozenset({"quadratic", "row space"})
 # Endings that claim to be as good as was asked for.
