@@ -58,12 +58,12 @@ __all__ = ["check"]
 
 Array = NDArray[np.float64]
 
-_POSITIVE = Field(low=0.0, finite=False)
+_POSITIVE = Field(low=5e-324, finite=False)
 _SHARE = Field(low=0.0, high=1.0)
 _PARAMETERS = {
     "svc": {"C": _POSITIVE},
     "svr": {"C": _POSITIVE, "epsilon": Field(low=0.0)},
-    "nu_svr": {"C": Field(low=0.0), "nu": _SHARE},
+    "nu_svr": {"C": Field(low=5e-324), "nu": _SHARE},
     "nu_svc": {"nu": _SHARE},
     "one_class": {"nu": _SHARE},
 }
