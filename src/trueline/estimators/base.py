@@ -40,6 +40,7 @@ from trueline.planner import Plan, execute, make_plan
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
 from trueline.solvers.base import Options
+from trueline.solvers.cholesky import PendingProof
 from trueline.solvers.iterative import make_prover
 from trueline.solvers.loop import Monitor
 from trueline.solvers.quadratic import evidence_at, evidence_from_moments
@@ -258,13 +259,17 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate:
+    ) -> Certificate | PendingCertificate:
         """The certificate of coefficients rounded to single precision."""
         from trueline.certificates.beside import BESIDE, certify_beside
         from trueline.certificates.choose import certify
         from trueline.certificates.quadratic import certify_quadratic
 
         W, b = W.astype(np.float64), b.astype(np.float64)
+        if isinstance(solution.proof, PendingProof):
+            pending = replace(solution.proof, coef=W, intercept=b)
+            if not pending.needs_rows():
+                return pending.without_rows()
         certificate, moments = solution.certificate, solution.moments
         assert certificate is not None
         witness = certificate.witness

@@ -32,7 +32,7 @@ from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty
 from trueline.planner import Candidate, Plan
 from trueline.problem import Problem
-from trueline.solution import Solution
+from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts, Options
 from trueline.solvers.local import solve_locally
 from trueline.solvers.loop import Monitor
@@ -231,7 +231,7 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate:
+    ) -> Certificate | PendingCertificate:
         before = solution.certificate
         if before is None or before.kind != "local" or np.isinf(before.gap):
             return super()._certify_rounded(problem, solution, W, b)

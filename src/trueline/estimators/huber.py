@@ -24,7 +24,7 @@ from trueline.moments import Moments
 from trueline.penalties import L2
 from trueline.planner import Candidate, Plan
 from trueline.problem import ConcomitantProblem, Problem
-from trueline.solution import Solution
+from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts
 from trueline.solvers.concomitant import solve_concomitant
 from trueline.solvers.loop import Monitor
@@ -184,7 +184,7 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate:
+    ) -> Certificate | PendingCertificate:
         design, weights = problem.design, problem.weights
         d = problem.n_features
         mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)

@@ -41,8 +41,8 @@ class LinearSVC(LinearClassifierBase):
 
         1/2 ||w||^2 + 1/2 (b / intercept_scaling)^2 + C sum_i s_i max(0, 1 - y_i (x_i.w + b))^2
 
-    or without the square of the loss for ``loss="hinge"``, and with ||w||_1 + |b| /
-    intercept_scaling in place of the halved squares for ``penalty="l1"``. With more classes there
+    or without the square of the loss for ``loss="hinge"``, and with ``||w||_1 + abs(b) /
+    intercept_scaling`` in place of the halved squares for ``penalty="l1"``. With more classes there
     is one such problem for each, its rows against all others ("one versus rest"). The weights s_i
     are sample weights times class weights.
 

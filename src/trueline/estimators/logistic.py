@@ -25,7 +25,7 @@ from trueline.moments import Moments
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.planner import Plan
 from trueline.problem import Problem
-from trueline.solution import Solution
+from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
 
@@ -261,7 +261,7 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate:
+    ) -> Certificate | PendingCertificate:
         if not self._is_firth:
             return super()._certify_rounded(problem, solution, W, b)
         assert solution.certificate is not None

@@ -19,7 +19,7 @@ from trueline.losses import Absolute, OrderedQuantiles, Quantile
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.planner import Plan
 from trueline.problem import Problem
-from trueline.solution import Solution
+from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Options
 
 __all__ = ["LeastAbsoluteDeviations", "QuantileRegressor"]
@@ -202,7 +202,7 @@ default="auto"
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
-    ) -> Certificate:
+    ) -> Certificate | PendingCertificate:
         certificate = solution.certificate
         assert certificate is not None
         if certificate.kind != "ordered duality" or "column_exponent" in certificate.witness:
