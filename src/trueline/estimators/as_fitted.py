@@ -39,6 +39,9 @@ _HOW = frozenset(
 # What a fit finds or chooses by itself, if it does.
 _CHOSEN = ("coef_", "intercept_", "alpha_", "l1_ratio_", "C_", "lambda_", "scale_")
 
+# Bytes of arrays that are shorter than what a digest of them would cost.
+_SHORT = 256
+
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
@@ -78,7 +81,10 @@ def marked(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mark(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | str):
+    kind = type(value)
+    if value is None or kind is bool or kind is float:  # most parameters; tiny fits pay for this
+        return value if kind is not float else repr(value)
+    if isinstance(value, int | str):
         return value
     if isinstance(value, np.generic):
         value = value.item()
@@ -91,9 +97,9 @@ def _mark(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:
             return [str(item) for item in value.ravel()]
-        numbers = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
-        digest = hashlib.blake2b(numbers.tobytes(), digest_size=16)
-        return f"{value.dtype} {value.shape} {digest.hexdigest()}"
+        numbers = value.tobytes()
+        digest = numbers if len(numbers) <= _SHORT else _digest(numbers)
+        return f"{value.dtype.str} {value.shape} {digest.hex()}"
     if isinstance(value, Mapping):
         return {key: _mark(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -104,6 +110,10 @@ def _mark(value: Any) -> Any:
         return f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"
     text = repr(value)
     return type(value).__qualname__ if " at 0x" in text else text
+
+
+def _digest(numbers: bytes) -> bytes:
+    return hashlib.blake2b(numbers, digest_size=16).digest()
 
 
 def same_rows(kept: Any, X: Any, which: Any = slice(None)) -> bool:

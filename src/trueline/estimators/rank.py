@@ -27,7 +27,9 @@ class ColumnRank:
         """Remember the rank of this fit, and nothing of the one before."""
         for name in ("rank_", "_row_space"):
             self.__dict__.pop(name, None)
-        is_free = not (np.any(problem.penalty.curvature) or np.any(problem.penalty.linear))
+        penalty = problem.penalty
+        is_free = "none" in penalty.capabilities
+        is_free = is_free or not (np.any(penalty.curvature) or np.any(penalty.linear))
         if solution.rank is not None and is_free:
             self.rank_, self._row_space = solution.rank, solution.row_space
 
