@@ -119,11 +119,13 @@ def judge(case: Case, seconds: float = 60.0, verified: bool = False) -> Verdict:
     relative = distance / case.scale if case.scale > 0 else math.copysign(math.inf, distance)
     faults = []
     gap, is_conditional = math.nan, False
-    if not relative <= TOLERANCE and not said:
+    # Where the best constant fits exactly, nothing is left to compare with but rounding.
+    rounding = 0.0 if certificate is None else certificate.objective_rounding
+    if not relative <= TOLERANCE and distance > rounding and not said:
         faults.append("wrong")
     if certificate is not None:
         gap = certificate.gap
-        if not gap <= TOLERANCE * case.scale and not said:
+        if not gap <= TOLERANCE * case.scale + 4 * rounding and not said:
             faults.append("unproven")
         unseen = certificate.objective_rounding + _ROUNDING * case.scale
         if (

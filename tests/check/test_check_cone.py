@@ -78,3 +78,15 @@ def test_another_cone_proves_no_smaller_gap(cone):
     plain |= {"objective_rounding": 1e-9, "witness": {"cone": cone}}
     true = plain["objective"] - certificate.objective
     assert not verify({**plain, "gap": 0.5 * true}, X, y)
+
+
+def test_columns_that_seem_constant_are_not_left_out():
+    """Sparse columns around 1e8 vary by less than the rounding of their squares shows."""
+    X = sp.csr_array(np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 3.0]]) + 1e8)
+    y = np.array([0.1, 0.5, 1.3])
+    model = Ridge(alpha=0.0, positive=True).fit(X, y)
+    best = nnls(X.toarray() - X.toarray().mean(axis=0), y - y.mean())[1] ** 2 / 2
+    certificate = model.certificate_
+    assert certificate.objective <= best + 1e-7
+    assert certificate.gap >= certificate.objective - best - 1e-7
+    assert model.verify(X, y)

@@ -57,7 +57,9 @@ def find_cone(problem: Problem) -> Cone | None:
     mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
     s = np.ones(n) if weights is None else weights
     squares, total = design.column_squares(weights, mean), design.column_squares(weights, None)
-    varies = squares > (1e2 * n * _EPS) ** 2 * total  # others are constant, or rounding
+    varies = squares > (1e2 * n * _EPS) ** 2 * total
+    if not (varies | _is_constant(problem)).all():  # rounding hides how a column varies
+        return None
     scale = np.where(varies, 1.0 / np.sqrt(np.where(varies, squares, 1.0)), 0.0)
     R: Array = np.zeros((0, d))
     for where, block in design.blocks(2048):
@@ -86,6 +88,16 @@ def find_cone(problem: Problem) -> Cone | None:
         float(np.linalg.norm(mixture)) * (1 + 1e-3),
         np.sqrt(problem.weigh(y**2).sum(axis=0)) * (1 + 1e-6),
     )
+
+
+def _is_constant(problem: Problem) -> NDArray[np.bool_]:
+    """Columns whose coefficients change nothing: all alike beside an intercept, or zero."""
+    out = np.ones(problem.n_features, dtype=bool)
+    first = np.zeros(problem.n_features)
+    for number, (_, block) in enumerate(problem.design.blocks(2048)):
+        first = block[0] if number == 0 and problem.fit_intercept else first
+        out &= (block == first).all(axis=0)
+    return out
 
 
 def cone_gap(
