@@ -120,6 +120,8 @@ def verify(
             return theorem.check(certificate, X, y, sample_weight, effort)
     except Refused as reason:
         return Verification.refused(reason)
+    except OverflowError:  # of sums and powers of numbers that are each within the range
+        return Verification.refused("numbers leave the range of doubles")
     except Exception as error:  # a claim that cannot be computed is not proven
         return Verification.refused(f"not computable: {told(error)}")
 
