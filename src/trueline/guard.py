@@ -62,8 +62,6 @@ _FAR_APART = 1e-6
 _UNDERFLOW = 1e-280
 # Certificates claim a little more than solvers stop at: whoever checks them rounds differently.
 _ROOM = 1.2
-# The size of the coefficients relative to the radius of such a proof.
-_OF_RADIUS = 1e-3
 # A target varies if the best constant leaves errors of more than this share of it; of what it
 # leaves, more than this part is never put down to rounding.
 _CONSTANT, _SMALL_PART = 1e-10, 1e-5
@@ -219,9 +217,7 @@ def _cancelling(problem: Problem, certificate: Certificate, unit: float) -> floa
         return float(design.column_largest() @ np.abs(W).sum(axis=1) + np.abs(b).sum())
     if "quadratic" not in problem.loss.capabilities:
         slope = problem.loss.slope_bound if math.isfinite(problem.loss.slope_bound) else 1.0
-        # Proofs cover intercepts up to a radius, which has a size of its own for targets of zero.
-        radius = float(np.sum(certificate.witness.get("radius", 0.0)))
-        return slope * (math.sqrt(weight) * float(reach.sum()) + _OF_RADIUS * weight * radius)
+        return slope * math.sqrt(weight) * float(reach.sum())
     # About the means one factor of each square has no offset.
     spread = reach
     if problem.fit_intercept:

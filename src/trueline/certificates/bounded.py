@@ -15,8 +15,6 @@ the coefficients themselves.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,9 +22,10 @@ from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.cone import Cone, cone_gap, find_cone, is_cone
 from trueline.certificates.duality import intercept_radius
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
+from trueline.certificates.unpenalised import Directions, open_directions
 from trueline.problem import Problem
 
-__all__ = ["Bound", "bounded_gap", "certify_bounded"]
+__all__ = ["bounded_gap", "certify_bounded"]
 
 Array = NDArray[np.float64]
 
@@ -35,19 +34,22 @@ _EPS = float(np.finfo(np.float64).eps)
 _RADIUS = 10.0
 
 
-class Bound(NamedTuple):
-    """The gap per target, and the radii for coefficients and intercepts it is stated for."""
+def bounded_gap(
+    problem: Problem,
+    rounding: Rounding,
+    at: Evaluation,
+    W: Array,
+    b: Array,
+    directions: Directions | None = None,
+) -> float:
+    """The bound of the module's text, for a radius that covers what the data could suggest.
 
-    gap: Array
-    radius: Array
-    intercept_radius: Array
-
-
-def bounded_gap(problem: Problem, rounding: Rounding, at: Evaluation, W: Array, b: Array) -> Bound:
-    """The bound of the module's text, for a radius that covers what the data could suggest."""
-    bend = problem.penalty.gradient(W)
-    gradient = at.correlation + bend
-    error = at.correlation_rounding + 4 * _EPS * (np.abs(bend) + np.abs(gradient))
+    ``directions`` are those of coefficients without a penalty, whose radius depends on how nearly
+    their columns depend on each other.
+    """
+    slope = problem.penalty.gradient(W)
+    gradient = at.correlation + slope
+    error = at.correlation_rounding + 4 * _EPS * (np.abs(slope) + np.abs(gradient))
     norms = rounding.accuracy.magnitude[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         # How far one column alone would move to take up the whole target.
@@ -57,14 +59,18 @@ def bounded_gap(problem: Problem, rounding: Rounding, at: Evaluation, W: Array, 
         upward = np.maximum(error - gradient, 0.0) * radius
         downward = np.maximum(error + gradient, 0.0) * np.minimum(W, radius)
         gap = np.maximum(upward, downward).sum(axis=0)
-    else:
+    elif directions is None:
         gap = ((np.abs(gradient) + error) * radius).sum(axis=0)
-    reach = intercept_radius(problem, b)
+    else:
+        gap = directions.gain(gradient, error, rounding.target_size)
     if problem.fit_intercept:
         # The checker sums the slope as it sums any column.
         ones = np.sqrt(rounding.weight) * (rounding.accuracy.column_terms + 4) * _EPS * at.size
-        gap = gap + (np.abs(at.slope) + at.slope_rounding + ones) * reach
-    return Bound(gap * (1 + 1e-10), radius, reach)
+        steep = np.abs(at.slope) + at.slope_rounding + ones
+        gap = gap + steep * intercept_radius(problem, b)
+    # No objective is negative.
+    most = float(at.objective.sum() + at.objective_rounding.sum())
+    return min(float(gap.sum()) * (1 + 1e-10), most)
 
 
 def certify_bounded(problem: Problem, W: Array, b: Array, cone: Cone | None = None) -> Certificate:
@@ -77,7 +83,8 @@ def certify_bounded(problem: Problem, W: Array, b: Array, cone: Cone | None = No
         witness = {} if cone is None else {"cone": cone.coef}
         gap = cone_gap(problem, rounding, at, W, cone)
     else:
-        gap = float(bounded_gap(problem, rounding, at, W, b).gap.sum())
+        directions = open_directions(problem)
+        gap = bounded_gap(problem, rounding, at, W, b, directions)
     return Certificate(
         kind="bounded",
         objective=float(at.objective.sum()),

@@ -27,12 +27,13 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.certificates.bounded import bounded_gap, certify_bounded
 from trueline.certificates.cone import Cone, cone_gap, find_cone, is_cone
-from trueline.certificates.duality import certify_duality, duality_gap, unpenalised
+from trueline.certificates.duality import certify_duality, duality_gap
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.certificates.fenchel import certify_fenchel, is_fenchel
 from trueline.certificates.maximum import certify_maximum
 from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.certificates.tangent import Tangent, is_tangent
+from trueline.certificates.unpenalised import Directions, open_directions, unpenalised
 from trueline.problem import Problem
 
 __all__ = ["Prover", "certify", "gap_at"]
@@ -105,6 +106,12 @@ class Prover:
     def _cone(self) -> Cone | None:
         return find_cone(self.problem)
 
+    @cached_property
+    def _directions(self) -> Directions | None:
+        if self.kind == "bounded":
+            return open_directions(self.problem)
+        return Directions.of(self.problem, unpenalised(self.problem))
+
     def evaluate(self, W: Array, b: Array) -> Evaluation:
         """Objective and derivatives at a point: two products."""
         at = evaluate(self.problem, self._rounding, W, b)
@@ -121,14 +128,13 @@ class Prover:
         if self._tangent is not None:
             return self._tangent.gap(at, W, b)
         if self.kind == "duality":
-            gap = duality_gap(self.problem, self._rounding, at, W, b)[0]
-        elif self._is_cone:
+            gap, _ = duality_gap(self.problem, self._rounding, at, b, self._directions)
+            return float(gap.sum())
+        if self._is_cone:
             return cone_gap(self.problem, self._rounding, at, W, self._cone)
-        elif self.kind == "bounded":
-            gap = bounded_gap(self.problem, self._rounding, at, W, b).gap
-        else:
-            return certify_quadratic(self.problem, W, b, self._evidence(at, W), 0.0).gap
-        return float(gap.sum())
+        if self.kind == "bounded":
+            return bounded_gap(self.problem, self._rounding, at, W, b, self._directions)
+        return certify_quadratic(self.problem, W, b, self._evidence(at, W), 0.0).gap
 
     def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:
         """The certificate at a point; some proofs save what it costs to evaluate it again."""

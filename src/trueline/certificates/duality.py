@@ -9,10 +9,11 @@ balanced so that the intercept's condition holds, and scaled until V = -X^T (s u
 of p*: V is known up to its rounding e, and the worst ends of its interval are taken.
 
 What imbalance rounding leaves, sum_i s_i u_i = e, would cost e b for an intercept b: the bound is
-stated for intercepts up to a radius, abs(b) <= B, at the price of abs(e) B. Coefficients that are
-not penalised at all are treated alike: V_j should vanish, and abs(w_j) <= R_j costs abs(V_j) R_j.
-Scores may be written about any centre m of the columns, (b + m.w) + (x - m).w: columns far from
-zero then cost no more than others, and the radius is that of b + m.w.
+stated for intercepts up to a radius, abs(b) <= B, at the price of abs(e) B. For coefficients that
+are not penalised at all V_j should vanish; :mod:`trueline.certificates.unpenalised` says what it
+may cost that it does not. Scores may be written about any centre m of the columns,
+(b + m.w) + (x - m).w: columns far from zero then cost no more than others, and the radius is that
+of b + m.w.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from trueline.certificates.evaluation import (
     sum_rows,
 )
 from trueline.certificates.kernels import add_stretches
+from trueline.certificates.unpenalised import Directions, is_free, unpenalised
 from trueline.penalties import Penalty
-from trueline.problem import MomentsProblem, Problem
+from trueline.problem import Problem
 from trueline.threads import run_strands
 
 __all__ = [
@@ -43,10 +45,8 @@ __all__ = [
     "dual_point",
     "duality_gap",
     "intercept_radius",
-    "is_free",
     "size_of_targets",
     "pull_rows",
-    "unpenalised",
 ]
 
 Array = NDArray[np.float64]
@@ -134,40 +134,22 @@ def _least_scale(penalty: Penalty, low: Array, high: Array, free: NDArray[np.boo
     return np.min([penalty.dual_scale(V) for V in held], axis=0)
 
 
-def unpenalised(problem: Problem | MomentsProblem) -> NDArray[np.bool_]:
-    """Which coefficients are free of any penalty, of shape (d, k): their V must vanish."""
-    shape = (problem.n_features, problem.n_targets)
-    penalty = problem.penalty
-    if "coordinates" not in penalty.capabilities:
-        return np.zeros(shape, dtype=bool)
-    endless = np.isinf(penalty.lower) & np.isinf(penalty.upper)
-    free = (np.asarray(penalty.linear) == 0) & (np.asarray(penalty.curvature) == 0) & endless
-    return np.broadcast_to(free, shape)
+def _penalty_conjugate(problem: Problem, point: DualPoint, free: NDArray[np.bool_]) -> Array:
+    """p* at the worse end of the interval of V; V of coefficients that are free counts as zero."""
+    ends = problem.penalty.worst_ends(point.low, point.high)
+    if free.any():
+        ends = [np.where(free, 0.0, V) for V in ends]
+    return np.sum([problem.penalty.conjugate_per_target(V) for V in ends], axis=0)
 
 
-def coefficient_radius(problem: Problem, rounding: Rounding, W: Array) -> Array:
-    """Up to which magnitude of unpenalised coefficients the bound is stated; inf for others."""
-    norms, free = rounding.accuracy.magnitude[:, None], unpenalised(problem)
-    if not free.any():
-        return np.full(free.shape, np.inf)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # How far one column alone would move to take up the whole target.
-        alone = np.where(norms > 0, rounding.target_size / norms, 0.0)
-    return np.where(free, RADIUS * (np.abs(W) + alone), np.inf)
-
-
-def _penalty_conjugate(problem: Problem, point: DualPoint, reach: Array) -> Array:
-    """p* at the worse end of the interval of V, with unpenalised coefficients within reach."""
-    free, penalty = np.isfinite(reach), problem.penalty
-    ends = penalty.worst_ends(point.low, point.high)
-    if not free.any():
-        return np.sum([penalty.conjugate_per_target(V) for V in ends], axis=0)
-    most = np.maximum(np.abs(point.low), np.abs(point.high))
-    if free.all():
-        return np.asarray((most * reach).sum(axis=0))
-    held = (np.where(free, 0.0, V) for V in ends)
-    value = np.sum([penalty.conjugate_per_target(V) for V in held], axis=0)
-    return value + np.sum(np.where(free, most * np.where(free, reach, 0.0), 0.0), axis=0)
+def _gain(
+    rounding: Rounding, point: DualPoint, free: NDArray[np.bool_], directions: Directions | None
+) -> Array:
+    """What coefficients without a penalty could gain, as their V does not vanish."""
+    if directions is None:
+        return np.zeros(point.low.shape[1])
+    low, high = (np.where(free, end, 0.0) for end in (point.low, point.high))
+    return directions.gain(0.5 * (low + high), 0.5 * (high - low), rounding.target_size)
 
 
 def _balance_sides(problem: Problem, u: Array) -> Array:
@@ -202,9 +184,27 @@ def _balance(problem: Problem, u: Array) -> tuple[Array, Array, Array]:
 
 
 def dual_value(
-    problem: Problem, rounding: Rounding, point: DualPoint, radius: Array, reach: Array
+    problem: Problem,
+    rounding: Rounding,
+    point: DualPoint,
+    radius: Array,
+    free: NDArray[np.bool_],
+    directions: Directions | None,
 ) -> Array:
-    """D(u) per target, on the safe side of rounding."""
+    """D(u) per target, on the safe side of rounding.
+
+    Parameters
+    ----------
+    problem : Problem
+    rounding : Rounding
+    point : DualPoint
+    radius : array of shape (k,)
+        Intercepts of up to this magnitude are covered.
+    free : array of shape (d, k)
+        Which coefficients no penalty holds.
+    directions : Directions, optional
+        Of their columns, if there are any.
+    """
 
     def terms(rows: slice) -> list[Array]:
         u, y = point.u[rows], problem.target[rows]
@@ -214,7 +214,8 @@ def dual_value(
         return [conjugates, size, weighted, np.abs(weighted)]
 
     conjugate, size, slope, slopes = sum_by_blocks(problem.n_samples, terms)
-    penalty = _penalty_conjugate(problem, point, reach)
+    penalty = _penalty_conjugate(problem, point, free)
+    penalty = penalty + _gain(rounding, point, free, directions)
     value = -conjugate - penalty
     value = value - rounding.sums * (size + np.abs(penalty) + np.abs(value))
     if problem.fit_intercept:
@@ -223,12 +224,16 @@ def dual_value(
 
 
 def duality_gap(
-    problem: Problem, rounding: Rounding, at: Evaluation, W: Array, b: Array
+    problem: Problem,
+    rounding: Rounding,
+    at: Evaluation,
+    b: Array,
+    directions: Directions | None,
 ) -> tuple[Array, DualPoint]:
     """The gap per target with the natural dual point, rounding of both ends included."""
     point = dual_point(problem, rounding, at.u, at.correlation)
-    reach = coefficient_radius(problem, rounding, W)
-    lower = dual_value(problem, rounding, point, intercept_radius(problem, b), reach)
+    radius, free = intercept_radius(problem, b), unpenalised(problem)
+    lower = dual_value(problem, rounding, point, radius, free, directions)
     return at.objective + at.objective_rounding - lower, point
 
 
@@ -257,16 +262,17 @@ def certify_duality(
     has_sides = "margins" in problem.loss.capabilities
     mean = np.zeros(problem.n_features) if has_sides else None
     rounding = Rounding.of(problem, mean).confirmable()
-    radius, reach = intercept_radius(problem, b), coefficient_radius(problem, rounding, W)
+    radius, free = intercept_radius(problem, b), unpenalised(problem)
+    directions = Directions.of(problem, free)
     found = point = None
     if u is not None:
         objective, own_rounding = evaluate_objective(problem, rounding, W, b, scores)
         given = dual_point(problem, rounding, u)
-        lower = dual_value(problem, rounding, given, radius, reach)
+        lower = dual_value(problem, rounding, given, radius, free, directions)
         found = objective, own_rounding, objective + own_rounding - lower, given.u
     if found is None or not found[2].sum() <= enough:
         at = evaluate(problem, rounding, W, b)
-        gap, natural = duality_gap(problem, rounding, at, W, b)
+        gap, natural = duality_gap(problem, rounding, at, b, directions)
         # As a whole: penalties may couple the targets.
         if found is None or not found[2].sum() <= gap.sum():
             point = natural
@@ -279,7 +285,7 @@ def certify_duality(
         kind="duality",
         objective=float(objective.sum()),
         objective_rounding=2 * float(own_rounding.sum()),
-        gap=checkable(gap.sum(), objective.sum()),
+        gap=checkable(max(gap.sum(), 2 * own_rounding.sum()), objective.sum()),
         loss=problem.loss,
         penalty=problem.penalty,
         fit_intercept=problem.fit_intercept,
@@ -339,19 +345,16 @@ def certify_dual(
     level = b + centre @ W
     radius = intercept_radius(problem, level)
     free = is_free(problem, error)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        alone = np.where(scale[:, None] > 0, rounding.target_size / scale[:, None], 0.0)
-    reach = np.where(free, RADIUS * (np.abs(W) + alone), np.inf)
     shrink = _least_scale(problem.penalty, point.low, point.high, free)
     if (shrink < 1).any():
         shrink = np.where(shrink < 1, shrink * (1 - 16 * _EPS), 1.0)
         point = DualPoint(inside * shrink, point.low * shrink, point.high * shrink)
-    lower = dual_value(problem, rounding, point, radius, reach)
+    directions = Directions.of(problem, free)
+    lower = dual_value(problem, rounding, point, radius, free, directions)
     gap = objective + 2 * own_rounding - lower
-    held = np.asarray(problem.penalty.linear) > 0
-    if (free & held).any() and problem.n_samples <= problem.n_features:
-        # Penalties below rounding hold nothing, and so few rows determine nothing either.
-        gap = objective + 2 * own_rounding
+    # No objective is negative, and none is known better than to its rounding.
+    most, least = objective.sum() + 2 * own_rounding.sum(), 2 * own_rounding.sum()
+    proven = max(min(float(gap.sum()), most), least)
     witness = {} if "log_link" in problem.loss.capabilities else {"dual": point.u}
     if problem.fit_intercept and witness:
         witness["centre"] = centre
@@ -359,7 +362,7 @@ def certify_dual(
         kind="duality",
         objective=float(objective.sum()),
         objective_rounding=float(2 * own_rounding.sum()),
-        gap=checkable(gap.sum(), objective.sum()),
+        gap=checkable(proven, objective.sum()),
         loss=problem.loss,
         penalty=problem.penalty,
         fit_intercept=problem.fit_intercept,
@@ -408,15 +411,3 @@ def _add_stretches(block: Array, centre: Array, weighted: Array, length: int, su
     for number, start in enumerate(range(0, len(block), length)):
         stretch = slice(start, start + length)
         sums[number] = weighted[stretch].T @ centred[stretch]
-
-
-def is_free(problem: Problem, error: Array) -> NDArray[np.bool_]:
-    """Coefficients whose bound rests on a radius: no penalty holds them, or one lost in rounding.
-
-    An absolute value of strength l keeps V within [-l, l]; where V itself is known no better than
-    that, the radius is what is left to state.
-    """
-    shape = (problem.n_features, problem.n_targets)
-    linear = np.broadcast_to(problem.penalty.linear, shape)
-    curvature = np.broadcast_to(problem.penalty.curvature, shape)
-    return (curvature == 0) & (linear <= 2 * error)

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate, checkable
-from trueline.certificates.duality import unpenalised
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
+from trueline.certificates.unpenalised import unpenalised
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate, checkable
-from trueline.certificates.duality import STRETCH, intercept_radius, is_free, pull_rows
+from trueline.certificates.duality import STRETCH, intercept_radius, pull_rows
 from trueline.certificates.evaluation import Rounding, evaluate, sum_rows
+from trueline.certificates.unpenalised import Directions, is_free
 from trueline.problem import Problem
 
 __all__ = ["certify_ordered"]
@@ -26,8 +27,6 @@ Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _BLOCK_ROWS = 2048
-# As in the other proofs: coefficients so many times larger are still covered.
-_RADIUS = 1000.0
 
 
 def certify_ordered(
@@ -66,17 +65,15 @@ def certify_ordered(
     error = 2 * terms * _EPS * size
     penalty = problem.penalty
     free = is_free(problem, error)
-    scale = np.sqrt(problem.design.column_squares(problem.weights, centre)) * (1 + 1e-6)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        alone = np.where(scale[:, None] > 0, rounding.target_size / scale[:, None], 0.0)
-    reach = np.where(free, _RADIUS * (np.abs(W) + alone), np.inf)
     ends = [np.where(free, 0.0, end) for end in penalty.worst_ends(V - error, V + error)]
     # One factor for all targets: they share the multipliers of the order.
     shrink = float(np.min([penalty.dual_scale(end) for end in ends], initial=1.0))
     shrink = shrink * (1 - 16 * _EPS) if shrink < 1 else 1.0
     beyond = np.sum([penalty.conjugate_per_target(end * shrink) for end in ends], axis=0)
-    worst = np.where(free, np.abs(V) + error, 0.0) * np.where(free, reach, 0.0)
-    beyond = beyond + np.sum(worst, axis=0)
+    directions = Directions.of(problem, free)
+    if directions is not None:
+        own_error = np.where(free, error, 0.0)
+        beyond = beyond + directions.gain(np.where(free, V, 0.0), own_error, rounding.target_size)
     conjugates = problem.weigh(problem.loss.conjugate(problem.target, u * shrink))
     lower = -sum_rows(conjugates) - beyond
     scatter = sum_rows(np.abs(conjugates) + 2 * np.abs(own * problem.target))
@@ -85,7 +82,8 @@ def certify_ordered(
     if problem.fit_intercept:
         imbalance = np.abs(sum_rows(weighted)) + 2 * rounding.sums * sum_rows(magnitude)
         lower = lower - imbalance * radius
-    gap = at.objective + 2 * at.objective_rounding - lower
+    most = (at.objective + 2 * at.objective_rounding).sum()
+    gap = most - max(lower.sum(), 0.0)  # no objective is negative
     witness = {
         "dual": u * shrink,
         "order": order * shrink,
@@ -97,7 +95,7 @@ def certify_ordered(
         kind="ordered duality",
         objective=float(at.objective.sum()),
         objective_rounding=float(2 * at.objective_rounding.sum()),
-        gap=checkable(gap.sum(), at.objective.sum()),
+        gap=checkable(gap, at.objective.sum()),
         loss=problem.loss,
         penalty=penalty,
         fit_intercept=problem.fit_intercept,

@@ -432,7 +432,9 @@ class _Bound:
         )
         if exact and loss.room == 0:
             held = self._hold_smooth(columns, size, squares)
-            return otherwise if held is None else (held[0], off + held[1], 0.0)
+            if held is None or not held[0].sum() <= claim.fields.gap:
+                return otherwise
+            return held[0], off + held[1], 0.0
         if not exact:
             return otherwise
         nu, basis = 1.0, np.zeros((0, 0))

@@ -58,13 +58,15 @@ class Loss:
         The largest magnitude of a slope.
     width : float
         How far a score with slope zero may be from the target.
+    score_units : float
+        Scores are read up to so many units in their last place, where a value is computed.
     note : str
         What the statement must add, for losses of others.
     """
 
     is_residual = is_smooth = is_coupled = False
     is_convex = True
-    room = width = 0.0
+    room = width = score_units = 0.0
     steepest: Any = np.inf
     bend = np.inf
     note = ""
@@ -348,6 +350,7 @@ class _Deviance(Loss):
     """
 
     is_smooth = True
+    score_units = 4.0  # of z and log y, whose difference may be small
 
     def __init__(self, power: float) -> None:
         self.a, self.c = 2.0 - power, power - 1.0
@@ -411,6 +414,7 @@ class _LocalDeviance(Loss):
     """
 
     is_smooth, is_convex = True, False
+    score_units = 4.0
 
     def __init__(self, power: float, link: str) -> None:
         if link not in ("log", "identity") or 0 < power < 1:
@@ -443,7 +447,9 @@ class _LocalDeviance(Loss):
 
     def slope_error(self, y: Array, z: Array) -> Array:
         first, second = self._terms(y, z)
-        return 64 * EPS * (np.abs(first) + np.abs(second)) * (1 + np.abs(z))
+        # A mean is off by a few units, and its power by as many times the exponent.
+        units = 4 * (2 + abs(self.p) + abs(self.a) + abs(self.q))
+        return units * EPS * (np.abs(first) + np.abs(second))
 
     def _bends(self, y: Array, z: Array, reach: Any) -> tuple[Array, Array]:
         """Bounds on the curvature from below and above."""

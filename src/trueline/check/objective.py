@@ -129,6 +129,7 @@ class Claim:
     def losses(self) -> tuple[float, float]:
         """The weighted sum of the losses, and a bound on its error."""
         s, y, z, off = self.rows.s[:, None], self.y, self.z, self.off + np.abs(self.low)
+        off = off + self.loss.score_units * EPS * np.abs(z)
         value = s * self.loss.value(y, z)
         if self.loss.is_coupled:  # an error of one score is felt by all of its row
             off = np.broadcast_to(np.sqrt((off**2).sum(axis=1, keepdims=True)), off.shape)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.duality import DualPoint, dual_value, intercept_radius
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, sum_rows
+from trueline.certificates.unpenalised import Directions
 from trueline.design import as_design
 from trueline.design.dense import DenseDesign
 from trueline.penalties import NoPenalty
@@ -31,8 +32,6 @@ __all__ = ["certify_blocks"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-# Unpenalised coefficients this many times larger than the fitted ones are still covered.
-_RADIUS = 1000.0
 _UNDERFLOW = 1e-290
 
 
@@ -54,8 +53,9 @@ def certify_blocks(
     free = penalty.unpenalised(W.shape)
     t = penalty.dual_scale(np.where(free, 0.0, outer)) * (1 - 8 * _EPS)
     point = DualPoint(u * t, outer * t, outer * t)
-    radius, reach = intercept_radius(problem, b), _reach(rounding, W, free)
-    lower = dual_value(problem, rounding, point, radius, reach) - _margin(problem, rounding, point)
+    radius, directions = intercept_radius(problem, b), Directions.of(problem, free)
+    lower = dual_value(problem, rounding, point, radius, free, directions)
+    lower = lower - _margin(problem, rounding, point)
     gap = at.objective + at.objective_rounding - lower
     return Certificate(
         kind="duality",
@@ -86,15 +86,6 @@ def _evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalu
         objective=at.objective + value,
         objective_rounding=at.objective_rounding + (len(W) + 8) * _EPS * np.abs(value),
     )
-
-
-def _reach(rounding: Rounding, W: Array, free: NDArray[np.bool_]) -> Array:
-    """Up to which magnitude of unpenalised coefficients the bound is stated; inf for others."""
-    norms = rounding.accuracy.magnitude[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # How far one column alone would move to take up the whole target.
-        alone = np.where(norms > 0, rounding.target_size / norms, 0.0)
-    return np.where(free, _RADIUS * (np.abs(W) + alone), np.inf)
 
 
 def _margin(problem: Problem, rounding: Rounding, point: DualPoint) -> Array:
