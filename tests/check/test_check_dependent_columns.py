@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import trueline as tl
 from trueline import LinearRegression, Ridge
@@ -88,3 +91,30 @@ def test_other_losses_without_a_penalty(name, table, form):
     }[name]
     model = UNPENALISED[name]().fit(FORMS[form](X), y)
     assert model.verify(FORMS[form](X), y)
+
+
+@pytest.mark.parametrize("apart", [1e-2, 1e-5, 1e-8])
+@pytest.mark.parametrize("estimator", [tl.PoissonRegressor, tl.GammaRegressor])
+def test_near_copies_without_a_penalty_claim_no_more_than_can_be_checked(estimator, apart):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(9, 3))
+    X = np.column_stack([X, X[:, 0] + apart * rng.normal(size=9)])
+    y = rng.poisson(3.0, size=9) + 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = estimator(alpha=0.0).fit(X, y)
+    assert all(one.holds for one in model.verify(X, y).checks)
+
+
+def test_a_perfect_fit_of_one_row_verifies():
+    X, y = np.array([[100.3, 1.0], [2.0, 3.0]]), np.array([0.7, 2.0])
+    model = tl.GammaRegressor(alpha=1e-3, max_iter=10_000, tol=1e-10)
+    weight = np.array([1.0, 0.0])
+    assert model.fit(X, y, sample_weight=weight).verify(X, y, weight)
+
+
+def test_a_power_of_the_variance_beyond_two_far_from_the_origin():
+    rng = np.random.default_rng(2)
+    X, y = -18300.0 + rng.normal(size=(7, 1)), 5e-5 * np.exp(0.1 * rng.normal(size=7))
+    model = tl.TweedieRegressor(power=3, alpha=0.1, fit_intercept=False).fit(X, y)
+    assert all(one.holds for one in model.verify(X, y).checks)

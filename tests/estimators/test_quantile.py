@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import QuantileRegressor as TheirQuantileRegressor
 
 from trueline import LeastAbsoluteDeviations, QuantileRegressor, load, save
@@ -598,3 +600,25 @@ def test_extreme_quantiles_of_many_rows_look_at_few_of_them(quantile):
     assert model.verify(X, y)
     share = np.mean(y < model.predict(X) - 1e-9)
     assert abs(share - quantile) <= 7 / 30_000
+
+
+# --- columns that are nearly copies ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("apart", [1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("shape", [(6, 6), (10, 4), (40, 5)], ids=str)
+def test_a_gap_bounds_what_near_copies_hide(apart, form, shape):
+    """Coefficients of near copies may be huge: the best fit is far away, and the gap says so."""
+    random = np.random.default_rng(3)
+    X = random.normal(size=shape)
+    X[:, -1] = 100.0 + apart * random.normal(size=shape[0])
+    y = random.normal(size=shape[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = QuantileRegressor(alpha=0.0, quantile=0.7).fit(form(X), y)
+    centred = X - X.mean(axis=0)
+    centred = centred / np.linalg.norm(centred, axis=0)
+    best = QuantileRegressor(alpha=0.0, quantile=0.7, solver="highs").fit(centred, y)
+    distance = objective(model, X, y) - objective(best, centred, y)
+    assert distance <= model.certificate_.gap + 1e-9 * np.abs(y).sum()

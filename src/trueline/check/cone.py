@@ -33,7 +33,7 @@ def cone_bound(claim: Claim, cone: Array, q: Array, off: Array, excess: Array) -
     """The bound for a dual point with sums q up to off, and the excess of its losses."""
     rows, penalty = claim.rows, claim.penalty
     is_nonnegative = (penalty.low == 0).all() and np.isinf(penalty.high).all()
-    if type(claim.loss).__name__ != "_Squared" or penalty.note or not is_nonnegative:
+    if not claim.loss.is_squared or penalty.note or not is_nonnegative:
         return np.inf
     t, first = np.zeros((rows.n, 1)), None
     constant = np.full(rows.d, claim.has_intercept)

@@ -78,7 +78,7 @@ def check(
     is_local = kind == "local"
     if not (claim.loss.is_convex or is_local) or claim.penalty.blocks is not None:
         raise Refused("this theorem is about convex losses and penalties of single coefficients")
-    if is_quadratic and type(claim.loss).__name__ != "_Squared":
+    if is_quadratic and not claim.loss.is_squared:
         raise Refused("this proof is about squared losses")
     gap = np.inf
     for doubled in (False, True):
@@ -107,7 +107,7 @@ def _gradient(claim: Claim, doubled: bool) -> tuple[Array, Array, Array, Array]:
     s, y, z, off = rows.s[:, None], claim.y, claim.z, claim.off
     u = loss.slope(y, z)
     weighted, rest = exact_product(s, u)
-    if type(loss).__name__ == "_Squared":
+    if loss.is_squared:
         rest = rest + s * claim.low  # the residual in twice the digits
     else:
         off = off + np.abs(claim.low)

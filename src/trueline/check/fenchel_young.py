@@ -393,7 +393,7 @@ class _Bound:
         t = penalty.scale(np.where(free, 0.0, q), np.where(free, 0.0, off))
         t = np.full(len(t), t.min()) if self.shared else t
         if (t < 1).any():
-            if type(claim.loss).__name__ == "_Squared":
+            if claim.loss.is_squared:
                 # z - t u = (1 - t) u less what u differs by: a constant, at right angles to u as
                 # sum s u = 0, and rounding.
                 far = (1 - t) * np.sqrt((self.s * self.u**2).sum(axis=0)) * (1 + 1e-9)
@@ -454,7 +454,7 @@ class _Bound:
         share = most / loss.room * (1 + 1e-9)
         if not (share < 0.5).all():
             return otherwise
-        if type(loss).__name__ == "_Squared":
+        if loss.is_squared:
             excess = 0.5 * (np.sqrt(2 * excess) + moved) ** 2
         else:
             far = np.sqrt((self.s * (2 * np.abs(claim.z) + self.off + loss.width) ** 2).sum(axis=0))

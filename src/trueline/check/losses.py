@@ -47,6 +47,8 @@ class Loss:
     ----------
     is_residual : bool
         Whether it is a function of z - y alone; it is given that in place of z.
+    is_squared : bool
+        Whether it is half the square of that.
     is_smooth : bool
         Whether the slope is continuous, with curvature at most :meth:`most_bend`.
     is_coupled : bool
@@ -64,7 +66,7 @@ class Loss:
         What the statement must add, for losses of others.
     """
 
-    is_residual = is_smooth = is_coupled = False
+    is_residual = is_squared = is_smooth = is_coupled = False
     is_convex = True
     room = width = score_units = 0.0
     steepest: Any = np.inf
@@ -101,7 +103,7 @@ class Loss:
 
 
 class _Squared(Loss):
-    is_residual = is_smooth = True
+    is_residual = is_squared = is_smooth = True
     room, bend = np.inf, 1.0
 
     def value(self, y: Array, z: Array) -> Array:
