@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.problem import ConcomitantProblem, Problem
 
-__all__ = ["certify_concomitant"]
+__all__ = ["certify_concomitant", "column_sizes"]
 
 Array = NDArray[np.float64]
 
@@ -37,6 +37,14 @@ _RADIUS = 10.0
 _UNDERFLOW = 1e-290
 # Columns whose correlations are worse conditioned than this depend on each other.
 _SINGULAR = 1e10
+
+
+def column_sizes(parts: Problem) -> tuple[Array, Array, Array]:
+    """Means, spreads and magnitudes of the columns, as :func:`certify_concomitant` wants them."""
+    design, weights = parts.design, parts.weights
+    mean = design.column_means(weights) if parts.fit_intercept else np.zeros(parts.n_features)
+    spread = np.sqrt(design.column_squares(weights, mean)) * (1 + 1e-6)
+    return mean, spread, np.sqrt(design.column_squares(weights, None)) * (1 + 1e-6)
 
 
 def certify_concomitant(

@@ -13,7 +13,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import Interval
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.concomitant import certify_concomitant
+from trueline.certificates.concomitant import certify_concomitant, column_sizes
 from trueline.design import as_design
 from trueline.estimators.base import build_problem
 from trueline.estimators.rank import ColumnRank
@@ -185,11 +185,6 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
     ) -> Certificate | PendingCertificate:
-        design, weights = problem.design, problem.weights
-        d = problem.n_features
-        mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
-        spread = np.sqrt(design.column_squares(weights, mean)) * (1 + 1e-6)
-        size = np.sqrt(design.column_squares(weights, None)) * (1 + 1e-6)
         certificate = solution.certificate
         assert certificate is not None
         return certify_concomitant(
@@ -198,9 +193,7 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
             float(b[0]),
             self.scale_,
             certificate.witness["dual"][:, 0],
-            mean,
-            spread,
-            size,
+            *column_sizes(problem),
         )
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.concomitant import certify_concomitant
+from trueline.certificates.concomitant import certify_concomitant, column_sizes
 from trueline.losses import Absolute
 from trueline.penalties import L2, NoPenalty
 from trueline.problem import ConcomitantProblem
@@ -25,8 +25,9 @@ from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.curved.scale import Profile, fit_exactly, start_profile
 from trueline.solvers.independent import IndependentColumns
 from trueline.solvers.interior_point import InteriorPoint
-from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.solvers.loop import Iteration, Monitor, Progress, run, seen_through
 from trueline.solvers.newton import require_ordinary
+from trueline.solvers.row_space import RowSpace
 from trueline.trace import Trace
 from trueline.wording import counted
 
@@ -38,6 +39,8 @@ _EPS = float(np.finfo(np.float64).eps)
 # Residuals below such a share of the target's spread are those of rows to be fitted exactly.
 _FITTED = (1e-9, 1e-5)
 _PROVEN = 1e-7
+# A scale below this share of the target's spread may be on its way to zero.
+_DOUBTFUL = 1e-6
 # A proof costs more than a step, and steps are exact at the end: prove when nothing is left to do.
 _NEGLIGIBLE = 1e-8
 
@@ -82,6 +85,7 @@ class _Iteration(Iteration):
         self.absolute: Certificate | None = None
         # A start of our own making is no answer yet: there is a step to be seen in any case.
         self._has_moved = is_warm
+        self._is_doubted = False
         self._expose()
 
     def _expose(self) -> None:
@@ -92,10 +96,17 @@ class _Iteration(Iteration):
     def step(self) -> None:
         self._has_moved = True
         if self.profile.is_collapsed:
-            self._take_absolute()
+            self._take_absolute(solve_absolute(self._prover, self.profile))
             return
         length = self.profile.step()
         self._expose()
+        if self.profile.scale <= _DOUBTFUL * self.profile.size and not self._is_doubted:
+            # On its way to zero the scale falls for dozens of steps: one look may spare them.
+            self._is_doubted = True
+            found = solve_absolute(self._prover, self.profile)
+            if _is_proven(found):
+                self._take_absolute(found)
+                return
         decrease = self.profile.decrease
         # Steps that promise no more than the ones before are made of rounding.
         self._idle = self._idle + 1 if decrease >= 0.5 * self._least else 0
@@ -107,9 +118,9 @@ class _Iteration(Iteration):
         objective = max(self.profile.objective, _EPS * self.profile.size)
         return self.profile.decrease <= share * self._tol * objective
 
-    def _take_absolute(self) -> None:
+    def _take_absolute(self, found: Certificate) -> None:
         """Absolute errors, exactly, and a scale of zero."""
-        self.absolute = solve_absolute(self._prover, self.profile)
+        self.absolute = found
         self.coef, self.intercept = self.absolute.coef, self.absolute.intercept
         self.scale, self.is_stalled = 0.0, True
 
@@ -140,7 +151,7 @@ def solve_absolute(prover: _Prover, profile: Profile) -> Certificate:
     those of the exact solution for absolute errors are.
     """
     best = _refitted(prover, profile, profile.v)
-    if best.gap <= _PROVEN * best.objective + 2 * best.objective_rounding:
+    if _is_proven(best):
         return best
     problem = prover.problem
     strength = problem.alpha / problem.epsilon
@@ -155,17 +166,30 @@ def solve_absolute(prover: _Prover, profile: Profile) -> Certificate:
     return min(found, key=lambda certificate: certificate.gap)
 
 
+def _is_proven(certificate: Certificate) -> bool:
+    return certificate.gap <= _PROVEN * certificate.objective + 2 * certificate.objective_rounding
+
+
 def _refitted(prover: _Prover, profile: Profile, v: Array) -> Certificate:
-    """The best certificate after fitting exactly those rows that are close to it."""
+    """The best certificate after fitting exactly those rows that are close to it.
+
+    With as many coefficients as rows all of them may be fitted, which is tried first.
+    """
     residual = profile.rows.scores(v) - profile.y
-    found = []
-    for near in _FITTED:
+    is_square = profile.rows.count >= len(residual)
+    best: Certificate | None = None
+    for near in (math.inf, *_FITTED) if is_square else _FITTED:
         fitted = np.abs(residual) <= near * profile.size
         exact, u = fit_exactly(profile, v, residual, fitted)
         w, b = prover.coefficients(exact)
         # Of a perfect fit without a penalty, zero is the best dual point.
-        found += [prover.certify(w, b, 0.0, dual) for dual in (u, np.zeros_like(u))]
-    return min(found, key=lambda certificate: certificate.gap)
+        for dual in (u, np.zeros_like(u)):
+            found = prover.certify(w, b, 0.0, dual)
+            best = found if best is None or found.gap < best.gap else best
+            if _is_proven(best):
+                return best
+    assert best is not None
+    return best
 
 
 def solve_concomitant(
@@ -194,6 +218,8 @@ def solve_concomitant(
     """
     parts = problem.parts
     require_ordinary(parts)
+    if problem.alpha > 0 and parts.n_samples < parts.n_features:
+        return _solve_in_row_space(problem, tol, max_iter, monitor, start)
     rows = StandardRows.of(parts.design, parts.weights, parts.fit_intercept)
     rows = rows.independent(problem.alpha > 0)
     quad = rows.strength(np.full(parts.n_features, 2 * problem.alpha), 2)
@@ -246,6 +272,33 @@ def solve_concomitant(
         row_space=None if known is None else known.space,
         extra={"scale": scale},
     )
+
+
+def _solve_in_row_space(
+    problem: ConcomitantProblem,
+    tol: float,
+    max_iter: int,
+    monitor: Monitor,
+    start: tuple[Array, float] | None,
+) -> Solution:
+    """More columns than rows: one coefficient for each independent row, and a proof for all."""
+    space = RowSpace.of(problem.parts)
+    if start is not None:
+        v, level = space.forth(start[0], np.array([start[1]]))
+        assert level is not None
+        start = v, float(level[0])
+    inner = seen_through(monitor, space.back)
+    found = solve_concomitant(ConcomitantProblem(space.problem), tol, max_iter, inner, start)
+    W, b = space.back(found.coef, found.intercept)
+    small = found.certificate
+    assert small is not None
+    parts, scale = problem.parts, float(found.extra["scale"])
+    # Multipliers belong to rows, which are the same ones.
+    dual = small.witness["dual"][:, 0]
+    sizes = column_sizes(parts)
+    proof = certify_concomitant(problem, W[:, 0], float(b[0]), scale, dual, *sizes)
+    notes = [*found.notes, space.note]
+    return replace(found, coef=W, intercept=b, proof=proof, notes=notes)
 
 
 def _unseen(problem: ConcomitantProblem) -> float:

@@ -63,6 +63,8 @@ _NEGLIGIBLE = 1e-7
 _UNSEEN = 1e-22
 # Steps after which the tolerance that was asked for is enough, and between looks at the proof then.
 _PRESENT, _LATER = 40, 10
+# The unit of the gap is at most this many times the objective of the first point.
+_NEAR = 100.0
 # What the rounding of constant targets leaves of their squares.
 _CONSTANT = 2e-28
 # Tolerances need no digits: a constant model is fitted to this many rows at most.
@@ -113,10 +115,11 @@ class Newton(Solver):
         rows = rows.independent(bool((bends > 0).all()))
         constants, unit = constant_model(problem)
         asked, has_tangent = options.tol * unit, is_tangent(problem)
-        target = float(gap_to_prove(problem.loss, options.tol, unit, has_tangent))
-        target /= problem.n_targets
+        share = unit / problem.n_targets
+        target = float(gap_to_prove(problem.loss, options.tol, share, has_tangent))
         prover = _Prover(problem, rows, bends, target)
         descents, worst, iterations = [], Status.CONVERGED, 0
+        is_held = "margins" in problem.loss.capabilities and bool((bends > 0).all())
         for t in range(problem.n_targets):
             y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss.of_target(t)
             quad = rows.strength(bends[:, t], 2)
@@ -127,12 +130,15 @@ class Newton(Solver):
                 start = Start(rows.standard(options.start[:, t], float(level[t])))
             descent = Descent(rows, loss, y, quad, start)
             approach(descent, loss)
-            descent.negligible = 0.1 * target if has_tangent else 0.0
-            descent.enough = max(_NEGLIGIBLE * target, descent.negligible)
+            # Of classes far apart the constant's objective tells nothing about that of the answer.
+            near = min(_NEAR * descent.objective / share, 1.0) if is_held and share > 0 else 1.0
+            prover.enough = goal = near * target
+            descent.negligible = 0.1 * goal if has_tangent else 0.0
+            descent.enough = max(_NEGLIGIBLE * goal, descent.negligible)
             enough = asked / problem.n_targets
-            iteration = _Iteration(descent, prover, t, target, enough, monitor.is_watching)
+            iteration = _Iteration(descent, prover, t, goal, enough, monitor.is_watching)
             limit = options.max_iter or _MAX_ITER
-            status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
+            status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=goal)
             worst = worst if status.is_final else status
             iterations = max(iterations, count)
             descents.append(descent)

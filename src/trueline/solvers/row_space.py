@@ -12,7 +12,7 @@ on Tchebycheffian spline functions", J. Math. Anal. Appl. 33 (1971) 82-95.)
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from trueline.solution import Solution
 from trueline.solvers.base import Facts, Options, Solver
 from trueline.solvers.loop import Monitor, seen_through
 
-__all__ = ["is_wide", "narrowed", "narrowing_seconds", "solve_in_row_space"]
+__all__ = ["RowSpace", "is_wide", "narrowed", "narrowing_seconds", "solve_in_row_space"]
 
 Array = NDArray[np.float64]
 
@@ -53,45 +53,75 @@ def narrowing_seconds(facts: Facts) -> float:
     return 2e-10 * float(facts.n) ** 2 * facts.d + 2e-8 * facts.n * facts.d
 
 
+@dataclass(frozen=True)
+class RowSpace:
+    """The problem in the span of its rows, and the way between its coefficients and all of them.
+
+    Attributes
+    ----------
+    problem : Problem
+        With one coefficient for each independent row.
+    """
+
+    problem: Problem
+    _whole: Problem
+    _mean: Array
+    _basis: Array
+
+    @classmethod
+    def of(cls, problem: Problem) -> RowSpace:
+        """Factor the rows, centred if there is an intercept; of sparse ones their products."""
+        d, k = problem.n_features, problem.n_targets
+        has_level = problem.fit_intercept
+        mean = problem.design.column_means(problem.weights) if has_level else np.zeros(d)
+        if problem.design.is_sparse:
+            basis, R = _decomposed(problem.design.kernel(None, mean if has_level else None))
+        else:
+            X = np.asarray(problem.design.toarray(), dtype=np.float64)
+            basis, R = _factored((X - mean).T)
+        bends = np.broadcast_to(problem.penalty.curvature, (d, k))[0]
+        narrow = replace(
+            problem,
+            design=DenseDesign(np.ascontiguousarray(R.T)),
+            penalty=L2(float(bends[0])) if k == 1 else L2(np.tile(bends, (len(R), 1))),
+        )
+        return cls(narrow, problem, mean, basis)
+
+    def back(self, v: Array, level: Array) -> tuple[Array, Array]:
+        """All coefficients, and the intercepts that belong to them."""
+        W = self._basis @ v
+        if self._whole.design.is_sparse:
+            W = self._whole.design.rmatvec(W) - np.outer(self._mean, W.sum(axis=0))
+        return W, level - self._mean @ W if self.problem.fit_intercept else level
+
+    def forth(self, W: Array, level: Array | None) -> tuple[Array, Array | None]:
+        """The coefficients in the span of the rows closest to given ones."""
+        shift = self._mean @ W
+        v = self._whole.design.matvec(W) - shift if self._whole.design.is_sparse else W
+        return self._basis.T @ v, None if level is None else level + shift
+
+    @property
+    def note(self) -> str:
+        """What was done, for the report."""
+        narrow, whole = self.problem.n_features, self._whole.n_features
+        return f"in the span of the rows: {narrow} coefficients in place of {whole}"
+
+
 def solve_in_row_space(
     solver: Solver, problem: Problem, options: Options, monitor: Monitor
 ) -> Solution:
     """Let a solver find v, and prove w."""
-    d, k = problem.n_features, problem.n_targets
-    X = np.asarray(problem.design.toarray(), dtype=np.float64)
-    mean = problem.design.column_means(problem.weights) if problem.fit_intercept else np.zeros(d)
-    Q, R = _factored((X - mean).T)
-    bends = np.broadcast_to(problem.penalty.curvature, (d, k))[0]
-
-    def back(v: Array, level: Array) -> tuple[Array, Array]:
-        W = Q @ v
-        return W, level - mean @ W if problem.fit_intercept else level
-
-    start, level = options.start, options.start_intercept
-    if start is not None:
-        level = None if level is None else level + mean @ start
-        options = replace(options, start=Q.T @ start, start_intercept=level)
-    found = solver.solve(
-        replace(
-            problem,
-            design=DenseDesign(np.ascontiguousarray(R.T)),
-            penalty=L2(float(bends[0])) if k == 1 else L2(np.tile(bends, (len(R), 1))),
-        ),
-        options,
-        seen_through(monitor, back),
-    )
-    W, b = back(found.coef, found.intercept)
+    space = RowSpace.of(problem)
+    if options.start is not None:
+        start, level = space.forth(options.start, options.start_intercept)
+        options = replace(options, start=start, start_intercept=level)
+    found = solver.solve(space.problem, options, seen_through(monitor, space.back))
+    W, b = space.back(found.coef, found.intercept)
     # Multipliers belong to rows, which are the same ones.
     small = found.certificate
     dual = None if small is None else small.witness.get("dual")
     proof = certify(problem, W, b) if dual is None else certify_duality(problem, W, b, dual)
-    return replace(
-        found,
-        coef=W,
-        intercept=b,
-        proof=proof,
-        notes=[*found.notes, f"in the span of the rows: {len(R)} coefficients in place of {d}"],
-    )
+    return replace(found, coef=W, intercept=b, proof=proof, notes=[*found.notes, space.note])
 
 
 def _factored(A: Array) -> tuple[Array, Array]:
@@ -106,3 +136,16 @@ def _factored(A: Array) -> tuple[Array, Array]:
     back = np.empty_like(R[:rank])
     back[:, order] = R[:rank]
     return np.ascontiguousarray(Q[:, :rank]), back
+
+
+def _decomposed(kernel: Array) -> tuple[Array, Array]:
+    """The same from A A^T = U E U^T: R = E^(1/2) U^T, and U E^(-1/2), with Q = A^T U E^(-1/2).
+
+    Sparse rows of many columns would have a dense Q. Directions are lost whose share in the rows is
+    below the root of rounding.
+    """
+    values, vectors = np.linalg.eigh(kernel)
+    kept = values > _DEPENDENT * max(float(values[-1]), 0.0)
+    kept[-1] = True
+    root = np.sqrt(np.maximum(values[kept], np.finfo(np.float64).tiny))
+    return vectors[:, kept] / root, (vectors[:, kept] * root).T

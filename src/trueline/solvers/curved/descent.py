@@ -16,6 +16,14 @@ is added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1
 above P and every step helps (where the loss has no largest curvature, that at the start is taken).
 mu rises when steps had to be cut, and falls after whole ones.
 
+A penalty on every column keeps H regular, and mu B would only hide the kinks of the loss: every
+step then is that of H as it is. Near the hard margin (a squared hinge of large C on separable
+classes) the cells of rows that keep their piece are so small that such steps are cut again and
+again. After a few of them the method goes on with a heavier penalty, which is made lighter tenfold
+as soon as a step promises little: the minimum moves on a path made of smooth pieces, on each of
+which one step is exact (the regularisation path; T. Hastie, S. Rosset, R. Tibshirani, J. Zhu, JMLR
+5 (2004) 1391-1415, for the hinge).
+
 The first point of long data comes from a sample of the rows: it leaves few rows on a wrong piece.
 
 Where curvature changes slowly and many digits are asked for, as for deviances, the Hessian
@@ -54,6 +62,9 @@ _SAMPLE_DECREASE = 1e-6
 # Rows of a sample for each coefficient from which its Hessian is like that of all rows, to a few
 # per cent; and the share of the decrease that may be left by a step of a Hessian that is kept.
 _ROWS_ALIKE, _LEFT = 200, 1e-2
+# Steps that had to be cut until penalties become heavier; how much lighter they are made at a time,
+# and the promise, as a share of the objective, at which that is done.
+_MOST_CUTS, _LIGHTER, _STAGE_DECREASE = 3, 0.1, 1e-3
 _INVERSE_STEPS = 6
 
 
@@ -158,6 +169,8 @@ class Descent:
     ) -> None:
         self.rows, self.loss, self.y, self.quad = rows, loss, y, quad
         self.mu, self.negligible, self.enough = 0.0, 0.0, 0.0
+        self._quad, self._cuts = quad, 0
+        self._is_held = bool((quad[: len(rows.kept)] > 0).all() and loss.kinks)
         start = start if isinstance(start, Start) else Start(start)
         self.v, self.z = start.v, rows.scores(start.v)
         u, bends = derivatives(loss, y, self.z)
@@ -287,13 +300,33 @@ class Descent:
         self.v = self.v + t * self.direction
         # Whole steps: scores afresh now and then, so that rounding does not add up.
         self.z = self.z + t * change
-        if t < _CUT:
+        if t < _CUT and self._is_held:
+            self._cuts += 1
+            if self._cuts == _MOST_CUTS:
+                self._weigh_down()
+        elif t < _CUT:
             self.mu = min(max(self.mu, _LEAST_MU) * min(3.0 / np.sqrt(t), 1e3), 1.0)
         elif t >= _WHOLE:
             # A step that should have been longer says that mu is far too large.
             self.mu = 0.1 * self.mu / np.sqrt(t) if self.mu > _LEAST_MU else 0.0
         self._look(*(seen[t] if t in seen else derivatives(self.loss, self.y, self.z)))
+        while self.is_weighed_down and self.decrease <= max(
+            _STAGE_DECREASE * self.objective, self.enough
+        ):
+            self.quad = np.maximum(_LIGHTER * self.quad, self._quad)
+            self._look(*derivatives(self.loss, self.y, self.z))
         return t
+
+    @property
+    def is_weighed_down(self) -> bool:
+        """Whether the penalty is still heavier than the one asked for."""
+        return self.quad is not self._quad and bool((self.quad > self._quad).any())
+
+    def _weigh_down(self) -> None:
+        """Make the penalty as heavy as the largest curvature of the losses, on average."""
+        held = len(self.rows.kept)
+        heavy = float((self.gram.whole.diagonal()[:held] / self._quad[:held]).mean())
+        self.quad = self._quad * max(heavy, 1.0)
 
     def use(self, loss: Loss) -> None:
         """Go on with another loss."""
