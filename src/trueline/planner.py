@@ -344,7 +344,7 @@ def _go_on(
         stages = [*stages, *found.stages]
         if verdict.is_proven or _is_better(found, best):
             best = found
-        if verdict.is_proven or found.status in _LIMITS:
+        if verdict.is_proven or (first.status is Status.HANDED_OVER and found.status in _LIMITS):
             break
     best.stages = stages
     best.notes += failures

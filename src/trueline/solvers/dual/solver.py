@@ -69,8 +69,10 @@ class DualCoordinateDescent(Solver):
         sweeps = facts.k * self._sweeps(facts)
         each = 2e-5 + 4e-9 * facts.nonzeros + self.row_seconds * facts.n
         seconds = CALL + sweeps * each
-        if math.isfinite(facts.heaviness) and facts.nonzeros <= SMALL:
-            seconds += self.last_sweeps * (each + 1e-7 * facts.n)
+        if math.isfinite(facts.heaviness):
+            seconds += 20 * CALL
+            if facts.nonzeros <= SMALL:
+                seconds += self.last_sweeps * (each + 1e-7 * facts.n)
         memory = 80.0 * facts.n + (0 if facts.itemsize == 8 else 8.0 * facts.nonzeros)
         return Cost(4 * sweeps * facts.nonzeros, sweeps, memory, seconds)
 
