@@ -279,6 +279,8 @@ def _run(
 ) -> Solution:
     """Run the chosen solver, look at its proof, and let its successors go on if need be."""
     start = time.perf_counter()
+    if plan.successors:
+        options = replace(options, has_successor=True)
     if moments is not None and plan.chosen == "cholesky":
         solution = solve_from_moments(problem, moments)
     elif moments is not None and plan.chosen == GramDescent.name:
@@ -289,7 +291,7 @@ def _run(
     verdict = judge(problem, solution, options.tol)
     asked_to_end = solution.status in _LIMITS
     confirm(solution, verdict)
-    if not (verdict.is_proven or asked_to_end):
+    if solution.status is Status.HANDED_OVER or not (verdict.is_proven or asked_to_end):
         solution = _go_on(problem, plan, options, monitor, solution)
     return solution
 
@@ -323,7 +325,8 @@ def _go_on(
     problem: Problem, plan: Plan, options: Options, monitor: Monitor, first: Solution
 ) -> Solution:
     """Let the successors have a try, each from the best point so far."""
-    best, stages = first, first.stages
+    best, stages, failures = first, first.stages, []
+    options = replace(options, has_successor=False)
     for name in plan.successors:
         if name in {stage.solver for stage in stages}:
             continue  # the solver before has already fallen back on it
@@ -332,7 +335,8 @@ def _go_on(
         start = time.perf_counter()
         try:
             found = SOLVERS[name].solve(problem, options, monitor)
-        except (ArithmeticError, np.linalg.LinAlgError, MemoryError):
+        except (ArithmeticError, np.linalg.LinAlgError, MemoryError) as trouble:
+            failures.append(f"{name} was tried and failed: {trouble or type(trouble).__name__}")
             continue
         found.seconds = time.perf_counter() - start
         verdict = judge(problem, found, options.tol)
@@ -340,10 +344,13 @@ def _go_on(
         stages = [*stages, *found.stages]
         if verdict.is_proven or _is_better(found, best):
             best = found
-        if verdict.is_proven:
+        if verdict.is_proven or (first.status is Status.HANDED_OVER and found.status in _LIMITS):
             break
     best.stages = stages
-    if len(stages) > 1:
+    best.notes += failures
+    if best.status is Status.HANDED_OVER:  # to solvers that failed or found nothing better
+        best.status = Status.UNPROVEN
+    if len(stages) > 1 and first.status is not Status.HANDED_OVER:
         best.notes.append(
             f"the answer of {first.solver} was proven within {stages[0].gap:.3g} only: "
             + (f"{best.solver} took over" if best is not first else "others found no better one")

@@ -44,6 +44,7 @@ class Status(Enum):
         "the iteration limit was reached before the gap fell below the tolerance: raise max_iter, "
         "raise tol, or standardise the columns; solver='auto' picks a faster method"
     )
+    HANDED_OVER = "progress became slow: the next solver of the plan goes on from here"
     TIME_LIMIT = "the time limit was reached before the gap fell below the tolerance"
     STOPPED = "a callback asked to stop"
     UNPROVEN = (

@@ -10,9 +10,14 @@ from trueline import LogisticRegression
 from trueline.design import as_design
 from trueline.losses import Hinge, Logistic
 from trueline.penalties import L1, L2
+from trueline.planner import execute, make_plan
 from trueline.problem import Problem
+from trueline.solution import Status
 from trueline.solvers.base import Options
-from trueline.solvers.dual.entropy import EntropyDescent, best_logit, is_worth_it
+from trueline.solvers.dual.entropy_kernels import best_logit
+from trueline.solvers.dual.solver import EntropyDualDescent
+from trueline.solvers.loop import Monitor
+from trueline.solvers.newton_cg import NewtonCG
 
 
 def rows_of_words(seed=0, n=300, d=500, each=12):
@@ -37,25 +42,29 @@ def problem_of(X, y, strength=1.0, fit_intercept=True, weights=None):
     )
 
 
+def solved(problem, tol, **options):
+    return EntropyDualDescent().solve(problem, Options(tol=tol, **options), Monitor())
+
+
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("strength", [3.0, 10.0])
-def test_sweeps_end_where_newton_does(fit_intercept, weighted, strength):
-    X, y = rows_of_words(n=3000, d=1000)
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_sweeps_end_where_newton_does(fit_intercept, weighted, strength, is_sparse):
+    X, y = rows_of_words(n=3000, d=1000) if is_sparse else rows_of_words(n=400, d=100)
     weights = np.random.default_rng(1).integers(0, 4, size=len(y)) / 2.0 if weighted else None
-    descent = EntropyDescent(problem_of(X, y, strength, fit_intercept, weights), Options())
-    certificate, target = None, 1e-6 * len(y)
-    while certificate is None or certificate.gap > target:
-        assert descent.approach(target)
-        certificate = descent.certify(target)
-    assert certificate.verify(X, y, weights)
+    A = X if is_sparse else X.toarray()
+    found = solved(problem_of(A, y, strength, fit_intercept, weights), 1e-6)
+    certificate = found.certificate
+    assert found.status is Status.CONVERGED
+    assert certificate.verify(A, y, weights)
     dense = LogisticRegression(C=1 / strength, fit_intercept=fit_intercept, tol=1e-7)
     dense.fit(X.toarray(), y, weights)
-    assert dense.solver_ != "newton_cg" or "sweep" not in str(dense.explain())
+    assert dense.solver_ in ("newton", "newton_cg")
     optimum = dense.certificate_.objective
     assert abs(certificate.objective - optimum) <= certificate.gap + dense.certificate_.gap
     # Strong convexity: strength/2 ||w - w*||^2 is at most the gap.
-    distance = np.linalg.norm(descent.coef[:, 0] - dense.coef_[0])
+    distance = np.linalg.norm(found.coef[:, 0] - dense.coef_[0])
     assert distance**2 <= 2 * certificate.gap / strength + 1e-12
 
 
@@ -65,38 +74,81 @@ def test_sparse_fits_agree_with_dense_ones_whichever_way_they_end(tol):
     sparse = LogisticRegression(tol=tol).fit(X, y)
     dense = LogisticRegression(tol=1e-8).fit(X.toarray(), y)
     assert sparse.verify(X, y)
-    assert "over the dual" in str(sparse.explain())
+    assert sparse.explain().plan.chosen == "entropy_dual_descent"
     off = sparse.predict_proba(X) - dense.predict_proba(X)
     assert np.abs(off).max() <= 10 * tol
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_start_at_the_answer_saves_most_sweeps(fit_intercept):
+    X, y = rows_of_words(7)
+    problem = problem_of(X, y, 3.0, fit_intercept)
+    cold = solved(problem, 1e-7)
+    warm = solved(problem, 1e-7, start=cold.coef, start_intercept=cold.intercept)
+    assert warm.status is Status.CONVERGED
+    assert warm.n_iter <= cold.n_iter / 2
+    assert np.abs(warm.coef - cold.coef).max() <= 1e-3
+
+
 def test_weak_penalties_are_left_to_newton():
-    X, y = rows_of_words(4)
+    X, y = rows_of_words(4, n=3000)
     model = LogisticRegression(C=1e8).fit(X, y)
-    assert not is_worth_it(problem_of(X, y, 1e-8))
     assert model.verify(X, y)
-    assert "Hessian-vector" in str(model.explain())
+    assert [stage[0] for stage in model._solution_facts["stages"]] == ["newton_cg"]
 
 
-def test_slow_sweeps_hand_over():
+def test_slow_sweeps_hand_over_to_newton_which_starts_where_they_end(monkeypatch):
+    starts, solve = [], NewtonCG.solve
+
+    def watched(self, problem, options, monitor):
+        starts.append((options.start, options.start_intercept))
+        return solve(self, problem, options, monitor)
+
+    monkeypatch.setattr(NewtonCG, "solve", watched)
     X, y = rows_of_words(5)
-    descent = EntropyDescent(problem_of(10 * X, y, 0.05), Options())
-    assert not descent.approach(1e-9)
-    model = LogisticRegression(C=20.0).fit(10 * X, y)
-    assert model.verify(10 * X, y)
-    assert model.certificate_.relative_gap < 1e-6
+    problem = problem_of(10 * X, y, 0.05)
+    slow = solved(problem, 1e-9, has_successor=True)
+    assert slow.status is Status.HANDED_OVER
+    alone = solved(problem, 1e-9)
+    assert alone.n_iter > slow.n_iter
+    plan = make_plan(problem)
+    assert (plan.chosen, plan.successors[0]) == ("entropy_dual_descent", "newton_cg")
+    found = execute(problem, plan, Options(tol=1e-9), Monitor())
+    first, second = found.stages
+    assert (first.solver, first.status) == ("entropy_dual_descent", Status.HANDED_OVER)
+    assert (second.solver, second.status) == ("newton_cg", Status.CONVERGED)
+    assert first.n_iter == slow.n_iter
+    assert second.gap < first.gap
+    assert found.solver == "newton_cg"
+    ((start, level),) = starts
+    assert np.array_equal(start, slow.coef)
+    assert np.array_equal(level, slow.intercept)
 
 
-def test_only_logistic_losses_with_one_strength_are_swept():
+def test_a_solver_asked_for_by_name_hands_over_to_nobody():
+    X, y = rows_of_words(5)
+    for name in ("entropy_dual_descent", "newton_cg"):
+        model = LogisticRegression(C=2.0, solver=name, max_iter=5000).fit(X, y)
+        assert [stage[0] for stage in model._solution_facts["stages"]] == [name]
+        assert model.verify(X, y)
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty", "is_sparse", "reason"),
+    [
+        (Logistic(), L2(1.0), False, "needs sparse rows"),
+        (Hinge(), L2(1.0), True, "needs the logistic loss of two classes"),
+        (Logistic(), L1(1.0), True, "needs a quadratic penalty or none"),
+        (Logistic(), L2(np.linspace(1.0, 2.0, 500)), True, "needs one positive strength"),
+    ],
+)
+def test_only_logistic_losses_of_sparse_rows_with_one_strength_are_swept(
+    loss, penalty, is_sparse, reason
+):
     X, y = rows_of_words(6)
-    assert is_worth_it(problem_of(X, y))
-    assert not is_worth_it(problem_of(X.toarray(), y))
-    for loss, penalty in (
-        (Hinge(), L2(1.0)),
-        (Logistic(), L1(1.0)),
-        (Logistic(), L2(np.linspace(1.0, 2.0, X.shape[1]))),
-    ):
-        assert not is_worth_it(Problem(as_design(X), y[:, None], loss, penalty))
+    problem = Problem(as_design(X if is_sparse else X.toarray()), y[:, None], loss, penalty)
+    verdicts = {c.solver: c.verdict for c in make_plan(problem).candidates}
+    assert verdicts["entropy_dual_descent"] == reason
 
 
 @pytest.mark.parametrize("margin", [-800.0, -3.0, 0.0, 0.5, 40.0, 800.0])

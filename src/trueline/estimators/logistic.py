@@ -44,6 +44,7 @@ SOLVER_NAMES = {
     "saga": "auto",
     "newton": "newton",
     "newton_cg": "newton_cg",
+    "entropy_dual_descent": "entropy_dual_descent",
     "proximal_newton": "proximal_newton",
     "working_set_newton": "working_set_newton",
     "proximal_gradient": "proximal_gradient",

@@ -41,6 +41,7 @@ class Loss(ABC):
         - ``"piecewise_linear"``: straight lines that meet at the kinks, so that
           :attr:`first_slope` and :attr:`jumps` say everything up to a constant;
         - ``"dual_box"``: l*(u) = u y + e abs(u) + h/2 u^2 on an interval, see :attr:`dual_box`;
+        - ``"dual_entropy"``: l*(u) = p log p + (1 - p) log(1 - p) for p = -y u, y = -1 or 1;
         - ``"dual_classes"``: l*(u) = y.u for u + y in the simplex, y one-hot;
         - ``"maximum"``: what is minimised is the largest of the rows, not their sum;
         - ``"ordered"``: straight lines, and the scores of a row must be in a stated order;

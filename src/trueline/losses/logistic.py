@@ -40,7 +40,7 @@ class Logistic(Loss):
     name: ClassVar[str] = "logistic"
     formula: ClassVar[str] = "log(1 + exp(-y_i z_i))"
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"smooth", "curvature", "conjugate", "margins", "bend", "self_concordant"}
+        {"smooth", "curvature", "conjugate", "dual_entropy", "margins", "bend", "self_concordant"}
     )
 
     @property

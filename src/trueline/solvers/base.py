@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,7 +19,15 @@ __all__ = ["Cost", "Facts", "Options", "Solver"]
 
 @dataclass(frozen=True)
 class Facts:
-    """What the planner may look at: sizes and structure, never the numbers themselves."""
+    """What the planner may look at: sizes and structure, and how heavy sparse rows are.
+
+    Attributes
+    ----------
+    heaviness : float
+        The mean of s_i ||x_i||^2 in strengths of the penalty, up to a factor of two: what decides
+        how many sweeps over the dual are needed. Infinite where nobody asks for it: it is known of
+        sparse rows, one target, one strength and a loss with second derivatives.
+    """
 
     n: int
     d: int
@@ -32,6 +41,7 @@ class Facts:
     itemsize: int
     has_kinks: bool = False
     is_smooth: bool = False
+    heaviness: float = math.inf
 
     @classmethod
     def of(cls, problem: Problem) -> Facts:
@@ -54,6 +64,7 @@ class Facts:
             itemsize=problem.design.dtype.itemsize,
             has_kinks=bool(problem.loss.kinks),
             is_smooth="smooth" in problem.loss.capabilities,
+            heaviness=_heaviness(problem) if strengths == 1 and not unpenalised else math.inf,
         )
 
     @property
@@ -64,6 +75,18 @@ class Facts:
     @property
     def density(self) -> float:
         return self.nonzeros / max(1, self.n * self.d)
+
+
+def _heaviness(problem: Problem) -> float:
+    design, loss = problem.design, problem.loss
+    if not (design.is_sparse and problem.n_targets == 1 and "bend" in loss.capabilities):
+        return math.inf
+    with np.errstate(all="ignore"):  # what overflows or is not a number is heavy
+        mean = float(np.mean(problem.weigh(design.row_squares(None)[:, None])))
+        heaviness = mean / float(np.max(problem.penalty.curvature))
+    if not 0 < heaviness < math.inf:
+        return 0.0 if heaviness == 0 else math.inf
+    return 2.0 ** round(math.log2(heaviness))
 
 
 @dataclass(frozen=True)
@@ -113,6 +136,8 @@ class Options:
         Coefficients to start from.
     start_intercept : array of shape (k,), optional
         Intercepts to start from, beside ``start``; None leaves them to the solver.
+    has_successor : bool
+        Whether another solver goes on where this one sees that its progress has become slow.
     smoothing : float, optional
         Width over which kinks are rounded off at the end, in units of the target; None leaves it to
         the solver.
@@ -129,6 +154,7 @@ class Options:
     start: NDArray[np.float64] | None = None
     start_intercept: NDArray[np.float64] | None = None
     smoothing: float | None = None
+    has_successor: bool = False
 
 
 class Solver(ABC):

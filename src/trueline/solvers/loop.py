@@ -94,12 +94,15 @@ class Iteration(ABC):
         Set by a method that knows that rounding keeps it from getting any further.
     is_settled : bool
         Set by a method whose gradient vanished to the tolerance, where no proof can show it.
+    hands_over : bool
+        Set by a method whose progress has become slow, if another solver is to go on.
     """
 
     coef: Array
     intercept: Array
     is_stalled: bool = False
     is_settled: bool = False
+    hands_over: bool = False
 
     @abstractmethod
     def step(self) -> None:
@@ -170,6 +173,8 @@ def run(
             return Status.CONVERGED, number, progress
         if iteration.is_settled:
             return Status.SETTLED, number, progress
+        if iteration.hands_over:
+            return Status.HANDED_OVER, number, progress
         if any(stop):
             return Status.STOPPED, number, progress
         if late:

@@ -7,7 +7,6 @@ coupled, as the softmax's, are minimised over all targets at once.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +20,6 @@ from trueline.solution import Solution, Status
 from trueline.solvers.balanced import is_unbalanced, solve_balanced
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, iteration_seconds
-from trueline.solvers.dual.entropy import EntropyDescent, is_worth_it
-from trueline.solvers.dual.solver import (
-    BalancedDualDescent,
-    DualCoordinateDescent,
-    leads_near,
-)
 from trueline.solvers.iterative import best_constant, target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.row_space import is_wide, solve_in_row_space
@@ -46,10 +39,6 @@ _UNSEEN, _UNSEEN_OF_MANY = 1e-6, 1e-5
 _VANISHED = 1e-3
 _STEPS, _PRODUCTS, _PAST_KINKS = 9.0, 60.0, 30.0
 _MAX_ITER = 100
-# Smaller shares of the objective are left to Newton's method: its proofs hold more digits.
-_BY_SWEEPS = 1e-8
-# Sweeps over the dual of losses with kinks, before Newton's method takes over.
-_MOST_SWEEPS = 60
 # What the step promised, relative to the gap asked for, where there is no proof of a gap.
 _SETTLED = 1e-6
 # A fall of the objective that is progress, relative to it.
@@ -96,29 +85,14 @@ class NewtonCG(Solver):
         if options.start is not None:
             V[:-1] = options.start
             V[-1] = V[-1] if options.start_intercept is None else options.start_intercept
-        target, notes = target_gap(problem, options.tol), []
-        if options.start is None and not monitor.is_watching and is_worth_it(problem):
-            near = EntropyDescent(problem, options)
-            close = max(target, _BY_SWEEPS * target / options.tol)
-            while near.approach(close) and close == target:
-                found = near.certify(target)
-                if found.gap <= target:
-                    return self._after_sweeps(near, found, monitor)
-            V[:-1], V[-1] = near.coef, near.intercept
-            notes = [f"{counted(near.sweeps, 'sweep')} over the dual first"]
-        if options.start is None and not monitor.is_watching and leads_near(problem):
-            swept = self._swept(problem, options, monitor)
-            if swept.status is Status.CONVERGED:
-                return swept
-            V[:-1], V[-1] = swept.coef, swept.intercept
-            notes = [f"{counted(swept.n_iter, 'sweep')} over the dual first"]
+        target = target_gap(problem, options.tol)
         rows = Rows(problem.design, weights, problem.fit_intercept)
         descent = TruncatedDescent(rows, problem.loss, problem.target, bends, V, is_alike)
         iteration = _Iteration(problem, descent, target, monitor.is_watching)
         limit = options.max_iter or _MAX_ITER
         status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
         certificate = iteration.certify()
-        notes.append(counted(descent.products, "Hessian-vector product"))
+        notes = [counted(descent.products, "Hessian-vector product")]
         unseen = _UNSEEN_OF_MANY if iteration.about() <= _VANISHED * target else _UNSEEN
         close = certificate.gap <= target + unseen * certificate.objective
         if status is Status.STALLED and iteration.about() <= target and close:
@@ -134,27 +108,6 @@ class NewtonCG(Solver):
             proof=certificate,
             trace=monitor.trace,
             notes=notes,
-        )
-
-    def _swept(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
-        """As far as some sweeps over the dual lead."""
-        solver = BalancedDualDescent() if problem.fit_intercept else DualCoordinateDescent()
-        few = replace(options, max_iter=min(options.max_iter or _MOST_SWEEPS, _MOST_SWEEPS))
-        found = solver.solve(problem, few, monitor)
-        notes = [f"{counted(found.n_iter, 'sweep')} over the dual were enough", *found.notes]
-        return replace(found, solver=self.name, notes=notes)
-
-    def _after_sweeps(self, near: EntropyDescent, proof: Certificate, monitor: Monitor) -> Solution:
-        """Sweeps over the dual were enough."""
-        return Solution(
-            near.coef,
-            near.intercept,
-            Status.CONVERGED,
-            self.name,
-            n_iter=near.sweeps,
-            proof=proof,
-            trace=monitor.trace,
-            notes=[f"{counted(near.sweeps, 'sweep')} over the dual were enough"],
         )
 
 

@@ -13,7 +13,11 @@ from trueline.solvers.class_interior_point import ClassInteriorPoint
 from trueline.solvers.conjugate_gradient import ConjugateGradient
 from trueline.solvers.coordinate.solver import CoordinateDescent, GramDescent
 from trueline.solvers.dual.classes import DualClassDescent
-from trueline.solvers.dual.solver import BalancedDualDescent, DualCoordinateDescent
+from trueline.solvers.dual.solver import (
+    BalancedDualDescent,
+    DualCoordinateDescent,
+    EntropyDualDescent,
+)
 from trueline.solvers.exchange.program import MaximumProgram
 from trueline.solvers.exchange.smoothed import SmoothedMaximum
 from trueline.solvers.exchange.solver import Exchange
@@ -53,6 +57,7 @@ SOLVERS: dict[str, Solver] = {
         Smoothed(),
         DualCoordinateDescent(),
         BalancedDualDescent(),
+        EntropyDualDescent(),
         DualClassDescent(),
         ClassInteriorPoint(),
         Exchange(),
@@ -91,6 +96,7 @@ _LOSS_WORDS = {
     "conjugate": "a loss with a conjugate",
     "dual_box": "a loss whose conjugate is quadratic on an interval",
     "dual_classes": "the multiclass hinge",
+    "dual_entropy": "the logistic loss of two classes",
     "piecewise_linear": "a piecewise linear loss",
     "maximum": "the maximum error",
     "ordered": "quantiles that must not cross",

@@ -16,8 +16,8 @@ from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL
+from trueline.solvers.dual.iteration import random_start, with_constant
 from trueline.solvers.dual.rows import Rows
-from trueline.solvers.dual.solver import random_start, with_constant
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 

@@ -31,162 +31,100 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.certificates.base import Certificate
 from trueline.certificates.duality import certify_duality
 from trueline.design.sparse import LARGE
-from trueline.design.sparse_columns import column_dot
 from trueline.problem import Problem
 from trueline.solvers.base import Options
-from trueline.solvers.dual.kernels import add_row, visiting_order
-from trueline.solvers.dual.rows import Rows, has_light_rows
-from trueline.solvers.dual.solver import balanced, random_start, with_constant
+from trueline.solvers.dual.entropy_kernels import FARTHEST, sweep_entropy
+from trueline.solvers.dual.iteration import DualIteration, balanced
+from trueline.solvers.loop import Progress
 
-__all__ = ["EntropyDescent", "is_worth_it"]
+__all__ = ["EntropyIteration"]
 
 Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-# Where q is as close to 0 or 1 as this, doubles hardly tell it apart from them.
-_FARTHEST = 34.0
-_MOST_STEPS = 30
-# After a step of length h the slope is off by less than bend h^2 / 20; this may be (1 + bend) h^2.
-_CLOSE = 1e-5
 # Sweeps that leave more of the gap than this are no match for Newton's method.
 _SLOW, _MOST_SWEEPS = 0.4, 12
 # Of small data the proofs of Newton's method cost as much as many sweeps.
 _SMALL_SWEEPS = 24
+# Smaller tolerances are left to Newton's method: its proofs hold more digits.
+_FINEST = 1e-8
 # The gap that is looked for, relative to the target: what is predicted may be a little off.
 _MARGIN = 0.5
+# The gap is proven after so many sweeps at the latest.
+_LONGEST = 50
 
 
-@kernel
-def best_logit(margin: float, q: float, bend: float, start: float) -> float:
-    """Where bend (q(t) - q) + margin + t = 0."""
-    low, high = -margin - bend * (1.0 - q), -margin + bend * q
-    t = min(max(start, low), high)
-    for _ in range(_MOST_STEPS):
-        other = 1.0 / (1.0 + math.exp(-t))
-        off = bend * (other - q) + margin + t
-        if off > 0.0:
-            high = t
-        else:
-            low = t
-        step = off / (1.0 + bend * other * (1.0 - other))
-        t -= step
-        if not low <= t <= high:
-            t = 0.5 * (low + high)
-        if (1.0 + bend) * step * step <= _CLOSE:
-            break
-    return min(max(t, -_FARTHEST), _FARTHEST)
+class EntropyIteration(DualIteration):
+    """The probabilities q, their logits and w."""
 
-
-@kernel
-def sweep_entropy(
-    data: Array,
-    indices: NDArray[np.int32],
-    indptr: Integers,
-    constant: float,
-    centre: float,
-    terms: Array,
-    logits: Array,
-    shares: Array,
-    w: Array,
-    state: NDArray[np.uint64],
-) -> float:
-    """One sweep over compressed rows in random order; the gap as it was seen on the way.
-
-    ``terms`` has the columns y, c and x_i.x_i; ``shares`` are q, ``logits`` log(q / (1 - q)).
-    """
-    n, d = len(logits), len(w) - 1
-    seen = 0.0
-    for i in visiting_order(n, 0.0, state):
-        y, c, square = terms[i, 0], terms[i, 1], terms[i, 2]
-        product = column_dot(data, indices, indptr[i], indptr[i + 1], w) + constant * w[d]
-        margin, before, q = y * (product + centre), logits[i], shares[i]
-        seen += 0.5 * c * (q - 1.0 / (1.0 + math.exp(margin))) * (before + margin)
-        t = best_logit(margin, q, c * square, before)
-        new = 1.0 / (1.0 + math.exp(-t))
-        change = y * c * (new - q)
-        if change != 0.0:
-            logits[i], shares[i] = t, new
-            add_row(data, indices, indptr[i], indptr[i + 1], change, w)
-            w[d] += change * constant
-    return seen
-
-
-def is_worth_it(problem: Problem) -> bool:
-    """Whether a few sweeps lead near the minimum: sparse rows, and a penalty that is not tiny."""
-    return problem.loss.name == "logistic" and has_light_rows(problem)
-
-
-class EntropyDescent:
-    """The state of the sweeps.
-
-    Attributes
-    ----------
-    coef, intercept : arrays of shape (d, 1) and (1,)
-    sweeps : int
-        How many there were.
-    """
-
-    def __init__(self, problem: Problem, options: Options) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, options: Options, is_watched: bool) -> None:
+        super().__init__(problem, options, is_watched)
         n, self._y = problem.n_samples, problem.target[:, 0]
-        self._strength = float(np.max(problem.penalty.curvature))
-        self._weights = np.ones(n) if problem.weights is None else problem.weights
-        design, _ = with_constant(problem)
-        self._rows = Rows(design)
-        heaviness = self._weights / self._strength
-        self._terms = np.stack([self._y, heaviness, self._rows.squares], axis=1)
-        self._logits, self._w = np.full(n, -_FARTHEST), np.zeros(self._rows.size)
+        heaviness = self.weights / self.strength
+        self._terms = np.stack([self._y, heaviness, self.rows.squares], axis=1)
+        self._logits = np.full(n, -FARTHEST)
+        self._seen, self._expected = np.inf, np.inf
+        self._finest = self.target * max(1.0, _FINEST / options.tol) if options.tol > 0 else np.inf
+        self._proof: Certificate | None = None
+        if options.start is not None:
+            self._start_at(options.start, options.start_intercept)
         self._shares = 1.0 / (1.0 + np.exp(-self._logits))
-        self._state, self._centre = random_start(options), 0.0
-        self._seen, self.sweeps = np.inf, 0
+        if options.start is not None:
+            self.w = self.rows.pull(np.arange(n), self._y * heaviness * self._shares)
+        self.expose()
 
-    def approach(self, target: float) -> bool:
-        """Sweep until the gap is about as small as the target; False if that would not pay."""
-        is_small = self.problem.design.nonzeros < LARGE
-        most = _SMALL_SWEEPS if is_small else _MOST_SWEEPS
-        while self.sweeps < most:
-            before, self._seen = self._seen, self._sweep()
-            rate = self._seen / before
-            if self.sweeps > 2 and rate > _SLOW:
-                return False
-            # On its way the sweep saw the gap fall by the rate: half of that is yet to be counted.
-            if self.sweeps > 1 and self._seen * math.sqrt(rate) <= _MARGIN * target:
-                return True
-        return False
+    def _start_at(self, W: Array, b: Array | None) -> None:
+        """Begin with the probabilities that a model gives to the rows."""
+        level = float(b[0]) if b is not None and self.problem.fit_intercept else 0.0
+        margins = self._y * (self.problem.design.matvec(W)[:, 0] + level)
+        self._logits = np.clip(-margins, -FARTHEST, FARTHEST)
+        self.centre = level + float(self.mean @ W[:, 0])
 
-    def _sweep(self) -> float:
-        rows = self._rows
-        seen = sweep_entropy(
-            *rows.compressed,
-            rows.constant,
-            self._centre,
+    def step(self) -> None:
+        before = self._seen
+        self._seen = self.strength * sweep_entropy(
+            *self.rows.compressed,
+            self.rows.constant,
+            self.centre,
             self._terms,
             self._logits,
             self._shares,
-            self._w,
-            self._state,
+            self.w,
+            self.state,
         )
-        if self.problem.fit_intercept:
-            self._centre += rows.constant * float(self._w[-1])
-        self.sweeps += 1
-        return self._strength * seen
+        self.move_centre()
+        self.sweeps, self._proof = self.sweeps + 1, None
+        # On its way the sweep saw the gap fall by the rate: half of that is yet to be counted.
+        rate = max(self._seen, 0.0) / before if before > 0 else 0.0
+        self._expected = self._seen * math.sqrt(rate) if self.sweeps > 1 else np.inf
+        if self.has_successor:
+            is_small = self.problem.design.nonzeros < LARGE
+            self.hands_over = (
+                (self.sweeps > 2 and rate > _SLOW)
+                or self.sweeps >= (_SMALL_SWEEPS if is_small else _MOST_SWEEPS)
+                or (self.target < self._finest and self._expected <= _MARGIN * self._finest)
+            )
 
-    @property
-    def coef(self) -> Array:
-        return self._w[:-1, None].copy()
+    def progress(self) -> Progress:
+        is_due = self._expected <= _MARGIN * self.target or self.sweeps - self.evaluated >= _LONGEST
+        if not (self.is_watched or is_due):
+            return Progress(0.0, np.inf)
+        self.evaluated = self.sweeps
+        proof = self.certify()
+        return Progress(proof.objective, proof.gap)
 
-    @property
-    def intercept(self) -> Array:
-        return np.array([self._centre])
-
-    def certify(self, target: float) -> Certificate:
-        """What the dual variables prove; if that is above the target, what others prove too."""
-        beta = self._y * self._weights * self._shares
-        if self.problem.fit_intercept:
-            beta = balanced(beta)
-        dual = np.divide(-beta, self._weights, out=np.zeros_like(beta), where=self._weights > 0)
-        return certify_duality(self.problem, self.coef, self.intercept, dual[:, None], target)
+    def certify(self) -> Certificate:
+        if self._proof is None:
+            self.expose()
+            beta = self._y * self.weights * self._shares
+            if self.problem.fit_intercept:
+                beta = balanced(beta)
+            u = np.divide(-beta, self.weights, out=np.zeros_like(beta), where=self.weights > 0)
+            # Whoever hands over need not look for a better proof.
+            enough = np.inf if self.hands_over else self.target
+            self._proof = certify_duality(
+                self.problem, self.coef, self.intercept, u[:, None], enough
+            )
+        return self._proof

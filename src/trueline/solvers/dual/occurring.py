@@ -63,6 +63,8 @@ def solve_on_columns(
         whole[columns] = W
         return whole, b
 
+    if options.start is not None:
+        options = replace(options, start=options.start[columns])
     smaller = replace(problem, design=SparseDesign(few))
     found = solve(smaller, options, seen_through(monitor, back))
     W, _ = back(found.coef, found.intercept)

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import AugmentedDesign, Design, SparseDesign
-from trueline.problem import Problem
 from trueline.solvers.dual import class_kernels, kernels
 from trueline.threads import run_strands
 
-__all__ = ["Rows", "has_light_rows"]
+__all__ = ["Rows"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -23,9 +22,6 @@ Integers = NDArray[np.int64]
 _MANY = 200_000
 # If the largest number is between this and its inverse, squares may be summed in single precision.
 _RANGE = 1e12
-# Rows are heavy, and sweeps slow, where their squares are above this on average, in strengths of
-# the penalty.
-_HEAVY = 100.0
 
 
 class Rows:
@@ -69,7 +65,13 @@ class Rows:
 
     @property
     def compressed(self) -> tuple[Array, NDArray[np.int32], Integers]:
-        """Entries, columns and starts of sparse rows."""
+        """Entries, columns and starts of the rows, of dense ones too."""
+        if len(self._parts) == 1:
+            n, d = self._parts[0].shape
+            columns = np.tile(np.arange(d, dtype=np.int32), n)
+            self._parts = self._parts[0].ravel(), columns, np.arange(n + 1) * d
+            self._score, self._pull = kernels.score_sparse, kernels.pull_sparse
+            self._sweep = kernels.sweep_sparse
         data, indices, starts = self._parts
         return data, indices, starts
 
@@ -155,14 +157,3 @@ def _doubles(design: Design) -> Array:
     if design.dtype == np.float64 and hasattr(design, "X"):
         return np.asarray(design.X)
     return design.toarray()
-
-
-def has_light_rows(problem: Problem) -> bool:
-    """Whether sweeps lead near the minimum soon: sparse rows, and a penalty that is not tiny."""
-    curvature = np.asarray(problem.penalty.curvature)
-    strength = float(curvature.min(initial=np.inf))
-    is_single = problem.n_targets == 1 and 0 < strength == float(curvature.max(initial=0.0))
-    if not (problem.design.is_sparse and is_single):
-        return False
-    weights = 1.0 if problem.weights is None else problem.weights
-    return bool(np.mean(weights * problem.design.row_squares(None)) <= _HEAVY * strength)
