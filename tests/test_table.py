@@ -215,6 +215,12 @@ def test_bad_requests_say_what_to_do(people, target, options, message):
     assert message in str(caught.value)
 
 
+def test_a_target_in_two_currencies_is_refused_by_name():
+    table = Table.from_columns({"a": ["1", "2", "3"], "y": ["$5", "\u20ac6", "$7"]})
+    with pytest.raises(TableError, match="'y' is not numeric: its values have several units"):
+        encode(table, "y", task="regression")
+
+
 def test_no_complete_row():
     table = Table.from_columns(
         {"a": ["1", "2", "", ""], "b": ["", "", "1", "2"], "y": list("1234")}

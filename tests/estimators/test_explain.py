@@ -26,12 +26,14 @@ from trueline import (
     LinearSVC,
     LinearSVR,
     LogisticRegression,
+    MultiTaskElasticNetCV,
     MultiTaskLassoCV,
     NuSVR,
     PoissonRegressor,
     PolynomialRegression,
     QuantileRegressor,
     Ridge,
+    RidgeClassifierCV,
     RidgeCV,
     SparseGaussianProcessRegressor,
 )
@@ -465,3 +467,68 @@ def test_a_calibrated_classifier_plans_the_classifier_inside():
     X = np.random.default_rng(0).standard_normal((40, 3))
     text = str(CalibratedClassifier(LinearSVC()).explain(X, (X[:, 0] > 0).astype(int)))
     assert text.startswith("minimise   sum_i [max(0, 1 - y_i z_i)^2]")
+
+
+# --- a chosen strength at an end of its grid ------------------------------------------------------
+
+GRID_SEARCHES = {
+    "RidgeCV": (RidgeCV, {}),
+    "RidgeCV-folds": (RidgeCV, {"cv": 3}),
+    "RidgeClassifierCV": (RidgeClassifierCV, {}),
+    "LassoCV": (LassoCV, {}),
+    "ElasticNetCV": (ElasticNetCV, {"l1_ratio": [0.5, 0.9]}),
+    "MultiTaskLassoCV": (MultiTaskLassoCV, {}),
+    "MultiTaskElasticNetCV": (MultiTaskElasticNetCV, {}),
+}
+
+
+def grid_data(name):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((80, 12))
+    y = X[:, :4] @ [2.0, -1.0, 1.0, 0.5] + 2.0 * rng.standard_normal(80)
+    if "Classifier" in name:
+        return X, (y > 0).astype(int)
+    return X, np.column_stack([y, y[::-1]]) if "Multi" in name else y
+
+
+@pytest.mark.parametrize("name", GRID_SEARCHES)
+def test_a_strength_at_an_end_of_its_grid_is_said(name):
+    cls, options = GRID_SEARCHES[name]
+    X, y = grid_data(name)
+    grid = np.geomspace(1e-4, 1e4, 81)
+    inside = cls(alphas=grid, **options).fit(X, y)
+    assert grid[0] < inside.alpha_ < grid[-1]
+    assert "that were tried" not in str(inside.explain())
+    below, above = grid[grid < inside.alpha_][-3:], grid[grid > inside.alpha_][:3]
+    said = f"alpha = {below[-1]:g} is the largest of the 3 that were tried; a larger one may do"
+    assert said in str(cls(alphas=below, **options).fit(X, y).explain())
+    said = f"alpha = {above[0]:g} is the smallest of the 3 that were tried; a smaller one may do"
+    assert said in str(cls(alphas=above, **options).fit(X, y).explain())
+
+
+@pytest.mark.parametrize("name", [name for name in GRID_SEARCHES if "Ridge" not in name])
+def test_a_strength_that_leaves_nothing_is_said(name):
+    cls, options = GRID_SEARCHES[name]
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((40, 5)), rng.standard_normal(40)
+    y = np.column_stack([y, y]) if "Multi" in name else y
+    for alphas in (100, [1.0, 10.0, 100.0]):
+        model = cls(alphas=alphas, **options).fit(X, y)
+        assert not np.any(model.coef_)
+        text = str(model.explain())
+        assert f"alpha = {model.alpha_:g} leaves all coefficients zero, and none of" in text
+        assert "is the largest" not in text
+
+
+def test_every_target_has_its_own_end_and_zero_is_none():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 4))
+    Y = np.column_stack([X[:, 0], rng.standard_normal(50), rng.standard_normal(50)])
+    model = RidgeCV(alphas=[0.1, 1.0, 10.0], alpha_per_target=True).fit(X, Y)
+    assert model.alpha_.tolist() == [0.1, 10.0, 10.0]
+    text = str(model.explain())
+    assert "alpha = 0.1 is the smallest of the 3 that were tried, for 1 of 3 choices" in text
+    assert "alpha = 10 is the largest of the 3 that were tried, for 2 of 3 choices" in text
+    exact = RidgeCV(alphas=[0.0, 1.0, 10.0], cv=3).fit(X, Y[:, 0])
+    assert exact.alpha_ == 0.0
+    assert "that were tried" not in str(exact.explain())

@@ -18,6 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from trueline import LogisticRegression, Ridge, TableFeatures, TextFeatures, design_matrix
 from trueline.errors import MissingExtraError, TableError
+from trueline.table import Column
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -161,6 +162,80 @@ def test_categories_of_numbers_and_of_pandas_and_mixed_values():
 
 
 # what cannot be used ---------------------------------------------------------------------------
+
+
+AMOUNTS = {
+    "price": (["$4,733", "$12", "-$7.50", None], [4733.0, 12.0, -7.5, np.nan], "$"),
+    "share": (["12.5 %", "3%", "NA", "100%"], [12.5, 3.0, np.nan, 100.0], "%"),
+    "people": (["1,234,567", "12", "?", "999"], [1234567.0, 12.0, np.nan, 999.0], ""),
+    "owed": (["(250)", "30.5", "(1,250)", "4"], [-250.0, 30.5, -1250.0, 4.0], ""),
+    "tiny": (["1e-3", "2.5", "7", ""], [1e-3, 2.5, 7.0, np.nan], ""),
+}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize("name", AMOUNTS)
+def test_amounts_in_texts_are_the_numbers_that_the_command_line_reads(name, make):
+    texts, numbers, unit = AMOUNTS[name]
+    table = {name: texts, "city": list("abab"), "told": list("abba")}
+    features = TableFeatures()
+    X = dense(features.fit_transform(make(table)))
+    assert features.kinds_[name] == "number"
+    missing = np.isnan(numbers)
+    assert_allclose(X[:, 0], np.where(missing, np.nanmean(numbers), numbers), rtol=1e-15)
+    if missing.any():
+        assert_allclose(X[:, 1], missing)
+    assert (f"read as numbers of {unit}" in features.explain()) == bool(unit)
+    column = Column(name, [text or "" for text in texts])
+    assert column.unit == unit
+    assert_allclose(column.numbers, numbers)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["02134", "94110", "02134", "10001"],  # codes of towns
+        ["$5", "€5", "$7", "€5"],
+        ["12%", "0.12", "12%", "0.12"],
+        ["1.2.3", "1.2.4", "1.2.3", "2.0"],
+        ["1_000", "2_000", "1_000", "2_000"],
+        ["5 rooms", "6", "5 rooms", "6"],
+    ],
+    ids=["codes", "currencies", "percents", "versions", "names", "words"],
+)
+def test_texts_that_are_no_amounts_stay_categories(texts):
+    assert TableFeatures().fit({"x": texts}).kinds_ == {"x": "category"}
+
+
+def test_codes_are_read_as_numbers_on_request():
+    table = {"power": ["130", "?", "165", "150"]}
+    assert (
+        "columns={'power': 'number'} reads them as numbers" in TableFeatures().fit(table).explain()
+    )
+    X = TableFeatures({"power": "number"}).fit_transform(table)
+    assert_allclose(X, [[130, 0], [445 / 3, 1], [165, 0], [150, 0]])
+    X = TableFeatures({"lift": "boolean"}).fit_transform({"lift": ["1", "NA", "0", "1"]})
+    assert_allclose(X, [[1, 0], [0, 1], [0, 0], [1, 0]])
+
+
+def test_amounts_keep_their_unit():
+    features = TableFeatures().fit({"price": ["$1,000", "$2.50", "$7"]})
+    assert_allclose(features.transform({"price": [5.0, 6.0]}), [[5.0], [6.0]])
+    assert_allclose(features.transform({"price": ["5", "6,000"]}), [[5.0], [6000.0]])
+    with pytest.raises(TableError, match="'price' holds numbers of €, and held numbers of \\$"):
+        features.transform({"price": ["€5", "€6"]})
+    with pytest.raises(TableError, match="'price' cannot be read as numbers: row 1 holds 'six'"):
+        features.transform({"price": ["$5", "six"]})
+    with pytest.raises(TableError, match="'price' cannot be read as numbers: .* several units"):
+        features.transform({"price": ["$5", "€6"]})
+
+
+def test_amounts_are_targets():
+    table = {"size": [1.0, 2.0, 4.0], "price": ["$1,000", "$2,000", "$4,000"]}
+    assert_allclose(design_matrix(table, target="price").y, [1000.0, 2000.0, 4000.0])
+    table["price"][1] = "NA"
+    with pytest.raises(TableError, match="'price' is missing in 1 row "):
+        design_matrix(table, target="price")
 
 
 def test_useless_columns_are_left_out_and_said():

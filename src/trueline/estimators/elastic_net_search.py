@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from trueline.planner import Plan
+from trueline.selection.edges import edge_notes
 from trueline.wording import counted
 
 __all__ = ["WAYS", "search_done", "search_planned", "without_strength"]
@@ -69,7 +70,20 @@ def search_done(model: Any) -> list[str]:
     chosen = f"alpha = {model.alpha_:g}"
     if hasattr(model, "l1_ratio_"):
         chosen += f", l1_ratio = {model.l1_ratio_:g}"
-    return [f"{grid}; {counted(folds, 'fold')}", f"{_rule(model.rule)}: {chosen}"]
+    tried = alphas[mixtures.index(model.l1_ratio_)] if len(alphas) > 1 else alphas[0]
+    return [
+        f"{grid}; {counted(folds, 'fold')}",
+        f"{_rule(model.rule)}: {chosen}",
+        *_at_an_end(model, tried),
+    ]
+
+
+def _at_an_end(model: Any, tried: Any) -> list[str]:
+    """What is to be said if the strength is the smallest or the largest of its grid."""
+    if len(tried) > 1 and not np.any(model.coef_):
+        said = "leaves all coefficients zero, and none of the others that were tried does better"
+        return [f"alpha = {model.alpha_:g} {said}"]
+    return edge_notes("alpha", model.alpha_, tried)
 
 
 def _rule(rule: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, _raise_for_params, _routing_enabled
 
 from trueline.estimators.labels import SignedTargets
+from trueline.estimators.report import Explanation
 from trueline.estimators.ridge_classifier import SignRegressionClassifier
 from trueline.estimators.ridge_cv import RidgeCV
 
@@ -134,6 +136,28 @@ class RidgeClassifierCV(SignRegressionClassifier):
         """
         _raise_for_params(params, self, "fit")
         return self._fit_signs(X, y, sample_weight, **params)
+
+    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+        """Say what will be done with (X, y), or what was done in the last fit.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, optional
+            With ``y``: plan a fit on these data without running it.
+        y : array-like, optional
+        sample_weight : array-like, optional
+
+        Returns
+        -------
+        explanation : Explanation
+            Prints as text; ``table()`` gives rows.
+        """
+        explanation = super().explain(X, y, sample_weight)
+        if X is not None:
+            return explanation
+        search = self._search()
+        search.alpha_ = self.alpha_
+        return replace(explanation, search=search._search_done())
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Which metadata go to the scorer and to the splitter."""

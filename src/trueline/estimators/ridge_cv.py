@@ -30,6 +30,7 @@ from trueline.estimators.ridge_cv_scores import StrengthSearch
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.problem import Problem
+from trueline.selection.edges import edge_notes
 from trueline.threads import single_threaded_blas
 
 __all__ = ["RidgeCV"]
@@ -224,10 +225,14 @@ class RidgeCV(StrengthSearch, GaussianRegressor):
         """
         explanation = super().explain(X, y, sample_weight)
         if X is None:
-            return explanation
+            return replace(explanation, search=self._search_done())
         plan = explanation.plan
         objective = f"{plan.objective},  {self._search_text()}"
         return replace(explanation, plan=replace(plan, objective=objective))
+
+    def _search_done(self) -> list[str]:
+        """What the last fit chose from, and what is to be said of the choice."""
+        return [self._search_text(), *edge_notes("alpha", self.alpha_, self._strengths())]
 
     def _search_text(self) -> str:
         """Which strengths are searched, and how they are scored."""

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from trueline.estimators.validation import validate_data
-from trueline.wording import shown_as_text
+from trueline.wording import counted, shown_as_text
 
 __all__ = ["FeatureMap"]
 
@@ -81,7 +81,8 @@ class FeatureMap(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "n_features_in_")
         names = self.get_feature_names_out()
         shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-        head = f"{type(self).__name__}: {self.n_features_in_} columns in, {len(names)} out"
+        taken = counted(self.n_features_in_, "column")
+        head = f"{type(self).__name__}: {taken} in, {len(names)} out"
         return "\n".join([head, *self._details(), f"columns    {shown}"])
 
     def _read(self, X: Any, reset: bool) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,16 +76,12 @@ class Column:
 
     @cached_property
     def _read(self) -> tuple[NDArray[np.float64] | None, str]:
-        cells = self.cells
-        if "_" in "".join(cells):
-            return None, ""  # Python reads 1_000 as a number; in a table it is a name
-        plain = _number_with_comma if self.decimal_comma else _number
-        for read in (float, plain):
-            try:
-                return np.fromiter(map(read, cells), np.float64, len(cells)), ""
-            except ValueError:
-                continue
-        return read_numbers(cells, "," if self.decimal_comma else ".") or (None, "")
+        return read_numbers(self.cells, self.decimal) or (None, "")
+
+    @property
+    def decimal(self) -> str:
+        """The mark before decimals."""
+        return "," if self.decimal_comma else "."
 
     @cached_property
     def codes(self) -> NDArray[np.intp]:
@@ -111,15 +106,6 @@ class Column:
     def line(self, row: int) -> str:
         """Where a row is, for people."""
         return f"line {self.lines[row]}" if len(self.lines) else f"row {row + 1}"
-
-
-def _number(cell: str) -> float:
-    cell = cell.strip()
-    return math.nan if cell in MISSING else float(cell)
-
-
-def _number_with_comma(cell: str) -> float:
-    return _number(cell.replace(",", ".", 1))
 
 
 @dataclass(frozen=True)

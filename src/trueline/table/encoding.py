@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from trueline.errors import TableError
 from trueline.table.columns import Column, boolean_pair, guess_task
 from trueline.table.dates import DateParts, date_order
+from trueline.table.numbers import first_other
 from trueline.table.reading import Table
 
 __all__ = ["Encoded", "Encoding", "Source", "encode"]
@@ -354,7 +355,7 @@ def _finite_numbers(column: Column) -> Array:
 
 def _first_wrong(column: Column) -> str:
     """The first value of a column that is not a number, and where it is."""
-    for row, cell in enumerate(column.cells):
-        if Column(column.name, [cell], decimal_comma=column.decimal_comma).numbers is None:
-            return f"{cell!r} in {column.line(row)}"
-    raise ValueError("The column is numeric.")
+    row = first_other(column.cells, column.decimal)
+    if row is None:
+        return "its values have several units"
+    return f"{column.cells[row]!r} in {column.line(row)}"

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MISSING", "read_number", "read_numbers"]
+__all__ = ["MISSING", "first_other", "read_number", "read_numbers"]
 
 #: Cells that say "no value". Case matters where a word could be a category.
 MISSING = frozenset({"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None"})
@@ -62,7 +62,7 @@ def read_number(text: str, decimal: str = ".") -> tuple[float, str]:
 
 
 def read_numbers(
-    cells: Iterable[str], decimal: str = "."
+    cells: Sequence[str], decimal: str = "."
 ) -> tuple[NDArray[np.float64], str] | None:
     """The numbers of a column, NaN where a value is missing, and their unit; None if it has others.
 
@@ -74,6 +74,39 @@ def read_numbers(
     >>> read_numbers(["$5", "€5"]) is None
     True
     """
+    if "_" in "".join(cells):
+        return None  # Python reads 1_000 as a number; in a table it is a name
+    for read in (float, _plain_with_comma if decimal == "," else _plain):
+        try:
+            return np.fromiter(map(read, cells), np.float64, len(cells)), ""
+        except ValueError:
+            continue
+    return _with_units(cells, decimal)
+
+
+def first_other(cells: Sequence[str], decimal: str = ".") -> int | None:
+    """The row of the first value that is not a number; None if only their units differ.
+
+    Examples
+    --------
+    >>> from trueline.table.numbers import first_other
+    >>> first_other(["$5", "five"]), first_other(["$5", "€5"])
+    (1, None)
+    """
+    others = (row for row, cell in enumerate(cells) if read_numbers([cell], decimal) is None)
+    return next(others, None)
+
+
+def _plain(cell: str) -> float:
+    cell = cell.strip()
+    return math.nan if cell in MISSING else float(cell)
+
+
+def _plain_with_comma(cell: str) -> float:
+    return _plain(cell.replace(",", ".", 1))
+
+
+def _with_units(cells: Sequence[str], decimal: str) -> tuple[NDArray[np.float64], str] | None:
     values, units = [], set()
     for cell in cells:
         if cell.strip() in MISSING:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trueline.errors import TableError
 from trueline.features.tables.assembly import Block, Codes
-from trueline.features.tables.columns import TableColumn
+from trueline.features.tables.columns import TableColumn, are_codes
 from trueline.features.tables.encoders import Encoder
 
 __all__ = ["Categories"]
@@ -60,6 +60,11 @@ class Categories(Encoder):
         if drop_first and len(levels) > 1:
             notes.append(f"compared to {levels.pop(0)!r}")
         other = n_hashed or int(shared > 0)
+        if are_codes(texts):
+            notes.append(
+                f"digits in texts are taken as codes, columns={{{column.name!r}: 'number'}} reads "
+                "them as numbers"
+            )
         if has_missing:
             notes.append(f"{(codes < 0).mean():.1%} missing")
         covered = float(np.isin(codes, kept).mean()) if drop_first else 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -11,14 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.errors import TableError, require
+from trueline.table.numbers import MISSING, first_other, read_numbers
 
-__all__ = ["KINDS", "TableColumn", "find_column", "guess_kind", "read_columns"]
+__all__ = ["KINDS", "TableColumn", "are_codes", "find_column", "guess_kind", "read_columns"]
 
 KINDS = ("number", "boolean", "category", "date", "text")
 
 _ISO_DATE = re.compile(
     r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 )
+# Written like this a number may be a code, of a shop or a town; more than digits make an amount.
+_CODE = re.compile(r"[+-]?\d+")
 # Enough to tell prose from labels; reading a long column of text twice would cost seconds.
 _LOOKED_AT = 10_000
 # Labels have one to two words and repeat; prose has more and does not.
@@ -51,7 +55,7 @@ class TableColumn:
 
     def release(self) -> None:
         """Forget what takes memory and can be read again; codes of categories are kept."""
-        for part in ("arrow", "numbers", "missing", "texts"):
+        for part in ("arrow", "numbers", "missing", "texts", "_written"):
             self.__dict__.pop(part, None)
 
     @cached_property
@@ -59,6 +63,8 @@ class TableColumn:
         """The values as numbers, NaN where missing; True is 1, a duration is in seconds."""
         pa, pc = _arrow()
         values = self.arrow
+        if _is_text(values.type):
+            return self._written[0]
         if pa.types.is_duration(values.type):
             values = pc.divide(
                 pc.cast(values.cast(pa.duration("us"), safe=False), pa.int64()).cast("double"), 1e6
@@ -79,6 +85,28 @@ class TableColumn:
                 f"Column {self.name!r} cannot be read as numbers: {error}. "
                 f"Give it another kind, such as columns={{{self.name!r}: 'category'}}."
             ) from error
+
+    @property
+    def unit(self) -> str:
+        """The sign of a currency, or ``%``, of numbers that are written as texts with one."""
+        return self._written[1] if _is_text(self.arrow.type) else ""
+
+    @cached_property
+    def _written(self) -> tuple[NDArray[np.float64], str]:
+        """The numbers of a column of texts, and their unit."""
+        read = read_numbers(self.texts)
+        if read is None:
+            row = first_other(self.texts)
+            said = (
+                "its values have several units"
+                if row is None
+                else f"row {row} holds {self.texts[row]!r}"
+            )
+            raise TableError(
+                f"Column {self.name!r} cannot be read as numbers: {said}. "
+                f"Give it another kind, such as columns={{{self.name!r}: 'category'}}."
+            )
+        return read
 
     @cached_property
     def missing(self) -> NDArray[np.bool_]:
@@ -120,6 +148,13 @@ class TableColumn:
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         return pc.fill_null(values.cast(pa.large_string()), "").to_pylist()
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether an Arrow type is one of texts, or of categories of texts."""
+    pa, _ = _arrow()
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _arrow() -> tuple[Any, Any]:
@@ -243,7 +278,7 @@ def guess_kind(column: TableColumn) -> str:
         return "date"
     if pa.types.is_dictionary(kind):
         return "category"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if _is_text(kind):
         return _guess_text(column)
     return f"values of type {kind} are no features"
 
@@ -254,7 +289,19 @@ def _guess_text(column: TableColumn) -> str:
         return "category"
     if all(_ISO_DATE.match(text) for text in sample[:1000]):
         return "date"
+    if _are_amounts(sample[:1000]) and _are_amounts(column.texts):
+        return "number"
     words = np.mean([len(text.split()) for text in sample])
     if words >= _WORDS_OF_PROSE and len(set(sample)) > _SHARE_DIFFERENT * len(sample):
         return "text"
     return "category"
+
+
+def _are_amounts(texts: list[str]) -> bool:
+    """Whether all texts are numbers, and not all of them digits alone."""
+    return read_numbers(texts) is not None and not are_codes(texts)
+
+
+def are_codes(texts: Iterable[str]) -> bool:
+    """Whether all texts that are there are digits alone."""
+    return all(_CODE.fullmatch(text) for text in {text.strip() for text in texts} - MISSING)

@@ -71,16 +71,18 @@ def _given(target: Any, n: int) -> TableColumn:
 
 
 def _target(column: TableColumn) -> NDArray[Any]:
-    if column.missing.any():
-        rows = np.flatnonzero(column.missing)
+    kind = guess_kind(column)
+    missing = np.isnan(column.numbers) if kind == "number" else column.missing
+    if missing.any():
+        rows = np.flatnonzero(missing)
         raise TableError(
             f"The target {column.name!r} is missing in {counted(len(rows), 'row')} (the first is "
             f"row {rows[0]}). Leave these rows out."
         )
-    if guess_kind(column) == "number":
+    if kind == "number":
         values = column.arrow.to_numpy(zero_copy_only=False)
         return column.numbers if values.dtype == object else values
     codes, texts = column.coded
-    if guess_kind(column) == "boolean":
+    if kind == "boolean":
         return column.numbers.astype(bool)
     return np.array(texts, dtype=object)[codes].astype(str)

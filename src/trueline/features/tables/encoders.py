@@ -62,7 +62,8 @@ def indicator(mask: NDArray[np.bool_]) -> Codes:
 class Numbers(Encoder):
     """A number is itself; a missing one is the mean, with a column that says so.
 
-    The column of missing values exists if ``fit`` saw missing values.
+    The column of missing values exists if ``fit`` saw missing values. Amounts that are written
+    with a unit, ``$4,733``, must have the same one in every table.
     """
 
     name: str
@@ -72,20 +73,23 @@ class Numbers(Encoder):
     missing_share: float
     kind: str = "number"
     notes: list[str] = field(default_factory=list)
+    unit: str = ""
 
     @classmethod
     def learn(cls, column: TableColumn, standardize: bool) -> Numbers:
         """Mean, spread and share of missing values."""
         values = _finite(column)
-        missing = column.missing
+        missing = np.isnan(values)
         share = float(missing.mean())
         present = values[~missing] if share else values
         mean = _in_range(np.mean, present)
         scale = _in_range(np.std, present) if standardize else 1.0
-        notes = [f"{share:.1%} missing, filled by the mean {mean:.4g}"] if share else []
-        return cls(
-            column.name, mean, mean if standardize else 0.0, scale or 1.0, share, notes=notes
-        )
+        unit = column.unit
+        notes = [f"read as numbers of {unit}"] if unit else []
+        if share:
+            notes.append(f"{share:.1%} missing, filled by the mean {mean:.4g}")
+        shift = mean if standardize else 0.0
+        return cls(column.name, mean, shift, scale or 1.0, share, notes=notes, unit=unit)
 
     @property
     def names(self) -> list[str]:
@@ -98,13 +102,18 @@ class Numbers(Encoder):
     def blocks(self, column: TableColumn) -> list[Block]:
         made: list[Block] = [Values(partial(self._values, column))]
         if self.missing_share > 0:
-            made.append(indicator(column.missing))
+            made.append(indicator(np.isnan(column.numbers)))
         return made
 
     def _values(self, column: TableColumn) -> NDArray[np.float64]:
         values = _finite(column)
-        if column.missing.any():
-            values = np.where(column.missing, self.fill, values)
+        if column.unit and self.unit and column.unit != self.unit:
+            raise TableError(
+                f"Column {self.name!r} holds numbers of {column.unit}, and held numbers of "
+                f"{self.unit} when the features were learned."
+            )
+        if (missing := np.isnan(values)).any():
+            values = np.where(missing, self.fill, values)
         if self.shift or self.scale != 1.0:
             with np.errstate(over="ignore"):
                 shifted = (values - self.shift) / self.scale
@@ -152,9 +161,10 @@ class Booleans(Encoder):
     @classmethod
     def learn(cls, column: TableColumn) -> Booleans:
         """Shares of true and of missing values."""
-        missing = float(column.missing.mean())
+        truth = _truth(column)
+        missing = float(np.isnan(truth).mean())
         notes = [f"{missing:.1%} missing"] if missing else []
-        true = float(np.nan_to_num(_truth(column)).mean())
+        true = float(np.nan_to_num(truth).mean())
         return cls(column.name, true, missing, notes=notes)
 
     @property
@@ -166,15 +176,16 @@ class Booleans(Encoder):
         return self.true_share + self.missing_share
 
     def blocks(self, column: TableColumn) -> list[Block]:
-        made: list[Block] = [indicator(_truth(column) == 1.0)]
+        truth = _truth(column)
+        made: list[Block] = [indicator(truth == 1.0)]
         if self.missing_share > 0:
-            made.append(indicator(column.missing))
+            made.append(indicator(np.isnan(truth)))
         return made
 
 
 def _truth(column: TableColumn) -> NDArray[Any]:
     values = column.numbers
-    present = values[~column.missing]
+    present = values[~np.isnan(values)]
     if not np.isin(present, (0.0, 1.0)).all():
         raise TableError(f"Column {column.name!r} is not boolean: it holds other values than 0, 1.")
     return values

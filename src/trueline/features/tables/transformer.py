@@ -43,7 +43,9 @@ class TableFeatures(TransformerMixin, BaseEstimator):
     ===========  ===============================================================================
     a column of  becomes
     ===========  ===============================================================================
-    numbers      itself; missing values the mean, and a column ``age is missing``
+    numbers      itself; missing values the mean, and a column ``age is missing``. Texts such as
+                 $4,733, 12.5 % and 0.31 are numbers; texts of digits alone may be codes and are
+                 categories
     booleans     itself; missing values 0, and a column ``smoker is missing``
     categories   ``city=Rome``, ``city=Oslo``, ...; rare levels share ``city=(other)``; missing
                  values are a level, ``city=(missing)``
@@ -251,7 +253,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         total = len(self.sources_)
         layout = "sparse" if self.sparse_output_ else "dense"
-        lines = [f"TableFeatures: {self.n_features_in_} columns in, {total:,} out, {layout}"]
+        taken = counted(self.n_features_in_, "column")
+        lines = [f"TableFeatures: {taken} in, {total:,} out, {layout}"]
         for encoder in self._encoders:
             notes = "".join(f"; {note}" for note in encoder.notes)
             made = counted(len(encoder.names), "column")
@@ -301,7 +304,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         reason = ""
         if given == "drop":
             reason = "as asked"
-        elif column.all_missing:
+        elif column.all_missing or (kind == "number" and np.isnan(column.numbers).all()):
             reason = "no value at all"
         elif kind not in KINDS:
             reason = kind
@@ -386,7 +389,7 @@ def _useless(column: TableColumn, kind: str) -> str:
     """Why a column would be of no use, if so."""
     if kind in ("number", "boolean"):
         values = column.numbers
-        present = values[~column.missing] if column.missing.any() else values
+        present = values[~np.isnan(values)]
         # A column of infinity alone is no constant but a mistake, and refused as such.
         constant = present.min() == present.max() < np.inf and len(present) == len(values)
         return "one value only" if constant else ""
