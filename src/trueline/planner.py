@@ -16,6 +16,7 @@ from trueline.errors import PairingError
 from trueline.guard import confirm, judge
 from trueline.moments import Moments
 from trueline.problem import Problem
+from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.cholesky import solve_from_moments
@@ -27,7 +28,7 @@ from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 from trueline.threads import single_threaded_blas
 from trueline.wording import Readable, counted
 
-__all__ = ["Candidate", "Plan", "execute", "make_plan"]
+__all__ = ["Candidate", "Plan", "execute", "execute_set", "make_plan", "make_set_plans"]
 
 
 # A solver takes over if it is not estimated to take more than so many times as long (and a second),
@@ -35,6 +36,7 @@ __all__ = ["Candidate", "Plan", "execute", "make_plan"]
 _PATIENCE, _SECONDS, _MEMORY = 30.0, 1.0, 2e9
 # Endings that somebody asked for: no other solver goes on.
 _LIMITS = (Status.MAX_ITER, Status.TIME_LIMIT, Status.STOPPED)
+_BY_NAME = "asked for by name"
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class Plan(Readable):
     candidates: tuple[Candidate, ...]
     #: Who takes over, in this order, where the answer is not proven to the tolerance.
     successors: tuple[str, ...] = ()
+    #: Problems on the same rows that are solved together, this one among them.
+    count: int = 1
 
     def table(self) -> list[dict[str, object]]:
         """One row per solver: estimates of work, memory and time, and the verdict."""
@@ -83,6 +87,7 @@ class Plan(Readable):
             f"minimise   {self.objective}",
             f"data       {counted(facts.n, 'row')} x {counted(facts.d, 'column')}, {kind}, "
             f"{counted(facts.k, 'target')}",
+            *([f"together   {counted(self.count, 'problem')} on these rows"] * (self.count > 1)),
             f"solver     {self.chosen}: {self.reason}",
         ]
         if self.successors:
@@ -140,21 +145,49 @@ def make_plan(problem: Problem, solver: str = "auto") -> Plan:
     >>> make_plan(problem).chosen
     'cholesky'
     """
+    return _planned(problem, solver, 1)
+
+
+def make_set_plans(problems: ProblemSet, solver: str = "auto") -> list[Plan]:
+    """The plan of every member of a set.
+
+    Members of the same kind (penalty and shape) have one plan: the solver that is estimated to be
+    the fastest for all of them together, by its
+    :meth:`~trueline.solvers.base.Solver.set_cost`.
+    """
+    keys = [_kind(problems, number) for number in range(len(problems))]
+    plans = {
+        key: _planned(problems.on_all_rows(keys.index(key)), solver, keys.count(key))
+        for key in dict.fromkeys(keys)
+    }
+    return [plans[key] for key in keys]
+
+
+def _kind(problems: ProblemSet, number: int) -> tuple[object, ...]:
+    """What members that are solved together have in common."""
+    member = problems.members[number]
+    penalty = member.penalty
+    strengths = np.shape(penalty.curvature) or float(penalty.curvature) > 0
+    return penalty.capabilities, member.target.shape[1], member.weights is None, strengths
+
+
+def _planned(problem: Problem, solver: str, count: int) -> Plan:
     facts = Facts.of(problem)
     loss, penalty = problem.loss, problem.penalty
     # A plan depends on these alone; small fits in a loop should not pay for planning each time.
-    key = (facts, loss.name, loss.capabilities, penalty.capabilities, problem.formula, solver)
+    what = (loss.name, loss.capabilities, penalty.capabilities, problem.formula)
+    key = (facts, *what, solver, count)
     if key not in _remembered:
         if len(_remembered) >= 256:
             _remembered.clear()
-        _remembered[key] = _plan(problem, facts, solver)
+        _remembered[key] = _plan(problem, facts, solver, count)
     return _remembered[key]
 
 
 _remembered: dict[tuple[object, ...], Plan] = {}
 
 
-def _plan(problem: Problem, facts: Facts, solver: str) -> Plan:
+def _plan(problem: Problem, facts: Facts, solver: str, count: int) -> Plan:
     loss, penalty = problem.loss, problem.penalty
     asked = None if solver == "auto" else as_solver(solver, loss, penalty)
     open_ones: list[tuple[Solver, Cost]] = []
@@ -164,14 +197,14 @@ def _plan(problem: Problem, facts: Facts, solver: str) -> Plan:
         if trouble:
             candidates.append(Candidate(candidate.name, candidate.title, None, trouble))
             continue
-        cost = candidate.cost(facts)
+        cost = candidate.cost(facts) if count == 1 else candidate.set_cost(facts, count)
         verdict = "by name only" if candidate.is_textbook else "possible"
         candidates.append(Candidate(candidate.name, candidate.title, cost, verdict))
         if not candidate.is_textbook:
             open_ones.append((candidate, cost))
     successors: tuple[str, ...] = ()
     if asked is not None:
-        chosen, reason = asked.name, "asked for by name"
+        chosen, reason = asked.name, _BY_NAME
     else:
         chosen, reason = _choose(problem, open_ones, candidates)
         successors = _successors(chosen, open_ones)
@@ -179,7 +212,7 @@ def _plan(problem: Problem, facts: Facts, solver: str) -> Plan:
         Candidate(c.solver, c.title, c.cost, "chosen") if c.solver == chosen else c
         for c in candidates
     ]
-    return Plan(chosen, reason, problem.formula, facts, tuple(candidates), successors)
+    return Plan(chosen, reason, problem.formula, facts, tuple(candidates), successors, count)
 
 
 def _successors(chosen: str, open_ones: list[tuple[Solver, Cost]]) -> tuple[str, ...]:
@@ -271,6 +304,53 @@ def execute(
         else:
             solution = _run_independent(problem, known, plan, options, monitor)
     solution.seconds = time.perf_counter() - start
+    return solution
+
+
+def execute_set(problems: ProblemSet, plans: list[Plan], options: Options) -> list[Solution]:
+    """Solve every member of a set by its plan; each answer is judged as that of a single problem.
+
+    Members whose answer is not proven, and those that leave directions of the coefficients to be
+    chosen by their norm, are solved one by one.
+    """
+    found: list[Solution | None] = [None] * len(problems)
+    with single_threaded_blas():
+        for plan in {id(plan): plan for plan in plans}.values():
+            own = [i for i, other in enumerate(plans) if other is plan]
+            if not is_open(problems.on_all_rows(own[0])):
+                for number, solution in zip(own, _run_set(problems.take(own), plan, options)):
+                    found[number] = solution
+    for number, solution in enumerate(found):
+        if solution is None or not (solution.status.is_final or solution.status in _LIMITS):
+            found[number] = _run_alone(problems, number, plans[number], options, solution)
+    return [solution for solution in found if solution is not None]
+
+
+def _run_set(problems: ProblemSet, plan: Plan, options: Options) -> list[Solution]:
+    """The answers of the chosen solver, judged."""
+    start = time.perf_counter()
+    found = SOLVERS[plan.chosen].solve_set(problems, options)
+    seconds = (time.perf_counter() - start) / len(found)
+    for number, solution in enumerate(found):
+        solution.seconds = seconds
+        confirm(solution, judge(problems.on_all_rows(number), solution, options.tol))
+    return found
+
+
+def _run_alone(
+    problems: ProblemSet, number: int, plan: Plan, options: Options, near: Solution | None
+) -> Solution:
+    """One member by itself, from where solving it with the others has led."""
+    problem = problems[number]
+    start = problems.members[number].start
+    if near is not None and np.isfinite(near.coef).all() and np.isfinite(near.intercept).all():
+        start = near.coef, near.intercept
+    if start is not None:
+        options = replace(options, start=start[0], start_intercept=start[1])
+    name = plan.chosen if plan.reason == _BY_NAME else "auto"
+    solution = execute(problem, make_plan(problem, name), options, Monitor())
+    if near is not None:
+        solution.stages = [*near.stages, *solution.stages]
     return solution
 
 

@@ -45,12 +45,20 @@ class AugmentedDesign(Design):
             return SparseDesign(sp.hstack([self.base.X, column], format="csr"))
         return DenseDesign(self.toarray())
 
+    def is_same(self, other: Design) -> bool:
+        constant = getattr(other, "constant", None)
+        return constant == self.constant and self.base.is_same(other.base)  # type: ignore[attr-defined]
+
     def matvec(self, W: Array) -> Array:
         return self.base.matvec(W[:-1]) + self.constant * W[-1]
 
     def rmatvec(self, U: Array) -> Array:
         last = self.constant * U.sum(axis=0, keepdims=True)
         return np.concatenate([self.base.rmatvec(U), last])
+
+    def curved_product(self, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
+        image, total = self.base.curved_product(H, V[:-1], level + self.constant * V[-1])
+        return np.concatenate([image, self.constant * total[None]]), total
 
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
         own = None if shift is None else shift[:-1]

@@ -66,6 +66,15 @@ class Design(ABC):
     def rmatvec(self, U: Array) -> Array:
         """X^T U, for U of shape (n,) or (n, k)."""
 
+    def curved_product(self, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
+        """sum_i h_it z_it x_i and sum_i h_it z_it with z_it = x_i.v_t + level_t, for every t.
+
+        The products with the Hessians of several problems. H has shape (n, k), V (d, k), level
+        (k,). A design that can do it in one pass over its entries overrides this.
+        """
+        Z = H * (self.matvec(V) + level)
+        return self.rmatvec(Z), Z.sum(axis=0)
+
     @abstractmethod
     def second_moments(self, Y: Array, weights: Array | None, shift: Array | None) -> SecondMoments:
         """Weighted sums about a shift, in one pass; Y has shape (n, k)."""
@@ -108,6 +117,10 @@ class Design(ABC):
     @abstractmethod
     def row(self, i: int) -> Array:
         """One row, dense."""
+
+    def is_same(self, other: Design) -> bool:
+        """Whether this is certain to be the same matrix as another, without a look at it."""
+        return self is other
 
     def toarray(self) -> Array:
         """The whole matrix, dense; for small designs and tests."""

@@ -86,6 +86,11 @@ class SparseDesign(Design):
             return self._product(U[:, 0], is_transposed=True)[:, None]
         return self._transposed @ U
 
+    def curved_product(self, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
+        from trueline.design.sparse_lanes import curved_product
+
+        return curved_product(self.rows_as_given, H, V, level)
+
     def _product(self, x: Array, is_transposed: bool) -> Array:
         if self.nonzeros < LARGE:
             return (self._transposed if is_transposed else self._double) @ x

@@ -101,6 +101,10 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """Who solves the problem, and why."""
         return make_plan(problem, self._solver_name())
 
+    def _can_be_in_a_set(self) -> bool:
+        """Whether a fit is what the stated problem says, and can be solved with others."""
+        return False
+
     # --- fitting --------------------------------------------------------------------------------
 
     #: The estimator that was called, if this one does its work.

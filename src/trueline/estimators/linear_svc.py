@@ -245,6 +245,9 @@ class LinearSVC(LinearClassifierBase):
             self._warn(solution)
         return plan, solution
 
+    def _can_be_in_a_set(self) -> bool:
+        return not np.isinf(self.C) and super()._can_be_in_a_set()
+
     def _options(self) -> Options:
         # Which columns are left out shows late: coefficients at zero are asked for more digits.
         tol = self.tol**2 if self.penalty == "l1" else self.tol / 100

@@ -247,6 +247,9 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
     def _solver_name(self) -> str:
         return SOLVER_NAMES[self.solver]
 
+    def _can_be_in_a_set(self) -> bool:
+        return not self._is_firth and super()._can_be_in_a_set()
+
     def _plan_for(self, problem: Problem) -> Plan:
         return firth_plan(problem) if self._is_firth else super()._plan_for(problem)
 

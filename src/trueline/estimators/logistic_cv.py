@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, assert_all_finite
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
@@ -27,7 +26,7 @@ from sklearn.utils.metadata_routing import (
 from trueline.estimators.callbacks import Seen, watch
 from trueline.estimators.folds import some_folds
 from trueline.estimators.logistic import LogisticRegression
-from trueline.estimators.logistic_path import Grid, scored_path
+from trueline.estimators.logistic_path import Grid, scored_grid
 from trueline.estimators.report import Explanation
 from trueline.guard import warn_of_gaps
 from trueline.trace import Trace
@@ -44,8 +43,8 @@ class LogisticRegressionCV(LogisticRegression):
     """Logistic regression with C (and l1_ratio) chosen by cross-validation.
 
     For every fold and ``l1_ratio`` the objective of :class:`LogisticRegression` is minimised along
-    all ``Cs``, each fit starting from the one before; the pair with the best mean score is fitted
-    to all rows, and that fit is proven.
+    all ``Cs``, each fit starting from the one before, all folds together; the pair with the best
+    mean score is fitted to all rows, and that fit is proven.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ class LogisticRegressionCV(LogisticRegression):
     max_iter : int, default=100
     class_weight : dict or "balanced", optional
     n_jobs : int, optional
-        Folds that are fitted at once.
+        Accepted as in scikit-learn; the folds are fitted together in any case.
     verbose : int, default=0
     refit : bool, default=True
         False averages the coefficients of the folds at their own best penalties instead; nothing is
@@ -262,20 +261,10 @@ class LogisticRegressionCV(LogisticRegression):
             folds = some_folds(splitter.split(X, y, **routed.splitter.split))
             model = self._single(self._declared_weights(y, sample_weight))
             scorer = self._fold_scorer()
-            paths = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(scored_path)(
-                    model, X, y, weights, fold, grid, ratio, scorer, routed.scorer.score
-                )
-                for fold in folds
-                for ratio in grid.ratios
-            )
-            verdicts = [verdict for path in paths for verdict in path.verdicts]
-            warn_of_gaps(type(self).__name__, "folds and strengths", verdicts)
-            shape = (len(folds), len(grid.ratios))
-            scores = np.reshape([path.scores for path in paths], (*shape, len(grid.Cs)))
-            coefs = np.stack([path.coefs for path in paths])
-            coefs = coefs.reshape(*shape, *coefs.shape[1:])
-            n_iter = np.reshape([path.n_iter for path in paths], (*shape, len(grid.Cs)))
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            fits = scored_grid(model, X, y, weights, folds, grid, scorer, routed.scorer.score)
+            warn_of_gaps(type(self).__name__, "folds and strengths", fits.verdicts)
+            scores, coefs, n_iter = fits.scores, fits.coefs, fits.n_iter
             self._choose(X, y, sample_weight, grid, scores, coefs)
         finally:
             del self.C, self.l1_ratio

@@ -1,21 +1,20 @@
-"""Logistic regression along a path of penalties, each fit starting from the one before."""
+"""Logistic regression on all folds for a grid of penalties, and its scores."""
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
-from trueline.guard import Verdict, verdict_of
-from trueline.solvers.loop import Monitor
+from trueline.estimators.fold_sets import fold_weights, predicted_codes, solve_folds
+from trueline.guard import Verdict
+from trueline.selection.metrics import fast_metric
 
-__all__ = ["Grid", "ScoredPath", "scored_path"]
+__all__ = ["Grid", "ScoredGrid", "scored_grid"]
 
 Array = NDArray[np.float64]
 
@@ -37,8 +36,8 @@ class Grid(NamedTuple):
         return Cs + (f",  l1_ratio the best of {ratios}" if len(self.ratios) > 1 else "")
 
 
-class ScoredPath(NamedTuple):
-    """For every C: the score on held-out rows, [coefficients, intercept] by class, iterations.
+class ScoredGrid(NamedTuple):
+    """For every fold, mixture and C: scores, [coefficients, intercept] by class, iterations.
 
     And what is proven of the fits, but for folds with one class.
     """
@@ -49,18 +48,17 @@ class ScoredPath(NamedTuple):
     verdicts: list[Verdict]
 
 
-def scored_path(
+def scored_grid(
     model: Any,
     X: Any,
     y: NDArray[Any],
     weights: Array | None,
-    fold: tuple[Any, Any],
+    folds: list[tuple[Any, Any]],
     grid: Grid,
-    ratio: float,
     scorer: Any,
     score_params: dict[str, Any],
-) -> ScoredPath:
-    """Fit the training rows of a fold for all Cs, and score each fit on the other rows.
+) -> ScoredGrid:
+    """Fit the training rows of all folds for the whole grid, and score each fit on the other rows.
 
     Parameters
     ----------
@@ -69,49 +67,70 @@ def scored_path(
     X, y : arrays
         As validated.
     weights : array of shape (n,), optional
-    fold : pair of index arrays
+    folds : list of pairs of index arrays
         Training rows and rows to score.
     grid : Grid
-    ratio : float
-        The mixture.
     scorer : callable
     score_params : dict
         For the scorer; arrays are cut to the rows that are scored.
     """
-    train, test = fold
-    own = copy(model)
-    own.l1_ratio, own.warm_start = ratio, False
-    part = weights[train] if weights is not None else None
-    rows = X[train], y[train]
-    held = X[test], _safe_indexing(y, test)
-    params = _check_method_params(X, params=score_params, indices=test)
-    scores, coefs, counts, verdicts = [], [], [], []
-    for C in grid.Cs:
-        own.C = float(C)
-        verdicts += _fit(own, *rows, part)
-        own.warm_start = True
-        level = np.atleast_1d(own.intercept_)[:, None]
-        coefs.append(np.hstack([own.coef_, level]) if own.fit_intercept else own.coef_.copy())
-        counts.append(int(own.n_iter_[0]))
-        scores.append(scorer(own, *held, **params))
-    n_iter = np.array(counts, dtype=np.int32)
-    return ScoredPath(np.array(scores), np.stack(coefs), n_iter, verdicts)
-
-
-def _fit(model: Any, X: Any, y: NDArray[Any], weights: Array | None) -> list[Verdict]:
-    """A fit that keeps the classes of all rows, whatever a fold holds, and what is proven of it."""
+    models = [_of(model, C, ratio) for ratio in grid.ratios for C in grid.Cs]
     codes = np.searchsorted(model.classes_, y)
-    found = np.unique(codes if weights is None else codes[weights > 0])
-    if len(found) == 1:
-        side = 1.0 if found[0] == 1 else -1.0
-        model.coef_ = np.zeros((1, X.shape[1]))
-        model.intercept_ = np.array([side * _CERTAIN * model.fit_intercept])
-        model.n_iter_ = np.zeros(1, dtype=np.int32)
-        return []
-    problem, model._present = model._posed(X, model.classes_, codes, weights)
-    with warnings.catch_warnings():
-        # The search counts the fits that are not proven, and says so once.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        plan, solution = model._solve(problem, X, Monitor())
-        model._store(problem, plan, solution, X.dtype, 1)
-    return [verdict_of(solution)]
+    rows = fold_weights(len(codes), (train for train, _ in folds), weights)
+    alone = [len(np.unique(codes[own > 0])) == 1 for own in rows]
+    several = [own for own, is_alone in zip(rows, alone) if not is_alone]
+    found = iter(solve_folds(models, X, model.classes_, codes, several) if several else ())
+    scores, coefs, counts, verdicts = [], [], [], list[Verdict]()
+    for (_, test), own, is_alone in zip(folds, rows, alone):
+        if is_alone:
+            fitted = [_certain(one, codes[np.argmax(own > 0)], X.shape[1]) for one in models]
+            counts.append([0] * len(models))
+        else:
+            fits = next(found)
+            fitted = [_with(fit.model, fit.attributes) for fit in fits]
+            counts.append([fit.solution.n_iter for fit in fits])
+            verdicts += [fit.verdict for fit in fits]
+        params = _check_method_params(X, params=score_params, indices=test)
+        scores.append(_scores(fitted, X[test], _safe_indexing(y, test), scorer, params))
+        coefs.append([_flat(one) for one in fitted])
+    shape = len(folds), len(grid.ratios), len(grid.Cs)
+    flat = np.stack([np.stack(own) for own in coefs])
+    return ScoredGrid(
+        np.reshape(scores, shape),
+        flat.reshape(*shape, *flat.shape[2:]),
+        np.array(counts, dtype=np.int32).reshape(shape),
+        verdicts,
+    )
+
+
+def _of(model: Any, C: float, ratio: float) -> Any:
+    own = copy(model)
+    own.C, own.l1_ratio = float(C), float(ratio)
+    return own
+
+
+def _with(model: Any, attributes: dict[str, Any]) -> Any:
+    """The model with these coefficients, to be scored."""
+    own = copy(model)
+    own.__dict__.update(attributes)
+    return own
+
+
+def _certain(model: Any, code: int, d: int) -> Any:
+    """The model of a fold that holds one class only."""
+    level = (_CERTAIN if code == 1 else -_CERTAIN) * model.fit_intercept
+    return _with(model, {"coef_": np.zeros((1, d)), "intercept_": np.array([level])})
+
+
+def _scores(fitted: list[Any], X: Any, y: NDArray[Any], scorer: Any, params: Any) -> list[float]:
+    """The scores of all models on the same rows, together if the metric allows for it."""
+    metric = fast_metric(scorer, is_classifier=True)
+    if metric is None or set(params) - {"sample_weight"}:
+        return [scorer(one, X, y, **params) for one in fitted]
+    codes = np.searchsorted(fitted[0].classes_, y)
+    return list(metric(codes, predicted_codes(fitted, X), params.get("sample_weight")))
+
+
+def _flat(model: Any) -> Array:
+    level = np.atleast_1d(model.intercept_)[:, None]
+    return np.hstack([model.coef_, level]) if model.fit_intercept else model.coef_

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from trueline.evaluation.scoring import Scorers, fast_metric, takes_weights
+from trueline.evaluation.scoring import Scorers, takes_weights
 from trueline.evaluation.task import FoldRows, Task
 from trueline.evaluation.walks import Fits, Walk, choose_walk
 from trueline.evaluation.walks.base import Setting
 from trueline.guard import Verdict
+from trueline.selection.metrics import fast_metric
 from trueline.wording import Readable
 
 __all__ = ["GridScores", "evaluate_grid", "score_fits"]

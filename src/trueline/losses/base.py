@@ -177,6 +177,10 @@ class Loss(ABC):
         """The second derivative, applied to a change of the scores, row by row."""
         return bending * change
 
+    def bend_diagonal(self, bending: Array) -> Array:
+        """:meth:`curvature`, from what :meth:`bending` gave."""
+        return bending
+
     def least_margin(self, level: float) -> float:
         """The least margin at which the loss is no more than a level, for losses of margins."""
         raise NotImplementedError(f"the {self.name} loss is no function of margins.")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.problem import Problem
+from trueline.problem_set import ProblemSet
 from trueline.solution import Solution
 from trueline.solvers.loop import Monitor
 
@@ -198,3 +199,32 @@ class Solver(ABC):
     @abstractmethod
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         """Solve."""
+
+    # --- many problems on the same rows ---------------------------------------------------------
+
+    def set_cost(self, facts: Facts, count: int) -> Cost:
+        """What solving so many problems on the same rows would cost.
+
+        A solver that shares work between them says less than so many times :meth:`cost`.
+        """
+        one = self.cost(facts)
+        return Cost(count * one.flops, count * one.passes, one.memory, count * one.seconds)
+
+    def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
+        """Solve all members; here one by one, each started at the solution of its neighbour.
+
+        A solver that shares work between the members overrides this, and :meth:`set_cost`.
+        """
+        found: list[Solution | None] = [None] * len(problems)
+        for path in problems.paths():
+            near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+            for number in path:
+                start = problems.members[number].start or near
+                own = options
+                if start is not None:
+                    own = replace(options, start=start[0], start_intercept=start[1])
+                solution = self.solve(problems[number], own, Monitor())
+                found[number] = solution
+                if np.isfinite(solution.coef).all() and np.isfinite(solution.intercept).all():
+                    near = solution.coef, solution.intercept
+        return [solution for solution in found if solution is not None]

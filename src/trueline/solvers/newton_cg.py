@@ -16,13 +16,20 @@ from trueline.certificates.choose import Prover
 from trueline.certificates.evaluation import Evaluation
 from trueline.certificates.tangent import at_most_objective
 from trueline.problem import Problem
+from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
 from trueline.solvers.balanced import is_unbalanced, solve_balanced
 from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.batched_newton.solver import solve_batch
 from trueline.solvers.costs import CALL, iteration_seconds
 from trueline.solvers.iterative import best_constant, target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
-from trueline.solvers.row_space import is_wide, solve_in_row_space
+from trueline.solvers.row_space import (
+    is_wide,
+    narrowed,
+    narrowing_seconds,
+    solve_in_row_space,
+)
 from trueline.solvers.truncated.descent import TruncatedDescent
 from trueline.solvers.truncated.rows import Rows
 from trueline.wording import counted
@@ -38,6 +45,8 @@ _UNSEEN, _UNSEEN_OF_MANY = 1e-6, 1e-5
 # says no more than the last one did is made of rounding then.
 _VANISHED = 1e-3
 _STEPS, _PRODUCTS, _PAST_KINKS = 9.0, 60.0, 30.0
+# Products for each of many problems on the same rows, which share the way to the rows.
+_SHARED_PRODUCTS = 8.0
 _MAX_ITER = 100
 # What the step promised, relative to the gap asked for, where there is no proof of a gap.
 _SETTLED = 1e-6
@@ -109,6 +118,21 @@ class NewtonCG(Solver):
             trace=monitor.trace,
             notes=notes,
         )
+
+    def set_cost(self, facts: Facts, count: int) -> Cost:
+        if not facts.has_one_strength:
+            return super().set_cost(facts, count)
+        # The span of the rows is found once for all.
+        once = narrowing_seconds(facts) if is_wide(facts) else 0.0
+        one = self.cost(narrowed(facts) if is_wide(facts) else facts)
+        seconds = CALL + once + count * _SHARED_PRODUCTS * (one.seconds / _PRODUCTS)
+        return Cost(count * one.flops, count * one.passes, count * one.memory, seconds)
+
+    def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
+        strengths = [member.penalty.curvature for member in problems.members]
+        if not all(np.ndim(strength) == 0 and float(strength) > 0 for strength in strengths):
+            return super().solve_set(problems, options)
+        return solve_batch(problems, options.tol, self.name)
 
 
 class _Iteration(Iteration):

@@ -1,0 +1,208 @@
+"""One model for many settings and folds: a set of problems on the same rows.
+
+The model states its problem for every setting and every fold, all on the same rows: rows that a
+fold does not train on have weight zero. The problems are planned and solved together
+(:class:`~trueline.problem_set.ProblemSet`), each with a solution and a proof of its own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from trueline.design import Design, as_design
+from trueline.estimators.scaling import exponents_of
+from trueline.guard import Verdict, verdict_of
+from trueline.planner import Plan, execute_set, make_set_plans
+from trueline.problem import Problem
+from trueline.problem_set import Member, ProblemSet
+from trueline.solution import Solution
+from trueline.solvers.base import Options
+from trueline.solvers.loop import Monitor
+
+__all__ = ["FoldFit", "fold_weights", "predicted_codes", "solve_folds"]
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+def fold_weights(n: int, train: Iterable[Any], weights: Array | None) -> list[Array]:
+    """The weights of all rows in each fold: none for rows that are not trained on.
+
+    Examples
+    --------
+    >>> from trueline.estimators.fold_sets import fold_weights
+    >>> fold_weights(3, [[0, 1], [2, 2]], None)
+    [array([1., 1., 0.]), array([0., 0., 2.])]
+    """
+    counts = [np.bincount(np.arange(n)[rows], minlength=n).astype(float) for rows in train]
+    return counts if weights is None else [count * weights for count in counts]
+
+
+@dataclass
+class FoldFit:
+    """One setting, fitted to the training rows of one fold.
+
+    Attributes
+    ----------
+    model : estimator
+        With its parameters and classes, and not fitted yet.
+    problem : Problem
+        On all rows, those that do not count included.
+    plan : Plan
+    solution : Solution
+    """
+
+    model: Any
+    problem: Problem
+    plan: Plan
+    solution: Solution
+
+    def estimator(self) -> Any:
+        """The model as it is after a fit, with its certificate."""
+        fitted = copy(self.model)
+        # The proof of a kept model must not keep the data.
+        assert self.solution.certificate is not None
+        plan = replace(self.plan, objective=self.problem.formula)
+        fitted._store(self.problem, plan, self.solution, np.dtype(np.float64), 1)
+        return fitted
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """``coef_`` and ``intercept_``."""
+        found = self.solution.coef, self.solution.intercept
+        own: dict[str, Any] = self.model._fitted_attributes(*found, 1, self.problem.fit_intercept)
+        return own
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict_of(self.solution)
+
+
+def predicted_codes(models: Sequence[Any], X: Any) -> Codes:
+    """The classes that fitted models predict, as positions, of shape (n, models): one product."""
+    coef = np.concatenate([model.coef_ for model in models])
+    level = np.concatenate([np.atleast_1d(model.intercept_) for model in models])
+    scores = (np.asarray(X @ coef.T) + level).reshape(X.shape[0], len(models), -1)
+    return (scores[:, :, 0] > 0).astype(np.intp) if scores.shape[2] == 1 else scores.argmax(axis=2)
+
+
+def solve_folds(
+    models: Sequence[Any],
+    X: Any,
+    classes: NDArray[Any],
+    codes: Codes,
+    weights: Sequence[Array],
+) -> list[list[FoldFit]]:
+    """Every model fitted to every fold, by fold.
+
+    Parameters
+    ----------
+    models : sequence of estimators
+        Of one class; their parameters may differ.
+    X : array or sparse matrix of shape (n, d)
+        Finite numbers.
+    classes : array of shape (k,)
+    codes : array of shape (n,)
+        Positions of the classes.
+    weights : sequence of arrays of shape (n,)
+        Those of each fold.
+    """
+    design = as_design(X)
+    stated: list[_Stated] = []
+    for fold in weights:
+        for model in models:
+            near = stated[-1].problem if stated else None
+            stated.append(_state(model, design, classes, codes, fold, near))
+    found: list[FoldFit | None] = [None] * len(stated)
+    for group in _grouped(stated):
+        for number, fit in zip(group, _solve([stated[number] for number in group], X)):
+            found[number] = fit
+    fits = [fit for fit in found if fit is not None]
+    return [fits[start : start + len(models)] for start in range(0, len(fits), len(models))]
+
+
+@dataclass
+class _Stated:
+    """A model, its problem, and what is asked of the solver."""
+
+    model: Any
+    problem: Problem
+    options: Options
+    solver: str
+
+
+def _state(
+    model: Any,
+    design: Design,
+    classes: NDArray[Any],
+    codes: Codes,
+    weights: Array,
+    near: Problem | None,
+) -> _Stated:
+    """What a model states for the rows of a fold; arrays that are equal to those near are those."""
+    own = copy(model)
+    own.classes_, own.n_features_in_ = classes, design.shape[1]
+    problem, own._present = own._posed_on_all_rows(design, classes, codes, weights)
+    if near is not None:
+        target, s = (
+            old if np.array_equal(new, old) else new
+            for new, old in ((problem.target, near.target), (problem.weights, near.weights))
+        )
+        same = near.design if problem.design.is_same(near.design) else problem.design
+        problem = replace(problem, design=same, target=target, weights=s)
+    return _Stated(own, problem, own._options(), own._solver_name())
+
+
+def _grouped(stated: list[_Stated]) -> list[list[int]]:
+    """Those that can be in one set: the same design, loss, intercept and options."""
+    groups: list[list[int]] = []
+    for number, one in enumerate(stated):
+        for group in groups:
+            other = stated[group[0]]
+            if (
+                one.problem.design.is_same(other.problem.design)
+                and one.problem.loss == other.problem.loss
+                and one.problem.fit_intercept == other.problem.fit_intercept
+                and one.options == other.options
+                and one.solver == other.solver
+            ):
+                group.append(number)
+                break
+        else:
+            groups.append([number])
+    return groups
+
+
+def _solve(parts: list[_Stated], X: Any) -> list[FoldFit]:
+    """The problems as one set."""
+    members = tuple(
+        Member(one.problem.target, one.problem.penalty, one.problem.weights) for one in parts
+    )
+    shared = parts[0].problem
+    problems = ProblemSet(shared.design, shared.loss, members, shared.fit_intercept)
+    if exponents_of(replace(shared, weights=None)) is not None:
+        return [_alone(one, problems[number], X) for number, one in enumerate(parts)]
+    plans = make_set_plans(problems, parts[0].solver)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        found = execute_set(problems, plans, parts[0].options)
+    return [
+        FoldFit(one.model, one.problem, plan, solution)
+        for one, plan, solution in zip(parts, plans, found)
+    ]
+
+
+def _alone(one: _Stated, problem: Problem, X: Any) -> FoldFit:
+    """Columns whose squares overflow or vanish are fitted in other units, problem by problem."""
+    with warnings.catch_warnings():
+        # Whoever asked for all fits counts those that are not proven.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        plan, solution = one.model._solve(problem, X, Monitor())
+    return FoldFit(one.model, one.problem, plan, solution)
