@@ -80,7 +80,7 @@ def assert_proven(problem, solution):
     assert certificate.gap <= max(solution.allowed, 1e-9 * certificate.objective)
 
 
-# --- the set itself --------------------------------------------------------------------------------
+# --- the set itself -------------------------------------------------------------------------------
 
 
 def test_a_member_is_the_problem_of_the_rows_that_have_weight():
@@ -120,7 +120,7 @@ def test_a_set_without_weights_uses_the_design_itself():
     assert problems[0].design is design
 
 
-# --- solutions -------------------------------------------------------------------------------------
+# --- solutions ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -196,7 +196,7 @@ def test_members_that_end_early_are_not_solved_by_others():
 
 
 def test_an_answer_that_is_not_proven_is_solved_by_itself(monkeypatch):
-    """A solver that shares work and fails leaves the members to the others, and the stages say so."""
+    """A solver that shares work and fails leaves members to the others; the stages say so."""
     problems = make_set(Logistic(), [L2(1.0)])
     name = make_set_plans(problems)[0].chosen
     solver = type(SOLVERS[name])
