@@ -22,7 +22,7 @@ from trueline.estimators.validation import validate_data
 from trueline.online.average import averaged
 from trueline.online.kernels.labels import split_in_two
 from trueline.online.order import Order, seed_of
-from trueline.online.passes import Penalty, Stopping, Task, run_passes, setting_of
+from trueline.online.passes import Penalty, Stopping, Task, run_passes
 from trueline.online.record import Record
 from trueline.online.rows import Rows, normalised, with_constant
 from trueline.online.rules import Rule
@@ -241,11 +241,10 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
         """The problem of class r against the rest, or of the second class against the first."""
         rule, positive = self._rule(), 1 if k == 2 else r
         rest = class_weights[0] if k == 2 else 1.0
-        setting = setting_of(
-            rule,
-            float(class_weights[positive]),
-            float(rest),
-            self._step_of_intercept(rows.is_sparse),
+        setting = rule.setting(
+            positive_weight=float(class_weights[positive]),
+            negative_weight=float(rest),
+            intercept_step=self._step_of_intercept(rows.is_sparse),
             average_from=float(self.average) if self.average else 1.0,
         )
         name, penalty = type(self).__name__, self._penalty()

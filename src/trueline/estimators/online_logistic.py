@@ -15,7 +15,7 @@ from trueline.online import rules
 from trueline.online.adaptive import AdaptiveTask, fresh_memory
 from trueline.online.kernels.adaptive import adaptive_row
 from trueline.online.passes import Stopping, Task
-from trueline.online.rows import Rows
+from trueline.online.rows import NO_INDICES, NO_POINTERS, Rows
 
 __all__ = ["OnlineLogisticRegression"]
 
@@ -186,16 +186,14 @@ class OnlineLogisticRegression(OnlineClassifier):
         learn = getattr(adaptive_row, "dispatcher", adaptive_row)
         one, first = np.ones(1), np.zeros(1, dtype=np.int32)
         code = {-1.0: np.zeros(1, dtype=np.int8), 1.0: np.ones(1, dtype=np.int8)}
-        no_rows, no_data = np.empty((0, 0)), np.empty(0)
-        no_index, no_pointer = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int32)
         state = (one, first, setting, memory, w, b, tally)
 
         def dense(X: Any, sign: float) -> bool:
-            return learn(X, no_data, no_index, no_pointer, code[sign], *state)
+            return learn(X, NO_INDICES, NO_POINTERS, code[sign], *state)
 
         def sparse(data: Any, indices: Any, sign: float) -> bool:
             pointer = np.array([0, len(data)], dtype=np.int32)
-            return learn(no_rows, data, indices, pointer, code[sign], *state)
+            return learn(data, indices, pointer, code[sign], *state)
 
         return dense, sparse
 

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.online.errors import raise_for_row
 from trueline.online.hashing import hashed_row, hashed_rows
-from trueline.online.kernels.dense import dense_row
-from trueline.online.kernels.sparse import sparse_row
+from trueline.online.kernels.passes import one_row
+from trueline.online.kernels.steps import INTERCEPT_STEP
 from trueline.online.order import Order, seed_of
 from trueline.online.passes import NO_LOG
-from trueline.online.rows import Rows
+from trueline.online.rows import NO_INDICES, NO_POINTERS, Rows
 from trueline.online.stream import Progress, batches_of
 
 __all__ = ["SingleRows"]
@@ -252,16 +252,18 @@ class SingleRows:
         w, b, tally = self.coef_[0], self.intercept_, self._tally[0]
         empty = Rows(np.zeros((1, 1)), np.zeros(1, dtype=np.int8), np.ones(1))
         task = model._task(empty, 0, 2, self._class_weights, w, b, np.empty(0))
-        rule, setting, sparse_setting = task.rule.code, task.setting, task.setting.copy()
-        sparse_setting[5] = model._step_of_intercept(True)
-        learn_dense = getattr(dense_row, "dispatcher", dense_row)
-        learn_sparse = getattr(sparse_row, "dispatcher", sparse_row)
+        learn = getattr(one_row, "dispatcher", one_row)
+        state = (task.rule.code, task.setting, w, b, tally)
+        sparse_setting = task.setting.copy()
+        sparse_setting[INTERCEPT_STEP] = model._step_of_intercept(True)
+        sparse_state = (task.rule.code, sparse_setting, w, b, tally)
 
         def dense(X: Any, sign: float) -> bool:
-            return learn_dense(X, sign, 1.0, rule, setting, w, b, tally)
+            return learn(X, NO_INDICES, NO_POINTERS, sign, *state)
 
         def sparse(data: Any, indices: Any, sign: float) -> bool:
-            return learn_sparse(data, indices, sign, 1.0, rule, sparse_setting, w, b, tally)
+            pointer = np.array([0, len(data)], dtype=np.int32)
+            return learn(data, indices, pointer, sign, *sparse_state)
 
         return dense, sparse
 

@@ -17,9 +17,9 @@ from trueline.certificates.mistakes import Run, certify_mistakes
 from trueline.estimators.online import OnlineClassifier
 from trueline.online import rules
 from trueline.online.average import averaged
-from trueline.online.multiclass import learn_direct, run_direct
+from trueline.online.multiclass import DirectTask
 from trueline.online.order import Order
-from trueline.online.passes import Penalty, Stopping, Task, run_passes, setting_of
+from trueline.online.passes import Penalty, Stopping, Task, run_passes
 from trueline.online.record import Record
 from trueline.online.rows import Rows
 from trueline.online.variants import run_batch, run_pocket, run_textbook, survivors
@@ -375,11 +375,8 @@ class Perceptron(OnlineClassifier):
         if self.average:
             later[:-1], later[-1] = V, b
         counts = np.zeros((rows.n, k), dtype=np.int32)
-        setting = setting_of(self._rule(), intercept_step=self._step_of_intercept(rows.is_sparse))
-        n_iter, record = run_direct(
-            *(rows, class_weights, self._rule(), setting, V, b, later, counts, order),
-            *(self._stopping(), type(self).__name__, bool(self.record_updates)),
-        )
+        task = self._direct_task(rows, class_weights, V, b, later, counts)
+        n_iter, record = run_passes(task, order, self._stopping(), bool(self.record_updates))
         if n_iter == self.max_iter and self.tol is not None and record.updates_per_pass[-1]:
             self._warn([record])
         if not started:
@@ -389,6 +386,15 @@ class Perceptron(OnlineClassifier):
         tally = np.tile([record.visits, loss, record.updates, record.mistakes], (k, 1))
         fitted = {"n_iter_": n_iter, "records_": [record], "_tally": tally.astype(np.float64)}
         return {**fitted, **self._direct_averages(V, b, later, record.visits, rows.X.dtype)}
+
+    def _direct_task(
+        self, rows: Rows, class_weights: Array, V: Array, b: Array, later: Array, counts: Any
+    ) -> DirectTask:
+        rule, name = self._rule(), type(self).__name__
+        setting = rule.setting(intercept_step=self._step_of_intercept(rows.is_sparse))
+        return DirectTask(
+            *(rows, -1, rule, setting, V, b, name, later, counts), class_weights=class_weights
+        )
 
     def _direct_averages(
         self, V: Array, b: Array, later: Array, visits: float, dtype: Any
@@ -414,12 +420,10 @@ class Perceptron(OnlineClassifier):
         """One pass of ``partial_fit``; everything changes in place."""
         V = np.ascontiguousarray(W.T, dtype=np.float64)
         across = np.ascontiguousarray(later.T) if later.shape[1] else np.zeros((0, len(b)))
-        setting = setting_of(self._rule(), intercept_step=self._step_of_intercept(rows.is_sparse))
-        counts, log = np.zeros((0, len(b)), dtype=np.int32), np.zeros((0, 4))
-        learn_direct(
-            *(rows, class_weights, self._rule(), setting, order, V, b, across, counts, tally, log),
-            type(self).__name__,
-        )
+        counts = np.zeros((0, len(b)), dtype=np.int32)
+        task = self._direct_task(rows, class_weights, V, b, across, counts)
+        task.tally = tally
+        task.learn(order, np.zeros((0, task.log_width)))
         W[:] = V.T
         later[:] = across.T if later.shape[1] else later
 

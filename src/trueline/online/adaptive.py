@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.online.errors import raise_for_row
 from trueline.online.kernels.adaptive import adaptive_pass
 from trueline.online.passes import Task
 
@@ -28,14 +27,8 @@ class AdaptiveTask(Task):
 
     memory: Array = field(default_factory=lambda: np.zeros((2, 2)))
 
-    def learn(self, order: NDArray[Any], log: Any) -> None:
-        arguments: Any = (
-            *self.rows.both,
-            *(self.rows.codes, self.positive, self.rows.weights, order),
+    def _pass(self, order: NDArray[Any], log: Any) -> int:
+        return adaptive_pass(
+            *(*self.rows.arrays, *self.labels, order),
             *(self.setting, self.memory, self.w, self.b, self.tally),
         )
-        bad = adaptive_pass(*arguments)
-        if bad < 0 and not np.isfinite(self.w.sum() + self.b[0]):
-            bad = int(order[-1])
-        if bad >= 0:
-            raise_for_row(self.rows.X, bad, self.name)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.online.errors import raise_for_row
-from trueline.online.kernels.dense import dense_pass
-from trueline.online.kernels.penalised import penalised_pass, unscale
-from trueline.online.kernels.rows import count_rows
-from trueline.online.kernels.sparse import sparse_pass
+from trueline.online.kernels.passes import online_pass
+from trueline.online.kernels.penalised import Penalty, Scaled, penalised_pass, unscale
+from trueline.online.kernels.rows import Labels, count_rows
+from trueline.online.kernels.steps import NEGATIVE_WEIGHT, POSITIVE_WEIGHT
 from trueline.online.order import Order
 from trueline.online.record import Record
 from trueline.online.rows import Rows
 from trueline.online.rules import Rule
 
-__all__ = ["Penalty", "Stopping", "Task", "run_passes", "setting_of"]
+__all__ = ["Penalty", "Stopping", "Task", "run_passes"]
 
 Array = NDArray[np.float64]
 Score = Callable[[NDArray[Any], float], float]
@@ -27,14 +27,6 @@ Score = Callable[[NDArray[Any], float], float]
 NO_LOG = np.empty((0, 3))
 NOTHING = np.empty(0)
 NO_COUNTS = np.empty(0, dtype=np.int32)
-
-
-@dataclass(frozen=True)
-class Penalty:
-    """alpha (l1_ratio abs(w) + (1 - l1_ratio) / 2 w^2), per row."""
-
-    alpha: float
-    l1_ratio: float
 
 
 @dataclass(frozen=True)
@@ -74,80 +66,55 @@ class Task:
     tally: Array = field(default_factory=lambda: np.zeros(4))
     penalty: Penalty | None = None
     changed: NDArray[Any] | None = None
+    #: Numbers that the log has of each update.
+    log_width: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
+        self.labels = Labels(self.rows.codes, self.positive, self.rows.weights)
         if self.penalty is not None:
-            w = self.w.astype(np.float64)
-            self.norms = np.array([w @ w, np.abs(w).sum()]).astype(self.w.dtype)
-            self.scale = np.ones(1, dtype=self.w.dtype)
-            cutting = self.penalty.l1_ratio > 0
-            self.missed = np.zeros(len(w) if cutting else 0, dtype=self.w.dtype)
-            self.due = np.zeros(1)
+            w, dtype = self.w.astype(np.float64), self.w.dtype
+            self.state = Scaled(
+                scale=np.ones(1, dtype),
+                norms=np.array([w @ w, np.abs(w).sum()]).astype(dtype),
+                missed=np.zeros(len(w) if self.penalty.l1_ratio > 0 else 0, dtype),
+                due=np.zeros(1),
+            )
 
     def learn(self, order: NDArray[Any], log: Array) -> None:
         """One pass; raises if a score is no number."""
-        if self.penalty is not None:
-            arguments: Any = (
-                *self.rows.both,
-                *(self.rows.codes, self.positive, self.rows.weights, order),
-                *(self.rule.code, self.setting, self.penalty.alpha, self.penalty.l1_ratio),
-                *(self.w, self.b, self.scale, self.norms, self.missed, self.due, self.tally),
-            )
-            bad = penalised_pass(*arguments)
-        else:
-            run = sparse_pass if self.rows.is_sparse else dense_pass
-            changed, before = self._changed(len(order)), self.tally[2]
-            arguments = (
-                *self.rows.own,
-                *(self.rows.codes, self.positive, self.rows.weights, order),
-                *(self.rule.code, self.setting, self.w, self.b),
-                *(self.later, changed, self.tally, log),
-            )
-            bad = run(*arguments)
-            if len(self.counts):
-                count_rows(changed, int(self.tally[2] - before), self.counts)
-        if bad < 0 and not np.isfinite(self.w.sum() + self.b[0]):
+        bad = self._pass(order, log)
+        if bad < 0 and not np.isfinite(self.w.sum() + self.b.sum()):
             bad = int(order[-1])
         if bad >= 0:
             raise_for_row(self.rows.X, bad, self.name)
 
-    def _changed(self, n: int) -> NDArray[Any]:
-        """Room for the rows of the updates of one pass."""
-        if self.changed is None or len(self.changed) < n:
-            self.changed = np.empty(n, dtype=np.int32 if self.rows.n < 2**31 else np.int64)
-        return self.changed
+    def _pass(self, order: NDArray[Any], log: Array) -> int:
+        """One pass; -1, or the row whose score is no number."""
+        given = (*self.rows.arrays, self.labels, order, self.rule.code, self.setting)
+        if self.penalty is not None:
+            return penalised_pass(*given, self.penalty, self.w, self.b, self.tally, self.state)
+        if self.changed is None or len(self.changed) < len(order):
+            self.changed = np.empty(len(order), dtype=np.int32 if self.rows.n < 2**31 else np.int64)
+        before, journal = self.tally[2], (self.changed, log)
+        bad = online_pass(*given, self.w, self.b, self.later, self.tally, journal)
+        if len(self.counts):
+            count_rows(self.changed, int(self.tally[2] - before), self.counts)
+        return bad
+
+    def signs_and_weights(self) -> tuple[Array, Array]:
+        """+1 or -1 of each row, and its weight times that of its class."""
+        y = np.where(self.rows.codes == self.positive, 1.0, -1.0)
+        own = np.where(y > 0, self.setting[POSITIVE_WEIGHT], self.setting[NEGATIVE_WEIGHT])
+        return y, own * self.rows.weights
 
     def finish(self) -> None:
         """Leave plain weights."""
         if self.penalty is not None:
-            unscale(self.w, self.scale)
+            self.state.scale[0] = unscale(self.w, self.state.scale[0])
 
     def weights(self) -> NDArray[Any]:
         """The weights as they are now."""
-        return self.w if self.penalty is None else self.w * self.scale[0]
-
-
-def setting_of(
-    rule: Rule,
-    positive_weight: float = 1.0,
-    negative_weight: float = 1.0,
-    intercept_step: float = 1.0,
-    norm_of_constant: float = 0.0,
-    average_from: float = 1.0,
-) -> Array:
-    """The numbers that the kernels ask for, in their order."""
-    return np.array(
-        [
-            rule.rate,
-            rule.threshold,
-            rule.decay,
-            positive_weight,
-            negative_weight,
-            intercept_step,
-            norm_of_constant,
-            average_from,
-        ]
-    )
+        return self.w if self.penalty is None else self.w * self.state.scale[0]
 
 
 def run_passes(
@@ -170,7 +137,7 @@ def run_passes(
     record : Record
     """
     record = Record()
-    log = np.empty((task.rows.n, 3)) if record_updates else NO_LOG
+    log = np.empty((task.rows.n if record_updates else 0, task.log_width))
     best, waited = -np.inf, 0
     passes = 0
     for passes in range(1, stopping.max_iter + 1):  # noqa: B007

@@ -10,9 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["Rows", "normalised", "with_constant"]
+__all__ = ["NO_INDICES", "NO_POINTERS", "Rows", "normalised", "with_constant"]
 
-_NO_INDEX = np.empty(0, dtype=np.uint32)
+# What an array has in place of the indices and pointers of a CSR matrix.
+NO_INDICES = np.empty(0, dtype=np.uint32)
+NO_POINTERS = np.empty(0, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -46,20 +48,13 @@ class Rows:
         return bool(sp.issparse(self.X))
 
     @cached_property
-    def own(self) -> Any:
-        """The array, or the three arrays of a CSR matrix."""
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Three arrays, see :mod:`trueline.online.kernels.rows`."""
         if not self.is_sparse:
-            return (self.X,)
+            return self.X, NO_INDICES, NO_POINTERS
         # Unsigned indices need no test for counting from the end.
         unsigned = np.uint32 if self.X.indices.dtype == np.int32 else np.uint64
         return self.X.data, self.X.indices.view(unsigned), self.X.indptr
-
-    @cached_property
-    def both(self) -> Any:
-        """dense, data, indices, indptr: for kernels that read either."""
-        if self.is_sparse:
-            return (np.empty((0, 0), dtype=self.X.dtype), *self.own)
-        return self.X, np.empty(0, dtype=self.X.dtype), _NO_INDEX, np.empty(0, dtype=np.int32)
 
     def take(self, chosen: Any) -> Rows:
         """Some of the rows."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from trueline.online.kernels import steps
 
 __all__ = ["Rule", "logistic", "passive_aggressive", "perceptron"]
@@ -40,6 +43,19 @@ class Rule:
     rate: float = 1.0
     threshold: float = 0.0
     decay: float = 0.0
+
+    def setting(
+        self,
+        positive_weight: float = 1.0,
+        negative_weight: float = 1.0,
+        intercept_step: float = 1.0,
+        average_from: float = 1.0,
+    ) -> NDArray[np.float64]:
+        """The numbers that the kernels ask for, in their order."""
+        own = (self.rate, self.threshold, self.decay)
+        return np.array(
+            [*own, positive_weight, negative_weight, intercept_step, average_from], np.float64
+        )
 
 
 def perceptron(rate: float = 1.0, margin: float = 0.0) -> Rule:

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.online.errors import raise_for_row
-from trueline.online.kernels.pocket import pocket_pass, weighted_errors
-from trueline.online.kernels.textbook import first_mistakes
+from trueline.online.kernels.perceptron import first_mistakes, pocket_pass, weighted_errors
+from trueline.online.kernels.steps import INTERCEPT_STEP
 from trueline.online.order import Order
 from trueline.online.passes import NO_LOG, Task
 from trueline.online.record import Record
@@ -33,15 +33,14 @@ def run_textbook(task: Task, max_iter: int, record_updates: bool) -> tuple[int, 
     """
     rows, record = task.rows, Record()
     log = np.empty((4096, 3))
+    signed = (*rows.arrays, *task.signs_and_weights())
     outcome = -3
     while outcome == -3:
         start = int(task.tally[2])
-        arguments: Any = (
-            *rows.both,
-            *(rows.codes, task.positive, rows.weights, task.setting, max_iter * rows.n),
-            *(task.w, task.b, task.counts, task.tally, log),
+        outcome = first_mistakes(
+            *(*signed, task.setting, max_iter * rows.n),
+            *(task.w, task.b, task.tally, task.counts, log),
         )
-        outcome = first_mistakes(*arguments)
         if outcome >= 0:
             raise_for_row(rows.X, outcome, task.name)
         if record_updates:
@@ -61,8 +60,8 @@ def run_batch(task: Task, max_iter: int, record_updates: bool) -> tuple[int, Rec
         The largest sum of the steps of one iteration.
     """
     rows, record, largest = task.rows, Record(), 0.0
-    y = np.where(rows.codes == task.positive, 1.0, -1.0)
-    steps = np.where(y > 0, task.setting[3], task.setting[4]) * rows.weights * task.rule.rate
+    y, weights = task.signs_and_weights()
+    steps = weights * task.rule.rate
     passes = 0
     for passes in range(1, max_iter + 1):  # noqa: B007
         with np.errstate(over="ignore", invalid="ignore"):
@@ -79,7 +78,7 @@ def run_batch(task: Task, max_iter: int, record_updates: bool) -> tuple[int, Rec
             break
         change = np.where(wrong, y * steps, 0.0)
         task.w += rows.X.T @ change
-        task.b += change.sum() * task.setting[5]
+        task.b += change.sum() * task.setting[INTERCEPT_STEP]
         task.counts[at] += 1
         largest = max(largest, float(steps[at].sum()))
     return passes, record, largest
@@ -101,12 +100,11 @@ def run_pocket(
     """
     rows, record = task.rows, Record()
     log = np.empty((rows.n, 3)) if record_updates else NO_LOG
-    data: Any = (*rows.both, rows.codes, task.positive, rows.weights)
+    signed = (*rows.arrays, *task.signs_and_weights())
     kept = np.append(task.w.astype(np.float64), task.b)
 
     def errors_below(enough: float) -> float:
-        arguments: Any = (*data, task.setting, task.w, task.b, enough)
-        return float(weighted_errors(*arguments))
+        return float(weighted_errors(*signed, task.w, task.b, enough))
 
     pocket = np.array([errors_below(np.inf), 0.0, 0.0, 2.0])
     passes, outcome = 0, -1
@@ -114,12 +112,10 @@ def run_pocket(
         passes += 1
         task.tally[1] = 0.0
         before = task.tally.copy()
-        arguments: Any = (
-            *data,
-            *(order.next_pass(), task.setting, task.w, task.b),
-            *(kept, pocket, task.counts, task.tally, log),
+        outcome = pocket_pass(
+            *(*signed, order.next_pass(), task.setting, task.w, task.b),
+            *(task.tally, (kept, pocket), (task.counts, log)),
         )
-        outcome = pocket_pass(*arguments)
         if outcome >= 0:
             raise_for_row(rows.X, outcome, task.name)
         record.add_pass(before, task.tally, log if record_updates else None)

@@ -22,12 +22,24 @@ from typing import Any
 import numpy as np
 
 from trueline._jit import kernel
-from trueline.online.kernels.prefetch import prefetch
-from trueline.online.kernels.steps import LOGISTIC, loss_of
+from trueline.online.kernels.rows import (
+    AHEAD,
+    column_of,
+    prefetch_row,
+    span_of,
+    value_of,
+)
+from trueline.online.kernels.steps import (
+    INTERCEPT_STEP,
+    LOGISTIC,
+    NEGATIVE_WEIGHT,
+    POSITIVE_WEIGHT,
+    RATE,
+    loss_of,
+)
 
 __all__ = ["adaptive_pass", "adaptive_row", "path_step"]
 
-_AHEAD = 4
 # Numbers whose squares can be added up.
 _HUGE = 1e150
 
@@ -58,7 +70,6 @@ def path_step(z: float, size: float) -> float:
 
 @kernel
 def adaptive_pass(
-    dense: Any,
     data: Any,
     indices: Any,
     indptr: Any,
@@ -76,44 +87,21 @@ def adaptive_pass(
 
     Parameters
     ----------
-    dense, data, indices, indptr : arrays
-        Rows of an array, or of a CSR matrix; an empty ``indptr`` means the array.
-    setting : array of 8 numbers
-        As in :func:`trueline.online.kernels.dense.dense_pass`; the intercept is the weight of a
+    data, indices, indptr, codes, positive, weights, order, setting, w, b, tally
+        As in :func:`trueline.online.kernels.passes.online_pass`; the intercept is the weight of a
         column of ones unless its step is zero.
     memory : array of shape (d + 2, 2)
         G_j and s_j of each weight; in the last but one row those of the intercept, and in the last
         N and the number of visits.
     """
-    sparse = indptr.shape[0] > 0
-    stride = 1 if weights.shape[0] > 1 else 0
-    constant = setting[5] != 0.0
-    d, n = w.shape[0], order.shape[0]
-    start, stop = 0, dense.shape[1]
+    d, stride = w.shape[0], 1 if weights.shape[0] > 1 else 0
+    constant = setting[INTERCEPT_STEP] != 0.0
     moves = np.empty(256)
-    for t in range(n):
-        if sparse and t + _AHEAD < n:
-            ahead = order[t + _AHEAD]
-            for k in range(indptr[ahead], indptr[ahead + 1], 8):
-                prefetch(data, k)
+    for t in range(order.shape[0]):
+        if t + AHEAD < order.shape[0]:
+            prefetch_row(data, indices, indptr, order, t, w)
         i = order[t]
-        if sparse:
-            start, stop = indptr[i], indptr[i + 1]
-        total, spread = 0.0, 0.0
-        for k in range(start, stop):
-            j = indices[k] if sparse else k
-            x = float(data[k] if sparse else dense[i, k])
-            size = abs(x)
-            if not size <= _HUGE:
-                return i
-            if size > memory[j, 1]:
-                # Weights are for a column whose largest number is s_j: in the new units they are
-                # smaller by the same factor.
-                w[j] *= memory[j, 1] / size
-                memory[j, 1] = size
-            total += w[j] * x
-            if size > 0.0:
-                spread += (x / memory[j, 1]) ** 2
+        total, spread = _rescaled_score(data, indices, indptr, i, memory, w)
         p = total + b[0]
         if not math.isfinite(p) or not math.isfinite(spread):
             return i
@@ -123,37 +111,27 @@ def adaptive_pass(
         tally[1] += loss_of(LOGISTIC, z, 0.0)
         if z <= 0.0:
             tally[3] += 1.0
-        weight = (setting[3] if y > 0.0 else setting[4]) * weights[i * stride]
+        own = setting[POSITIVE_WEIGHT] if y > 0.0 else setting[NEGATIVE_WEIGHT]
+        weight = own * weights[i * stride]
         if weight == 0.0:
             continue
         memory[d + 1, 0] += spread + (1.0 if constant else 0.0)
         memory[d + 1, 1] += 1.0
-        if memory[d + 1, 0] == 0.0:
-            continue
         g = weight / (1.0 + math.exp(min(z, 700.0)))
-        rate = setting[0] * math.sqrt(memory[d + 1, 1] / memory[d + 1, 0])
-        if g == 0.0:
+        if memory[d + 1, 0] == 0.0 or g == 0.0:
             continue
-        # First the sums of squares, and how far a unit step along the row moves its score.
-        reach = 0.0
+        rate = setting[RATE] * math.sqrt(memory[d + 1, 1] / memory[d + 1, 0])
+        start, stop = span_of(data, indptr, i)
         if stop - start > moves.shape[0]:
             moves = np.empty(2 * (stop - start))
-        for k in range(start, stop):
-            j = indices[k] if sparse else k
-            x = float(data[k] if sparse else dense[i, k])
-            move = 0.0
-            if x != 0.0:
-                memory[j, 0] += (g * x) ** 2
-                move = x / (memory[j, 1] * math.sqrt(memory[j, 0]))
-            moves[k - start] = move
-            reach += x * move
+        reach = _unit_moves(data, indices, indptr, i, g, memory, moves)
         if constant:
             memory[d, 0] += g * g
             memory[d, 1] = 1.0
             reach += 1.0 / math.sqrt(memory[d, 0])
         step = y * rate * weight * path_step(z, rate * weight * reach)
         for k in range(start, stop):
-            w[indices[k] if sparse else k] += step * moves[k - start]
+            w[column_of(data, indices, k)] += step * moves[k - start]
         if constant:
             b[0] += step / math.sqrt(memory[d, 0])
         tally[2] += 1.0
@@ -161,14 +139,53 @@ def adaptive_pass(
 
 
 @kernel
+def _rescaled_score(data: Any, indices: Any, indptr: Any, i: int, memory: Any, w: Any) -> Any:
+    """x_i . w and sum_j (x_j / s_j)^2 after s_j was raised to abs(x_j); not finite for huge x."""
+    total, spread = 0.0, 0.0
+    start, stop = span_of(data, indptr, i)
+    for k in range(start, stop):
+        j, x = column_of(data, indices, k), value_of(data, i, k)
+        size = abs(x)
+        if not size <= _HUGE:
+            total = math.inf
+            break
+        if size > memory[j, 1]:
+            # Weights are for a column whose largest number is s_j: in the new units they are
+            # smaller by the same factor.
+            w[j] *= memory[j, 1] / size
+            memory[j, 1] = size
+        total += w[j] * x
+        if size > 0.0:
+            spread += (x / memory[j, 1]) ** 2
+    return total, spread
+
+
+@kernel
+def _unit_moves(
+    data: Any, indices: Any, indptr: Any, i: int, g: float, memory: Any, moves: Any
+) -> Any:
+    """Add to the sums of squares; how far a unit step, written to ``moves``, moves the score."""
+    reach = 0.0
+    start, stop = span_of(data, indptr, i)
+    for k in range(start, stop):
+        j, x = column_of(data, indices, k), value_of(data, i, k)
+        move = 0.0
+        if x != 0.0:
+            memory[j, 0] += (g * x) ** 2
+            move = x / (memory[j, 1] * math.sqrt(memory[j, 0]))
+        moves[k - start] = move
+        reach += x * move
+    return reach
+
+
+@kernel
 def adaptive_row(
-    dense: Any,
     data: Any,
     indices: Any,
     indptr: Any,
     codes: Any,
-    one: Any,
-    first: Any,
+    weights: Any,
+    order: Any,
     setting: Any,
     memory: Any,
     w: Any,
@@ -179,18 +196,13 @@ def adaptive_row(
 
     Parameters
     ----------
-    codes : array of one 0 or 1
-    one, first : arrays of one 1.0 and of one 0
+    codes, weights, order : arrays of one 0 or 1, one 1.0 and one 0
     """
-    if indptr.shape[0] > 0:
-        for k in range(data.shape[0]):
-            if not abs(data[k]) <= _HUGE:
-                return False
-    else:
-        for j in range(dense.shape[1]):
-            if not abs(dense[0, j]) <= _HUGE:
-                return False
+    start, stop = span_of(data, indptr, 0)
+    for k in range(start, stop):
+        if not abs(value_of(data, 0, k)) <= _HUGE:
+            return False
     bad = adaptive_pass(
-        dense, data, indices, indptr, codes, 1, one, first, setting, memory, w, b, tally
+        data, indices, indptr, codes, 1, weights, order, setting, memory, w, b, tally
     )
     return bad < 0

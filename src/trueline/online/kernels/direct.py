@@ -12,37 +12,36 @@ from typing import Any
 import numpy as np
 
 from trueline._jit import kernel
-from trueline.online.kernels.steps import LOGISTIC, PERCEPTRON, loss_of, step_of
+from trueline.online.kernels.rows import column_of, span_of, value_of
+from trueline.online.kernels.steps import AVERAGE_FROM, INTERCEPT_STEP, RATE, THRESHOLD
 
 __all__ = ["direct_pass"]
 
 
 @kernel
 def direct_pass(
-    dense: Any,
     data: Any,
     indices: Any,
     indptr: Any,
-    codes: Any,
-    class_weights: Any,
-    weights: Any,
+    labels: Any,
     order: Any,
-    rule: int,
     setting: Any,
     W: Any,
     b: Any,
     later: Any,
-    counts: Any,
     tally: Any,
+    counts: Any,
     log: Any,
 ) -> int:
     """Visit rows in the given order and learn from each; -1, or a row whose scores are no numbers.
 
-    With z the score of the right class less the highest other one, a row changes the weights as in
-    :mod:`trueline.online.kernels.steps`, the squared norm being counted twice.
+    With z the score of the right class less the highest other one, a row changes the weights by the
+    perceptron's rule of :mod:`trueline.online.kernels.steps`.
 
     Parameters
     ----------
+    labels : tuple
+        Classes of rows, weights of classes, and weights of rows.
     W, b : arrays of shape (d, k) and (k,)
     later : array of shape (d + 1, k) or (0, k)
     counts : array of int, of shape (n, k) or (0, k)
@@ -50,24 +49,22 @@ def direct_pass(
     log : array of shape (m, 4) or (0, 4)
         Row, step, visit and the class that was subtracted from.
 
-    The other parameters are those of :func:`trueline.online.kernels.dense.dense_pass`.
+    The other parameters are those of :func:`trueline.online.kernels.passes.online_pass`.
     """
-    sparse, classes = indptr.shape[0] > 0, W.shape[1]
-    stride = 1 if weights.shape[0] > 1 else 0
+    codes, class_weights, weights = labels
+    classes = W.shape[1]
     scores = np.zeros(classes)
-    start, stop = 0, dense.shape[1]
     updates = 0
     for t in range(order.shape[0]):
         i = order[t]
-        if sparse:
-            start, stop = indptr[i], indptr[i + 1]
-        scores[:] = b
+        gold = codes[i]
+        for r in range(classes):
+            scores[r] = b[r]
+        start, stop = span_of(data, indptr, i)
         for k in range(start, stop):
-            j = indices[k] if sparse else k
-            x = float(data[k] if sparse else dense[i, k])
+            j, x = column_of(data, indices, k), value_of(data, i, k)
             for r in range(classes):
                 scores[r] += x * W[j, r]
-        gold = codes[i]
         rival, highest, total = -1, -math.inf, 0.0
         for r in range(classes):
             total += 0.0 * scores[r]
@@ -77,47 +74,39 @@ def direct_pass(
             return i
         tally[0] += 1.0
         z = scores[gold] - highest
-        loss = loss_of(rule, z, setting[1])
-        tally[1] += loss
         if z <= 0.0:
             tally[3] += 1.0
-        if z > setting[1] and rule != LOGISTIC:
+        if z > setting[THRESHOLD]:
             continue
-        square = 0.0
-        if rule != PERCEPTRON:
-            for k in range(start, stop):
-                x = float(data[k] if sparse else dense[i, k])
-                square += x * x
-            square = 2.0 * (square + setting[6])
-            if not math.isfinite(square):
-                return i
-        step = step_of(rule, loss, z, square, setting[0], setting[1])
-        step *= class_weights[gold] * weights[i * stride]
+        tally[1] += setting[THRESHOLD] - z
+        step = setting[RATE] * class_weights[gold] * weights[i if weights.shape[0] > 1 else 0]
         if step == 0.0:
             continue
-        for k in range(start, stop):
-            j = indices[k] if sparse else k
-            x = float(data[k] if sparse else dense[i, k])
-            W[j, gold] += x * step
-            W[j, rival] -= x * step
-        b[gold] += step * setting[5]
-        b[rival] -= step * setting[5]
+        _move_apart(data, indices, indptr, i, step, gold, rival, W)
+        b[gold] += step * setting[INTERCEPT_STEP]
+        b[rival] -= step * setting[INTERCEPT_STEP]
         if later.shape[0] > 0:
-            time = step * max(tally[0], setting[7])
-            for k in range(start, stop):
-                j = indices[k] if sparse else k
-                x = float(data[k] if sparse else dense[i, k])
-                later[j, gold] += x * time
-                later[j, rival] -= x * time
-            later[-1, gold] += time * setting[5]
-            later[-1, rival] -= time * setting[5]
+            time = step * max(tally[0], setting[AVERAGE_FROM])
+            _move_apart(data, indices, indptr, i, time, gold, rival, later)
+            later[-1, gold] += time * setting[INTERCEPT_STEP]
+            later[-1, rival] -= time * setting[INTERCEPT_STEP]
         if counts.shape[0] > 0:
             counts[i, rival] += 1
         if log.shape[0] > 0:
-            log[updates, 0] = i
-            log[updates, 1] = step
-            log[updates, 2] = tally[0]
+            log[updates, 0], log[updates, 1], log[updates, 2] = i, step, tally[0]
             log[updates, 3] = rival
         updates += 1
         tally[2] += 1.0
     return -1
+
+
+@kernel
+def _move_apart(
+    data: Any, indices: Any, indptr: Any, i: int, c: float, gold: int, rival: int, W: Any
+) -> None:
+    """Add c x_i to the weights of one class and subtract it from those of another."""
+    start, stop = span_of(data, indptr, i)
+    for k in range(start, stop):
+        j, x = column_of(data, indices, k), value_of(data, i, k)
+        W[j, gold] += x * c
+        W[j, rival] -= x * c

@@ -1,34 +1,37 @@
 """One row: its product with the weights, its norm, and its addition to the weights.
 
-Small enough that the compiler puts them into the loops that call them; a call for each row would
-cost more than the row.
+Rows come as three arrays ``data, indices, indptr``: those of a CSR matrix, or an array X as
+``data`` and two empty ones. How many dimensions an array has is part of its type, so that the
+compiler keeps one side of each ``if data.ndim == 2`` and every loop over rows is written once.
+
+All are small enough that the compiler puts them into the loops that call them; a call for each row
+would cost more than the row. So that references to arrays are counted once a pass, which costs more
+than a short row, three things are kept to: what is handed to these kernels is an argument of the
+loop, not a member of a tuple; they return at their end; and a pass tests by itself whether to
+prefetch.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from trueline._jit import kernel
 from trueline.online.kernels.prefetch import prefetch, prefetch_far
 
 __all__ = [
-    "MANY",
-    "add_dense",
-    "add_sparse",
+    "AHEAD",
+    "Labels",
+    "add",
     "as_weight",
-    "ask_for_dense",
-    "ask_for_sparse",
-    "ask_for_weights",
+    "column_of",
     "count_rows",
-    "dot_dense",
-    "dot_of_few",
-    "dot_of_many",
-    "dot_sparse",
-    "finite_after_dense",
-    "finite_after_sparse",
+    "dot",
+    "finite_after",
     "give_signs",
-    "square_dense",
-    "square_sparse",
+    "prefetch_row",
+    "span_of",
+    "squared_norm",
+    "value_of",
 ]
 
 # Below this many numbers in a row they are added in the order written, as a reader would do it by
@@ -37,37 +40,57 @@ __all__ = [
 MANY = 16
 # More weights than this would drive each other out of the first cache.
 _WEIGHTS_AT_ONCE = 256
+# Up to so many weights the first cache holds them all.
+_FEW_WEIGHTS = 2048
+#: How many visits ahead rows are asked for.
+AHEAD = 16
+
+
+class Labels(NamedTuple):
+    """Classes and weights of rows, as kernels read them.
+
+    ``codes`` has shape (n,), its classes equal to ``positive`` are +1 and all others -1;
+    ``weights`` has shape (n,), or (1,) for the same weight everywhere.
+    """
+
+    codes: Any
+    positive: int
+    weights: Any
 
 
 @kernel
-def dot_dense(X: Any, i: int, w: Any) -> Any:
-    """x_i . w"""
-    return dot_of_many(X, i, w) if X.shape[1] >= MANY else dot_of_few(X, i, w)
+def span_of(data: Any, indptr: Any, i: int) -> Any:
+    """Where the numbers of row i begin and end, for :func:`column_of` and :func:`value_of`."""
+    if data.ndim == 2:
+        return 0, data.shape[1]
+    return indptr[i], indptr[i + 1]
 
 
 @kernel
-def dot_of_few(X: Any, i: int, w: Any) -> Any:
-    """x_i . w, added in the order written."""
-    total = 0.0
-    for j in range(X.shape[1]):
-        total += w[j] * X[i, j]
-    return total
-
-
-@kernel(reassociate=True)
-def dot_of_many(X: Any, i: int, w: Any) -> Any:
-    """x_i . w, in several partial sums."""
-    total = 0.0
-    for j in range(X.shape[1]):
-        total += w[j] * X[i, j]
-    return total
+def column_of(data: Any, indices: Any, k: int) -> Any:
+    """Column of the number at position k of a row's span."""
+    if data.ndim == 2:
+        return k
+    return indices[k]
 
 
 @kernel
-def dot_sparse(data: Any, indices: Any, start: int, stop: int, w: Any) -> Any:
-    """x . w of the row whose numbers lie from start to stop; unsigned indices are fastest."""
+def value_of(data: Any, i: int, k: int) -> Any:
+    """The number of row i at position k of its span."""
+    if data.ndim == 2:
+        return float(data[i, k])
+    return float(data[k])
+
+
+@kernel
+def dot(data: Any, indices: Any, indptr: Any, i: int, w: Any) -> Any:
+    """x_i . w, in the precision of the weights; unsigned indices are fastest."""
+    if data.ndim == 2:
+        if data.shape[1] >= MANY:
+            return as_weight(w, _dot_of_many(data, i, w))
+        return as_weight(w, _dot_of_few(data, i, w))
     # In a row of its own, positions are known not to count from the end: a third of the work.
-    x, columns = data[start:stop], indices[start:stop]
+    x, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
     count, rest, total = x.shape[0], 0, 0.0
     if count >= MANY:
         rest = count - count % 4
@@ -80,87 +103,88 @@ def dot_sparse(data: Any, indices: Any, start: int, stop: int, w: Any) -> Any:
         total = (a + b) + (c + e)
     for k in range(rest, count):
         total += w[columns[k]] * x[k]
+    return as_weight(w, total)
+
+
+@kernel
+def _dot_of_few(X: Any, i: int, w: Any) -> Any:
+    """x_i . w, added in the order written."""
+    total = 0.0
+    for j in range(X.shape[1]):
+        total += w[j] * X[i, j]
+    return total
+
+
+@kernel(reassociate=True)
+def _dot_of_many(X: Any, i: int, w: Any) -> Any:
+    """x_i . w, in several partial sums."""
+    total = 0.0
+    for j in range(X.shape[1]):
+        total += w[j] * X[i, j]
     return total
 
 
 @kernel
-def square_dense(X: Any, i: int) -> Any:
+def squared_norm(data: Any, indptr: Any, i: int) -> Any:
     """||x_i||^2"""
     total = 0.0
-    for j in range(X.shape[1]):
-        total += float(X[i, j]) * float(X[i, j])
-    return total
-
-
-@kernel
-def square_sparse(data: Any, start: int, stop: int) -> Any:
-    """||x||^2 of the row whose numbers lie from start to stop."""
-    total = 0.0
+    start, stop = span_of(data, indptr, i)
     for k in range(start, stop):
-        total += float(data[k]) * float(data[k])
+        x = value_of(data, i, k)
+        total += x * x
     return total
 
 
 @kernel
-def add_dense(X: Any, i: int, c: Any, w: Any) -> None:
+def add(data: Any, indices: Any, indptr: Any, i: int, c: Any, w: Any) -> None:
     """w <- w + c x_i"""
-    for j in range(X.shape[1]):
-        w[j] += float(X[i, j]) * c
+    if data.ndim == 2:
+        for j in range(data.shape[1]):
+            w[j] += float(data[i, j]) * c
+    else:
+        x, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        for k in range(x.shape[0]):
+            w[columns[k]] += float(x[k]) * c
 
 
 @kernel
-def add_sparse(data: Any, indices: Any, start: int, stop: int, c: Any, w: Any) -> None:
-    """w <- w + c x"""
-    x, columns = data[start:stop], indices[start:stop]
-    for k in range(x.shape[0]):
-        w[columns[k]] += float(x[k]) * c
-
-
-@kernel
-def finite_after_dense(X: Any, i: int, c: Any, w: Any) -> bool:
+def finite_after(data: Any, indices: Any, indptr: Any, i: int, c: Any, w: Any) -> bool:
     """Whether w + c x_i is finite."""
     total = 0.0
-    for j in range(X.shape[1]):
-        total += 0.0 * (w[j] + float(X[i, j]) * c)
-    return total == 0.0
-
-
-@kernel
-def finite_after_sparse(data: Any, indices: Any, start: int, stop: int, c: Any, w: Any) -> bool:
-    """Whether w + c x is finite."""
-    total = 0.0
+    start, stop = span_of(data, indptr, i)
     for k in range(start, stop):
-        total += 0.0 * (w[indices[k]] + float(data[k]) * c)
+        total += 0.0 * (w[column_of(data, indices, k)] + value_of(data, i, k) * c)
     return total == 0.0
 
 
 @kernel
-def ask_for_dense(X: Any, i: int) -> None:
-    """Have row i brought from memory while other rows are worked on."""
-    d = X.shape[1]
-    for k in range(0, min(d, 128), 8):
-        prefetch_far(X, i * d + k)
+def prefetch_row(data: Any, indices: Any, indptr: Any, order: Any, t: int, w: Any) -> None:
+    """Have a later row of the pass brought from memory while the t-th is worked on.
 
-
-@kernel
-def ask_for_sparse(data: Any, indices: Any, start: int, stop: int) -> None:
-    """Have the beginning of a row brought from memory; its rest the processor finds by itself."""
-    end = min(stop, start + 128)
-    for k in range(start, end, 8):
-        prefetch_far(data, k)
-    for k in range(start, end, 16):
-        prefetch_far(indices, k)
-    # Rows begin anywhere in a line of the cache, and may reach into one more.
-    prefetch_far(data, end - 1)
-    prefetch_far(indices, end - 1)
-
-
-@kernel
-def ask_for_weights(w: Any, indices: Any, start: int, stop: int) -> None:
-    """Have the weights of a row brought near: of most rows, some are not in the first cache."""
-    columns = indices[start : min(stop, start + _WEIGHTS_AT_ONCE)]
-    for k in range(columns.shape[0]):
-        prefetch(w, columns[k])
+    Of a row its beginning: the rest the processor finds by itself.
+    """
+    i = order[t + AHEAD]
+    if data.ndim == 2:
+        d = data.shape[1]
+        for k in range(0, min(d, 128), 8):
+            prefetch_far(data, i * d + k)
+    else:
+        # Where a row lies is asked for before the row: prefetching waits for it.
+        prefetch(indptr, order[min(t + 2 * AHEAD, order.shape[0] - 1)])
+        start, end = indptr[i], min(indptr[i + 1], indptr[i] + 128)
+        for k in range(start, end, 8):
+            prefetch_far(data, k)
+        for k in range(start, end, 16):
+            prefetch_far(indices, k)
+        # Rows begin anywhere in a line of the cache, and may reach into one more.
+        prefetch_far(data, end - 1)
+        prefetch_far(indices, end - 1)
+        if w.shape[0] > _FEW_WEIGHTS:
+            # While this row waits for its sum, the next one's weights are on their way.
+            start = indptr[order[t + 1]]
+            columns = indices[start : min(indptr[order[t + 1] + 1], start + _WEIGHTS_AT_ONCE)]
+            for k in range(columns.shape[0]):
+                prefetch(w, columns[k])
 
 
 @kernel

@@ -23,11 +23,18 @@ from typing import Any
 from trueline._jit import kernel
 
 __all__ = [
+    "AVERAGE_FROM",
+    "DECAY",
+    "INTERCEPT_STEP",
     "LOGISTIC",
+    "NEGATIVE_WEIGHT",
     "PASSIVE_AGGRESSIVE",
     "PASSIVE_AGGRESSIVE_I",
     "PASSIVE_AGGRESSIVE_II",
     "PERCEPTRON",
+    "POSITIVE_WEIGHT",
+    "RATE",
+    "THRESHOLD",
     "loss_of",
     "step_of",
 ]
@@ -37,6 +44,18 @@ PASSIVE_AGGRESSIVE = 1
 PASSIVE_AGGRESSIVE_I = 2
 PASSIVE_AGGRESSIVE_II = 3
 LOGISTIC = 4
+
+# The numbers of a rule are an array, in this order. The rate at visit t is RATE t^-DECAY; rows
+# whose signed score is above THRESHOLD cost nothing; rows of each sign have a weight; the intercept
+# moves by INTERCEPT_STEP times the step (0 for no intercept); weights are averaged from the visit
+# AVERAGE_FROM on.
+RATE = 0
+THRESHOLD = 1
+DECAY = 2
+POSITIVE_WEIGHT = 3
+NEGATIVE_WEIGHT = 4
+INTERCEPT_STEP = 5
+AVERAGE_FROM = 6
 
 
 @kernel
