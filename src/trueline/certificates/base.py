@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -185,6 +185,11 @@ class Certificate(Readable):
     def lower_bound(self) -> float:
         """A number that the optimum is proven not to lie below."""
         return self.objective - self.objective_rounding - self.gap
+
+    def above_zero(self) -> Certificate:
+        """A certificate that claims no more than that no objective is negative."""
+        most = checkable(self.objective + self.objective_rounding, self.objective)
+        return replace(self, gap=max(self.gap, most))
 
     @property
     def relative_gap(self) -> float:

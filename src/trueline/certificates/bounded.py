@@ -62,14 +62,14 @@ def bounded_gap(
     elif directions is None:
         gap = ((np.abs(gradient) + error) * radius).sum(axis=0)
     else:
-        gap = directions.gain(gradient, error, rounding.target_size)
+        gap = directions.gain(gradient, error, W, rounding.target_size)
     if problem.fit_intercept:
         # The checker sums the slope as it sums any column.
         ones = np.sqrt(rounding.weight) * (rounding.accuracy.column_terms + 4) * _EPS * at.size
         steep = np.abs(at.slope) + at.slope_rounding + ones
         gap = gap + steep * intercept_radius(problem, b)
     # No objective is negative.
-    most = float(at.objective.sum() + at.objective_rounding.sum())
+    most = float(at.objective.sum() + 2 * at.objective_rounding.sum())
     return min(float(gap.sum()) * (1 + 1e-10), most)
 
 

@@ -33,7 +33,7 @@ from trueline.certificates.fenchel import certify_fenchel, is_fenchel
 from trueline.certificates.maximum import certify_maximum
 from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.certificates.tangent import Tangent, is_tangent
-from trueline.certificates.unpenalised import Directions, open_directions, unpenalised
+from trueline.certificates.unpenalised import Directions, Free, open_directions, unpenalised
 from trueline.problem import Problem
 
 __all__ = ["Prover", "certify", "gap_at"]
@@ -128,7 +128,8 @@ class Prover:
         if self._tangent is not None:
             return self._tangent.gap(at, W, b)
         if self.kind == "duality":
-            gap, _ = duality_gap(self.problem, self._rounding, at, b, self._directions)
+            free = Free(unpenalised(self.problem), self._directions, W)
+            gap, _ = duality_gap(self.problem, self._rounding, at, b, free)
             return float(gap.sum())
         if self._is_cone:
             return cone_gap(self.problem, self._rounding, at, W, self._cone)

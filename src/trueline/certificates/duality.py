@@ -33,7 +33,7 @@ from trueline.certificates.evaluation import (
     sum_rows,
 )
 from trueline.certificates.kernels import add_stretches
-from trueline.certificates.unpenalised import Directions, is_free, unpenalised
+from trueline.certificates.unpenalised import Free, is_free, unpenalised
 from trueline.penalties import Penalty
 from trueline.problem import Problem
 from trueline.threads import run_strands
@@ -142,16 +142,6 @@ def _penalty_conjugate(problem: Problem, point: DualPoint, free: NDArray[np.bool
     return np.sum([problem.penalty.conjugate_per_target(V) for V in ends], axis=0)
 
 
-def _gain(
-    rounding: Rounding, point: DualPoint, free: NDArray[np.bool_], directions: Directions | None
-) -> Array:
-    """What coefficients without a penalty could gain, as their V does not vanish."""
-    if directions is None:
-        return np.zeros(point.low.shape[1])
-    low, high = (np.where(free, end, 0.0) for end in (point.low, point.high))
-    return directions.gain(0.5 * (low + high), 0.5 * (high - low), rounding.target_size)
-
-
 def _balance_sides(problem: Problem, u: Array) -> Array:
     """sum_i s_i u_i = 0 by making the heavier of the two classes lighter.
 
@@ -188,8 +178,7 @@ def dual_value(
     rounding: Rounding,
     point: DualPoint,
     radius: Array,
-    free: NDArray[np.bool_],
-    directions: Directions | None,
+    free: Free,
 ) -> Array:
     """D(u) per target, on the safe side of rounding.
 
@@ -200,10 +189,8 @@ def dual_value(
     point : DualPoint
     radius : array of shape (k,)
         Intercepts of up to this magnitude are covered.
-    free : array of shape (d, k)
-        Which coefficients no penalty holds.
-    directions : Directions, optional
-        Of their columns, if there are any.
+    free : Free
+        The coefficients, and which of them no penalty holds.
     """
 
     def terms(rows: slice) -> list[Array]:
@@ -214,8 +201,9 @@ def dual_value(
         return [conjugates, size, weighted, np.abs(weighted)]
 
     conjugate, size, slope, slopes = sum_by_blocks(problem.n_samples, terms)
-    penalty = _penalty_conjugate(problem, point, free)
-    penalty = penalty + _gain(rounding, point, free, directions)
+    penalty = _penalty_conjugate(problem, point, free.mask)
+    middle, error = 0.5 * (point.low + point.high), 0.5 * (point.high - point.low)
+    penalty = penalty + free.gain(middle, error, rounding.target_size)
     value = -conjugate - penalty
     value = value - rounding.sums * (size + np.abs(penalty) + np.abs(value))
     if problem.fit_intercept:
@@ -228,12 +216,11 @@ def duality_gap(
     rounding: Rounding,
     at: Evaluation,
     b: Array,
-    directions: Directions | None,
+    free: Free,
 ) -> tuple[Array, DualPoint]:
     """The gap per target with the natural dual point, rounding of both ends included."""
     point = dual_point(problem, rounding, at.u, at.correlation)
-    radius, free = intercept_radius(problem, b), unpenalised(problem)
-    lower = dual_value(problem, rounding, point, radius, free, directions)
+    lower = dual_value(problem, rounding, point, intercept_radius(problem, b), free)
     return at.objective + at.objective_rounding - lower, point
 
 
@@ -262,17 +249,16 @@ def certify_duality(
     has_sides = "margins" in problem.loss.capabilities
     mean = np.zeros(problem.n_features) if has_sides else None
     rounding = Rounding.of(problem, mean).confirmable()
-    radius, free = intercept_radius(problem, b), unpenalised(problem)
-    directions = Directions.of(problem, free)
+    radius, free = intercept_radius(problem, b), Free.of(problem, unpenalised(problem), W)
     found = point = None
     if u is not None:
         objective, own_rounding = evaluate_objective(problem, rounding, W, b, scores)
         given = dual_point(problem, rounding, u)
-        lower = dual_value(problem, rounding, given, radius, free, directions)
+        lower = dual_value(problem, rounding, given, radius, free)
         found = objective, own_rounding, objective + own_rounding - lower, given.u
     if found is None or not found[2].sum() <= enough:
         at = evaluate(problem, rounding, W, b)
-        gap, natural = duality_gap(problem, rounding, at, b, directions)
+        gap, natural = duality_gap(problem, rounding, at, b, free)
         # As a whole: penalties may couple the targets.
         if found is None or not found[2].sum() <= gap.sum():
             point = natural
@@ -349,8 +335,7 @@ def certify_dual(
     if (shrink < 1).any():
         shrink = np.where(shrink < 1, shrink * (1 - 16 * _EPS), 1.0)
         point = DualPoint(inside * shrink, point.low * shrink, point.high * shrink)
-    directions = Directions.of(problem, free)
-    lower = dual_value(problem, rounding, point, radius, free, directions)
+    lower = dual_value(problem, rounding, point, radius, Free.of(problem, free, W))
     gap = objective + 2 * own_rounding - lower
     # No objective is negative, and none is known better than to its rounding.
     most, least = objective.sum() + 2 * own_rounding.sum(), 2 * own_rounding.sum()

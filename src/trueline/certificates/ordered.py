@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.duality import STRETCH, intercept_radius, pull_rows
 from trueline.certificates.evaluation import Rounding, evaluate, sum_rows
-from trueline.certificates.unpenalised import Directions, is_free
+from trueline.certificates.unpenalised import Free, is_free
 from trueline.problem import Problem
 
 __all__ = ["certify_ordered"]
@@ -70,10 +70,7 @@ def certify_ordered(
     shrink = float(np.min([penalty.dual_scale(end) for end in ends], initial=1.0))
     shrink = shrink * (1 - 16 * _EPS) if shrink < 1 else 1.0
     beyond = np.sum([penalty.conjugate_per_target(end * shrink) for end in ends], axis=0)
-    directions = Directions.of(problem, free)
-    if directions is not None:
-        own_error = np.where(free, error, 0.0)
-        beyond = beyond + directions.gain(np.where(free, V, 0.0), own_error, rounding.target_size)
+    beyond = beyond + Free.of(problem, free, W).gain(V, error, rounding.target_size)
     conjugates = problem.weigh(problem.loss.conjugate(problem.target, u * shrink))
     lower = -sum_rows(conjugates) - beyond
     scatter = sum_rows(np.abs(conjugates) + 2 * np.abs(own * problem.target))

@@ -14,6 +14,7 @@ can tell: moving along that direction changes no score, and gains nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +22,15 @@ from numpy.typing import NDArray
 from trueline.moments import Moments
 from trueline.problem import MomentsProblem, Problem
 
-__all__ = ["Directions", "is_free", "open_directions", "unpenalised"]
+__all__ = ["Directions", "Free", "is_free", "open_directions", "unpenalised"]
 
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Scores whose norm differs by this many times that of the targets are still covered.
 _RADIUS = 1000.0
+# Coefficients so many times larger are covered, where they are taken one by one.
+_ONE_BY_ONE = 10.0
 # Eigenvalues of a correlation matrix above this are no rounding.
 _CLEAR = 1e-9
 # Singular values of the rows themselves are found for so many numbers; there is no bound otherwise.
@@ -105,15 +108,50 @@ class Directions:
         kept = sigma > 8 * max(X.shape) ** 0.5 * _EPS * lost
         return cls(columns, scale, Rt[kept].T, sigma[kept])
 
-    def gain(self, V: Array, error: Array, target_size: Array) -> Array:
-        """The bound of the module's text per target, for V up to an error; inf if unknown."""
-        V, error = V[self.columns], error[self.columns]
+    def gain(self, V: Array, error: Array, W: Array, target_size: Array) -> Array:
+        """The bound of the module's text per target, for V up to an error; inf if unknown.
+
+        Whoever checks it may have to take coefficients one by one: the bound allows for that, up to
+        some times the present ones W and those with which a column alone would fit the target.
+        """
+        V, error, W = V[self.columns], error[self.columns], W[self.columns]
         if not self.is_known:
             return np.where((np.abs(V) + error).any(axis=0), np.inf, 0.0)
         unit, unsure = V / self.scale[:, None], error / self.scale[:, None]
         along = np.abs(self.R.T @ unit) + np.abs(self.R).T @ unsure
         norms = np.sqrt(np.sum((along / self.sigma[:, None]) ** 2, axis=0))
-        return np.asarray(_RADIUS * target_size * norms)
+        reach = np.abs(W) + target_size / self.scale[:, None]
+        one_by_one = np.sum((np.abs(V) + error) * reach, axis=0)
+        return np.maximum(_RADIUS * target_size * norms, _ONE_BY_ONE * one_by_one)
+
+
+class Free(NamedTuple):
+    """Coefficients at a point, and which of them no penalty holds.
+
+    Attributes
+    ----------
+    mask : array of shape (d, k)
+    directions : Directions, optional
+        Of their columns, if there are any.
+    W : array of shape (d, k)
+        All coefficients.
+    """
+
+    mask: NDArray[np.bool_]
+    directions: Directions | None
+    W: Array
+
+    @classmethod
+    def of(cls, problem: Problem, mask: NDArray[np.bool_], W: Array) -> Free:
+        """With the directions, which cost a pass over the data."""
+        return cls(mask, Directions.of(problem, mask), W)
+
+    def gain(self, V: Array, error: Array, target_size: Array) -> Array:
+        """What they could gain per target, as their V does not vanish."""
+        if self.directions is None:
+            return np.zeros(V.shape[1])
+        V, error = np.where(self.mask, V, 0.0), np.where(self.mask, error, 0.0)
+        return self.directions.gain(V, error, self.W, target_size)
 
 
 def open_directions(problem: Problem) -> Directions | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -311,6 +312,9 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
         self.__dict__.pop("separability_", None)
         if verdict is not None:
             self.separability_ = verdict
+            if verdict.verdict != "not separable" and solution.certificate is not None:
+                # Coefficients on their way to infinity: any radius would be too small.
+                solution = replace(solution, proof=solution.certificate.above_zero())
         # LIBLINEAR answers in double precision, whatever it is given.
         dtype = np.dtype(np.float64) if self.solver == "liblinear" else dtype
         super()._store(problem, plan, solution, dtype, y_ndim)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.duality import DualPoint, dual_value, intercept_radius
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, sum_rows
-from trueline.certificates.unpenalised import Directions
+from trueline.certificates.unpenalised import Free
 from trueline.design import as_design
 from trueline.design.dense import DenseDesign
 from trueline.penalties import NoPenalty
@@ -53,8 +53,8 @@ def certify_blocks(
     free = penalty.unpenalised(W.shape)
     t = penalty.dual_scale(np.where(free, 0.0, outer)) * (1 - 8 * _EPS)
     point = DualPoint(u * t, outer * t, outer * t)
-    radius, directions = intercept_radius(problem, b), Directions.of(problem, free)
-    lower = dual_value(problem, rounding, point, radius, free, directions)
+    radius = intercept_radius(problem, b)
+    lower = dual_value(problem, rounding, point, radius, Free.of(problem, free, W))
     lower = lower - _margin(problem, rounding, point)
     gap = at.objective + at.objective_rounding - lower
     return Certificate(
