@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.plots.style import COLOURS, GREY, Array, axes, legend, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, GREY, Array, Display, axes, legend, tidy
 
 __all__ = ["AlternationDisplay", "plot_alternation"]
 
@@ -19,7 +18,7 @@ _MOST_POINTS = 5000
 
 
 @dataclass(repr=False)
-class AlternationDisplay(Readable):
+class AlternationDisplay(Display):
     """Data, fit, the band of the largest error, and the rows on its edges with their signs.
 
     Parameters
@@ -63,8 +62,6 @@ class AlternationDisplay(Readable):
     dual: ArrayLike
     name: str = "x"
     errors: bool = False
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_estimator(
@@ -151,8 +148,7 @@ class AlternationDisplay(Readable):
             ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
         else:
             legend(ax, "best")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _band(self, ax: Any, x: Array, middle: Array, largest: float) -> None:
         """The fit and its band, as lines over the sorted x."""

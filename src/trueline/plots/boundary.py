@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trueline.plots.style import COLOURS, GREY, MARKERS, Array, axes, check_choice, tidy
+from trueline.plots.style import COLOURS, GREY, MARKERS, Array, Display, axes, check_choice, tidy
 from trueline.plots.views import View, choose_view
-from trueline.wording import Readable
 
 __all__ = ["BoundaryDisplay", "plot_boundary"]
 
@@ -19,7 +18,7 @@ _LEVELS = (0.01, 0.1, 0.25, 0.75, 0.9, 0.99)
 
 
 @dataclass(repr=False)
-class BoundaryDisplay(Readable):
+class BoundaryDisplay(Display):
     """Regions of the classes, the boundary between them, and the rows; mistakes are ringed.
 
     With one coordinate the score is drawn above it; with two, the plane is coloured. For two
@@ -83,8 +82,6 @@ class BoundaryDisplay(Readable):
     names: tuple[str, ...] = ("x0", "x1")
     probabilities: Array | None = None
     support: NDArray[np.bool_] | None = None
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_estimator(
@@ -183,8 +180,7 @@ class BoundaryDisplay(Readable):
             self._plane(ax, arrow)
         # Above the picture: regions fill it to its edges, and rows may be anywhere.
         ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     # --- one coordinate -------------------------------------------------------------------------
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from trueline.errors import require
 from trueline.plots.fitted import coefficients_of, fitted
-from trueline.plots.style import Array, axes, names_of
-from trueline.wording import Readable
+from trueline.plots.style import Array, Display, axes, colour_bar, names_of
 
 __all__ = ["ClassCoefficientDisplay", "plot_class_coefficients"]
 
@@ -20,7 +19,7 @@ _COLOURS = "RdBu_r"
 
 
 @dataclass(repr=False)
-class ClassCoefficientDisplay(Readable):
+class ClassCoefficientDisplay(Display):
     """Coefficients by class: what speaks for it in red, against it in blue.
 
     Parameters
@@ -53,8 +52,6 @@ class ClassCoefficientDisplay(Readable):
     coef: Array
     classes: Any
     names: Sequence[str] | None = None
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if np.ndim(self.coef) != 2 or len(self.coef) != len(self.classes):
@@ -134,10 +131,8 @@ class ClassCoefficientDisplay(Readable):
         left_out = coef.shape[1] - len(order)
         if left_out:
             ax.set_xlabel(f"{left_out} columns with smaller coefficients not shown")
-        bar = ax.figure.colorbar(image, ax=ax)
-        bar.set_label("coefficient")
-        bar.outline.set_visible(False)
-        self.ax_, self.figure_ = ax, ax.figure
+        colour_bar(image, ax, "coefficient")
+        self._drawn_on(ax)
 
     def _images(self, coef: Array, largest: float, shape: tuple[int, int]) -> None:
         if int(np.prod(shape)) != coef.shape[1]:
@@ -147,9 +142,7 @@ class ClassCoefficientDisplay(Readable):
         across = min(k, 5)
         down = -(-k // across)
         size = (1.6 * across + 1.0, 1.75 * down)
-        figure, grid = pyplot.subplots(
-            down, across, figsize=size, layout="constrained", squeeze=False
-        )
+        _, grid = pyplot.subplots(down, across, figsize=size, layout="constrained", squeeze=False)
         for place in grid.ravel()[k:]:
             place.set_visible(False)
         for place, row, name in zip(grid.ravel(), coef, self.classes, strict=False):
@@ -158,10 +151,8 @@ class ClassCoefficientDisplay(Readable):
             place.set_xticks([])
             place.set_yticks([])
             place.spines[:].set_color("#BBBBBB")
-        bar = figure.colorbar(image, ax=grid, shrink=0.8)
-        bar.set_label("coefficient")
-        bar.outline.set_visible(False)
-        self.ax_, self.figure_ = grid, figure
+        colour_bar(image, grid, "coefficient", shrink=0.8)
+        self._drawn_on(grid)
 
 
 def plot_class_coefficients(

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trueline.plots.fitted import coefficients_of, fitted, replaces
-from trueline.plots.style import COLOURS, axes, names_of, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, Display, axes, names_of, tidy
 
 __all__ = ["CoefficientDisplay", "plot_coefficients"]
 
 
 @dataclass(repr=False)
-class CoefficientDisplay(Readable):
+class CoefficientDisplay(Display):
     """Coefficients as horizontal bars with names, the largest on top.
 
     Parameters
@@ -46,8 +45,6 @@ class CoefficientDisplay(Readable):
     names: Sequence[str]
     coef: ArrayLike
     interval: ArrayLike | None = None
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
     bars_: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -129,8 +126,7 @@ class CoefficientDisplay(Readable):
         tidy(ax)
         ax.grid(False, axis="y")
         ax.tick_params(axis="y", length=0)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
 
 def _from_numbers(

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueline.plots.style import COLOURS, GREY, PALE, axes, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, GREY, PALE, Display, axes, tidy
 
 __all__ = ["ComparisonDisplay"]
 
 
 @dataclass(repr=False)
-class ComparisonDisplay(Readable):
+class ComparisonDisplay(Display):
     """Mean scores with their standard errors, the best on top.
 
     Filled points are means on test rows, hollow ones on training rows, small dots single folds. The
@@ -53,8 +52,6 @@ class ComparisonDisplay(Readable):
     train: ArrayLike | None = None
     scorer: str = "score"
     chosen: str | None = None
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_comparison(cls, comparison: Any) -> ComparisonDisplay:
@@ -122,8 +119,7 @@ class ComparisonDisplay(Readable):
         self._leave_out_far_ones(ax, mean, error)
         # Above the picture: the rows of models leave no room for it.
         ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     @staticmethod
     def _leave_out_far_ones(ax: Any, mean: Any, error: Any) -> None:

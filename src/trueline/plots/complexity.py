@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueline.plots.style import COLOURS, GREY, axes, legend, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, GREY, Display, axes, legend, tidy
 
 __all__ = ["ComplexityDisplay"]
 
@@ -23,7 +22,7 @@ _LABELS = {
 
 
 @dataclass(repr=False)
-class ComplexityDisplay(Readable):
+class ComplexityDisplay(Display):
     """Two curves: the error on rows that were fitted, and on others, with bands of one error.
 
     Parameters
@@ -65,8 +64,6 @@ class ComplexityDisplay(Readable):
     best: float | None = None
     criteria: dict[str, ArrayLike] = field(default_factory=dict)
     is_reversed: bool = False
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
     twin_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
@@ -129,8 +126,7 @@ class ComplexityDisplay(Readable):
             ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, frameon=False)
         else:
             legend(ax, "best")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _scale(self, ax: Any, values: Any, sign: float) -> None:
         """Logarithms where values or errors span more than two powers of ten."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.plots.fitted import replaces
-from trueline.plots.style import Array, axes, check_choice
-from trueline.wording import Readable
+from trueline.plots.style import Array, Display, axes, check_choice, colour_bar
 
 __all__ = ["ConfusionDisplay", "plot_confusion"]
 
@@ -20,7 +19,7 @@ _MOST_WRITTEN = 20
 
 
 @dataclass(repr=False)
-class ConfusionDisplay(Readable):
+class ConfusionDisplay(Display):
     """A confusion matrix: true classes down, predicted classes across.
 
     The diagonal holds what is right. Colours are shares of the true class, so that rare classes
@@ -51,8 +50,6 @@ class ConfusionDisplay(Readable):
 
     counts: Array
     classes: Any
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         k = len(self.classes)
@@ -141,9 +138,7 @@ class ConfusionDisplay(Readable):
         total = counts.sum(axis=1, keepdims=True)
         share = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
         image = ax.imshow(share, cmap="Blues", vmin=0.0, vmax=1.0)
-        bar = ax.figure.colorbar(image, ax=ax, shrink=0.8)
-        bar.set_label("share of the true class")
-        bar.outline.set_visible(False)
+        colour_bar(image, ax, "share of the true class", shrink=0.8)
         if numbers != "none" and k <= _MOST_WRITTEN:
             self._write(ax, counts, share, numbers)
         names = [str(name) for name in self.classes]
@@ -159,8 +154,7 @@ class ConfusionDisplay(Readable):
         wrong, everything = counts.sum() - np.trace(counts), counts.sum()
         part = 100 * wrong / everything if everything else 0.0
         ax.set_title(f"{wrong:g} of {everything:g} rows mistaken ({part:.1f} %)", fontsize="medium")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _write(self, ax: Any, counts: Array, share: Array, numbers: str) -> None:
         for i, j in np.argwhere(counts > 0):

@@ -16,14 +16,13 @@ from trueline.plots.strength import (
     mark_strengths,
     positive_strengths,
 )
-from trueline.plots.style import COLOURS, GREY, PALE, Array, axes, legend, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, GREY, PALE, Array, Display, axes, legend, tidy
 
 __all__ = ["CVCurveDisplay", "plot_cv_curve"]
 
 
 @dataclass(repr=False)
-class CVCurveDisplay(Readable):
+class CVCurveDisplay(Display):
     """Mean error of the folds with its standard error, against the strength.
 
     Two vertical lines mark the strength with the smallest mean error, and the largest one whose
@@ -62,8 +61,6 @@ class CVCurveDisplay(Readable):
     counts: ArrayLike | None = None
     alpha_min_: float = field(default=float("nan"), init=False, repr=False)
     alpha_1se_: float = field(default=float("nan"), init=False, repr=False)
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
     errorbar_: Any = field(default=None, init=False, repr=False)
     top_: Any = field(default=None, init=False, repr=False)
 
@@ -146,8 +143,7 @@ class CVCurveDisplay(Readable):
         if folds == 1:
             ax.set_ylabel("mean squared error on held-out rows")
         self.top_ = None if counts is None else count_on_top(ax, alphas, counts[shown])
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _sorted(self) -> tuple[Array, Array, NDArray[np.intp] | None]:
         """Strengths, decreasing, with their errors and counts."""

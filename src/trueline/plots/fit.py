@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,17 +11,13 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.plots.fitted import replaces
-from trueline.plots.style import COLOURS, Array, axes, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, Array, Display, axes, some_rows, tidy
 
 __all__ = ["FitDisplay", "plot_fit"]
 
-# More points than this only make a picture darker and its file larger.
-_MOST_POINTS = 5000
-
 
 @dataclass(repr=False)
-class FitDisplay(Readable):
+class FitDisplay(Display):
     """Predictions against the truth; with a single feature, the data and the fitted line.
 
     Parameters
@@ -54,8 +50,6 @@ class FitDisplay(Readable):
     feature: ArrayLike | None = None
     name: str = "x"
     line: tuple[Array, Array] | None = None
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_estimator(
@@ -112,25 +106,21 @@ class FitDisplay(Readable):
             )
         ax = axes(ax)
         tidy(ax)
-        keep = _sample(len(y_true))
-        if self.feature is None:
-            self._against_truth(ax, y_true, y_pred, keep)
-        else:
-            self._over_feature(ax, y_true, y_pred, keep)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        draw = self._against_truth if self.feature is None else self._over_feature
+        draw(ax, y_true, y_pred)
+        return self._drawn_on(ax)
 
-    def _against_truth(self, ax: Any, y_true: Array, y_pred: Array, keep: Any) -> None:
+    def _against_truth(self, ax: Any, y_true: Array, y_pred: Array) -> None:
         ends = [min(y_true.min(), y_pred.min()), max(y_true.max(), y_pred.max())]
         ax.plot(ends, ends, color="black", linewidth=0.9, label="predicted = actual")
-        _scatter(ax, y_pred[keep], y_true[keep], len(y_true))
+        _scatter(ax, y_pred, y_true)
         ax.set_xlabel("predicted")
         ax.set_ylabel("actual")
         ax.legend(frameon=False, title=_quality(y_true, y_pred), title_fontsize="medium")
 
-    def _over_feature(self, ax: Any, y_true: Array, y_pred: Array, keep: Any) -> None:
+    def _over_feature(self, ax: Any, y_true: Array, y_pred: Array) -> None:
         feature = np.asarray(self.feature, float)
-        _scatter(ax, feature[keep], y_true[keep], len(y_true))
+        _scatter(ax, feature, y_true)
         order = np.argsort(feature, kind="stable")
         x, y = self.line if self.line is not None else (feature[order], y_pred[order])
         ax.plot(x, y, color=COLOURS[1], linewidth=2.0, label="fit")
@@ -144,17 +134,10 @@ def _column(y: Any, target: int) -> Array:
     return y if y.ndim == 1 else y[:, target]
 
 
-def _sample(n: int) -> Any:
-    """All rows, or the same few thousand of them each time."""
-    if n <= _MOST_POINTS:
-        return slice(None)
-    return np.sort(np.random.default_rng(0).choice(n, _MOST_POINTS, replace=False))
-
-
-def _scatter(ax: Any, x: Array, y: Array, n: int) -> None:
-    label = "data" if n <= _MOST_POINTS else f"data ({_MOST_POINTS:,} of {n:,} rows)"
+def _scatter(ax: Any, x: Array, y: Array) -> None:
+    keep, label = some_rows(len(x))
     alpha = 0.7 if len(x) <= 500 else 0.25
-    ax.scatter(x, y, s=16, color=COLOURS[0], alpha=alpha, linewidths=0, label=label)
+    ax.scatter(x[keep], y[keep], s=16, color=COLOURS[0], alpha=alpha, linewidths=0, label=label)
 
 
 def _quality(y_true: Array, y_pred: Array) -> str:

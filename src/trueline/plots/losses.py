@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from trueline.errors import require
 from trueline.losses import Absolute, EpsilonInsensitive, Huber, Loss, Quantile, Squared
 from trueline.plots.fitted import losses_of
-from trueline.plots.style import COLOURS, Array, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, Array, Display, pair_of_axes, tidy
 
 __all__ = ["LossDisplay", "plot_losses"]
 
@@ -32,7 +30,7 @@ def _default_losses() -> dict[str, Loss]:
 
 
 @dataclass(repr=False)
-class LossDisplay(Readable):
+class LossDisplay(Display):
     """Losses of the residual on the left, their derivatives on the right.
 
     The derivative is the influence of a row on the fit: how much an outlier counts.
@@ -62,8 +60,6 @@ class LossDisplay(Readable):
 
     losses: Any = None
     reach: float = 2.5
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     def plot(self, ax: Sequence[Any] | None = None) -> LossDisplay:
         """Draw.
@@ -77,12 +73,7 @@ class LossDisplay(Readable):
         -------
         self : LossDisplay
         """
-        if not self.reach > 0:
-            raise ValueError(f"reach must be positive, got {self.reach!r}.")
-        if ax is None:
-            pyplot = require("matplotlib.pyplot", "plot")
-            ax = pyplot.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")[1]
-        value_ax, slope_ax = ax
+        value_ax, slope_ax = pair_of_axes(ax, self.reach)
         losses = _default_losses() if self.losses is None else losses_of(self.losses)
         for number, (label, loss) in enumerate(losses.items()):
             # Later lines are thinner: where two coincide, both are seen.
@@ -100,8 +91,7 @@ class LossDisplay(Readable):
             one.set_ylabel(name)
         value_ax.set_ylim(bottom=0.0)
         value_ax.legend(loc="upper center", fontsize="small", frameon=False)
-        self.ax_, self.figure_ = (value_ax, slope_ax), value_ax.figure
-        return self
+        return self._drawn_on((value_ax, slope_ax))
 
     def _residuals(self, loss: Loss) -> Array:
         """A grid with points just beside the kinks, so that corners are sharp."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from trueline.errors import require
 from trueline.losses import Hinge, Logistic, Loss, SquaredHinge, ZeroOne
 from trueline.plots.fitted import losses_of
-from trueline.plots.style import COLOURS, GREY, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, GREY, Display, pair_of_axes, tidy
 
 __all__ = ["MarginLossDisplay", "plot_margin_losses"]
 
@@ -31,7 +29,7 @@ def _default_losses() -> dict[str, Loss]:
 
 
 @dataclass(repr=False)
-class MarginLossDisplay(Readable):
+class MarginLossDisplay(Display):
     """The sigmoid on the left, losses of the margin on the right.
 
     The margin of a row is y z: its score, with the sign of its class. Where it is negative the row
@@ -62,8 +60,6 @@ class MarginLossDisplay(Readable):
 
     losses: Any = None
     reach: float = 3.0
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     def plot(self, ax: Sequence[Any] | None = None) -> MarginLossDisplay:
         """Draw.
@@ -77,16 +73,10 @@ class MarginLossDisplay(Readable):
         -------
         self : MarginLossDisplay
         """
-        if not self.reach > 0:
-            raise ValueError(f"reach must be positive, got {self.reach!r}.")
-        if ax is None:
-            pyplot = require("matplotlib.pyplot", "plot")
-            ax = pyplot.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")[1]
-        sigmoid_ax, loss_ax = ax
+        sigmoid_ax, loss_ax = pair_of_axes(ax, self.reach)
         self._sigmoid(sigmoid_ax)
         self._losses(loss_ax)
-        self.ax_, self.figure_ = (sigmoid_ax, loss_ax), sigmoid_ax.figure
-        return self
+        return self._drawn_on((sigmoid_ax, loss_ax))
 
     def _sigmoid(self, ax: Any) -> None:
         z = np.linspace(-2 * self.reach, 2 * self.reach, _POINTS)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from trueline.plots.fitted import fitted
-from trueline.plots.style import COLOURS, GREY, axes, check_choice, legend, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, GREY, Display, axes, check_choice, legend, tidy
 
 __all__ = ["MistakeDisplay", "plot_mistakes"]
 
 
 @dataclass(repr=False)
-class MistakeDisplay(Readable):
+class MistakeDisplay(Display):
     """Cumulative mistakes against rows seen, with the bound (R / gamma)^2 where there is one.
 
     Parameters
@@ -49,8 +48,6 @@ class MistakeDisplay(Readable):
     n_rows: int
     bound: float | None = None
     epochs: ArrayLike | None = None
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_estimator(
@@ -103,8 +100,7 @@ class MistakeDisplay(Readable):
         else:
             self._epochs(ax)
         ax.set_ylim(bottom=0)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _cumulative(self, ax: Any) -> None:
         positions = np.asarray(self.positions, dtype=float)

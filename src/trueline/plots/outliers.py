@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.plots.fitted import replaces
-from trueline.plots.style import COLOURS, GREY, Array, axes, legend, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, GREY, Array, Display, axes, legend, tidy
 
 __all__ = ["OutlierDisplay", "plot_outliers"]
 
@@ -32,7 +31,7 @@ def _default_models() -> dict[str, Any]:
 
 
 @dataclass(repr=False)
-class OutlierDisplay(Readable):
+class OutlierDisplay(Display):
     """Data over one feature, outliers ringed, and one line for each model.
 
     Parameters
@@ -65,8 +64,6 @@ class OutlierDisplay(Readable):
     lines: Mapping[str, ArrayLike]
     outliers: ArrayLike | None = None
     name: str = "x"
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_estimator(
@@ -145,8 +142,7 @@ class OutlierDisplay(Readable):
         ax.set_xlabel(self.name)
         ax.set_ylabel("target")
         legend(ax, "best")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
 
 def _far(X: Any, y: Array) -> Any:

@@ -23,13 +23,13 @@ from trueline.plots.style import (
     COLOURS,
     PALE,
     Array,
+    Display,
     axes,
     check_choice,
     legend,
     names_of,
     tidy,
 )
-from trueline.wording import Readable
 
 __all__ = ["PathDisplay", "chosen_grid", "chosen_strengths", "path_of", "plot_path"]
 
@@ -38,7 +38,7 @@ _LINE = 0.17  # inches between two names
 
 
 @dataclass(repr=False)
-class PathDisplay(Readable):
+class PathDisplay(Display):
     """Coefficients against the strength, with names, and how many are not zero along the top.
 
     Parameters
@@ -74,8 +74,6 @@ class PathDisplay(Readable):
     coefs: Any
     names: Sequence[str] | None = None
     marked: Mapping[str, float] | None = None
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
     lines_: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
     top_: Any = field(default=None, init=False, repr=False)
 
@@ -154,8 +152,7 @@ class PathDisplay(Readable):
             legend(ax, _empty_corner(ax, x, coefs))
         self.top_ = count_on_top(ax, x, np.count_nonzero(coefs, axis=0))
         ax.set_ylabel("coefficient")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _sorted(self) -> tuple[Array, Array]:
         """Strengths, decreasing, and coefficients of shape (d, m)."""

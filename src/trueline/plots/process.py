@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.plots.style import COLOURS, GREY, axes, legend, names_of, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, GREY, Display, axes, legend, names_of, some_rows, tidy
 
 __all__ = ["LengthScaleDisplay", "ProcessDisplay", "plot_length_scales", "plot_process"]
 
 _GRID = 300
-_MOST_POINTS = 5000
 
 
 @dataclass(repr=False)
-class ProcessDisplay(Readable):
+class ProcessDisplay(Display):
     """Mean, bands of one and two standard deviations, and samples of a process over one feature.
 
     Parameters
@@ -61,8 +59,6 @@ class ProcessDisplay(Readable):
     std: ArrayLike
     samples: ArrayLike | None = None
     name: str = "x"
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_estimator(
@@ -146,19 +142,16 @@ class ProcessDisplay(Readable):
                 ax.plot(grid, samples[:, s], color=COLOURS[4], linewidth=0.8, label=name)
         ax.plot(grid, mean, color=COLOURS[1], linewidth=2.0, label="mean")
         x, y = np.asarray(self.feature, float), np.asarray(self.target, float)
-        if len(x) > _MOST_POINTS:
-            keep = np.sort(np.random.default_rng(0).choice(len(x), _MOST_POINTS, replace=False))
-            x, y = x[keep], y[keep]
-        ax.scatter(x, y, s=12, color=GREY, linewidths=0, zorder=3, label="data")
+        keep, label = some_rows(len(x))
+        ax.scatter(x[keep], y[keep], s=12, color=GREY, linewidths=0, zorder=3, label=label)
         ax.set_xlabel(self.name)
         ax.set_ylabel("target")
         legend(ax, "best")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
 
 @dataclass(repr=False)
-class LengthScaleDisplay(Readable):
+class LengthScaleDisplay(Display):
     """Which features a process looks at: the inverse of each length scale, as bars.
 
     Parameters
@@ -182,8 +175,6 @@ class LengthScaleDisplay(Readable):
 
     length_scales: ArrayLike
     names: Any = None
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any, **arguments: Any) -> LengthScaleDisplay:
@@ -228,8 +219,7 @@ class LengthScaleDisplay(Readable):
         order = np.argsort(-scales, kind="stable")
         ax.barh([names[j] for j in order], 1.0 / scales[order], color=COLOURS[0])
         ax.set_xlabel("1 / length scale")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
 
 def plot_process(

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.plots.style import COLOURS, GREY, axes, legend, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, GREY, Display, axes, legend, some_rows, tidy
 
 __all__ = ["QuantileFanDisplay", "plot_quantile_fan"]
 
-_MOST_POINTS = 5000
 _GRID = 200
 
 
 @dataclass(repr=False)
-class QuantileFanDisplay(Readable):
+class QuantileFanDisplay(Display):
     """Quantile lines over one feature: the middle one strong, bands between pairs shaded.
 
     Parameters
@@ -60,8 +58,6 @@ class QuantileFanDisplay(Readable):
     curves: ArrayLike
     quantiles: ArrayLike
     name: str = "x"
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_estimator(
@@ -138,18 +134,13 @@ class QuantileFanDisplay(Readable):
         ax.set_xlabel(self.name)
         ax.set_ylabel("target")
         legend(ax, "best")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _scatter(self, ax: Any) -> None:
         x, y = np.asarray(self.feature, float), np.asarray(self.target, float)
-        label = "data"
-        if len(x) > _MOST_POINTS:
-            label = f"data ({_MOST_POINTS:,} of {len(x):,} rows)"
-            chosen = np.sort(np.random.default_rng(0).choice(len(x), _MOST_POINTS, replace=False))
-            x, y = x[chosen], y[chosen]
+        keep, label = some_rows(len(x))
         alpha = 0.6 if len(x) <= 500 else 0.3
-        ax.scatter(x, y, s=12, color=GREY, alpha=alpha, linewidths=0, label=label)
+        ax.scatter(x[keep], y[keep], s=12, color=GREY, alpha=alpha, linewidths=0, label=label)
 
 
 def _column(feature: int | str | None, names: list[str], d: int) -> int:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueline.plots.fitted import fitted
-from trueline.plots.style import COLOURS, CRITERION_WORDS, PALE, axes, legend, tidy
-from trueline.wording import Readable
+from trueline.plots.style import COLOURS, CRITERION_WORDS, PALE, Display, axes, legend, tidy
 
 __all__ = ["StepsDisplay", "plot_steps"]
 
@@ -19,7 +18,7 @@ _SHOWN_NAMES = 2
 
 
 @dataclass(repr=False)
-class StepsDisplay(Readable):
+class StepsDisplay(Display):
     """A criterion after each step, with the columns that entered and left.
 
     Parameters
@@ -55,8 +54,6 @@ class StepsDisplay(Readable):
     left: Sequence[Sequence[str]]
     criterion: str = "criterion"
     errors: Sequence[float] | None = None
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
     lines_: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -121,8 +118,7 @@ class StepsDisplay(Readable):
                 style = {"color": colour, "markersize": 7, "label": name}
                 (self.lines_[name],) = ax.plot(steps[which], values[which], marker, **style)
         self._label(ax, steps)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _label(self, ax: Any, steps: Any) -> None:
         ax.set_ylabel(CRITERION_WORDS.get(self.criterion, self.criterion))

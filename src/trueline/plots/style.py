@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.errors import require
+from trueline.wording import Readable
 
 __all__ = [
     "COLOURS",
@@ -17,10 +18,14 @@ __all__ = [
     "MARKERS",
     "PALE",
     "Array",
+    "Display",
     "axes",
     "check_choice",
+    "colour_bar",
     "legend",
     "names_of",
+    "pair_of_axes",
+    "some_rows",
     "tidy",
 ]
 
@@ -31,6 +36,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY = "#888888"
 PALE = "#BBBBBB"
+# More points than this only make a picture darker and its file larger.
+_MOST_POINTS = 5000
 
 #: Criteria by name, as they are written on an axis.
 CRITERION_WORDS = {
@@ -43,12 +50,42 @@ CRITERION_WORDS = {
 }
 
 
+class Display(Readable):
+    """A picture: a dataclass of what is drawn, whose ``plot`` draws it and keeps the axes."""
+
+    ax_: Any = None
+    figure_: Any = None
+
+    def _drawn_on(self, ax: Any) -> Self:
+        """Keep the axes, one or several."""
+        self.ax_, self.figure_ = ax, np.ravel(ax)[0].figure
+        return self
+
+
 def axes(ax: Any, size: tuple[float, float] = (6.4, 4.8)) -> Any:
     """The axes to draw on: the given ones, or those of a new figure."""
     if ax is not None:
         return ax
     pyplot = require("matplotlib.pyplot", "plot")
     return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def pair_of_axes(ax: Any, reach: float) -> Any:
+    """Two axes side by side, for curves from -reach to reach."""
+    if not reach > 0:
+        raise ValueError(f"reach must be positive, got {reach!r}.")
+    if ax is not None:
+        return ax
+    pyplot = require("matplotlib.pyplot", "plot")
+    return pyplot.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")[1]
+
+
+def some_rows(n: int) -> tuple[Any, str]:
+    """Which of n rows are drawn, the same each time, and how they are called in the legend."""
+    if n <= _MOST_POINTS:
+        return slice(None), "data"
+    rows = np.sort(np.random.default_rng(0).choice(n, _MOST_POINTS, replace=False))
+    return rows, f"data ({_MOST_POINTS:,} of {n:,} rows)"
 
 
 def tidy(ax: Any) -> None:
@@ -61,6 +98,13 @@ def tidy(ax: Any) -> None:
 def legend(ax: Any, loc: str) -> None:
     """A legend without a frame that stays readable where lines run behind it."""
     ax.legend(loc=loc, facecolor="white", edgecolor="none", framealpha=0.9)
+
+
+def colour_bar(image: Any, ax: Any, label: str, shrink: float = 1.0) -> None:
+    """What the colours of an image mean."""
+    bar = np.ravel(ax)[0].figure.colorbar(image, ax=ax, shrink=shrink)
+    bar.set_label(label)
+    bar.outline.set_visible(False)
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from trueline.plots.style import (
     CRITERION_WORDS,
     PALE,
     Array,
+    Display,
     axes,
     check_choice,
     legend,
@@ -21,13 +22,12 @@ from trueline.plots.style import (
 )
 from trueline.selection.criteria import CRITERIA
 from trueline.subset import SubsetPath
-from trueline.wording import Readable
 
 __all__ = ["SubsetDisplay", "plot_subsets"]
 
 
 @dataclass(repr=False)
-class SubsetDisplay(Readable):
+class SubsetDisplay(Display):
     """A criterion against the number of columns; what is proven is told from what is not.
 
     Parameters
@@ -68,8 +68,6 @@ class SubsetDisplay(Readable):
     criterion: str = "bic"
     chosen: int | None = None
     lower: ArrayLike | None = None
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
     lines_: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -135,8 +133,7 @@ class SubsetDisplay(Readable):
         ax.set_ylabel(CRITERION_WORDS.get(self.criterion, self.criterion))
         ax.xaxis.get_major_locator().set_params(integer=True)
         legend(ax, "best")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _sorted(self) -> tuple[NDArray[np.intp], Array, NDArray[np.bool_], Array | None]:
         """By size; sizes whose criterion is not finite are left out."""

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from trueline.plots.fitted import fitted
-from trueline.plots.style import COLOURS, GREY, MARKERS, Array, axes, check_choice, tidy
+from trueline.plots.style import COLOURS, GREY, MARKERS, Array, Display, axes, check_choice, tidy
 from trueline.trace import Trace
-from trueline.wording import Readable
 
 __all__ = ["TraceDisplay", "plot_trace"]
 
 
 @dataclass(repr=False)
-class TraceDisplay(Readable):
+class TraceDisplay(Display):
     """How objective and proven gap fell, one colour per solver, on a logarithmic axis.
 
     Parameters
@@ -46,8 +45,6 @@ class TraceDisplay(Readable):
     """
 
     traces: Mapping[str, Trace]
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
     lines_: list[Any] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
@@ -107,8 +104,7 @@ class TraceDisplay(Readable):
                 name = "_" + label if show == "both" else label
                 self._line(ax, trace[against], trace["gap"], style, number, name)
         self._label(ax, against, show)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _line(self, ax: Any, x: Array, y: Array, style: str, number: int, label: str) -> None:
         """One line; what a logarithm cannot show is left out."""
