@@ -5,6 +5,13 @@ r"""Ridge in its dual (kernel) form, for designs with more columns than rows.
 The system has one unknown per row. With V V^T = U diag(e) U^T every strength costs one product
 more. The identity is the matrix inversion lemma; C. Saunders, A. Gammerman, V. Vovk, "Ridge
 regression learning algorithm in dual variables", ICML 1998.
+
+V V^T squares the condition of V. Where that costs the proof, V = U diag(s) Q^T gives the same
+steps,
+
+    H^{-1} g = Q (s^2 + alpha)^{-1} Q^T g      for g in the span of the rows, as gradients are,
+
+from gradients in doubled precision.
 """
 
 from __future__ import annotations
@@ -13,14 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from trueline.certificates.quadratic import certify_quadratic
+from trueline.blas import svd
+from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, kernel_seconds
 from trueline.solvers.loop import Monitor
-from trueline.solvers.qr import QR, best_level, solve_by_rows
-from trueline.solvers.quadratic import curvature_matrix, evidence_from_rows
+from trueline.solvers.orthogonal import rank_tolerance
+from trueline.solvers.qr import QR, best_level, certify_groups, part_of, solve_by_rows
+from trueline.solvers.quadratic import (
+    as_dense,
+    curvature_matrix,
+    evidence_from_refined,
+    evidence_from_rows,
+    same_strength_groups,
+)
+from trueline.solvers.refinement import can_refine, refine
+from trueline.wording import counted
 
 __all__ = ["Kernel"]
 
@@ -73,7 +90,7 @@ class Kernel(Solver):
         kernel = design.kernel(weights, mean if problem.fit_intercept else None)
         solve = _solver_of(kernel, alpha)
         if solve is None:
-            return solve_by_rows(problem, "svd", use_svd=True)
+            return _by_singular_vectors(problem, curvature, mean) or _by_rows(problem)
         b = np.zeros(k)
         if problem.fit_intercept:
             b = problem.weigh(problem.target).sum(axis=0) / problem.total_weight
@@ -85,7 +102,7 @@ class Kernel(Solver):
 
         W = back(root[:, None] * (problem.target - b))
         b = b - mean @ W
-        enough = _TRUSTED * problem.weigh((problem.target - best_level(problem)) ** 2).sum()
+        enough = _enough(problem)
         for _ in range(_STEPS):
             # Refinement: H^{-1} g = (g - V^T (V V^T + alpha)^{-1} V g) / alpha.
             weighted = problem.weigh(problem.target - problem.scores(W, b))
@@ -102,11 +119,59 @@ class Kernel(Solver):
             proof = certify_quadratic(problem, W, b, evidence)
             if proof.gap <= enough:
                 return Solution(W, b, Status.SOLVED, self.name, proof=proof)
+        if (found := _by_singular_vectors(problem, curvature, mean)) is not None:
+            return found
         if QR().refuses(Facts.of(problem)) is not None:
             return Solution(W, b, Status.SOLVED, self.name, proof=proof)
-        solution = solve_by_rows(problem, "svd", use_svd=True)
-        solution.notes.insert(0, "too ill-conditioned for the kernel: rows factored")
-        return solution
+        return _by_rows(problem)
+
+
+def _by_rows(problem: Problem) -> Solution:
+    solution = solve_by_rows(problem, "svd", use_svd=True)
+    solution.notes.insert(0, "too ill-conditioned for the kernel: rows factored")
+    return solution
+
+
+def _by_singular_vectors(problem: Problem, curvature: Array, mean: Array) -> Solution | None:
+    """Steps from the singular vectors of the rows and exact gradients; None if not proven."""
+    dense = as_dense(problem)
+    if not can_refine(dense):
+        return None
+    V = dense.design.toarray() - mean
+    if problem.weights is not None:
+        V *= np.sqrt(problem.weights)[:, None]
+    if not np.isfinite(V).all():
+        return None
+    _, singular, rows = svd(V)
+    # Along what the rows do not see, and in columns that do not vary, the answer is zero, and
+    # rounding would not be.
+    seen = singular > rank_tolerance(*V.shape) * singular.max(initial=0.0)
+    singular, rows = singular[seen], rows[seen]
+    rows[:, ~V.any(axis=0)] = 0.0
+    d, k = problem.n_features, problem.n_targets
+    W, b, steps = np.zeros((d, k)), np.zeros(k), 0
+    parts: list[tuple[NDArray[np.intp], Evidence]] = []
+    for strength, targets in same_strength_groups(curvature):
+        part = dense if len(targets) == k else part_of(dense, targets, strength)
+        alpha = float(strength[0])
+        basis = rows.T / np.sqrt(singular**2 + alpha)
+        start, level = np.zeros((d, len(targets))), best_level(part)
+        found = refine(part, start, level, basis, mean, curvature[:, targets])
+        W[:, targets], b[targets] = found.coef, found.intercept
+        steps = max(steps, found.steps)
+        # The penalty alone bends every direction that much.
+        plain = np.full(d, 1.0 / np.sqrt(alpha))
+        parts.append((targets, evidence_from_refined(part, found, plain, 1.0, True)))
+    proof = certify_groups(problem, W, b, parts)
+    if not proof.gap <= _enough(problem):
+        return None
+    notes = [f"singular vectors of the rows, {counted(steps, 'step')} in doubled precision"]
+    return Solution(W, b, Status.SOLVED, Kernel.name, notes=notes, proof=proof)
+
+
+def _enough(problem: Problem) -> float:
+    """The gap up to which an answer is taken as it is."""
+    return _TRUSTED * float(problem.weigh((problem.target - best_level(problem)) ** 2).sum())
 
 
 def _solver_of(kernel: Array, alpha: Array):  # type: ignore[no-untyped-def]
