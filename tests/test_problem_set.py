@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from trueline.design import as_design
+from trueline.design import AugmentedDesign, as_design
 from trueline.losses import Logistic, Softmax, Squared, SquaredHinge
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty
 from trueline.planner import execute, execute_set, make_plan, make_set_plans
@@ -80,7 +80,7 @@ def assert_proven(problem, solution):
     assert certificate.gap <= max(solution.allowed, 1e-9 * certificate.objective)
 
 
-# --- the set itself -------------------------------------------------------------------------------
+# --- the set itself ---------------------------------------------------------------------------
 
 
 def test_a_member_is_the_problem_of_the_rows_that_have_weight():
@@ -196,7 +196,7 @@ def test_members_that_end_early_are_not_solved_by_others():
 
 
 def test_an_answer_that_is_not_proven_is_solved_by_itself(monkeypatch):
-    """A solver that shares work and fails leaves members to the others; the stages say so."""
+    """A solver that fails leaves the members to the others, and the stages say so."""
     problems = make_set(Logistic(), [L2(1.0)])
     name = make_set_plans(problems)[0].chosen
     solver = type(SOLVERS[name])
@@ -225,3 +225,38 @@ def test_one_problem_is_planned_as_it_is_alone():
     problem = Problem(as_design(X), y, Logistic(), L2(1.0))
     problems = ProblemSet(problem.design, problem.loss, (Member(y, problem.penalty),))
     assert make_set_plans(problems) == [make_plan(problem)]
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_strengths_of_ridge_regression_from_one_krylov_space(kind, weighted, fit_intercept):
+    weights = fold_weights(120, seed=3 if weighted else None)
+    penalties = [L2(a) for a in (0.1, 1e4, 10.0)]
+    problems = make_set(Squared(), penalties, KINDS[kind], weights, fit_intercept)
+    signs = np.where(rows()[1] > 0, 1.0, -1.0)  # several targets, each with steps of its own
+    members = tuple(member._replace(target=signs) for member in problems.members)
+    problems = ProblemSet(problems.design, problems.loss, members, fit_intercept)
+    found = assert_each_as_alone(problems, tol=1e-10, solver="conjugate_gradient")
+    assert {stage.solver for one in found for stage in one.stages} == {"conjugate_gradient"}
+    assert len({one.n_iter for one in found}) == 1
+
+
+@pytest.mark.parametrize("k", [1, 3, 5, 7, 11])
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_with_the_hessians_of_several_problems(kind, k):
+    X, _ = rows()
+    rng = np.random.default_rng(k)
+    H, V, level = rng.random((120, k)), rng.standard_normal((6, k)), rng.standard_normal(k)
+    H[:9] = 0.0
+    for design, A in (
+        (as_design(KINDS[kind](X)), X),
+        (
+            AugmentedDesign(as_design(KINDS[kind](X[:, :-1])), 2.0),
+            np.c_[X[:, :-1], np.full(120, 2.0)],
+        ),
+    ):
+        Z = H * (A @ V + level)
+        image, total = design.curved_product(H, V, level)
+        assert_allclose(image, A.T @ Z, rtol=1e-12, atol=1e-12)
+        assert_allclose(total, Z.sum(axis=0), rtol=1e-12)

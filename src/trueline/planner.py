@@ -320,10 +320,12 @@ def execute_set(problems: ProblemSet, plans: list[Plan], options: Options) -> li
             if not is_open(problems.on_all_rows(own[0])):
                 for number, solution in zip(own, _run_set(problems.take(own), plan, options)):
                     found[number] = solution
-    for number, solution in enumerate(found):
-        if solution is None or not (solution.status.is_final or solution.status in _LIMITS):
-            found[number] = _run_alone(problems, number, plans[number], options, solution)
-    return [solution for solution in found if solution is not None]
+    return [
+        solution
+        if solution is not None and (solution.status.is_final or solution.status in _LIMITS)
+        else _run_alone(problems, number, plans[number], options, solution)
+        for number, solution in enumerate(found)
+    ]
 
 
 def _run_set(problems: ProblemSet, plan: Plan, options: Options) -> list[Solution]:

@@ -14,7 +14,6 @@ from sklearn.preprocessing import scale
 import trueline as tl
 from trueline.evaluation.candidates import candidates_for
 from trueline.evaluation.task import make_task
-from trueline.evaluation.walks import choose_walk
 
 
 def low_noise(unit=3000.0, n=777, d=17):
@@ -121,23 +120,6 @@ def test_nested_folds_continue_their_grids_too():
     assert net.mean > lasso.mean - 0.01
     given = tl.nested_cross_validate(tl.Ridge(), X, y, grid={"alpha": [1e3, 1e5]})
     assert "note: alpha=1000 is the smallest of the grid" in str(given)
-
-
-@pytest.mark.parametrize(
-    ("n", "d", "l1_ratio", "expected"),
-    [
-        (2000, 20, 0.0, "share a Hessian"),
-        (2000, 20, 1.0, "share a Hessian"),
-        (3190, 227, 0.0, "share their products"),
-        (3190, 227, 1.0, "share a Hessian"),
-        (1000, 160, 1.0, "along the strengths, each fit starting at the one before"),
-    ],
-)
-def test_a_shared_hessian_is_taken_where_it_is_expected_to_be_faster(n, d, l1_ratio, expected):
-    rng = np.random.default_rng(0)
-    task = make_task(rng.standard_normal((n, d)), np.arange(n) % 3, cv=2, is_classifier=True)
-    settings = [{"C": 0.1}, {"C": 1.0}]
-    assert expected in choose_walk(tl.LogisticRegression(l1_ratio=l1_ratio), settings, task).route
 
 
 class Interrupted(tl.Ridge):

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from trueline._jit import kernel
 from trueline.design.base import Array
-from trueline.design.sparse_products import Indices, Starts
+from trueline.design.sparse_columns import Indices
+from trueline.design.sparse_products import Starts
 
 __all__ = ["LANES", "curved_product"]
 
@@ -27,16 +28,18 @@ LANES = 5
 
 def curved_product(X: sp.csr_array, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
     """Images of shape (d, k) and totals of shape (k,) for H of shape (n, k)."""
-    k = H.shape[1]
-    images, totals = np.zeros(V.shape), np.zeros(k)
+    k, found = H.shape[1], []
     for start in range(0, k, LANES):
         own = slice(start, min(start + LANES, k))
         h, v, shift = (_padded(part[..., own]) for part in (H, V, level))
         rows = np.flatnonzero(h.any(axis=1))
         image, total = np.zeros(v.shape), np.zeros(LANES)
         _product(X.data, X.indices, X.indptr, rows, h, v, shift, image, total)
-        images[:, own], totals[own] = image[:, : own.stop - start], total[: own.stop - start]
-    return images, totals
+        found.append((image[:, : own.stop - start], total[: own.stop - start]))
+    if len(found) == 1:
+        return found[0]
+    images, totals = zip(*found)
+    return np.concatenate(images, axis=1), np.concatenate(totals)
 
 
 def _padded(part: Array) -> Array:

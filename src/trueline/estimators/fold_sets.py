@@ -8,7 +8,7 @@ fold does not train on have weight zero. The problems are planned and solved tog
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -74,11 +74,10 @@ class FoldFit:
         fitted._store(self.problem, plan, self.solution, np.dtype(np.float64), 1)
         return fitted
 
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """``coef_`` and ``intercept_``."""
-        found = self.solution.coef, self.solution.intercept
-        own: dict[str, Any] = self.model._fitted_attributes(*found, 1, self.problem.fit_intercept)
+    def scored(self) -> Any:
+        """The model with its coefficients alone, enough to be scored."""
+        own, found = copy(self.model), (self.solution.coef, self.solution.intercept)
+        own.__dict__.update(own._fitted_attributes(*found, 1, self.problem.fit_intercept))
         return own
 
     @property
@@ -100,6 +99,7 @@ def solve_folds(
     classes: NDArray[Any],
     codes: Codes,
     weights: Sequence[Array],
+    tol: Callable[[Problem, float], float] = lambda problem, tol: tol,
 ) -> list[list[FoldFit]]:
     """Every model fitted to every fold, by fold.
 
@@ -114,13 +114,18 @@ def solve_folds(
         Positions of the classes.
     weights : sequence of arrays of shape (n,)
         Those of each fold.
+    tol : callable, optional
+        From a problem and the tolerance that its model asks for to the one that is asked of the
+        solver.
     """
     design = as_design(X)
     stated: list[_Stated] = []
     for fold in weights:
         for model in models:
             near = stated[-1].problem if stated else None
-            stated.append(_state(model, design, classes, codes, fold, near))
+            one = _state(model, design, classes, codes, fold, near)
+            one.options = replace(one.options, tol=tol(one.problem, one.options.tol))
+            stated.append(one)
     found: list[FoldFit | None] = [None] * len(stated)
     for group in _grouped(stated):
         for number, fit in zip(group, _solve([stated[number] for number in group], X)):
@@ -152,11 +157,11 @@ def _state(
     own.classes_, own.n_features_in_ = classes, design.shape[1]
     problem, own._present = own._posed_on_all_rows(design, classes, codes, weights)
     if near is not None:
-        target, s = (
-            old if np.array_equal(new, old) else new
-            for new, old in ((problem.target, near.target), (problem.weights, near.weights))
-        )
         same = near.design if problem.design.is_same(near.design) else problem.design
+        target = near.target if np.array_equal(problem.target, near.target) else problem.target
+        s, other = problem.weights, near.weights
+        if s is not None and other is not None and np.array_equal(s, other):
+            s = other
         problem = replace(problem, design=same, target=target, weights=s)
     return _Stated(own, problem, own._options(), own._solver_name())
 

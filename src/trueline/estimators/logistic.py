@@ -249,7 +249,9 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
         return SOLVER_NAMES[self.solver]
 
     def _can_be_in_a_set(self) -> bool:
-        return not self._is_firth and super()._can_be_in_a_set()
+        # Without a penalty, whether classes are separated is looked at after the fit.
+        is_penalised = not self._is_firth and "none" not in self._penalty().capabilities
+        return is_penalised and super()._can_be_in_a_set()
 
     def _plan_for(self, problem: Problem) -> Plan:
         return firth_plan(problem) if self._is_firth else super()._plan_for(problem)

@@ -87,7 +87,7 @@ def scored_grid(
             counts.append([0] * len(models))
         else:
             fits = next(found)
-            fitted = [_with(fit.model, fit.attributes) for fit in fits]
+            fitted = [fit.scored() for fit in fits]
             counts.append([fit.solution.n_iter for fit in fits])
             verdicts += [fit.verdict for fit in fits]
         params = _check_method_params(X, params=score_params, indices=test)
@@ -109,17 +109,11 @@ def _of(model: Any, C: float, ratio: float) -> Any:
     return own
 
 
-def _with(model: Any, attributes: dict[str, Any]) -> Any:
-    """The model with these coefficients, to be scored."""
-    own = copy(model)
-    own.__dict__.update(attributes)
-    return own
-
-
 def _certain(model: Any, code: int, d: int) -> Any:
     """The model of a fold that holds one class only."""
-    level = (_CERTAIN if code == 1 else -_CERTAIN) * model.fit_intercept
-    return _with(model, {"coef_": np.zeros((1, d)), "intercept_": np.array([level])})
+    own, level = copy(model), _CERTAIN if code == 1 else -_CERTAIN
+    own.coef_, own.intercept_ = np.zeros((1, d)), np.array([level * model.fit_intercept])
+    return own
 
 
 def _scores(fitted: list[Any], X: Any, y: NDArray[Any], scorer: Any, params: Any) -> list[float]:

@@ -22,7 +22,6 @@ from trueline.evaluation.search import search_grid, standard_error
 from trueline.evaluation.significance import holm, paired_test
 from trueline.evaluation.splits import test_shares
 from trueline.evaluation.task import Task, checked_target, make_task
-from trueline.evaluation.walks.base import Setting, linear_clone
 from trueline.evaluation.walks.refit import fit_weights
 from trueline.guard import warn_of_gaps
 from trueline.table.columns import implausible_classes
@@ -187,7 +186,8 @@ def _entry(candidate: Candidate, task: Task, scoring: Any, rule: str) -> Entry:
     task.watch("all rows")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        model = _fitted(candidate.model, setting, task, search.start(task))
+        model = clone(candidate.model).set_params(**setting)
+        model.fit(task.X, task.y, **fit_weights(model, task.weights))
         notes = [str(warning.message) for warning in caught]
     seconds = time.perf_counter() - start
     test, train = grid.test["score"][:, chosen], grid.train["score"][:, chosen]
@@ -210,16 +210,6 @@ def _entry(candidate: Candidate, task: Task, scoring: Any, rule: str) -> Entry:
         notes=notes,
         edge=search.edge,
     )
-
-
-def _fitted(model: Any, setting: Setting, task: Task, near: tuple[Array, Array] | None) -> Any:
-    """The model, fitted to all rows; from coefficients near the answer, if there are any."""
-    if near is None:
-        own = clone(model).set_params(**setting)
-        return own.fit(task.X, task.y, **fit_weights(own, task.weights))
-    own = linear_clone(model, setting, task, *near).set_params(warm_start=True)
-    own.fit(task.X, task.y, **fit_weights(own, task.weights))
-    return own.set_params(warm_start=model.warm_start)
 
 
 def _nonzeros(model: Any) -> tuple[int | None, int | None]:

@@ -16,7 +16,6 @@ from trueline.evaluation.candidates import Candidate
 from trueline.evaluation.grid import GridScores, evaluate_grid
 from trueline.evaluation.scoring import Scorers
 from trueline.evaluation.task import Task
-from trueline.evaluation.walks import Walk, choose_walk
 from trueline.evaluation.walks.base import Setting
 
 __all__ = ["Search", "choose_setting", "search_grid", "standard_error"]
@@ -45,16 +44,10 @@ class Search:
     grid: GridScores
     chosen: int
     edge: str
-    _walks: list[tuple[Walk, int]]
 
     @property
     def setting(self) -> Setting:
         return self.grid.settings[self.chosen]
-
-    def start(self, task: Task) -> tuple[Array, Array] | None:
-        """Coefficients near the fit of the choice to all rows, if they are known."""
-        walk, number = self._walks[self.chosen]
-        return walk.start(task, number)
 
 
 def search_grid(
@@ -84,20 +77,12 @@ def search_grid(
     search : Search
     """
 
-    def score(settings: list[Setting]) -> tuple[GridScores, list[tuple[Walk, int]]]:
-        walk = choose_walk(candidate.model, settings, task)
-        found = evaluate_grid(
-            candidate.model,
-            settings,
-            task,
-            scorers,
-            train=train,
-            weigh_scores=weigh_scores,
-            walk=walk,
+    def score(settings: list[Setting]) -> GridScores:
+        return evaluate_grid(
+            candidate.model, settings, task, scorers, train=train, weigh_scores=weigh_scores
         )
-        return found, [(walk, number) for number in range(len(settings))]
 
-    grid, walks = score(candidate.settings)
+    grid = score(candidate.settings)
     axis = candidate.axis
     for at_simple_end in (True, False) if axis is not None else ():
         assert axis is not None
@@ -107,11 +92,10 @@ def search_grid(
             more = axis.beyond(grid.settings, at_simple_end)
             if not more:
                 break
-            found, own = score(more)
+            found = score(more)
             grid = _joined(found, grid) if at_simple_end else _joined(grid, found)
-            walks = own + walks if at_simple_end else walks + own
     chosen = choose_setting(grid, rule)
-    return Search(grid, chosen, _edge(candidate, grid, chosen), walks)
+    return Search(grid, chosen, _edge(candidate, grid, chosen))
 
 
 def choose_setting(grid: GridScores, rule: str) -> int:

@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 
 from trueline.certificates.choose import Prover
 from trueline.problem import Problem
+from trueline.problem_set import ProblemSet
 from trueline.solution import Solution
 from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.costs import CALL
 from trueline.solvers.iterative import (
     ProofSchedule,
     best_constant,
@@ -38,12 +40,16 @@ from trueline.solvers.iterative import (
 )
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.quadratic import curvature_matrix
+from trueline.solvers.shifted import can_shift, solve_shifted
 
 __all__ = ["ConjugateGradient"]
 
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+# Of many strengths on the same rows each takes this share of the products that one alone takes, and
+# so many seconds for each coefficient and step.
+_OF_A_PATH, _VECTORS = 0.1, 2e-9
 
 
 class ConjugateGradient(Solver):
@@ -74,6 +80,20 @@ class ConjugateGradient(Solver):
         max_iter = options.max_iter or max(1000, 4 * problem.n_features)
         outcome = run(iteration, monitor, max_iter=max_iter, target_gap=target)
         return finish(problem, prover, iteration, outcome, monitor, self.name)
+
+    def set_cost(self, facts: Facts, count: int) -> Cost:
+        if not facts.has_one_strength:
+            return super().set_cost(facts, count)
+        # The steps of one problem serve all strengths of a path.
+        one, steps = self.cost(facts), krylov_steps(facts)
+        vectors = _VECTORS * steps * facts.d * facts.k
+        seconds = CALL + count * (_OF_A_PATH * one.seconds + vectors)
+        return Cost(count * one.flops, count * one.passes, count * one.memory, seconds)
+
+    def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
+        if not can_shift(problems):
+            return super().solve_set(problems, options)
+        return solve_shifted(problems, options.tol, self.name)
 
 
 class _Iteration(Iteration):

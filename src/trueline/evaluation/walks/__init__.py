@@ -4,15 +4,15 @@ A walk fits one model for many settings of its parameters to the training rows o
 between the settings what they have in common: moments, an eigendecomposition, or the solution of
 the setting before. What has no walk is fitted setting by setting.
 
-===============  =================================================================================
-module           walks for
-===============  =================================================================================
-``squared``      least squares and ridge regression, also on signs: one eigendecomposition
-``elastic``      lasso and elastic net: a path of solutions, from moments where rows are many
-``smooth``       logistic regression and squared hinge with squares: Newton steps for all strengths
-``sparse``       logistic regression with absolute values: a path of working sets
-``refit``        (every model, one fit at a time)
-===============  =================================================================================
+===========  ===================================================================================
+module       fits
+===========  ===================================================================================
+``sets``     models that state their problem: one set of problems on the same rows
+``shifted``  ridge regression on signs with sparse rows, as such a set
+``squared``  least squares and ridge regression, also on signs: one eigendecomposition
+``elastic``  lasso and elastic net: a path of solutions, from moments where rows are many
+``refit``    (every model, one fit at a time)
+===========  ===================================================================================
 """
 
 from trueline.evaluation.walks.base import Fits, Walk

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from trueline.evaluation.task import FoldRows, Task
+from trueline.evaluation.task import FoldRows
 from trueline.guard import Verdict
 
 __all__ = ["EstimatorFits", "Fits", "LinearFits", "Setting", "Walk", "linear_clone"]
@@ -115,10 +115,6 @@ class Walk(ABC):
     @abstractmethod
     def fit(self, fold: FoldRows) -> Fits:
         """All settings, fitted to the training rows."""
-
-    def start(self, task: Task, number: int) -> tuple[Array, Array] | None:
-        """Coefficients (d, k) and intercepts near the fit of a setting to all rows, if known."""
-        return None
 
     def values(self, name: str) -> list[Any]:
         """One parameter in all settings."""

@@ -14,9 +14,8 @@ from trueline.evaluation.walks.base import Setting, Walk
 from trueline.evaluation.walks.elastic import ElasticWalk
 from trueline.evaluation.walks.pipeline import PipelineWalk
 from trueline.evaluation.walks.refit import Refit
-from trueline.evaluation.walks.smooth import SmoothWalk
-from trueline.evaluation.walks.softmax import CoupledWalk, suits_walk
-from trueline.evaluation.walks.sparse import SparseLogisticWalk
+from trueline.evaluation.walks.sets import SetWalk, can_be_in_a_set
+from trueline.evaluation.walks.shifted import SparseRidgeWalk
 from trueline.evaluation.walks.squared import LeastSquaresWalk, RidgeWalk
 
 __all__ = ["choose_walk"]
@@ -28,6 +27,8 @@ def choose_walk(model: Any, settings: Sequence[Setting], task: Task) -> Walk:
         return PipelineWalk(model, settings, choose_walk)
     if task.matrix is None or task.y.ndim != 1 or task.matrix.dtype != np.float64:
         return Refit(model, settings)
+    if can_be_in_a_set(model, settings, task):
+        return SetWalk(model, settings)
     if getattr(model, "_skl_callbacks", None):
         return Refit(model, settings)
     make = _WALKS.get(_name(model))
@@ -70,8 +71,7 @@ def _ridge(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
         return None
     if task.is_classifier and sp.issparse(task.matrix):
         # A Gram matrix of that many columns would be dense.
-        strengths = [float(alpha) for alpha in alphas]
-        return SmoothWalk(model, settings, "squared", strengths)
+        return SparseRidgeWalk(model, settings)
     return RidgeWalk(model, settings)
 
 
@@ -86,40 +86,11 @@ def _elastic(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None
     return None if model.warm_start else ElasticWalk(model, settings)
 
 
-def _logistic(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
-    is_plain = model.solver == "auto" and model.penalty == "deprecated" and not model.warm_start
-    if not (is_plain and _has_only(settings, "C")):
-        return None
-    costs = [float(setting.get("C", model.C)) for setting in settings]
-    if not np.isfinite(costs).all():
-        return None
-    if len(settings) > 1 and suits_walk(task, model.l1_ratio):
-        return CoupledWalk(model, settings)
-    if model.l1_ratio in (0.0, None):
-        loss = "logistic" if len(task.labels[0]) == 2 else "softmax"
-        return SmoothWalk(model, settings, loss, [1 / C for C in costs])
-    # One fit alone is the model's own.
-    return SparseLogisticWalk(model, settings) if len(settings) > 1 else None
-
-
-def _support_vectors(model: Any, settings: Sequence[Setting], task: Task) -> Walk | None:
-    is_plain = model.solver == "auto" and model.multi_class == "ovr"
-    is_smooth = model.loss == "squared_hinge" and model.penalty == "l2"
-    if not (is_plain and is_smooth and _has_only(settings, "C")):
-        return None
-    costs = [float(setting.get("C", model.C)) for setting in settings]
-    if not np.isfinite(costs).all():
-        return None
-    return SmoothWalk(model, settings, "squared_hinge", [1 / C for C in costs])
-
-
 _WALKS: dict[str, Any] = {
     "ElasticNet": _elastic,
     "Lasso": _elastic,
     "LeastSquaresClassifier": _ridge,
     "LinearRegression": _least_squares,
-    "LinearSVC": _support_vectors,
-    "LogisticRegression": _logistic,
     "Ridge": _ridge,
     "RidgeClassifier": _ridge,
 }

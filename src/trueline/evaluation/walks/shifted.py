@@ -1,80 +1,51 @@
-r"""Ridge regression on sparse rows for all strengths, from one Krylov space for each fold.
+"""Ridge regression on signs, with sparse rows: all folds and strengths as one set of problems.
 
-    (C + alpha I) w = c,     C = (X - 1 m^T)^T S (X - 1 m^T),     c = (X - 1 m^T)^T S y,
-
-with m the weighted mean. Conjugate gradients for the smallest strength build residuals that are
-parallel to those of all other strengths, so that these cost vector operations only, and end early
-(B. Jegerlehner, "Krylov space solvers for shifted linear systems", hep-lat/9612014 (1996), eqs.
-2.42-2.44; A. Frommer, Computing 70 (2003) 87-109). A step of several folds reads the rows once.
+A Gram matrix of that many columns would be dense.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from trueline.evaluation.walks.batch import Rows
-from trueline.evaluation.walks.lanes import LANES
-from trueline.guard import Verdict
+from trueline.design import as_design
+from trueline.estimators.fold_sets import fold_weights
+from trueline.evaluation.task import FoldRows, Task
+from trueline.evaluation.walks.base import Fits, Walk
+from trueline.guard import Verdict, verdict_of
+from trueline.losses import Squared
+from trueline.penalties import L2
+from trueline.planner import execute_set, make_set_plans
+from trueline.problem_set import Member, ProblemSet
+from trueline.solution import Solution
+from trueline.solvers.base import Options
 
-__all__ = ["solve_shifted"]
+__all__ = ["SparseRidgeWalk"]
 
-Array = NDArray[np.float64]
+# Of the objective of the best constant: far below what moves a label of test rows.
+_TOL = 1e-9
 
-_LIMIT = 2000
 
+class SparseRidgeWalk(Walk):
+    """All settings and all folds are planned and solved together, once."""
 
-def solve_shifted(
-    rows: Rows, Y: Array, S: Array, alphas: Array, tol: float
-) -> tuple[Array, Array, list[Verdict]]:
-    """Coefficients of all strengths and folds.
+    route = "all folds and settings at once, as problems on the same rows that share their work"
+    _solved: tuple[Task, list[Solution]] | None = None
 
-    Parameters
-    ----------
-    rows : Rows
-        Sparse.
-    Y : array of shape (n, k)
-    S : array of shape (n, folds)
-    alphas : array of shape (m,)
-        Positive.
-    tol : float
-        Norm of the residual that is left, relative to that of c.
+    def _solutions(self, task: Task) -> list[Solution]:
+        """By fold, then by setting."""
+        if self._solved is None or self._solved[0] is not task:
+            rows = fold_weights(task.n_samples, [s.train for s in task.splits], task.weights)
+            penalties = [L2(float(alpha)) for alpha in self.values("alpha")]
+            members = tuple(Member(task.targets, one, s) for s in rows for one in penalties)
+            intercept = bool(self.model.fit_intercept)
+            problems = ProblemSet(as_design(task.matrix), Squared(), members, intercept)
+            plans = make_set_plans(problems)
+            self._solved = task, execute_set(problems, plans, Options(tol=_TOL))
+        return self._solved[1]
 
-    Returns
-    -------
-    W : array of shape (d, m, folds, k)
-    b : array of shape (m, folds, k)
-    verdicts : list of Verdict
-        Whether the steps led to that residual, for problems that went together.
-    """
-    from trueline.evaluation.walks.kernels import shifted_solutions
-
-    X: Any = rows.X
-    folds, k = S.shape[1], Y.shape[1]
-    order = np.argsort(alphas, kind="stable")
-    W, b = np.empty((rows.d, len(alphas), folds, k)), np.zeros((len(alphas), folds, k))
-    totals = S.sum(axis=0)
-    means, levels = np.zeros((folds, rows.d)), np.zeros((folds, k))
-    if rows.fit_intercept:
-        means = (np.asarray(rows.turned @ S) / totals).T.copy()
-        levels = (S.T @ Y) / totals[:, None]
-    verdicts: list[Verdict] = []
-    problems = [(f, c) for c in range(k) for f in range(folds)]
-    for start in range(0, len(problems), LANES):
-        own = np.array(problems[start : start + LANES])
-        f, c = own[:, 0], own[:, 1]
-        weighted = S[:, f] * (Y[:, c] - levels[f, c])
-        rights = np.asarray(rows.turned @ weighted).T - means[f] * weighted.sum(axis=0)[:, None]
-        found = np.zeros((len(own), len(alphas), rows.d))
-        of_rows = X.data, X.indices, X.indptr, np.ascontiguousarray(S[:, f].T), means[f]
-        rights = np.ascontiguousarray(rights)
-        steps = shifted_solutions(*of_rows, rights, alphas[order], tol, _LIMIT, found)
-        verdicts.append(Verdict(steps < _LIMIT, math.inf if steps >= _LIMIT else 0.0, tol))
-        for number, (f, c) in enumerate(own):
-            W[:, order, f, c] = found[number].T
-            if rows.fit_intercept:
-                b[order, f, c] = levels[f, c] - found[number] @ means[f]
-    return W, b, verdicts
+    def fit(self, fold: FoldRows) -> Fits:
+        count = len(self.settings)
+        own = self._solutions(fold.task)[fold.number * count : (fold.number + 1) * count]
+        judged: list[Verdict] = [verdict_of(solution) for solution in own]
+        W = np.stack([solution.coef for solution in own], axis=1)
+        return self.as_linear(fold, W, np.stack([solution.intercept for solution in own]), judged)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from trueline.solvers.batched_newton.precondition import Preconditioner
 from trueline.solvers.batched_newton.rows import Batch
+from trueline.solvers.batched_newton.vectors import advance, turn
 
 __all__ = ["Points", "minimise"]
 
@@ -96,9 +97,8 @@ def minimise(batch: Batch, at: Points, goals: Array, preconditioner: Preconditio
             v, z, g, bending = (each[:, keep] for each in (v, z, g, bending))
         own = objective[live]
         # Conjugate gradients need not leave less than the last step has to reach.
-        share = np.maximum(left / own.sum(axis=1), _LEFT * goals[live] / left)
-        inverse = preconditioner.prepared(part, bending)
-        D = _direction(part, bending, g, inverse, np.clip(share, _FINEST, _COARSEST))
+        least = (_LEFT * goals[live] / left)[:, None]
+        D = _direction(part, bending, g, preconditioner.prepared(part, bending), own, least)
         Q = part.scores(D)
         t, objective[live] = _lengths(part, own, v, z, g, D, Q)
         at.V[:, live], at.Z[:, live] = v + t * D, z + t * Q
@@ -154,14 +154,18 @@ def _most(batch: Batch, g: Array, bending: Array) -> Array:
 
 
 def _direction(
-    batch: Batch, bending: Array, g: Array, inverse: Preconditioner, share: Array
+    batch: Batch, bending: Array, g: Array, inverse: Preconditioner, objective: Array, least: Array
 ) -> Array:
-    """D with H D = -g, but for a residual whose square is a share of that of g."""
+    """D with H D = -g, but for a residual whose square is a share of that of g.
+
+    The share is what the step promises to gain of the objective, and not below ``least``.
+    """
     product = batch.hessian(bending)
     D, R = np.zeros_like(g), -g
     P = inverse.apply(batch, R)
     size = batch.dot(R, P)
-    enough, steps = share[:, None] * size, 0
+    share = np.maximum(0.5 * size / np.maximum(objective, 1e-300), least)
+    enough, steps = np.clip(share, _FINEST, _COARSEST) * size, 0
     while steps < _MOST_INNER and (size > enough).any():
         image = product(P)
         along = batch.dot(P, image)
@@ -169,13 +173,11 @@ def _direction(
             a = np.where((along > 0) & (size > 0), size / along, 0.0)
         if not a.any():
             break
-        D += a * P
-        R -= a * image
+        advance(a, P, image, D, R)
         M = inverse.apply(batch, R)
         before, size = size, batch.dot(R, M)
         with np.errstate(divide="ignore", invalid="ignore"):
-            P *= np.where(before > 0, size / before, 0.0)
-        P += M
+            turn(np.where(before > 0, size / before, 0.0), M, P)
         steps += 1
     inverse.judge(batch, steps)
     return D

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from trueline.design import Design
 from trueline.losses import Loss
+from trueline.solvers.batched_newton.vectors import dots
 
 __all__ = ["Batch"]
 
@@ -100,7 +101,7 @@ class Batch:
     def objective(self, V: Array, Z: Array) -> Array:
         """Of each problem and, where scores are not coupled, of each score: (p, k) or (p, 1)."""
         values = np.einsum("np,npk->pk", self.S, self._by_row(self.loss.value, self.Y, Z))
-        squares = 0.5 * self.strength[:, None] * np.einsum("dpk,dpk->pk", V[:-1], V[:-1])
+        squares = 0.5 * self.strength[:, None] * dots(V[:-1], V[:-1])
         return self.summed(values + squares)
 
     def summed(self, values: Array) -> Array:
@@ -109,7 +110,7 @@ class Batch:
 
     def dot(self, A: Array, B: Array) -> Array:
         """Inner products, by problem and, where scores are not coupled, by score."""
-        return self.summed(np.einsum("dpk,dpk->pk", A, B))
+        return self.summed(dots(A, B))
 
     # --- products -------------------------------------------------------------------------------
 
@@ -135,14 +136,15 @@ class Batch:
         def product(P: Array) -> Array:
             if H is None:
                 out = self.totals(S * self._by_row(self.loss.bend, bending, self.scores(P)))
-            else:
-                out = np.zeros_like(P)
-                level = P[-1].ravel() if self.fit_intercept else np.zeros(H.shape[1])
-                image, total = self.design.curved_product(H, _flat(P[:-1]), level)
-                out[:-1] = image.reshape(out[:-1].shape)
-                if self.fit_intercept:
-                    out[-1] = total.reshape(out[-1].shape)
-            out[:-1] += strength * P[:-1]
+                out[:-1] += strength * P[:-1]
+                return out
+            out = np.zeros_like(P)
+            level = P[-1].ravel() if self.fit_intercept else np.zeros(H.shape[1])
+            image, total = self.design.curved_product(H, _flat(P[:-1]), level)
+            np.multiply(P[:-1], strength, out=out[:-1])
+            out[:-1] += image.reshape(out[:-1].shape)
+            if self.fit_intercept:
+                out[-1] = total.reshape(out[-1].shape)
             return out
 
         return product
