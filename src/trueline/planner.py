@@ -34,6 +34,9 @@ __all__ = ["Candidate", "Plan", "execute", "execute_set", "make_plan", "make_set
 # A solver takes over if it is not estimated to take more than so many times as long (and a second),
 # nor more bytes.
 _PATIENCE, _SECONDS, _MEMORY = 30.0, 1.0, 2e9
+# How many steps gradients take depends on the numbers, which nobody has looked at: they are for
+# problems that nobody else takes.
+_UNKNOWING = ProximalGradient.name
 # Endings that somebody asked for: no other solver goes on.
 _LIMITS = (Status.MAX_ITER, Status.TIME_LIMIT, Status.STOPPED)
 _BY_NAME = "asked for by name"
@@ -220,15 +223,19 @@ def _successors(chosen: str, open_ones: list[tuple[Solver, Cost]]) -> tuple[str,
 
     One of the same kind repairs what one method gets wrong, one of the other kind (iterations for a
     factorisation, or the reverse) what a kind of method does. Each is the cheapest, those made for
-    the same losses first: they know which of several answers is asked for.
+    the same losses first: they know which of several answers is asked for. Gradient steps, whose
+    number nobody knows, come last. A solver that may hand over always has somebody to do so to.
     """
     known = {solver.name: (solver, cost) for solver, cost in open_ones}
     if chosen not in known:
         return ()
     own, first = known.pop(chosen)
     longest = _PATIENCE * first.seconds + _SECONDS
+    if own.hands_over:
+        able = [cost.seconds for name, (_, cost) in known.items() if name != _UNKNOWING]
+        longest = max(longest, min(able, default=0.0))
     others = sorted(
-        (solver.needs_loss != own.needs_loss, cost.seconds, name)
+        (name == _UNKNOWING, solver.needs_loss != own.needs_loss, cost.seconds, name)
         for name, (solver, cost) in known.items()
         if cost.seconds <= longest and cost.memory <= _MEMORY
     )
@@ -239,7 +246,8 @@ def _successors(chosen: str, open_ones: list[tuple[Solver, Cost]]) -> tuple[str,
     picked = [kind[0] for kind in kinds if kind]
     if len(picked) < len(kinds):
         picked = others[: len(kinds)]
-    return tuple(name for _, _, name in sorted(picked, key=lambda other: other[1]))
+    picked.sort(key=lambda other: (other[0], other[2]))
+    return tuple(name for *_, name in picked)
 
 
 def _choose(
@@ -257,9 +265,7 @@ def _choose(
             )
         best = min(slow, key=lambda c: c.cost.seconds if c.cost else float("inf"))
         return best.solver, "the only kind of solver for this loss and penalty"
-    # How many steps gradients take depends on the numbers, which nobody has looked at: they are
-    # for problems that nobody else takes.
-    knowing = [pair for pair in open_ones if pair[0].name != ProximalGradient.name]
+    knowing = [pair for pair in open_ones if pair[0].name != _UNKNOWING]
     open_ones = sorted(knowing or open_ones, key=lambda pair: pair[1].seconds)
     solver, cost = open_ones[0]
     if len(open_ones) == 1:

@@ -175,6 +175,8 @@ class Solver(ABC):
         Whether it ends after a fixed amount of work.
     proof : str
         The kind of certificate its answers carry.
+    hands_over : bool
+        Whether it stops where its progress has become slow, if another solver is to go on.
     is_textbook : bool
         Whether it is here to be learned from or to compare with: chosen by name only.
     """
@@ -186,6 +188,7 @@ class Solver(ABC):
     accepts_penalty: ClassVar[frozenset[str]] = frozenset()
     is_direct: ClassVar[bool] = True
     proof: ClassVar[str] = "duality"
+    hands_over: ClassVar[bool] = False
     is_textbook: ClassVar[bool] = False
 
     def refuses(self, facts: Facts) -> str | None:

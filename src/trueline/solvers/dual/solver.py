@@ -47,6 +47,7 @@ class DualCoordinateDescent(Solver):
     needs_loss = frozenset({"dual_box"})
     needs_penalty = frozenset({"quadratic"})
     is_direct = False
+    hands_over = True
     proof = "duality"
     # Of a step beside the products with its row; and what the last digits of small data cost.
     row_seconds: ClassVar[float] = 2e-8
