@@ -424,7 +424,7 @@ def _go_on(
         try:
             found = SOLVERS[name].solve(problem, options, monitor)
         except (ArithmeticError, np.linalg.LinAlgError, MemoryError) as trouble:
-            failures.append(f"{name} was tried and failed: {trouble or type(trouble).__name__}")
+            failures.append(f"{name} was tried and failed: {str(trouble) or type(trouble).__name__}")
             continue
         found.seconds = time.perf_counter() - start
         verdict = judge(problem, found, options.tol)

@@ -137,9 +137,8 @@ def _least_scale(penalty: Penalty, low: Array, high: Array, free: NDArray[np.boo
 def _penalty_conjugate(problem: Problem, point: DualPoint, free: NDArray[np.bool_]) -> Array:
     """p* at the worse end of the interval of V; V of coefficients that are free counts as zero."""
     ends = problem.penalty.worst_ends(point.low, point.high)
-    if free.any():
-        ends = [np.where(free, 0.0, V) for V in ends]
-    return np.sum([problem.penalty.conjugate_per_target(V) for V in ends], axis=0)
+    held = [np.where(free, 0.0, V) for V in ends] if free.any() else ends
+    return np.sum([problem.penalty.conjugate_per_target(V) for V in held], axis=0)
 
 
 def _balance_sides(problem: Problem, u: Array) -> Array:
