@@ -62,7 +62,7 @@ def bounded_gap(
     elif directions is None:
         gap = ((np.abs(gradient) + error) * radius).sum(axis=0)
     else:
-        gap = directions.gain(gradient, error, W, rounding.target_size)
+        gap = directions.gain(gradient, error, W)
     if problem.fit_intercept:
         # The checker sums the slope as it sums any column.
         ones = np.sqrt(rounding.weight) * (rounding.accuracy.column_terms + 4) * _EPS * at.size

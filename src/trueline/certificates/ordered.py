@@ -70,7 +70,7 @@ def certify_ordered(
     shrink = float(np.min([penalty.dual_scale(end) for end in ends], initial=1.0))
     shrink = shrink * (1 - 16 * _EPS) if shrink < 1 else 1.0
     beyond = np.sum([penalty.conjugate_per_target(end * shrink) for end in ends], axis=0)
-    beyond = beyond + Free.of(problem, free, W).gain(V, error, rounding.target_size)
+    beyond = beyond + Free.of(problem, free, W).gain(V, error)
     conjugates = problem.weigh(problem.loss.conjugate(problem.target, u * shrink))
     lower = -sum_rows(conjugates) - beyond
     scatter = sum_rows(np.abs(conjugates) + 2 * np.abs(own * problem.target))

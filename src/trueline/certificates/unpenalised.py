@@ -28,9 +28,9 @@ Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Scores whose norm differs by this many times that of the targets are still covered.
-_RADIUS = 1000.0
+_RADIUS = 300.0
 # Coefficients so many times larger are covered, where they are taken one by one.
-_ONE_BY_ONE = 10.0
+_ONE_BY_ONE = 1000.0
 # Eigenvalues of a correlation matrix above this are no rounding.
 _CLEAR = 1e-9
 # Singular values of the rows themselves are found for so many numbers; there is no bound otherwise.
@@ -45,6 +45,8 @@ class Directions:
     ----------
     columns : array of int
         Those of m coefficients without a penalty.
+    target_size, spread : arrays of shape (k,)
+        Norms of the (weighted) targets, and about their means if there is an intercept.
     scale : array of shape (m,)
         Norms of the (centred, weighted) columns; one for a column that is constant.
     R : array of shape (m, r)
@@ -56,6 +58,8 @@ class Directions:
     """
 
     columns: NDArray[np.intp]
+    target_size: Array
+    spread: Array
     scale: Array
     R: Array
     sigma: Array
@@ -71,7 +75,8 @@ class Directions:
         design, m = problem.design, len(columns)
         if not m:
             return None
-        nothing = cls(columns, np.ones(m), np.zeros((m, 0)), np.zeros(0), is_known=False)
+        sizes = columns, *_target_sizes(problem)
+        nothing = cls(*sizes, np.ones(m), np.zeros((m, 0)), np.zeros(0), is_known=False)
         if m > _MOST_COLUMNS:
             return nothing
         moments = Moments.from_rows(design, np.empty((problem.n_samples, 0)), problem.weights)
@@ -85,7 +90,7 @@ class Directions:
             scale = np.sqrt(squares)
             values, R = np.linalg.eigh(gram / scale / scale[:, None])
             if values[0] > _CLEAR * m:
-                return cls(columns, scale, R, np.sqrt(values))
+                return cls(*sizes, scale, R, np.sqrt(values))
         if design.shape[0] * design.shape[1] > _MOST_NUMBERS:
             return nothing
         return cls._of_rows(problem, columns, np.sqrt(size))
@@ -106,9 +111,9 @@ class Directions:
         # Entries are known up to the rounding of the columns before they were centred.
         lost = float(np.max(size / scale, initial=1.0, where=varies))
         kept = sigma > 8 * max(X.shape) ** 0.5 * _EPS * lost
-        return cls(columns, scale, Rt[kept].T, sigma[kept])
+        return cls(columns, *_target_sizes(problem), scale, Rt[kept].T, sigma[kept])
 
-    def gain(self, V: Array, error: Array, W: Array, target_size: Array) -> Array:
+    def gain(self, V: Array, error: Array, W: Array) -> Array:
         """The bound of the module's text per target, for V up to an error; inf if unknown.
 
         Whoever checks it may have to take coefficients one by one: the bound allows for that, up to
@@ -120,9 +125,21 @@ class Directions:
         unit, unsure = V / self.scale[:, None], error / self.scale[:, None]
         along = np.abs(self.R.T @ unit) + np.abs(self.R).T @ unsure
         norms = np.sqrt(np.sum((along / self.sigma[:, None]) ** 2, axis=0))
-        reach = np.abs(W) + target_size / self.scale[:, None]
+        scores = self.sigma[:, None] * (self.R.T @ (W * self.scale[:, None]))
+        covered = _RADIUS * (self.spread + np.sqrt(np.sum(scores**2, axis=0)))
+        reach = np.abs(W) + self.target_size / self.scale[:, None]
         one_by_one = np.sum((np.abs(V) + error) * reach, axis=0)
-        return np.maximum(_RADIUS * target_size * norms, _ONE_BY_ONE * one_by_one)
+        return np.maximum(covered * norms, _ONE_BY_ONE * one_by_one)
+
+
+def _target_sizes(problem: Problem) -> tuple[Array, Array]:
+    """||y||_s per target, and about the mean if there is an intercept."""
+    y = problem.target
+    size = np.sqrt(problem.weigh(y**2).sum(axis=0))
+    if not problem.fit_intercept:
+        return size, size
+    mean = problem.weigh(y).sum(axis=0) / problem.total_weight
+    return size, np.sqrt(problem.weigh((y - mean) ** 2).sum(axis=0))
 
 
 class Free(NamedTuple):
@@ -146,12 +163,12 @@ class Free(NamedTuple):
         """With the directions, which cost a pass over the data."""
         return cls(mask, Directions.of(problem, mask), W)
 
-    def gain(self, V: Array, error: Array, target_size: Array) -> Array:
+    def gain(self, V: Array, error: Array) -> Array:
         """What they could gain per target, as their V does not vanish."""
         if self.directions is None:
             return np.zeros(V.shape[1])
         V, error = np.where(self.mask, V, 0.0), np.where(self.mask, error, 0.0)
-        return self.directions.gain(V, error, self.W, target_size)
+        return self.directions.gain(V, error, self.W)
 
 
 def open_directions(problem: Problem) -> Directions | None:
