@@ -244,7 +244,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
     def _guard(self, problem: Any, solution: Solution) -> None:
         """Judge an answer that did not come by the planner, which judges its own, and warn."""
-        if solution.stages:
+        if not np.isnan(solution.allowed):
             return
         claimed = solution.status.is_final
         confirm(solution, judge(problem, solution, self._options().tol))

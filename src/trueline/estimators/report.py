@@ -105,5 +105,5 @@ def _one_number(values: Any) -> float | None:
 def _stage_text(solver: str, n_iter: int, seconds: float, gap: float, status: str) -> str:
     """One of several solvers that ran, and what was proven of its answer."""
     iterations = counted(n_iter, "iteration")
-    proven = f"proven within {gap:.3g} of the optimum"
+    proven = f"proven within {gap:.3g} of the optimum" if gap < np.inf else "nothing proven"
     return f"{solver}, {iterations}, {seconds:.3g} s, {proven}: {status}"

@@ -28,7 +28,7 @@ from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds, normal_factor_seconds
-from trueline.solvers.curved.approach import approach
+from trueline.solvers.curved.approach import approach, continuation_notes
 from trueline.solvers.curved.descent import (
     Descent,
     Start,
@@ -116,7 +116,7 @@ class Newton(Solver):
         target = float(gap_to_prove(problem.loss, options.tol, unit, has_tangent))
         target /= problem.n_targets
         prover = _Prover(problem, rows, bends, target)
-        descents, worst, iterations = [], Status.CONVERGED, 0
+        descents, worst, iterations, smoothed = [], Status.CONVERGED, 0, 0
         for t in range(problem.n_targets):
             y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss.of_target(t)
             quad = rows.strength(bends[:, t], 2)
@@ -126,7 +126,7 @@ class Newton(Solver):
                 level = constants if options.start_intercept is None else options.start_intercept
                 start = Start(rows.standard(options.start[:, t], float(level[t])))
             descent = Descent(rows, loss, y, quad, start)
-            approach(descent, loss)
+            smoothed += approach(descent, loss)
             descent.negligible = 0.1 * target if has_tangent else 0.0
             descent.enough = max(_NEGLIGIBLE * target, descent.negligible)
             enough = asked / problem.n_targets
@@ -152,7 +152,8 @@ class Newton(Solver):
             trace=monitor.trace,
             notes=[
                 f"Gram matrix formed {counted(1 + formed, 'time')} from all rows, "
-                f"{counted(updated, 'time')} from those that changed"
+                f"{counted(updated, 'time')} from those that changed",
+                *continuation_notes(smoothed),
             ],
         )
 
