@@ -40,7 +40,7 @@ class Steps(Protocol):
 
 
 def approach(descent: Steps, loss: Loss) -> int:
-    """Continuation: where too few rows have curvature, start with smoothed losses, less and less so.
+    """Continuation: where few rows have curvature, start with smoothed losses, less and less so.
 
     This is how Madsen and Nielsen solve for absolute errors: the answers for falling thresholds of
     Huber's loss lie on a path made of straight pieces.
