@@ -105,9 +105,9 @@ class Plan(Readable):
         solver, facts = SOLVERS.get(self.chosen), self.facts
         if solver is None:
             return []
-        more = 2 * facts.nonzeros
-        sizes = facts, replace(facts, n=2 * facts.n, nonzeros=more)
-        now, rows, columns = map(solver.cost, (*sizes, replace(facts, d=2 * facts.d, nonzeros=more)))
+        longer = replace(facts, n=2 * facts.n, nonzeros=2 * facts.nonzeros)
+        wider = replace(facts, d=2 * facts.d, nonzeros=2 * facts.nonzeros)
+        now, rows, columns = (solver.cost(each) for each in (facts, longer, wider))
         passes = max(1, round(now.passes))
         return [
             f"cost       {counted(passes, 'pass', 'passes')} over the data, "
@@ -370,7 +370,7 @@ def _go_on(
         try:
             found = SOLVERS[name].solve(problem, options, monitor)
         except (ArithmeticError, np.linalg.LinAlgError, MemoryError) as trouble:
-            failures.append(f"{name} was tried and failed: {trouble or type(trouble).__name__}")
+            failures.append(f"{name} was tried and failed: {type(trouble).__name__} {trouble}")
             continue
         found.seconds = time.perf_counter() - start
         verdict = judge(problem, found, options.tol)
