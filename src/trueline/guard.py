@@ -132,7 +132,8 @@ def _judge_by_own(solution: Solution, allowed: float) -> Verdict:
 
 def confirm(solution: Solution, verdict: Verdict) -> None:
     """Write the stage down; an answer that claims more than is proven is called unproven."""
-    stage = Stage(solution.solver, solution.n_iter, solution.seconds, verdict.gap, solution.status)
+    seconds = solution.seconds - sum(before.seconds for before in solution.stages)
+    stage = Stage(solution.solver, solution.n_iter, seconds, verdict.gap, solution.status)
     solution.stages, solution.allowed = [*solution.stages, stage], verdict.allowed
     if not verdict.is_proven and solution.status in _CLAIMS:
         if solution.status is Status.SETTLED:

@@ -50,6 +50,8 @@ class Candidate:
     title: str
     cost: Cost | None
     verdict: str
+    #: Whether it is for this loss and penalty, on data of some shape.
+    fits: bool = True
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,6 +86,10 @@ class Plan(Readable):
         return rows
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, every: bool = False) -> str:
+        """What is chosen and why in five lines; then the solvers for this loss, or every one."""
         facts = self.facts
         kind = f"sparse ({facts.density:.2g} filled)" if facts.is_sparse else "dense"
         lines = [
@@ -92,14 +98,31 @@ class Plan(Readable):
             f"{counted(facts.k, 'target')}",
             *([f"together   {counted(self.count, 'problem')} on these rows"] * (self.count > 1)),
             f"solver     {self.chosen}: {self.reason}",
+            *self._growth(),
         ]
         if self.successors:
             then = ", then ".join(self.successors)
             lines.append(f"fallback   {then}, if the answer is not proven to the tolerance")
-        return "\n".join([*lines, *self._considered()])
+        return "\n".join([*lines, *self._considered(every)])
 
-    def _considered(self) -> list[str]:
-        """Solvers that could run, with their estimates, the fastest first; how many others."""
+    def _growth(self) -> list[str]:
+        """What a pass over the data costs, and how the time grows with rows and columns."""
+        solver, facts = SOLVERS.get(self.chosen), self.facts
+        if solver is None:
+            return []
+        longer = replace(facts, n=2 * facts.n, nonzeros=2 * facts.nonzeros)
+        wider = replace(facts, d=2 * facts.d, nonzeros=2 * facts.nonzeros)
+        now, rows, columns = (solver.cost(each) for each in (facts, longer, wider))
+        passes = max(1, round(now.passes))
+        return [
+            f"cost       {counted(passes, 'pass', 'passes')} over the data, "
+            f"{_quantity(now.flops / passes, 'flop')} each; twice the rows take "
+            f"{rows.seconds / now.seconds:.2g} times as long, twice the columns "
+            f"{columns.seconds / now.seconds:.2g} times"
+        ]
+
+    def _considered(self, every: bool) -> list[str]:
+        """Solvers that could run, the fastest first; who is kept off by the shape; all others."""
         able = [(c.cost.seconds, c, c.cost) for c in self.candidates if c.cost is not None]
         lines = ["considered"]
         for _, candidate, cost in sorted(able, key=lambda each: each[0]):
@@ -108,9 +131,12 @@ class Plan(Readable):
                 f"{_quantity(cost.flops, 'flop'):>10}  {_quantity(cost.memory, 'B'):>8}  "
                 f"{candidate.verdict}"
             )
-        others = len(self.candidates) - len(able)
+        out = [candidate for candidate in self.candidates if candidate.cost is None]
+        shown = [candidate for candidate in out if every or candidate.fits]
+        lines += [f"  {candidate.solver:<20} {candidate.verdict}" for candidate in shown]
+        others = len(out) - len(shown)
         if others:
-            lines.append(f"  {others} others do not fit this problem: table() has the reasons")
+            lines.append(f"  {others} others are for other losses or penalties: explain(all=True)")
         return lines
 
 
@@ -196,9 +222,11 @@ def _plan(problem: Problem, facts: Facts, solver: str, count: int) -> Plan:
     open_ones: list[tuple[Solver, Cost]] = []
     candidates: list[Candidate] = []
     for candidate in SOLVERS.values():
-        trouble = missing(candidate, loss, penalty) or candidate.refuses(facts)
+        lacks = missing(candidate, loss, penalty)
+        trouble = lacks or candidate.refuses(facts)
         if trouble:
-            candidates.append(Candidate(candidate.name, candidate.title, None, trouble))
+            fits = lacks is None
+            candidates.append(Candidate(candidate.name, candidate.title, None, trouble, fits))
             continue
         cost = candidate.cost(facts) if count == 1 else candidate.set_cost(facts, count)
         verdict = "by name only" if candidate.is_textbook else "possible"
@@ -424,7 +452,7 @@ def _go_on(
         try:
             found = SOLVERS[name].solve(problem, options, monitor)
         except (ArithmeticError, np.linalg.LinAlgError, MemoryError) as trouble:
-            failures.append(f"{name} was tried and failed: {str(trouble) or type(trouble).__name__}")
+            failures.append(f"{name} was tried and failed: {type(trouble).__name__} {trouble}")
             continue
         found.seconds = time.perf_counter() - start
         verdict = judge(problem, found, options.tol)

@@ -44,7 +44,7 @@ class Status(Enum):
         "the iteration limit was reached before the gap fell below the tolerance: raise max_iter, "
         "raise tol, or standardise the columns; solver='auto' picks a faster method"
     )
-    HANDED_OVER = "progress became slow: the next solver of the plan goes on from here"
+    HANDED_OVER = "handed over: from here on another solver is faster or more exact"
     TIME_LIMIT = "the time limit was reached before the gap fell below the tolerance"
     STOPPED = "a callback asked to stop"
     UNPROVEN = (
@@ -150,9 +150,9 @@ class Solution(Readable):
         The gap that was to be reached, where it is not the tolerance times the objective of the
         best constant, or where the proof is one that only this solver makes.
     stages : list of Stage
-        What ran until the answer was proven; empty until the answer was judged.
+        What ran until the answer was proven, in order; the last one is added by the guard.
     allowed : float
-        The gap that the answer was judged by, rounding included.
+        The gap that the answer was judged by, rounding included; NaN until it was judged.
     """
 
     coef: Array

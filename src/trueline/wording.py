@@ -18,7 +18,7 @@ _WIDTH = 88  # of a line of an outline
 _SHORT = 60  # characters of a value that are shown
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str | None = None) -> str:
     """A number with its noun, singular or plural.
 
     Examples
@@ -27,7 +27,7 @@ def counted(number: int, noun: str) -> str:
     >>> counted(1, "step"), counted(0, "step"), counted(1200, "iteration")
     ('1 step', '0 steps', '1,200 iterations')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def outline(value: Any) -> str:

@@ -1,5 +1,7 @@
 """Explanations: the plan before a fit, what happened and the proof after it."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -75,6 +77,28 @@ def test_the_plan_before_a_fit_is_the_one_that_is_carried_out(model, rows):
         assert str(after).startswith(str(before))
 
 
+@pytest.mark.parametrize("is_fitted", [False, True])
+@pytest.mark.parametrize(
+    "model",
+    [Ridge(), RidgeCV(), Lasso(), LassoCV(), LogisticRegression(), PoissonRegressor()],
+    ids=repr,
+)
+def test_solvers_for_other_losses_are_listed_on_demand(model, is_fitted, rows):
+    X, y = rows
+    y = (y > 0).astype(float)
+    data = () if is_fitted else (X, y)
+    model = model.fit(X, y) if is_fitted else model
+    some, every = str(model.explain(*data)), str(model.explain(*data, all=True))
+    for row in model.explain(*data).table():
+        line = f"\n  {row['solver']:<20} "
+        assert line in every
+        if row["seconds"] is not None:
+            assert line in some
+        else:
+            assert f"{line}{row['verdict']}" in every
+    assert "\n  exchange " not in some  # it is for the largest error alone
+
+
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_planning_is_not_fitting(model, rows):
     fresh = clone(model)
@@ -102,17 +126,22 @@ def test_the_text_before_a_fit(rows):
     )
     assert lines[1] == "data       50 rows x 3 columns, dense, 1 target"
     assert lines[2].startswith("solver     cholesky: ")
-    assert lines[3] == (
+    assert re.fullmatch(
+        r"cost       \d+ pass(es)? over the data, [\d.]+ \w+ each; twice the rows take "
+        r"[\d.]+ times as long, twice the columns [\d.]+ times",
+        lines[3],
+    )
+    assert lines[4] == (
         "fallback   qr, then conjugate_gradient, if the answer is not proven to the tolerance"
     )
-    assert lines[4] == "considered"
+    assert lines[5] == "considered"
     table = Ridge(2.0).explain(X, y).table()
     able = [row for row in table if row["seconds"] is not None]
     able.sort(key=lambda row: row["seconds"])
-    assert [line.split()[0] for line in lines[5:-1]] == [row["solver"] for row in able]
-    others = len(table) - len(able)
-    assert lines[-1] == f"  {others} others do not fit this problem: table() has the reasons"
-    assert all("needs" in row["verdict"] for row in table if row not in able)
+    assert [line.split()[0] for line in lines[6 : 6 + len(able)]] == [row["solver"] for row in able]
+    others = [row for row in table if row not in able]
+    assert lines[-1].endswith("others are for other losses or penalties: explain(all=True)")
+    assert all("needs" in row["verdict"] for row in others)
     assert [row["solver"] for row in table] == list(SOLVERS)
 
 

@@ -248,7 +248,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
     def _guard(self, problem: Any, solution: Solution) -> None:
         """Judge an answer that did not come by the planner, which judges its own, and warn."""
-        if solution.stages:
+        if not np.isnan(solution.allowed):
             return
         claimed = solution.status.is_final
         confirm(solution, judge(problem, solution, self._options().tol))
@@ -377,7 +377,9 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """The target that the certificate is about."""
         return y
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+    def explain(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
+    ) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.
 
         Parameters
@@ -386,6 +388,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
             With ``y``: plan a fit on these data without running it.
         y : array-like, optional
         sample_weight : array-like, optional
+        all : bool, default=False
+            List every solver with its reason, those for other losses and penalties too.
 
         Returns
         -------
@@ -397,13 +401,13 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
                 raise ValueError("explain(X, y) needs the target y beside X.")
             self._check_parameters()
             problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
-            return self._planned_explanation(problem, self._plan_for(problem))
+            return replace(self._planned_explanation(problem, self._plan_for(problem)), all=all)
         check_is_fitted(self)
         certificate = self._resolved_certificate()
         penalty = getattr(certificate, "penalty", None)
         total = None if "sum_i s_i" in self._plan.objective else float(self._plan.facts.n)
         plan = self._in_given_terms(self._plan, penalty, total)
-        return Explanation(plan, self._solution_facts, certificate)
+        return Explanation(plan, self._solution_facts, certificate, all=all)
 
     #: What the strength that is given becomes in the objective, a sum over rows: "alpha" itself,
     #: "n alpha" (alpha is that of a mean), or "1/C".

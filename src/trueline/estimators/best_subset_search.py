@@ -236,7 +236,9 @@ class SubsetRegressor(LinearRegressorBase):
         mask[self.support_] = True
         return mask
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+    def explain(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
+    ) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.
 
         Parameters
@@ -245,6 +247,8 @@ class SubsetRegressor(LinearRegressorBase):
             With ``y``: plan a fit on these data without running it.
         y : array-like, optional
         sample_weight : array-like, optional
+        all : bool, default=False
+            List every solver with its reason, those for other losses and penalties too.
 
         Returns
         -------
@@ -252,12 +256,14 @@ class SubsetRegressor(LinearRegressorBase):
         """
         if X is None:
             check_is_fitted(self)
-            return Explanation(self._plan, self._solution_facts, self._resolved_certificate())
+            return Explanation(
+                self._plan, self._solution_facts, self._resolved_certificate(), all=all
+            )
         if y is None:
             raise ValueError("explain(X, y) needs the target y beside X.")
         self._validate_params()
         problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
-        return Explanation(self._planned(problem, self._limits(problem)[0]))
+        return Explanation(self._planned(problem, self._limits(problem)[0]), all=all)
 
     def _planned(self, problem: Problem, largest: int) -> Plan:
         n, d = problem.design.shape

@@ -317,7 +317,9 @@ class ElasticNetCV(ElasticNet):
         self.alphas_ = all_alphas[0] if one_row else all_alphas
         return best, least if self.rule == "min" else within
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+    def explain(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
+    ) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.
 
         Before a fit the strength is not known: the explanation names the search for it.
@@ -328,6 +330,8 @@ class ElasticNetCV(ElasticNet):
             With ``y``: plan a search and a fit on these data without running them.
         y : array-like, optional
         sample_weight : array-like, optional
+        all : bool, default=False
+            List every solver with its reason, those for other losses and penalties too.
 
         Returns
         -------
@@ -335,10 +339,10 @@ class ElasticNetCV(ElasticNet):
             Prints as text; ``table()`` gives rows.
         """
         if X is None:
-            return replace(super().explain(), search=search_done(self))
+            return replace(super().explain(all=all), search=search_done(self))
         # What an earlier fit has chosen says nothing about these data.
         fresh = type(self)(**self.get_params(deep=False))
-        explanation = super(ElasticNetCV, fresh).explain(X, y, sample_weight)
+        explanation = super(ElasticNetCV, fresh).explain(X, y, sample_weight, all=all)
         weights = None if isinstance(sample_weight, Number) else sample_weight
         total = explanation.plan.facts.n if weights is None else float(np.sum(weights))
         plan = without_strength(explanation.plan, total)

@@ -289,6 +289,7 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         *,
         offset: Any = None,
         exposure: Any = None,
+        all: bool = False,
     ) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.
 
@@ -298,6 +299,8 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
             With ``y``: plan a fit on these data without running it.
         y : array-like, optional
         sample_weight, offset, exposure : as in ``fit``
+        all : bool, default=False
+            List every solver with its reason, those for other losses and penalties too.
 
         Returns
         -------
@@ -305,10 +308,10 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
             Prints as text; ``table()`` gives rows.
         """
         if X is None or y is None:
-            return super().explain(X, y, sample_weight)
+            return super().explain(X, y, sample_weight, all=all)
         self._check_parameters()
         problem = self._validated_problem(X, y, sample_weight, False, offset, exposure)[0]
-        return self._planned_explanation(problem, self._plan_for(problem))
+        return replace(self._planned_explanation(problem, self._plan_for(problem)), all=all)
 
     # --- prediction -----------------------------------------------------------------------------
 

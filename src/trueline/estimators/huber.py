@@ -203,7 +203,9 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
         witness = {**certificate.witness, "scale": np.array([float(self.scale_)])}
         return replace(certificate, witness=witness)
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+    def explain(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
+    ) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.
 
         Parameters
@@ -212,14 +214,16 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
             With ``y``: plan a fit on these data without running it.
         y : array-like, optional
         sample_weight : array-like, optional
+        all : bool, default=False
+            List every solver with its reason, those for other losses and penalties too.
 
         Returns
         -------
         explanation : Explanation
         """
         if X is None or y is None:
-            return super().explain(X, y, sample_weight)
+            return super().explain(X, y, sample_weight, all=all)
         self._check_parameters()
         return Explanation(
-            self._plan_of(self._validated_problem(X, y, sample_weight, reset=False)[0])
+            self._plan_of(self._validated_problem(X, y, sample_weight, reset=False)[0]), all=all
         )

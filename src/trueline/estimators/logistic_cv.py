@@ -272,7 +272,9 @@ class LogisticRegressionCV(LogisticRegression):
         self._mark_fitted()
         return self
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+    def explain(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
+    ) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.
 
         Before a fit the penalty is not known: the objective names those that would be searched,
@@ -284,6 +286,8 @@ class LogisticRegressionCV(LogisticRegression):
             With ``y``: plan a fit on these data without running it.
         y : array-like, optional
         sample_weight : array-like, optional
+        all : bool, default=False
+            List every solver with its reason, those for other losses and penalties too.
 
         Returns
         -------
@@ -291,7 +295,7 @@ class LogisticRegressionCV(LogisticRegression):
             Prints as text; ``table()`` gives rows.
         """
         if X is None:
-            return super().explain()
+            return super().explain(all=all)
         grid = self._grid()
         self.C, self.l1_ratio = float(grid.Cs[0]), float(grid.ratios[0])
         try:
@@ -299,7 +303,7 @@ class LogisticRegressionCV(LogisticRegression):
         finally:
             del self.C, self.l1_ratio
         known = [part for part in plan.objective.split(",  ") if not part.startswith(_SEARCHED)]
-        return Explanation(replace(plan, objective=",  ".join([*known, grid.text])))
+        return Explanation(replace(plan, objective=",  ".join([*known, grid.text])), all=all)
 
     def _single(self, class_weight: Any) -> LogisticRegression:
         """The model of one C, as the folds fit it."""

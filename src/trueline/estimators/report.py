@@ -26,13 +26,15 @@ class Explanation(Readable):
     certificate: Certificate | None = None
     #: What is chosen before the fit that the plan is about, and how; one line each.
     search: Sequence[str] = ()
+    #: Whether every solver is listed, those for other losses and penalties too.
+    all: bool = False
 
     def table(self) -> list[dict[str, object]]:
         """One row per solver: estimates and verdict."""
         return self.plan.table()
 
     def __str__(self) -> str:
-        lines = [str(self.plan)]
+        lines = [self.plan.text(self.all)]
         lines += [f"{'' if i else 'search':<11}{line}" for i, line in enumerate(self.search)]
         if self.facts is not None:
             facts = self.facts
@@ -105,5 +107,5 @@ def _one_number(values: Any) -> float | None:
 def _stage_text(solver: str, n_iter: int, seconds: float, gap: float, status: str) -> str:
     """One of several solvers that ran, and what was proven of its answer."""
     iterations = counted(n_iter, "iteration")
-    proven = f"proven within {gap:.3g} of the optimum"
+    proven = f"proven within {gap:.3g} of the optimum" if gap < np.inf else "nothing proven"
     return f"{solver}, {iterations}, {seconds:.3g} s, {proven}: {status}"

@@ -99,7 +99,9 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
         regressor = self._speaking(self._regressor(targets))
         return regressor._validated_problem(X, targets.signs, weights, reset)
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+    def explain(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
+    ) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.
 
         Parameters
@@ -108,6 +110,8 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
             With ``y``: plan a fit on these data without running it.
         y : array-like, optional
         sample_weight : array-like, optional
+        all : bool, default=False
+            List every solver with its reason, those for other losses and penalties too.
 
         Returns
         -------
@@ -115,11 +119,12 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
             Prints as text; ``table()`` gives rows.
         """
         if X is None:
-            return super().explain()
+            return super().explain(all=all)
         self._check_parameters()
         targets = signed_targets(y, type(self).__name__)
         weights = self._row_weights(targets, sample_weight)
-        return self._speaking(self._regressor(targets)).explain(X, targets.signs, weights)
+        regressor = self._speaking(self._regressor(targets))
+        return regressor.explain(X, targets.signs, weights, all=all)
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         targets = signed_targets(y, type(self).__name__)

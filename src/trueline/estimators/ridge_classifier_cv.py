@@ -137,7 +137,9 @@ class RidgeClassifierCV(SignRegressionClassifier):
         _raise_for_params(params, self, "fit")
         return self._fit_signs(X, y, sample_weight, **params)
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+    def explain(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
+    ) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.
 
         Parameters
@@ -146,13 +148,15 @@ class RidgeClassifierCV(SignRegressionClassifier):
             With ``y``: plan a fit on these data without running it.
         y : array-like, optional
         sample_weight : array-like, optional
+        all : bool, default=False
+            List every solver with its reason, those for other losses and penalties too.
 
         Returns
         -------
         explanation : Explanation
             Prints as text; ``table()`` gives rows.
         """
-        explanation = super().explain(X, y, sample_weight)
+        explanation = super().explain(X, y, sample_weight, all=all)
         if X is not None:
             return explanation
         search = self._search()

@@ -205,7 +205,9 @@ class RidgeCV(StrengthSearch, GaussianRegressor):
             self.cv_results_ = self.cv_results_.astype(X.dtype, copy=False)
         return self
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+    def explain(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
+    ) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.
 
         Before a fit the strength is not known: the objective names the strengths that would be
@@ -217,13 +219,15 @@ class RidgeCV(StrengthSearch, GaussianRegressor):
             With ``y``: plan a fit on these data without running it.
         y : array-like, optional
         sample_weight : array-like, optional
+        all : bool, default=False
+            List every solver with its reason, those for other losses and penalties too.
 
         Returns
         -------
         explanation : Explanation
             Prints as text; ``table()`` gives rows.
         """
-        explanation = super().explain(X, y, sample_weight)
+        explanation = super().explain(X, y, sample_weight, all=all)
         if X is None:
             return replace(explanation, search=self._search_done())
         plan = explanation.plan

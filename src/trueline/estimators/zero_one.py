@@ -275,7 +275,9 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         _, signs, weights = self._signs_and_weights(X, y, sample_weight)
         return X, signs, weights
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Explanation:
+    def explain(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
+    ) -> Explanation:
         """Say what will be done with (X, y), or what was done in the last fit.
 
         Parameters
@@ -284,6 +286,8 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
             With ``y``: plan a fit on these data without running it.
         y : array-like, optional
         sample_weight : array-like, optional
+        all : bool, default=False
+            List every solver with its reason, those for other losses and penalties too.
 
         Returns
         -------
@@ -291,13 +295,15 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         """
         if X is None:
             check_is_fitted(self)
-            return Explanation(self._plan, self._solution_facts, self._resolved_certificate())
+            return Explanation(
+                self._plan, self._solution_facts, self._resolved_certificate(), all=all
+            )
         if y is None:
             raise ValueError("explain(X, y) needs the labels y beside X.")
         self._validate_params()
         X, y = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, estimator=self)
         weights = self._signs_and_weights(X, y, sample_weight)[2]
-        return Explanation(self._planned(X.shape, weights is not None))
+        return Explanation(self._planned(X.shape, weights is not None), all=all)
 
     def _planned(self, shape: tuple[int, int], has_weights: bool) -> Plan:
         n, d = shape

@@ -46,6 +46,7 @@ class Loss(ABC):
         - ``"maximum"``: what is minimised is the largest of the rows, not their sum;
         - ``"ordered"``: straight lines, and the scores of a row must be in a stated order;
         - ``"bend"``: :meth:`bend` suits Newton's method with products of the Hessian;
+        - ``"multinomial"``: :meth:`bending` gives probabilities p, and bend(p, e) = p (e - p.e);
         - ``"log_link"``: the score is the logarithm of a mean, in whose units the target is;
         - ``"coupled"``: the scores of a row are coupled: derivatives are those of their sum, and
           :meth:`bend` is the second one;

@@ -44,7 +44,7 @@ class Softmax(Loss):
     name: ClassVar[str] = "softmax"
     formula: ClassVar[str] = "log(sum_l exp(z_il)) - sum_l y_il z_il"
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"smooth", "coupled", "bend", "margins", "self_concordant"}
+        {"smooth", "coupled", "bend", "multinomial", "margins", "self_concordant"}
     )
 
     @property

@@ -80,7 +80,9 @@ def solve_balanced(
     )
     found = solver.solve(inner, options, seen_through(monitor, back))
     W, b = back(found.coef, found.intercept)
-    return replace(found, coef=W, intercept=b, proof=certify(problem, W, b))
+    note = "columns of very different size: solved with all columns scaled alike"
+    proof = certify(problem, W, b)
+    return replace(found, coef=W, intercept=b, proof=proof, notes=[*found.notes, note])
 
 
 def _balanced(design: Design, mean: Array, size: Array) -> Design:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from trueline.solvers.costs import (
 )
 from trueline.solvers.loop import Monitor
 from trueline.solvers.normal import NormalFactor, factor_normal_equations, factor_spectrum
-from trueline.solvers.qr import QR, certify_groups, part_of, plain_steps, solve_by_rows
+from trueline.solvers.qr import QR, certify_groups, part_of, plain_steps, solve_after
 from trueline.solvers.quadratic import (
     as_dense,
     curvature_matrix,
@@ -103,6 +104,7 @@ def solve_from_moments(
     Without rows (:class:`~trueline.problem.MomentsProblem`) an ill-conditioned Gram matrix is
     solved on the directions that it still determines.
     """
+    start = time.perf_counter()
     d, k = problem.n_features, problem.n_targets
     about = moments if problem.fit_intercept else moments.about_zero()
     groups: list[_Group] = []
@@ -113,9 +115,9 @@ def solve_from_moments(
         factor = factor_normal_equations(about, strength)
         if factor is None or factor.coercivity < _PROVEN_ENOUGH:
             if isinstance(problem, Problem):
-                solution = solve_by_rows(problem, "qr")
+                why = "too ill-conditioned for the Gram matrix"
+                solution = solve_after(problem, name, start, why)
                 solution.moments = moments
-                solution.notes.insert(0, "too ill-conditioned for the Gram matrix: rows factored")
                 return solution
             factor = factor_spectrum(about, strength)
             if factor.basis.shape[1] < rank:

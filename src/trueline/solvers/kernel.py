@@ -16,6 +16,8 @@ from gradients in doubled precision.
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -28,7 +30,7 @@ from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, kernel_seconds
 from trueline.solvers.loop import Monitor
 from trueline.solvers.orthogonal import rank_tolerance
-from trueline.solvers.qr import QR, best_level, certify_groups, part_of, solve_by_rows
+from trueline.solvers.qr import QR, best_level, certify_groups, part_of, solve_after
 from trueline.solvers.quadratic import (
     as_dense,
     curvature_matrix,
@@ -79,9 +81,11 @@ class Kernel(Solver):
         return Cost(flops, 4.0, memory, doubt * (CALL + kernel_seconds(facts)))
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        start = time.perf_counter()
         curvature = curvature_matrix(problem)
         if (curvature != curvature[:1]).any():
-            return solve_by_rows(problem, "svd", use_svd=True)
+            why = "columns are penalised differently"
+            return solve_after(problem, self.name, start, why, use_svd=True)
         design, weights = problem.design, problem.weights
         d, k = problem.n_features, problem.n_targets
         alpha = curvature[0] if d else np.ones(k)
@@ -89,8 +93,10 @@ class Kernel(Solver):
         root = np.ones(problem.n_samples) if weights is None else np.sqrt(weights)
         kernel = design.kernel(weights, mean if problem.fit_intercept else None)
         solve = _solver_of(kernel, alpha)
+        why = "too ill-conditioned for the kernel"
         if solve is None:
-            return _by_singular_vectors(problem, curvature, mean) or _by_rows(problem)
+            found = _by_singular_vectors(problem, curvature, mean)
+            return found or solve_after(problem, self.name, start, why, use_svd=True)
         b = np.zeros(k)
         if problem.fit_intercept:
             b = problem.weigh(problem.target).sum(axis=0) / problem.total_weight
@@ -123,13 +129,7 @@ class Kernel(Solver):
             return found
         if QR().refuses(Facts.of(problem)) is not None:
             return Solution(W, b, Status.SOLVED, self.name, proof=proof)
-        return _by_rows(problem)
-
-
-def _by_rows(problem: Problem) -> Solution:
-    solution = solve_by_rows(problem, "svd", use_svd=True)
-    solution.notes.insert(0, "too ill-conditioned for the kernel: rows factored")
-    return solution
+        return solve_after(problem, self.name, start, why, use_svd=True)
 
 
 def _by_singular_vectors(problem: Problem, curvature: Array, mean: Array) -> Solution | None:

@@ -28,7 +28,7 @@ from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds, normal_factor_seconds
-from trueline.solvers.curved.approach import approach
+from trueline.solvers.curved.approach import approach, continuation_notes
 from trueline.solvers.curved.descent import (
     Descent,
     Start,
@@ -118,7 +118,7 @@ class Newton(Solver):
         share = unit / problem.n_targets
         target = float(gap_to_prove(problem.loss, options.tol, share, has_tangent))
         prover = _Prover(problem, rows, bends, target)
-        descents, worst, iterations = [], Status.CONVERGED, 0
+        descents, worst, iterations, smoothed = [], Status.CONVERGED, 0, 0
         is_held = "margins" in problem.loss.capabilities and bool((bends > 0).all())
         for t in range(problem.n_targets):
             y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss.of_target(t)
@@ -129,7 +129,7 @@ class Newton(Solver):
                 level = constants if options.start_intercept is None else options.start_intercept
                 start = Start(rows.standard(options.start[:, t], float(level[t])))
             descent = Descent(rows, loss, y, quad, start)
-            approach(descent, loss)
+            smoothed += approach(descent, loss)
             # Of classes far apart the constant's objective tells nothing about that of the answer.
             near = min(_NEAR * descent.objective / share, 1.0) if is_held and share > 0 else 1.0
             prover.enough = goal = near * target
@@ -158,7 +158,8 @@ class Newton(Solver):
             trace=monitor.trace,
             notes=[
                 f"Gram matrix formed {counted(1 + formed, 'time')} from all rows, "
-                f"{counted(updated, 'time')} from those that changed"
+                f"{counted(updated, 'time')} from those that changed",
+                *continuation_notes(smoothed),
             ],
         )
 

@@ -52,7 +52,10 @@ def solve_one_by_one(
         n_iter=max(solution.n_iter for solution in found),
         proof=proof,
         trace=monitor.trace,
-        notes=[f"target {t}: {note}" for t, s in enumerate(found) for note in s.notes],
+        notes=[
+            f"{problem.n_targets} targets, one after the other",
+            *(f"target {t}: {note}" for t, s in enumerate(found) for note in s.notes),
+        ],
     )
 
 

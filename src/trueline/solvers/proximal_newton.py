@@ -21,7 +21,7 @@ from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.coordinate.solver import penalty_terms
 from trueline.solvers.coordinate.terms import Terms
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
-from trueline.solvers.curved.approach import approach
+from trueline.solvers.curved.approach import approach, continuation_notes
 from trueline.solvers.curved.multipliers import settled_multipliers
 from trueline.solvers.curved.proof import better_by_curvature
 from trueline.solvers.curved.proximal import ProximalDescent, proximal_start, standard_terms
@@ -91,7 +91,7 @@ class ProximalNewton(Solver):
         target = asked if is_coarse else fine
         prover = _Prover(problem, rows, target, is_coarse)
         W, b, U = np.zeros((d, k)), np.zeros(k), np.zeros(problem.target.shape)
-        worst, iterations, sweeps, formed = Status.CONVERGED, 0, 0, 0
+        worst, iterations, sweeps, formed, smoothed = Status.CONVERGED, 0, 0, 0, 0
         descents: list[ProximalDescent] = []
         for t in range(k):
             y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss.of_target(t)
@@ -103,7 +103,7 @@ class ProximalNewton(Solver):
                 level = constants if options.start_intercept is None else options.start_intercept
                 v = rows.standard(options.start[:, t], float(level[t]))
             descent = ProximalDescent(rows, loss, y, standard, v)
-            approach(descent, loss)
+            smoothed += approach(descent, loss)
             iteration = _Iteration(prover, descent, terms, fine, monitor.is_watching)
             limit = options.max_iter or _MAX_ITER
             status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
@@ -131,7 +131,8 @@ class ProximalNewton(Solver):
             trace=monitor.trace,
             notes=[
                 f"{counted(sweeps, 'sweep')} of coordinate descent, Gram matrix formed "
-                f"{counted(1 + formed, 'time')} from all rows"
+                f"{counted(1 + formed, 'time')} from all rows",
+                *continuation_notes(smoothed),
             ],
         )
 

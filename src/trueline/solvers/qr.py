@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import replace
 from typing import Any, overload
 
@@ -12,7 +14,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.penalties import L2
 from trueline.problem import MomentsProblem, Problem
-from trueline.solution import Solution, Status
+from trueline.solution import Solution, Stage, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import (
     CALL,
@@ -34,7 +36,16 @@ from trueline.solvers.quadratic import (
 from trueline.solvers.refinement import Refined, can_refine, evaluate_exactly, refine
 from trueline.wording import counted
 
-__all__ = ["QR", "SVD", "best_level", "certify_groups", "part_of", "plain_steps", "solve_by_rows"]
+__all__ = [
+    "QR",
+    "SVD",
+    "best_level",
+    "certify_groups",
+    "part_of",
+    "plain_steps",
+    "solve_after",
+    "solve_by_rows",
+]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -218,6 +229,17 @@ def certify_groups(
         for name, array in arrays.items():
             array[..., targets] = getattr(evidence, name)
     return certify_quadratic(problem, W, b, replace(first, **arrays))
+
+
+def solve_after(
+    problem: Problem, tried: str, start: float, why: str, *, use_svd: bool = False
+) -> Solution:
+    """Solve by rows where another solver, begun at a time, gave up: that is a stage of its own."""
+    seconds = time.perf_counter() - start
+    solution = solve_by_rows(problem, "svd" if use_svd else "qr", use_svd=use_svd)
+    solution.stages = [Stage(tried, 1, seconds, math.inf, Status.HANDED_OVER)]
+    solution.notes.insert(0, f"{why}: rows factored")
+    return solution
 
 
 def _cost_by_rows(facts: Facts, *, use_svd: bool) -> Cost:

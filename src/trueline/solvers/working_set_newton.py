@@ -80,7 +80,7 @@ class WorkingSetNewton(Solver):
         # The last steps are Newton's: where many digits are asked for, one more costs little.
         enough = target * (_FINE if options.tol <= _TIGHT else 1.0)
         strengths = per_column(problem.penalty.linear, d), per_column(problem.penalty.curvature, d)
-        limit, before = options.max_iter or _MAX_ITER, 0
+        limit, before, swept = options.max_iter or _MAX_ITER, 0, 0
         if is_small(problem) and not monitor.is_watching:
             near = SmallDescent(problem, strengths[0][:-1], strengths[1][:-1], V)
             share = _ABOUT if options.tol >= _ORDINARY else _FINE
@@ -88,7 +88,7 @@ class WorkingSetNewton(Solver):
                 found = self._after_few_steps(problem, near, target, monitor)
                 if found is not None:
                     return found
-            V, before = near.V[:, None], near.steps
+            V, before, swept = near.V[:, None], near.steps, near.sweeps
         descent = ColumnDescent(
             problem.design,
             problem.loss,
@@ -119,8 +119,8 @@ class WorkingSetNewton(Solver):
             proof=certificate,
             trace=monitor.trace,
             notes=[
-                f"{counted(descent.steps, 'proximal Newton step')}, "
-                f"{counted(descent.sweeps, 'sweep')} of coordinate descent",
+                f"{counted(before + descent.steps, 'proximal Newton step')}, "
+                f"{counted(swept + descent.sweeps, 'sweep')} of coordinate descent",
                 *notes,
             ],
         )

@@ -235,6 +235,7 @@ def _split(problem: Problem, solution: Solution, t: int) -> tuple[Problem, Solut
         intercept=b,
         proof=proof,
         stages=[],  # each part is judged by itself
+        allowed=float("nan"),
         moments=None if solution.moments is None else solution.moments.targets(which),
         residual_square=None if square is None else square[which],
     )

@@ -141,6 +141,11 @@ class PathWalk:
         is_usual = not w.any() and (levels > 0).all() and (np.diff(levels) < 0).all()
         self._proposals = source.proposals(levels if is_usual else levels[:0])
 
+    @property
+    def proposed(self) -> int:
+        """How many of the points that were confirmed are those of the homotopy."""
+        return min(len(self.points), len(self._proposals))
+
     def advance(self) -> list[PathPoint]:
         """Solve for a few penalties and confirm them by one reading of the data.
 

@@ -62,6 +62,15 @@ class _Descent(Iteration):
         tolerances = [max(tol, _ON_THE_WAY)] * (len(taus) - 1) + [tol]
         self._walk = PathWalk(source, steps, taus, tolerances, start, is_one_answer=True)
 
+    @property
+    def method(self) -> str:
+        """What found the answer."""
+        walk = self._walk
+        if not walk.proposed:
+            return "coordinate descent"
+        is_all = walk.proposed == len(walk.points)
+        return "the LARS homotopy" if is_all else "the LARS homotopy, then coordinate descent"
+
     def step(self) -> None:
         if self._walk.is_done:
             self.is_stalled = True
@@ -169,6 +178,7 @@ class _CoordinateSolver(Solver):
         W, b = np.zeros((d, k)), np.zeros(k)
         worst, iterations, gap = Status.CONVERGED, 0, 0.0
         rounding: Rounding | None = None
+        methods: dict[str, None] = {}
         for t in range(k):
             source: Source
             if moments is None:
@@ -185,9 +195,13 @@ class _CoordinateSolver(Solver):
             W[:, t], b[t] = descent.coef[:, 0], descent.intercept[0]
             worst = worst if status.is_final else status
             iterations, gap = max(iterations, count), gap + descent.gap
+            methods[descent.method] = None
         if not problem.fit_intercept:
             b[:] = 0.0
-        solution = Solution(W, b, worst, self.name, n_iter=iterations, trace=monitor.trace)
+        notes = [f"found by {' and '.join(methods)}"] if moments is not None else []
+        solution = Solution(
+            W, b, worst, self.name, n_iter=iterations, trace=monitor.trace, notes=notes
+        )
         if moments is not None and is_fenchel(problem):
             solution.moments = moments
             solution.proof = _FromMoments(moments_problem(problem, moments), W, b, gap)
@@ -218,7 +232,7 @@ class GramDescent(_CoordinateSolver):
     """From the moments: one pass over the rows, and nothing else depends on their number."""
 
     name = "gram_descent"
-    title = "coordinate descent on the Gram matrix, with exact steps"
+    title = "LARS homotopy and coordinate descent on the Gram matrix"
 
     def refuses(self, facts: Facts) -> str | None:
         if facts.d > _MOST_COLUMNS:

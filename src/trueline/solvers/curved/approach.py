@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from trueline.losses import Loss
 from trueline.solvers.curved.rows import StandardRows
+from trueline.wording import counted
 
-__all__ = ["Steps", "approach", "run_steps"]
+__all__ = ["Steps", "approach", "continuation_notes", "run_steps"]
 
 Array = NDArray[np.float64]
 
@@ -38,18 +39,21 @@ class Steps(Protocol):
         """Move; the length of the step."""
 
 
-def approach(descent: Steps, loss: Loss) -> None:
-    """Come near where so few rows bend that H says little: by losses that bend more, less and less.
+def approach(descent: Steps, loss: Loss) -> int:
+    """Continuation: where few rows have curvature, start with smoothed losses, less and less so.
 
     This is how Madsen and Nielsen solve for absolute errors: the answers for falling thresholds of
     Huber's loss lie on a path made of straight pieces.
+
+    Returns how many smoothed losses were minimised.
     """
     p = descent.rows.count
     if not loss.kinks:  # such a loss bends everywhere
-        return
+        return 0
     if np.count_nonzero(loss.curvature(descent.y, descent.z)) > _BENDING_EACH * p:
-        return
+        return 0
     size = float(np.median(np.abs(descent.z - descent.y)))
+    count = 0
     for _ in range(_MOST_STAGES):
         eased = loss.eased(size)
         if eased == loss or size == 0.0:
@@ -57,7 +61,14 @@ def approach(descent: Steps, loss: Loss) -> None:
         descent.use(eased)
         run_steps(descent, _STAGE_DECREASE)
         size *= _FALL
+        count += 1
     descent.use(loss)
+    return count
+
+
+def continuation_notes(count: int) -> list[str]:
+    """What to say of a continuation along so many smoothed losses."""
+    return [f"continuation: {counted(count, 'step')} with a smoothed loss first"] if count else []
 
 
 def run_steps(descent: Steps, enough: float) -> None:

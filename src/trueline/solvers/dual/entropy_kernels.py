@@ -1,4 +1,4 @@
-"""Compiled sweeps of dual coordinate ascent for logistic regression: formulas in ``entropy``."""
+"""Compiled sweeps over the dual of logistic regression; the formulas are in ``entropy``."""
 
 from __future__ import annotations
 

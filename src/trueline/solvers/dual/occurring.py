@@ -19,6 +19,7 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor, seen_through
+from trueline.wording import counted
 
 __all__ = ["occurring_columns", "solve_on_columns"]
 
@@ -68,7 +69,9 @@ def solve_on_columns(
     smaller = replace(problem, design=SparseDesign(few))
     found = solve(smaller, options, seen_through(monitor, back))
     W, _ = back(found.coef, found.intercept)
-    return replace(found, coef=W, proof=_of_all(problem, found.certificate, W, found.coef))
+    note = f"{counted(d - len(columns), 'column')} without entries left out: coefficients of zero"
+    proof = _of_all(problem, found.certificate, W, found.coef)
+    return replace(found, coef=W, proof=proof, notes=[*found.notes, note])
 
 
 def _of_all(

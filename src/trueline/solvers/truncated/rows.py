@@ -104,7 +104,8 @@ class Rows:
             return lambda V: self.total(self.weights[:, None] * loss.bend(bending, self.scores(V)))
         X, rows = self._single(blocks), self._block_rows(k)
         s, at = self.weights.astype(X.dtype), np.asfortranarray(bending, dtype=X.dtype)
-        is_compiled = self.is_large and loss.name == "softmax" and X.flags.c_contiguous
+        is_multinomial = "multinomial" in loss.capabilities
+        is_compiled = self.is_large and is_multinomial and X.flags.c_contiguous
 
         def product(V: Array) -> Array:
             along, level = np.ascontiguousarray(V[:-1].T, dtype=X.dtype), V[-1].astype(X.dtype)
