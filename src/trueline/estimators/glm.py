@@ -77,14 +77,26 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         "trace": ["boolean"],
     }
 
-    alpha: float
-    fit_intercept: bool
-    solver: str
-    max_iter: int
-    tol: float
-    warm_start: bool
-    verbose: int
-    trace: bool
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        verbose: int = 0,
+        trace: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.trace = trace
 
     # --- the model ------------------------------------------------------------------------------
 
@@ -376,3 +388,8 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         level = np.full(len(y), np.log(mean) if self._is_log else mean)
         residual, null = float(s @ loss.value(y, scores)), float(s @ loss.value(y, level))
         return 1.0 - residual / null if null > 0 else float(residual == 0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self._power > 0
+        return tags

@@ -66,42 +66,12 @@ class PoissonRegressor(GeneralizedLinearRegressor):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **GeneralizedLinearRegressor._parameter_constraints
-    }
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        verbose: int = 0,
-        trace: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.trace = trace
-
     @property
     def _power(self) -> float:
         return 1.0
 
     def _loss(self) -> Loss:
         return Poisson()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
 
 
 class GammaRegressor(GeneralizedLinearRegressor):
@@ -155,42 +125,12 @@ class GammaRegressor(GeneralizedLinearRegressor):
     (0.773, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **GeneralizedLinearRegressor._parameter_constraints
-    }
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        verbose: int = 0,
-        trace: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.trace = trace
-
     @property
     def _power(self) -> float:
         return 2.0
 
     def _loss(self) -> Loss:
         return Gamma()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
 
 
 class TweedieRegressor(GeneralizedLinearRegressor):
@@ -275,16 +215,18 @@ class TweedieRegressor(GeneralizedLinearRegressor):
         verbose: int = 0,
         trace: bool = False,
     ) -> None:
+        super().__init__(
+            alpha=alpha,
+            fit_intercept=fit_intercept,
+            solver=solver,
+            max_iter=max_iter,
+            tol=tol,
+            warm_start=warm_start,
+            verbose=verbose,
+            trace=trace,
+        )
         self.power = power
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
         self.link = link
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.trace = trace
 
     @property
     def _power(self) -> float:
@@ -308,8 +250,3 @@ class TweedieRegressor(GeneralizedLinearRegressor):
         if power in (1.0, 2.0):
             return Poisson() if power == 1 else Gamma()
         return Tweedie(power) if 1 < power < 2 else LocalDeviance(power, "log")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = self.power > 0
-        return tags

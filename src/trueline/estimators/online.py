@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,13 +27,25 @@ from trueline.online.record import Record
 from trueline.online.rows import Rows, normalised, with_constant
 from trueline.online.rules import Rule
 
-__all__ = ["OnlineClassifier"]
+__all__ = ["OnlineClassifier", "Outcome"]
 
 Array = NDArray[np.float64]
 
 # By how much scikit-learn lets the intercept of sparse rows move, compared with the weights.
 _SPARSE_INTERCEPT = 0.01
 _ONE = np.ones(1)
+
+
+class Outcome(NamedTuple):
+    """How the learning of one binary problem ended."""
+
+    n_iter: int
+    record: Record
+    finished: bool
+    #: Largest sum of steps added at once, if several were.
+    largest: float = 0.0
+    #: Weights and intercept at the end of passes from zero, where these can be proven about.
+    last: Array | None = None
 
 
 class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
@@ -215,25 +227,45 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
     ) -> dict[str, Any]:
         """All problems; returns fitted attributes."""
         k = len(classes)
+        if self._is_direct(k):
+            return self._learn_together(rows, class_weights, W, b)
         seeds, keep = self._seeds_and_rows(rows, k)
         later = np.zeros((len(W), W.shape[1] + 1 if self.average else 0))
         if self.average:
             later[:, :-1], later[:, -1] = W, b  # the start counts from the first visit on
-        iterations, records, tally = [], [], np.zeros((len(W), 4))
+        tasks, outcomes = [], []
         for r in range(len(W)):
             task = self._task(rows, r, k, class_weights, W[r], b[r : r + 1], later[r])
-            order = Order(rows.n, seeds[r], keep)
-            score = None if keep is None else _validation(rows.take(~keep), task.positive)
-            n_iter, record = run_passes(
-                task, order, self._stopping(), bool(self.record_updates), score
-            )
-            iterations.append(n_iter)
-            records.append(record)
-            tally[r] = task.tally
-        fitted = {"n_iter_": max(iterations), "records_": records, "_tally": tally}
-        if self.tol is not None and max(iterations) == self.max_iter:
+            tasks.append(task)
+            outcomes.append(self._learn_problem(task, seeds[r], keep))
+        records = [outcome.record for outcome in outcomes]
+        tally = np.array([task.tally for task in tasks])
+        n_iter = max(outcome.n_iter for outcome in outcomes)
+        if not all(outcome.finished for outcome in outcomes):
             self._warn(records)
+        fitted = {"n_iter_": n_iter, "records_": records, "_tally": tally}
+        fitted |= self._kept_of_run(tasks, outcomes)
         return {**fitted, **self._averages(W, b, later, tally)}
+
+    def _learn_together(self, rows: Rows, class_weights: Array, W: Any, b: Array) -> dict[str, Any]:
+        """One weight vector for each class, all changed by the same mistakes."""
+        raise NotImplementedError
+
+    def _learn_problem(
+        self, task: Task, seed: int | None, keep: NDArray[np.bool_] | None
+    ) -> Outcome:
+        """One binary problem, by passes over the rows to keep."""
+        score = None if keep is None else _validation(task.rows.take(~keep), task.positive)
+        order, stopping = Order(task.rows.n, seed, keep), self._stopping()
+        n_iter, record = run_passes(task, order, stopping, self._keeps_log(), score)
+        return Outcome(n_iter, record, n_iter < self.max_iter or self.tol is None)
+
+    def _keeps_log(self) -> bool:
+        return bool(self.record_updates)
+
+    def _kept_of_run(self, tasks: list[Task], outcomes: list[Outcome]) -> dict[str, Any]:
+        """Fitted attributes that only some classifiers have."""
+        return {}
 
     def _task(
         self, rows: Rows, r: int, k: int, class_weights: Array, w: Any, b: Array, later: Array

@@ -14,13 +14,12 @@ from sklearn.utils.metaestimators import available_if
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.mistakes import Run, certify_mistakes
-from trueline.estimators.online import OnlineClassifier
+from trueline.estimators.online import OnlineClassifier, Outcome
 from trueline.online import rules
 from trueline.online.average import averaged
 from trueline.online.multiclass import DirectTask
 from trueline.online.order import Order
 from trueline.online.passes import Penalty, Stopping, Task, run_passes
-from trueline.online.record import Record
 from trueline.online.rows import Rows
 from trueline.online.variants import run_batch, run_pocket, run_textbook, survivors
 
@@ -284,89 +283,57 @@ class Perceptron(OnlineClassifier):
 
     # --- learning -------------------------------------------------------------------------------
 
-    def _learn(
-        self, rows: Rows, classes: NDArray[Any], class_weights: Array, W: Any, b: Array
-    ) -> dict[str, Any]:
-        k = len(classes)
-        started = bool(W.any() or b.any())
-        if self._is_direct(k):
-            return self._learn_together(rows, class_weights, W, b, started)
-        seeds, keep = self._seeds_and_rows(rows, k)
-        if self.variant == "cyclic":
-            seeds = [None] * len(seeds)
-        later = np.zeros((len(W), W.shape[1] + 1 if self.average else 0))
-        if self.average:
-            later[:, :-1], later[:, -1] = W, b
-        counts = np.zeros((len(W), rows.n), dtype=np.int32)
-        problems = []
-        for r in range(len(W)):
-            task = self._task(rows, r, k, class_weights, W[r], b[r : r + 1], later[r])
-            task.counts = counts[r]
-            # Gallant draws rows at random: shuffled ones can run in circles.
-            drawn = self.variant == "pocket"
-            problems.append(self._learn_one(task, Order(rows.n, seeds[r], keep, drawn)))
-        records = [problem["record"] for problem in problems]
-        tally = np.array([problem["tally"] for problem in problems])
-        iterations = max(problem["n_iter"] for problem in problems)
-        fitted: dict[str, Any] = {"n_iter_": iterations, "records_": records, "_tally": tally}
-        if not all(problem["finished"] for problem in problems):
-            self._warn(records)
-        if not started and self.penalty is None:
-            lasts = [problem["last"] for problem in problems]
-            last = lasts[0][None] if len(lasts) == 1 else np.stack(lasts)
-            largest = np.array([problem["largest"] for problem in problems])
-            self._run = self._run_of(rows, counts.T, last, largest, False)
-        if self.variant == "voted":
-            step = self._step_of_intercept(rows.is_sparse)
-            pairs = [survivors(record, rows.X, step) for record in records]
-            fitted["survivors_"] = [pair[0] for pair in pairs]
-            fitted["votes_"] = [pair[1] for pair in pairs]
-        return {**fitted, **self._averages(W, b, later, tally)}
+    def _learn_problem(
+        self, task: Task, seed: int | None, keep: NDArray[np.bool_] | None
+    ) -> Outcome:
+        from_zero = self.penalty is None and not (task.w.any() or task.b.any())
+        task.counts = np.zeros(task.rows.n, dtype=np.int32)
+        outcome = self._learn_variant(task, seed, keep)
+        if not from_zero:
+            return outcome._replace(last=None)
+        last = np.append(task.w, task.b) if outcome.last is None else outcome.last
+        return outcome._replace(last=last.astype(np.float64))
 
-    def _learn_one(self, task: Task, order: Order) -> dict[str, Any]:
+    def _learn_variant(
+        self, task: Task, seed: int | None, keep: NDArray[np.bool_] | None
+    ) -> Outcome:
         """One binary problem, by the variant asked for."""
-        keep_log = bool(self.record_updates) or self.variant == "voted"
-        largest, finished = 0.0, True
+        passes, log = int(self.max_iter), self._keeps_log()
         if self.variant in _PASSES:
-            rows = task.rows
-            score = None
-            if order.keep is not None:
-                from trueline.estimators.online import _validation
+            seed = None if self.variant == "cyclic" else seed
+            outcome = super()._learn_problem(task, seed, keep)
+            if self.variant != "standard" and outcome.record.updates_per_pass[-1] == 0:
+                outcome = outcome._replace(finished=True)
+            return outcome
+        if self.variant == "textbook":
+            return Outcome(*run_textbook(task, passes, log))
+        if self.variant == "batch":
+            n_iter, record, largest = run_batch(task, passes, log)
+            return Outcome(n_iter, record, record.updates_per_pass[-1] == 0, largest)
+        # Gallant draws rows at random: shuffled ones can run in circles.
+        order = Order(task.rows.n, seed, keep, drawn=True)
+        n_iter, record, _, w, b = run_pocket(task, order, passes, log)
+        return Outcome(n_iter, record, True, last=np.append(w, b))
 
-                score = _validation(rows.take(~order.keep), task.positive)
-            n_iter, record = run_passes(task, order, self._stopping(), keep_log, score)
-            limited = n_iter == self.max_iter
-            if self.variant == "standard":
-                finished = not limited or self.tol is None
-            else:
-                finished = not limited or record.updates_per_pass[-1] == 0 or self.tol is None
-        elif self.variant == "textbook":
-            n_iter, record, finished = run_textbook(task, int(self.max_iter), keep_log)
-        elif self.variant == "batch":
-            n_iter, record, largest = run_batch(task, int(self.max_iter), keep_log)
-            finished = record.updates_per_pass[-1] == 0
-        else:
-            n_iter, record, _, w, b = run_pocket(task, order, int(self.max_iter), keep_log)
-            return self._outcome(task, n_iter, record, 0.0, True, np.append(w, b))
-        return self._outcome(task, n_iter, record, largest, finished, np.append(task.w, task.b))
+    def _keeps_log(self) -> bool:
+        return bool(self.record_updates) or self.variant == "voted"
 
-    @staticmethod
-    def _outcome(
-        task: Task, n_iter: int, record: Record, largest: float, finished: bool, last: Any
-    ) -> dict[str, Any]:
-        return {
-            "n_iter": n_iter,
-            "record": record,
-            "tally": task.tally,
-            "largest": largest,
-            "finished": finished,
-            "last": np.asarray(last, dtype=np.float64),
-        }
+    def _kept_of_run(self, tasks: list[Task], outcomes: list[Outcome]) -> dict[str, Any]:
+        rows = tasks[0].rows
+        last = [outcome.last for outcome in outcomes if outcome.last is not None]
+        if len(last) == len(outcomes):
+            counts = np.stack([task.counts for task in tasks]).T
+            largest = np.array([outcome.largest for outcome in outcomes])
+            self._run = self._run_of(rows, counts, np.array(last), largest, False)
+        if self.variant != "voted":
+            return {}
+        step = self._step_of_intercept(rows.is_sparse)
+        pairs = [survivors(outcome.record, rows.X, step) for outcome in outcomes]
+        return {"survivors_": [pair[0] for pair in pairs], "votes_": [pair[1] for pair in pairs]}
 
-    def _learn_together(
-        self, rows: Rows, class_weights: Array, W: Any, b: Array, started: bool
-    ) -> dict[str, Any]:
+    def _learn_together(self, rows: Rows, class_weights: Array, W: Any, b: Array) -> dict[str, Any]:
         """One weight vector for each class, all changed by the same mistakes."""
+        started = bool(W.any() or b.any())
         k = len(b)
         seeds, _ = self._seeds_and_rows(rows, k)
         order = Order(rows.n, None if self.variant == "cyclic" else seeds[0])

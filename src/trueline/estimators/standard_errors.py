@@ -72,21 +72,7 @@ default="epanechnikov"
         """
         check_is_fitted(self)
         self._check_unpenalised()
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=np.float64,
-            y_numeric=True,
-            reset=False,
-        )
-        weights = self._weights(sample_weight, X)  # type: ignore[attr-defined]
-        y = y.astype(np.float64)
-        if weights is not None and not weights.all():
-            present = np.flatnonzero(weights)
-            X = X.tocsr()[present] if hasattr(X, "tocsr") else X[present]
-            y, weights = y[present], weights[present]
+        X, y, weights = self._rows_of_weight(X, y, sample_weight)
         W, b = self._coefficients()  # type: ignore[attr-defined]
         rows = float(len(y)) if weights is None else float(weights.sum())
         count = len(W) + self.fit_intercept  # type: ignore[attr-defined]
@@ -131,6 +117,25 @@ default="epanechnikov"
                 "sparsity": np.array([one.sparsity for one in found])[pick],
             },
         )
+
+    def _rows_of_weight(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Rows, targets and weights, without rows of weight zero."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=["csr", "csc", "coo"],
+            dtype=np.float64,
+            y_numeric=True,
+            reset=False,
+        )
+        weights = self._weights(sample_weight, X)  # type: ignore[attr-defined]
+        y = y.astype(np.float64)
+        if weights is not None and not weights.all():
+            present = np.flatnonzero(weights)
+            X = X.tocsr()[present] if hasattr(X, "tocsr") else X[present]
+            y, weights = y[present], weights[present]
+        return X, y, weights
 
     def _check_unpenalised(self) -> None:
         if self.alpha != 0:  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
+from importlib import import_module
 from typing import TypeVar
 
 from trueline.persistence.transformers import LABELS, transformer_classes
@@ -91,98 +92,55 @@ def find_class(name: str) -> type | None:
     return _registered.get(name) or _own_classes().get(name)
 
 
+# Classes of the package that are in none of its own registries, by their module.
+_HOMES = {
+    "bayes": "NormalInverseGamma",
+    "certificates": "Certificate",
+    "certificates.kernel": "KernelCertificate",
+    "certificates.margin": "MarginCertificate",
+    "certificates.separation": "Combination SeparationCertificate",
+    "certificates.support_vectors": "SupportVectorCertificate",
+    "estimators.multiclass.parts": "ConstantPredictor",
+    "features.counters": "Counter",
+    "features.stages": "Stage",
+    "features.tables.categories": "Categories",
+    "features.tables.dates": "Dates",
+    "features.tables.encoders": "Booleans Numbers",
+    "features.tables.texts": "Texts",
+    "features.translation.corpus": "Vocabulary",
+    "features.translation.language_model": "LanguageModel",
+    "features.translation.lexicon": "Lexicon",
+    "features.translation.transformer": "Side",
+    "halfspaces.margin": "MaximumMargin",
+    "halfspaces.result": "Separability",
+    "kernels": "KernelFunction",
+    "losses": "CrammerSinger HardMargin LocalDeviance OrderedQuantiles Softmax ZeroOne",
+    "moments": "Moments",
+    "online.record": "Record",
+    "online.stream": "Progress",
+    "planner": "Candidate Plan",
+    "processes.inducing": "InducingFit",
+    "processes.structure": "Structure Term",
+    "solution": "Solution Status",
+    "solvers.base": "Cost Facts",
+    "trace": "Trace",
+}
+
+
 @cache
 def _own_classes() -> dict[str, type]:
     """The package's classes, imported at the first save or load rather than with the package."""
     import trueline
-    from trueline.bayes import NormalInverseGamma
-    from trueline.certificates import Certificate
-    from trueline.certificates.kernel import KernelCertificate
-    from trueline.certificates.margin import MarginCertificate
-    from trueline.certificates.separation import Combination, SeparationCertificate
-    from trueline.certificates.support_vectors import SupportVectorCertificate
-    from trueline.estimators.multiclass.parts import ConstantPredictor
-    from trueline.features.counters import Counter
-    from trueline.features.stages import Stage
-    from trueline.features.tables.categories import Categories
-    from trueline.features.tables.dates import Dates
-    from trueline.features.tables.encoders import Booleans, Numbers
-    from trueline.features.tables.texts import Texts
-    from trueline.features.translation.corpus import Vocabulary
-    from trueline.features.translation.language_model import LanguageModel
-    from trueline.features.translation.lexicon import Lexicon
-    from trueline.features.translation.transformer import Side
-    from trueline.halfspaces.margin import MaximumMargin
-    from trueline.halfspaces.result import Separability
-    from trueline.kernels import KernelFunction
-    from trueline.losses import (
-        LOSSES,
-        CrammerSinger,
-        HardMargin,
-        LocalDeviance,
-        OrderedQuantiles,
-        Softmax,
-        ZeroOne,
-    )
-    from trueline.moments import Moments
-    from trueline.online.record import Record
-    from trueline.online.stream import Progress
+    from trueline.losses import LOSSES
     from trueline.penalties import PENALTIES
-    from trueline.planner import Candidate, Plan
-    from trueline.processes.inducing import InducingFit
-    from trueline.processes.structure import KERNELS, Structure, Term
-    from trueline.solution import Solution, Status
-    from trueline.solvers.base import Cost, Facts
-    from trueline.trace import Trace
+    from trueline.processes.structure import KERNELS
 
     exported = (getattr(trueline, name) for name in trueline.__all__)
     models = (item for item in exported if isinstance(item, type) and is_estimator(item))
-    losses: tuple[type, ...] = (
-        *LOSSES.values(),
-        OrderedQuantiles,
-        Softmax,
-        CrammerSinger,
-        HardMargin,
-        LocalDeviance,
-        ZeroOne,
+    parts = (
+        getattr(import_module(f"trueline.{home}"), name)
+        for home, names in _HOMES.items()
+        for name in names.split()
     )
-    fits: tuple[type, ...] = (
-        Certificate,
-        Moments,
-        Solution,
-        Status,
-        Trace,
-        Plan,
-        Candidate,
-        Cost,
-        Facts,
-    )
-    learned: tuple[type, ...] = (Record, Progress, ConstantPredictor)
-    tables: tuple[type, ...] = (Stage, Categories, Dates, Booleans, Numbers, Texts)
-    texts: tuple[type, ...] = (Counter, Vocabulary, LanguageModel, Lexicon, Side)
-    halfspaces: tuple[type, ...] = (
-        Separability,
-        SeparationCertificate,
-        Combination,
-        MaximumMargin,
-        MarginCertificate,
-    )
-    beliefs: tuple[type, ...] = (
-        NormalInverseGamma,
-        KernelCertificate,
-        InducingFit,
-        Structure,
-        Term,
-        *KERNELS,
-    )
-    classes: tuple[type, ...] = (*losses, *PENALTIES.values(), *fits, *learned, *halfspaces)
-    classes = (
-        *classes,
-        *tables,
-        *texts,
-        *beliefs,
-        SupportVectorCertificate,
-        KernelFunction,
-        *models,
-    )
+    classes = (*LOSSES.values(), *PENALTIES.values(), *parts, *KERNELS, *models)
     return {**{label(cls): cls for cls in classes}, **transformer_classes()}

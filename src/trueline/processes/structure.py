@@ -12,20 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    CompoundKernel,
-    ConstantKernel,
-    DotProduct,
-    Exponentiation,
-    ExpSineSquared,
-    Matern,
-    PairwiseKernel,
-    Product,
-    RationalQuadratic,
-    Sum,
-    WhiteKernel,
-)
+from sklearn.gaussian_process import kernels as gp
 
 __all__ = ["KERNELS", "Structure", "Term", "recognise"]
 
@@ -34,18 +21,9 @@ Indices = NDArray[np.intp]
 
 #: The kernels of scikit-learn, which model files may hold.
 KERNELS: tuple[type, ...] = (
-    RBF,
-    CompoundKernel,
-    ConstantKernel,
-    DotProduct,
-    Exponentiation,
-    ExpSineSquared,
-    Matern,
-    PairwiseKernel,
-    Product,
-    RationalQuadratic,
-    Sum,
-    WhiteKernel,
+    *(gp.RBF, gp.CompoundKernel, gp.ConstantKernel, gp.DotProduct, gp.Exponentiation),
+    *(gp.ExpSineSquared, gp.Matern, gp.PairwiseKernel, gp.Product, gp.RationalQuadratic),
+    *(gp.Sum, gp.WhiteKernel),
 )
 
 #: Names of kinds of terms beside the families of :mod:`trueline.processes.pairs`.
@@ -144,7 +122,7 @@ def recognise(kernel: Any, X: Array) -> Structure | None:
 
 
 def _summands(kernel: Any, counter: list[int]) -> list[list[_Leaf]] | None:
-    if type(kernel) is Sum:
+    if type(kernel) is gp.Sum:
         left = _summands(kernel.k1, counter)
         right = _summands(kernel.k2, counter) if left is not None else None
         return None if left is None or right is None else left + right
@@ -153,11 +131,17 @@ def _summands(kernel: Any, counter: list[int]) -> list[list[_Leaf]] | None:
 
 
 def _factors(kernel: Any, counter: list[int]) -> list[_Leaf] | None:
-    if type(kernel) is Product:
+    if type(kernel) is gp.Product:
         left = _factors(kernel.k1, counter)
         right = _factors(kernel.k2, counter) if left is not None else None
         return None if left is None or right is None else left + right
-    if type(kernel) not in (ConstantKernel, RBF, Matern, RationalQuadratic, WhiteKernel):
+    if type(kernel) not in (
+        gp.ConstantKernel,
+        gp.RBF,
+        gp.Matern,
+        gp.RationalQuadratic,
+        gp.WhiteKernel,
+    ):
         return None
     places = {}
     for parameter in kernel.hyperparameters:
@@ -173,13 +157,13 @@ def _term(leaves: list[_Leaf]) -> Term | None:
     fixed, factors, other = 1.0, [], None
     for leaf in leaves:
         kernel = leaf.kernel
-        if type(kernel) is ConstantKernel or type(kernel) is WhiteKernel:
-            name = "constant_value" if type(kernel) is ConstantKernel else "noise_level"
+        if type(kernel) is gp.ConstantKernel or type(kernel) is gp.WhiteKernel:
+            name = "constant_value" if type(kernel) is gp.ConstantKernel else "noise_level"
             if name in leaf.places:
                 factors.append(leaf.places[name])
             else:
                 fixed *= float(getattr(kernel, name))
-        if type(kernel) is not ConstantKernel:
+        if type(kernel) is not gp.ConstantKernel:
             if other is not None:
                 return None
             other = leaf
@@ -187,15 +171,15 @@ def _term(leaves: list[_Leaf]) -> Term | None:
     if other is None:
         return Term(CONSTANT, fixed, places, np.empty(0), none)
     kernel = other.kernel
-    if type(kernel) is WhiteKernel:
+    if type(kernel) is gp.WhiteKernel:
         return Term(NOISE, fixed, places, np.empty(0), none)
     lengths = np.atleast_1d(np.asarray(kernel.length_scale, dtype=np.float64))
     where = other.places.get("length_scale", none)
-    if type(kernel) is RationalQuadratic:
+    if type(kernel) is gp.RationalQuadratic:
         shape_place = int(other.places["alpha"][0]) if "alpha" in other.places else -1
         return Term(4, fixed, places, lengths, where, float(kernel.alpha), shape_place)
     family = 0
-    if type(kernel) is Matern:
+    if type(kernel) is gp.Matern:
         if float(kernel.nu) not in _MATERN:
             return None
         family = _MATERN[float(kernel.nu)]

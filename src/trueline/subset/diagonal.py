@@ -81,12 +81,12 @@ def climb(
     best: Relaxed | None = None
     for turn in range(steps + 1):
         Q = P - np.diag(D)
-        found = Relaxed(*_relaxed(Q, D, c, q, alpha, v, level, enough, tol))
+        bound, v, h, z, level = relax(Q, D, c, q, alpha, v, level, enough, tol)
+        found = Relaxed(bound, D, v, h, z, level)
         if best is None or found.bound > best.bound:
             best = found
         if found.bound > enough or turn == steps:
             break
-        v, level = found.v, found.level
         further = _newton(P, Q, D, v, level, mu)
         if further is None:
             break
@@ -107,21 +107,6 @@ def _newton(P: Array, Q: Array, D: Array, v: Array, level: float, mu: float) -> 
         return _advanced(P, D, np.linalg.solve(curvature, slope))
     except np.linalg.LinAlgError:
         return None
-
-
-def _relaxed(
-    Q: Array,
-    D: Array,
-    c: Array,
-    q: int,
-    alpha: float,
-    v: Array,
-    level: float,
-    enough: float,
-    tol: float,
-) -> tuple[float, Array, Array, Array, Array, float]:
-    bound, v, h, z, level = relax(Q, D, c, q, alpha, v, level, enough, tol)
-    return bound, D, v, h, z, level
 
 
 def _advanced(P: Array, D: Array, step: Array) -> Array | None:
