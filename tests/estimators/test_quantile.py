@@ -598,3 +598,18 @@ def test_extreme_quantiles_of_many_rows_look_at_few_of_them(quantile):
     assert model.verify(X, y)
     share = np.mean(y < model.predict(X) - 1e-9)
     assert abs(share - quantile) <= 7 / 30_000
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 8])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_powers_of_one_column_are_verified(seed):
+    # Multipliers that do not quite add up to zero cost more where columns are in the billions.
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-9.0, -3.0, 82)
+    X = np.vander(x, 11, increasing=True)[:, 1:]
+    y = 0.85 + 0.05 * np.sin(x) + 0.003 * rng.standard_normal(82)
+    model = QuantileRegressor().fit(X, y)
+    assert model.verify(X, y), str(model.verify(X, y))
+    their = TheirQuantileRegressor().fit(X, y)
+    value = pinball(y, their.predict(X), 0.5) + len(y) * np.abs(their.coef_).sum()
+    assert objective(model, X, y) <= value + model.certificate_.gap
