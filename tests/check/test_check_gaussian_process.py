@@ -112,6 +112,18 @@ def test_honest_fits_hold(kernel, optimizer):
         assert "nothing about other parameters" in verification.statement
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_slope_of_which_nothing_is_claimed_holds():
+    # Equal rows with different targets, and hardly any noise: no digit of the slope is known.
+    x = np.repeat([0.2, 10.1, 118.2, 226.5, 337.4, 448.6, 558.9, 666.3, 777.0, 884.6], 4)
+    X, y = x[:, None], 0.3 * np.resize([0.0, 1.0, -1.0], len(x)) + x
+    model = GaussianProcessRegressor().fit(X, y)
+    assert model.certificate_.slope == np.inf
+    assert model.verify(X, y), str(model.verify(X, y))
+    # Whoever claims a number has to prove it.
+    assert not replace(model.certificate_, slope=1e300).verify(X, y)
+
+
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_wild_scales_hold(scale):
     X, y = rows(30)

@@ -602,6 +602,55 @@ def test_extreme_quantiles_of_many_rows_look_at_few_of_them(quantile):
     assert abs(share - quantile) <= 7 / 30_000
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 8])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_powers_of_one_column_are_verified(seed):
+    # Multipliers that do not quite add up to zero cost more where columns are in the billions.
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-9.0, -3.0, 82)
+    X = np.vander(x, 11, increasing=True)[:, 1:]
+    y = 0.85 + 0.05 * np.sin(x) + 0.003 * rng.standard_normal(82)
+    model = QuantileRegressor().fit(X, y)
+    assert model.verify(X, y), str(model.verify(X, y))
+    their = TheirQuantileRegressor().fit(X, y)
+    value = pinball(y, their.predict(X), 0.5) + len(y) * np.abs(their.coef_).sum()
+    assert objective(model, X, y) <= value + model.certificate_.gap
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("quantile", [0.5, 0.23, [0.1, 0.7]])
+def test_sparse_columns_that_are_not_worth_their_penalty_leave_the_best_constant(
+    quantile, weighted
+):
+    # As tf-idf of texts at the default strength; a Gram matrix of the columns would take minutes.
+    rng = np.random.default_rng(7)
+    X = sp.random_array((301, 20_000), density=1e-3, rng=rng, format="csr")
+    y = np.round(rng.exponential(1.0, 301), 2)  # with ties
+    weights = rng.uniform(0.5, 2.0, 301) if weighted else None
+    model = QuantileRegressor(quantile=quantile).fit(X, y, weights)
+    assert not model.coef_.any()
+    order = np.argsort(y)
+    total = np.cumsum(np.ones(301) if weights is None else weights[order])
+    levels = [y[order[np.searchsorted(total, q * total[-1])]] for q in np.atleast_1d(quantile)]
+    assert_allclose(np.atleast_1d(model.intercept_), levels, rtol=1e-12)
+    assert "no column is worth its penalty" in str(model.explain())
+    assert model.verify(X, y, weights)
+
+
+@pytest.mark.parametrize("share", [0.999, 1.001])
+def test_the_strength_at_which_the_first_column_enters_is_told_apart(share):
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((101, 4)), rng.standard_normal(101)
+    level = np.median(y)
+    slopes = np.where(y < level, 0.5, np.where(y > level, -0.5, 0.0))
+    alpha = share * np.abs(X.T @ slopes).max() / 101
+    model = QuantileRegressor(alpha=alpha).fit(X, y)
+    assert model.coef_.any() == (share < 1)
+    their = TheirQuantileRegressor(alpha=alpha).fit(X, y)
+    assert_allclose(model.coef_, their.coef_, atol=1e-12)
+    assert_allclose(model.intercept_, their.intercept_, rtol=1e-12)
+
+
 # --- columns that are nearly copies ---------------------------------------------------------------
 
 

@@ -146,11 +146,13 @@ def _process(claim: SimpleNamespace, X: Any, Y: Array) -> tuple[list[Check], str
     steep, errors = _slopes(blocks(), len(free), a, M, left, (rho, safe, norm))
     p, low, high = free.T
     within = (low * (1 - 1e-9) <= p).all() and (p <= high * (1 + 1e-9)).all()
-    # What could be followed upwards without leaving the bounds; NaN proves nothing.
+    # What could be followed upwards without leaving the bounds; NaN proves nothing, as infinity.
     up = np.where(p < high * (1 - 1e-9), errors + steep, 0.0)
     down = np.where(p > low * (1 + 1e-9), errors - steep, 0.0)
+    steepest = float(np.max([0.0, *up, *down]))
+    steepest = math.inf if math.isnan(steepest) else steepest
     checks.append(Check.that("parameters", "within bounds", within))
-    checks.append(Check.at_most("slope (local)", claim.slope, np.max([0.0, *up, *down])))
+    checks.append(Check.at_most("slope (local)", claim.slope, steepest))
     said += f", with slopes of at most {claim.slope:.3g} in its {len(free)} free parameters"
     return checks, f"{said} within their bounds"
 

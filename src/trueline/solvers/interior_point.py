@@ -22,6 +22,7 @@ from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, GRAM_RATE
 from trueline.solvers.loop import Monitor
 from trueline.solvers.newton import require_ordinary
+from trueline.solvers.piecewise.constant import solve_constant
 from trueline.solvers.piecewise.levels import is_for_levels, solve_by_levels
 from trueline.solvers.piecewise.source import Source
 from trueline.solvers.piecewise.targets import Answer, solve_targets, worked_rows
@@ -73,6 +74,8 @@ class InteriorPoint(Solver):
         written = problem
         if isinstance(problem.design, AugmentedDesign) and problem.design.is_sparse:
             written = replace(problem, design=problem.design.materialised())
+        if (constant := solve_constant(problem, monitor, self.name)) is not None:
+            return constant
         if is_for_levels(written):
             found = solve_by_levels(written, options.tol, monitor, self.name)
             if found is not None:
