@@ -32,7 +32,9 @@ def can_be_in_a_set(model: Any, settings: Sequence[Setting], task: Task) -> bool
     if not (task.is_classifier and task.all_classes_everywhere and task.y.ndim == 1):
         return False
     ask = getattr(model, "_can_be_in_a_set", None)
-    return ask is not None and all(one._can_be_in_a_set() for one in _with_settings(model, settings))
+    return ask is not None and all(
+        one._can_be_in_a_set() for one in _with_settings(model, settings)
+    )
 
 
 def _with_settings(model: Any, settings: Sequence[Setting]) -> list[Any]:
