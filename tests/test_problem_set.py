@@ -147,6 +147,17 @@ def test_losses_and_penalties_of_every_kind_can_be_in_a_set(loss, penalty):
     assert_each_as_alone(make_set(loss, [penalty]), tol=1e-10)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("ratio", [0.5, 1.0])
+def test_several_classes_with_absolute_values_share_a_hessian(ratio, fit_intercept, weighted):
+    weights = fold_weights(120, seed=3 if weighted else None)
+    penalties = [ElasticNet(a, ratio) if ratio < 1 else L1(a) for a in (0.3, 10.0, 3.0)]
+    problems = make_set(Softmax(), penalties, weights=weights, fit_intercept=fit_intercept)
+    found = assert_each_as_alone(problems, tol=1e-8, rtol=1e-3)
+    assert all("share" in solution.notes[0] for solution in found)
+
+
 def test_penalties_of_different_kinds_can_be_in_one_set():
     assert_each_as_alone(make_set(Logistic(), [L2(1.0), L1(1.0)]), tol=1e-9, rtol=1e-4)
 

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
-from trueline.certificates.choose import certify
 from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
 from trueline.solvers.iterative import target_gap
+from trueline.solvers.pending import PendingMember
 
 __all__ = ["can_shift", "solve_shifted"]
 
@@ -99,7 +98,7 @@ def solve_shifted(problems: ProblemSet, tol: float, name: str) -> list[Solution]
             coef = np.ascontiguousarray(W[i][:, own])
             level = levels[f] - means[:, f] @ coef
             bound = _CLAIMED * float(gaps[own].sum())
-            pending = _Pending(problems, path[i], coef, level, bound)
+            pending = PendingMember(problems, path[i], coef, level, bound)
             status = Status.CONVERGED if bound <= allowed[f] else Status.STALLED
             facts = {"n_iter": steps, "proof": pending, "tolerance": float(allowed[f])}
             found[path[i]] = Solution(coef, level, status, name, **facts)  # type: ignore[arg-type]
@@ -149,20 +148,3 @@ def _is_done(lanes: _Lanes, zeta: Array, size: Array, i: int) -> bool:
 
 def _safe(values: Array) -> Array:
     return np.where(np.isfinite(values), values, 0.0)
-
-
-@dataclass(frozen=True)
-class _Pending:
-    """The proof of a member's answer, worked out when somebody asks for it."""
-
-    problems: ProblemSet
-    number: int
-    coef: Array
-    intercept: Array
-    most: float
-
-    def bound(self) -> float:
-        return self.most
-
-    def certificate(self) -> Certificate:
-        return certify(self.problems[self.number], self.coef, self.intercept)

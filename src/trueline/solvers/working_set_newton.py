@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
 from trueline.problem import Problem
+from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
 from trueline.solvers.balanced import is_unbalanced, solve_balanced
 from trueline.solvers.base import Cost, Facts, Options, Solver
@@ -24,6 +25,7 @@ from trueline.solvers.curved.proof import better_by_curvature
 from trueline.solvers.iterative import best_constant, target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.one_by_one import is_separable, solve_one_by_one
+from trueline.solvers.shared_hessian import is_worth_sharing, solve_with_shared_hessian
 from trueline.wording import counted
 
 __all__ = ["WorkingSetNewton", "per_column"]
@@ -62,6 +64,15 @@ class WorkingSetNewton(Solver):
         seconds = 10 * CALL + _SWEEPS * sweep + 3 * _ROUNDS * iteration_seconds(facts)
         memory = 8.0 * (2.0 * facts.nonzeros + 6.0 * facts.n * facts.k + 6.0 * facts.d * facts.k)
         return Cost(4 * _SWEEPS * facts.nonzeros * facts.k, _SWEEPS, memory, seconds)
+
+    def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
+        penalties = [member.penalty for member in problems.members]
+        is_alike = all(np.ndim(p.linear) == 0 and np.ndim(p.curvature) == 0 for p in penalties)
+        is_coupled = "coupled" in problems.loss.capabilities
+        facts = Facts.of(problems.on_all_rows(0))
+        if not (is_alike and is_coupled and is_worth_sharing(facts)):
+            return super().solve_set(problems, options)
+        return solve_with_shared_hessian(problems, options.tol, self.name)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         if is_separable(problem):

@@ -18,10 +18,9 @@ from trueline.problem import Problem
 __all__ = ["SetWalk", "can_be_in_a_set"]
 
 # Gaps relative to the objective of the best constant. Fits of a grid are there to be compared: less
-# than the first moves hardly a label in a thousand test rows. Where coefficients are zero, a
-# violation e of the slopes costs about e in the bound on the gap and e^2 in the objective. The
-# scores of one model alone are to keep their digits.
-_COARSE, _COARSE_LINEAR, _FINE = 1e-6, 1e-4, 1e-12
+# than the first moves hardly a label in a thousand test rows. The scores of one model alone are to
+# keep their digits.
+_COARSE, _FINE = 1e-6, 1e-12
 
 
 def can_be_in_a_set(model: Any, settings: Sequence[Setting], task: Task) -> bool:
@@ -96,8 +95,7 @@ class SetWalk(Walk):
 
 
 def _coarse(problem: Problem, tol: float) -> float:
-    is_quadratic = "quadratic" in problem.penalty.capabilities
-    return max(tol, _COARSE if is_quadratic else _COARSE_LINEAR)
+    return max(tol, _COARSE)
 
 
 def _fine(problem: Problem, tol: float) -> float:

@@ -39,9 +39,9 @@ _COARSEST, _FINEST = 1e-2, 1e-10
 _LEFT = 0.1
 # Relative to the objective, what rounding may add to it.
 _ROUNDING = 1e-13
-# Newton's method for the intercepts alone.
-_BALANCING = 6
-_EPS = float(np.finfo(np.float64).eps)
+# Newton's method for the intercepts alone: most steps, and the share of the slopes' terms at which
+# nothing is left that a proof would feel.
+_BALANCING, _BALANCED = 6, 1e-13
 
 
 @dataclass
@@ -120,7 +120,7 @@ def _balance(batch: Batch, at: Points) -> Array:
         slope, shift = u.sum(axis=0), np.zeros(at.V.shape[1:])
         curvature = batch.intercept_curvature(bending)
         for _ in range(_BALANCING):
-            if (np.abs(slope) <= 4 * _EPS * np.abs(u).sum(axis=0)).all():
+            if (np.abs(slope) <= _BALANCED * np.abs(u).sum(axis=0)).all():
                 break
             # The shift is so small that the curvature stays as it is.
             ahead = shift - np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]

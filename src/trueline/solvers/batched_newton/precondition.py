@@ -22,7 +22,7 @@ from trueline.gram import weighted_gram
 from trueline.solvers.batched_newton.rows import Batch
 from trueline.solvers.curved.descent import Factor
 
-__all__ = ["Preconditioner", "make_preconditioner"]
+__all__ = ["Preconditioner", "coupled_hessian", "make_preconditioner"]
 
 Array = NDArray[np.float64]
 
@@ -130,29 +130,8 @@ class _Coupled(_Factors):
     """One factor for all scores of a row together."""
 
     def renew(self, batch: Batch, bending: Array) -> None:
-        self._grams = [self._hessian(batch.S.mean(axis=1), bending.mean(axis=1))]
+        self._grams = [coupled_hessian(self._A, batch.S.mean(axis=1), bending.mean(axis=1))]
         self._strength = np.nan
-
-    def _hessian(self, s: Array, Q: Array) -> Array:
-        """sum_i s_i (diag(q_i) - q_i q_i^T) kron a_i a_i^T, ordered by column."""
-        m, k = self._A.shape[1], Q.shape[1]
-        H, blocks = np.zeros((m * k, m * k)), np.zeros((k, m, m))
-        used = np.flatnonzero(s)
-        for start in range(0, len(used), _BLOCK):
-            some = used[start : start + _BLOCK]
-            A, weighted = self._A[some], s[some, None] * Q[some]
-            root = weighted / np.sqrt(s[some, None])
-            B = (A[:, :, None] * root[:, None, :]).reshape(len(some), m * k)
-            H -= B.T @ B
-            if m <= _FEW_COLUMNS:
-                pairs = (A[:, :, None] * A[:, None, :]).reshape(len(some), m * m)
-                blocks += (weighted.T @ pairs).reshape(k, m, m)
-            else:
-                for c in range(k):
-                    blocks[c] += A.T @ (A * weighted[:, c, None])
-        for c in range(k):
-            H[c::k, c::k] += blocks[c]
-        return H
 
     def apply(self, batch: Batch, R: Array) -> Array:
         (factor,) = self._refactored(batch)
@@ -165,6 +144,28 @@ class _Coupled(_Factors):
         # To form the Hessian costs about so many products with it, for all problems together.
         p, k = batch.Y.shape[1:]
         self.is_stale = steps > max(_FEW, self._A.shape[1] * k / (4 * p))
+
+
+def coupled_hessian(A: Array, s: Array, Q: Array) -> Array:
+    """sum_i s_i (diag(q_i) - q_i q_i^T) kron a_i a_i^T, ordered by column."""
+    (_, m), k = A.shape, Q.shape[1]
+    H, blocks = np.zeros((m * k, m * k)), np.zeros((k, m, m))
+    used = np.flatnonzero(s)
+    for start in range(0, len(used), _BLOCK):
+        some = used[start : start + _BLOCK]
+        rows, weighted = A[some], s[some, None] * Q[some]
+        root = weighted / np.sqrt(s[some, None])
+        B = (rows[:, :, None] * root[:, None, :]).reshape(len(some), m * k)
+        H -= B.T @ B
+        if m <= _FEW_COLUMNS:
+            pairs = (rows[:, :, None] * rows[:, None, :]).reshape(len(some), m * m)
+            blocks += (weighted.T @ pairs).reshape(k, m, m)
+        else:
+            for c in range(k):
+                blocks[c] += rows.T @ (rows * weighted[:, c, None])
+    for c in range(k):
+        H[c::k, c::k] += blocks[c]
+    return H
 
 
 def _factor(gram: Array, squares: Array) -> Factor:

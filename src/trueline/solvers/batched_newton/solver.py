@@ -19,9 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.base import Certificate
-from trueline.certificates.choose import certify
-from trueline.certificates.tangent import at_most_objective, class_indicators
+from trueline.certificates.tangent import class_indicators
 from trueline.design import DenseDesign
 from trueline.losses import Loss
 from trueline.problem import Problem
@@ -31,6 +29,7 @@ from trueline.solvers.batched_newton.descent import Points, minimise
 from trueline.solvers.batched_newton.precondition import make_preconditioner
 from trueline.solvers.batched_newton.rows import Batch
 from trueline.solvers.iterative import best_constant, target_gap
+from trueline.solvers.pending import PendingMember
 from trueline.wording import counted
 
 __all__ = ["solve_batch"]
@@ -156,24 +155,6 @@ def _reach(loss: Loss, P: float, shares: Array | None, b: Array) -> float:
     return float(max(margins) + np.abs(b).max() + np.ptp(b))
 
 
-@dataclass(frozen=True)
-class _Pending:
-    """The proof of a member's answer, worked out when somebody asks for it."""
-
-    problems: ProblemSet
-    number: int
-    coef: Array
-    intercept: Array
-    most: float
-
-    def bound(self) -> float:
-        return self.most
-
-    def certificate(self) -> Certificate:
-        problem = self.problems[self.number]
-        return at_most_objective(problem, certify(problem, self.coef, self.intercept))
-
-
 def _solution(problems: ProblemSet, answer: _Answer, back: Array | None, name: str) -> Solution:
     W = answer.coef if back is None else back @ answer.coef
     return Solution(
@@ -182,7 +163,7 @@ def _solution(problems: ProblemSet, answer: _Answer, back: Array | None, name: s
         Status.CONVERGED if answer.is_done else Status.STALLED,
         name,
         n_iter=answer.steps,
-        proof=_Pending(problems, answer.number, W, answer.intercept, answer.bound),
+        proof=PendingMember(problems, answer.number, W, answer.intercept, answer.bound),
         notes=[f"together with {counted(len(problems) - 1, 'other problem')} on the same rows"],
         tolerance=answer.allowed,
     )
