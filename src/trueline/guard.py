@@ -257,7 +257,9 @@ def warn_of_gaps(who: str, what: str, verdicts: Sequence[Verdict], stacklevel: i
     )
 
 
-def warn_of_gap(who: str, what: str, verdict: Verdict, stacklevel: int = 3) -> None:
+def warn_of_gap(
+    who: str, what: str, verdict: Verdict, advice: str = "", stacklevel: int = 3
+) -> None:
     """One warning for one fit of a model that no registered solver fits.
 
     Parameters
@@ -265,12 +267,14 @@ def warn_of_gap(who: str, what: str, verdict: Verdict, stacklevel: int = 3) -> N
     who, what : str
         The estimator, and what of it is not proven.
     verdict : Verdict
+    advice : str, optional
+        Why, and what to do.
     """
     if verdict.is_proven:
         return
     warnings.warn(
         f"{who}: {what} are not proven to the tolerance: the gap is {verdict.gap:.3g}, "
-        f"{times(_times(verdict))} what is allowed.",
+        f"{times(_times(verdict))} what is allowed. {advice}".rstrip(),
         ConvergenceWarning,
         stacklevel=stacklevel,
     )

@@ -173,3 +173,15 @@ def test_kernel_functions_that_are_not_finite_are_told_where(estimator):
     X, y = np.arange(6.0).reshape(3, 2), [0, 1, 0]
     with pytest.raises(ValueError, match="returned inf for rows 0 and 2"):
         estimator(kernel=lambda x, z: np.inf if abs(x - z).max() > 3 else 1.0).fit(X, y)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "polynomial"])
+def test_columns_of_very_different_scales_are_never_unproven_without_a_word(kernel):
+    """Products of columns of size 1e5 round by more than alpha: what is not known is said."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 6)) * 10 ** np.linspace(-3, 5, 6)
+    y = X[:, 0] / X[:, 0].std() + X[:, -1] / X[:, -1].std() + 0.1 * rng.standard_normal(80)
+    with pytest.warns(ConvergenceWarning, match="standardise the columns, or raise alpha"):
+        KernelRidge(kernel=kernel).fit(X, y)
+    scaled = KernelRidge(kernel=kernel).fit(X / X.std(axis=0), y)
+    assert scaled.certificate_.relative_gap < 1e-12

@@ -18,18 +18,24 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from trueline.solvers.blocks.kernels import block_norms
+from trueline.solvers.curved.search import minimise_along
 
 __all__ = ["newton_step"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
+_EPS = float(np.finfo(np.float64).eps)
 # So few unknowns are solved for directly.
 _FEW_UNKNOWNS = 400
 _MAX_PRODUCTS = 60
 # How far the residual of the system is reduced: the step then wins three digits.
 _REDUCTION = 1e-3
 _STEPS = (1.0, 0.5, 0.25, 0.125, 0.03125)
+# Along the step a block ends at zero that has come so far on its way.
+_ALMOST = 0.99
+# Just beyond the place where a block passes zero.
+_PAST = 1.001
 # The objective must fall by this share of what the slope promises.
 _SHARE = 1e-3
 # Dependent columns without a norm leave the matrix singular; so little does not slow others.
@@ -58,10 +64,11 @@ class _Smooth(NamedTuple):
 
 
 def newton_step(G: Array, start: Integers, linear: Array, bend: float, W: Array, Q: Array) -> bool:
-    """Move W and Q by a Newton step, shortened if need be; whether it was taken in full.
+    """Move W and Q by a Newton step, shortened if need be; whether it ended with blocks at zero.
 
     No block of W is zero before. A block that the step would lead through zero stops there, if it
-    has a norm to keep it.
+    has a norm to keep it: with the whole step of the others where the objective falls so, else
+    where the objective is least along the step.
     """
     widths = np.diff(start)
     norm = np.repeat(block_norms(W, start), widths)
@@ -76,16 +83,59 @@ def newton_step(G: Array, start: Integers, linear: Array, bend: float, W: Array,
     if slope <= 0:
         return False
     inward = smooth.inner(D)
-    for t in _STEPS:
-        passes = (t * inward <= -norm) & (stiffness > 0)
+    for length in (*_STEPS, None):
+        t = _exact_length(smooth, linear, D, image, slope) if length is None else length
+        passes = (t * inward <= -_ALMOST * norm) & (stiffness > 0)
         move = np.where(passes, -W, t * D)
         moved = move @ G if passes.any() else t * image
-        if _change(smooth, linear, pull, move, moved) < -_SHARE * t * slope:
+        change = _change(smooth, linear, pull, move, moved)
+        if change < (0.0 if length is None else -_SHARE * t * slope):
             W += move
             W[:, passes] = 0.0
             Q -= moved
-            return t == 1.0 and not passes.any()
+            return bool(passes.any())
+    # Columns that are nearly the same leave a block that is nearly zero too much to give up.
+    W += t * D
+    Q -= t * image
     return False
+
+
+def _exact_length(smooth: _Smooth, linear: Array, D: Array, image: Array, slope: float) -> float:
+    """Where the objective is least along W + t D.
+
+    The slope jumps where a block passes zero: first between which of these places it changes its
+    sign, or at which of them.
+    """
+    first = smooth.start[:-1]
+    length, inward = block_norms(D, smooth.start) ** 2, smooth.inner(D)[first]
+    norm = smooth.norm[first]
+    along = inward * norm
+    straight = slope + float(linear @ inward)  # that of the squares alone, downwards
+    bend = float(np.vdot(D, image + smooth.bend * D))
+
+    def slopes(t: Array) -> tuple[Array, Array]:
+        inner = along[:, None] + t * length[:, None]
+        # ||W_b + t D_b||, of blocks that pass zero no less than rounding
+        square = norm[:, None] ** 2 + t * (along[:, None] + inner)
+        new = np.sqrt(np.maximum(square, (_EPS * norm[:, None]) ** 2))
+        across = np.maximum(length[:, None] - (inner / new) ** 2, 0.0)
+        return t * bend - straight + linear @ (inner / new), bend + linear @ (across / new)
+
+    passing = np.sort(-norm[inward < 0] / inward[inward < 0])
+    low, high = 0.0, np.inf
+    if len(passing):
+        beyond = int(np.count_nonzero(slopes(_PAST * passing)[0] < 0))
+        low = _PAST * passing[beyond - 1] if beyond else 0.0
+        if beyond < len(passing):
+            high = passing[beyond] / _PAST
+            if high <= low or slopes(np.array([high]))[0][0] < 0:
+                return float(passing[beyond])
+
+    def slope_at(t: float) -> tuple[float, float]:
+        at, curvature = slopes(np.array([low + t]))
+        return float(at[0]), float(curvature[0])
+
+    return float(low + minimise_along(slope_at, slope_at(0.0)[0], high - low))
 
 
 def _direct(smooth: _Smooth, pull: Array) -> tuple[Array, Array] | None:

@@ -32,6 +32,8 @@ _SLACK = 1e-12
 # So many rounds without a lower objective: rounding.
 _POLISHING, _ROUNDING = 2, 1e-13
 _PATIENCE = 3
+# Newton steps in a row that bring blocks to zero.
+_MOST_STEPS = 20
 
 
 def dual_scale(norms: Array, linear: Array, bend: float) -> float:
@@ -245,7 +247,7 @@ class RestrictedBlocks:
         norms = block_norms(W, start)
         changed = ((norms > 0) != (block_norms(before, start) > 0)).any()
         if len(columns) <= _FEW_COLUMNS or not changed:
-            self._newton(G, start, linear, W, Q, np.flatnonzero(norms))
+            self._newton(G, start, linear, W, Q)
         self._W[:, columns] = W
         self._Q[:, columns] = Q
         if len(columns) < m:
@@ -259,20 +261,28 @@ class RestrictedBlocks:
             self._part = columns, np.ascontiguousarray(self._G[np.ix_(columns, columns)])
         return self._part[1]
 
-    def _newton(
-        self, G: Array, start: Integers, linear: Array, W: Array, Q: Array, free: Integers
-    ) -> None:
-        """A Newton step on the blocks that are not zero; W and Q are changed in place."""
-        if len(free) == len(linear):
-            newton_step(G, start, linear, self._bend, W, Q)
-        elif len(free):
-            columns, inner = _columns_of(free, start)
-            W_free, Q_free, before = W[:, columns], Q[:, columns], W[:, columns]
-            newton_step(
-                G[np.ix_(columns, columns)], inner, linear[free], self._bend, W_free, Q_free
-            )
-            Q -= (W_free - before) @ G[columns]
-            W[:, columns] = W_free
+    def _newton(self, G: Array, start: Integers, linear: Array, W: Array, Q: Array) -> None:
+        """Newton steps on the blocks that are not zero; W and Q are changed in place.
+
+        While a step brings blocks to zero there is another one, on those that are left: where
+        columns are nearly the same, sweeps would take thousands of rounds to tell them apart.
+        """
+        for _ in range(_MOST_STEPS):
+            free = np.flatnonzero(block_norms(W, start))
+            if len(free) == len(linear):
+                again = newton_step(G, start, linear, self._bend, W, Q)
+            elif len(free):
+                columns, inner = _columns_of(free, start)
+                W_free, Q_free, before = W[:, columns], Q[:, columns], W[:, columns]
+                again = newton_step(
+                    G[np.ix_(columns, columns)], inner, linear[free], self._bend, W_free, Q_free
+                )
+                Q -= (W_free - before) @ G[columns]
+                W[:, columns] = W_free
+            else:
+                again = False
+            if not again:
+                break
 
 
 def _columns_of(blocks: Integers, start: Integers) -> tuple[Integers, Integers]:
