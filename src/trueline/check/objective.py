@@ -110,6 +110,8 @@ class Claim:
         level = self.b
         if self.centre.any() and not doubled:
             high, low = exact_product(self.centre[:, None], W)
+            if not np.isfinite(low).all():
+                raise Refused("scores leave the range of doubles")
             level = np.array([
                 math.fsum([float(b), *high[:, t].tolist(), *low[:, t].tolist()])
                 for t, b in enumerate(self.b)
