@@ -122,22 +122,22 @@ class Plan(Readable):
         ]
 
     def _considered(self, every: bool) -> list[str]:
-        """Solvers that could run, the fastest first; who is kept off by the shape; all others."""
+        """Solvers that could run, the fastest first; every other one, or how many they are."""
         able = [(c.cost.seconds, c, c.cost) for c in self.candidates if c.cost is not None]
-        lines = ["considered"]
-        for _, candidate, cost in sorted(able, key=lambda each: each[0]):
-            lines.append(
-                f"  {candidate.solver:<20} {_quantity(cost.seconds, 's'):>9}  "
-                f"{_quantity(cost.flops, 'flop'):>10}  {_quantity(cost.memory, 'B'):>8}  "
-                f"{candidate.verdict}"
-            )
+        lines = [
+            f"{candidate.solver:<20} {_quantity(cost.seconds, 's'):>9}  "
+            f"{_quantity(cost.flops, 'flop'):>10}  {_quantity(cost.memory, 'B'):>8}  "
+            f"{candidate.verdict}"
+            for _, candidate, cost in sorted(able, key=lambda each: each[0])
+        ]
         out = [candidate for candidate in self.candidates if candidate.cost is None]
-        shown = [candidate for candidate in out if every or candidate.fits]
-        lines += [f"  {candidate.solver:<20} {candidate.verdict}" for candidate in shown]
-        others = len(out) - len(shown)
-        if others:
-            lines.append(f"  {others} others are for other losses or penalties: explain(all=True)")
-        return lines
+        if every:
+            lines += [f"{candidate.solver:<20} {candidate.verdict}" for candidate in out]
+        elif out:
+            shaped = sum(candidate.fits for candidate in out)
+            kept = f"{shaped} for data of another shape, " if shaped else ""
+            lines.append(f"{kept}{len(out) - shaped} for other losses or penalties: all=True")
+        return [f"{'' if i else 'considered':<11}{line}" for i, line in enumerate(lines)]
 
 
 def _quantity(value: float, unit: str) -> str:
