@@ -58,7 +58,8 @@ def direct_pass(
     for t in range(order.shape[0]):
         i = order[t]
         gold = codes[i]
-        scores[:] = b
+        for r in range(classes):
+            scores[r] = b[r]
         start, stop = span_of(data, indptr, i)
         for k in range(start, stop):
             j, x = column_of(data, indices, k), value_of(data, i, k)

@@ -69,9 +69,10 @@ def online_pass(
         Receives the row of each update, as integers; and, unless it is empty, row, step (with its
         sign) and visit of each.
     """
-    (codes, positive, weights), (changed, log) = labels, journal
+    codes, positive, weights = labels
+    changed, log = journal
     threshold, stride = setting[THRESHOLD], 1 if weights.shape[0] > 1 else 0
-    visits, updates, mistakes = tally[0], 0, 0
+    visits, total, updates, mistakes = tally[0], 0.0, 0, 0
     intercept, n = b[0], order.shape[0]
     for t in range(n):
         if t + AHEAD < n:
@@ -87,8 +88,9 @@ def online_pass(
         if z > threshold and rule != LOGISTIC:
             continue
         loss = loss_of(rule, z, threshold)
-        tally[1] += loss
-        mistakes += z <= 0.0
+        total += loss
+        if z <= 0.0:
+            mistakes += 1
         square, rate = 0.0, setting[RATE]
         if rule != PERCEPTRON and rule != LOGISTIC:
             square = squared_norm(data, indptr, i)
@@ -111,7 +113,9 @@ def online_pass(
         if log.shape[0] > 0:
             log[updates, 0], log[updates, 1], log[updates, 2] = i, step, visits
         updates += 1
-    b[0], tally[0] = intercept, visits
+    b[0] = intercept
+    tally[0] = visits
+    tally[1] += total
     tally[2] += updates
     tally[3] += mistakes
     return -1

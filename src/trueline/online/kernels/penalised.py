@@ -16,7 +16,6 @@ from trueline._jit import kernel
 from trueline.online.kernels.rows import (
     as_weight,
     column_of,
-    dot_in_order,
     span_of,
     value_of,
 )
@@ -93,7 +92,10 @@ def penalised_pass(
     for t in range(order.shape[0]):
         i = order[t]
         start, stop = span_of(data, indptr, i)
-        p = as_weight(w, dot_in_order(data, indices, indptr, i, w) * scale[0]) + b[0]
+        total = 0.0
+        for k in range(start, stop):
+            total += w[column_of(data, indices, k)] * value_of(data, i, k)
+        p = as_weight(w, total * scale[0]) + b[0]
         if not math.isfinite(p):
             return i
         tally[0] += 1.0
@@ -120,7 +122,8 @@ def penalised_pass(
                 w[j] += value_of(data, i, k) * c
                 square += w[j] * w[j]
                 size += abs(w[j])
-            norms[0], norms[1] = square * (scale[0] * scale[0]), size * scale[0]
+            norms[0] = square * (scale[0] * scale[0])
+            norms[1] = size * scale[0]
             b[0] += step * setting[INTERCEPT_STEP]
             tally[2] += 1.0
         if ratio > 0.0:

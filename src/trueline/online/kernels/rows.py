@@ -26,7 +26,6 @@ __all__ = [
     "column_of",
     "count_rows",
     "dot",
-    "dot_in_order",
     "finite_after",
     "give_signs",
     "prefetch_row",
@@ -89,7 +88,7 @@ def dot(data: Any, indices: Any, indptr: Any, i: int, w: Any) -> Any:
     if data.ndim == 2:
         if data.shape[1] >= MANY:
             return as_weight(w, _dot_of_many(data, i, w))
-        return as_weight(w, dot_in_order(data, indices, indptr, i, w))
+        return as_weight(w, _dot_of_few(data, i, w))
     # In a row of its own, positions are known not to count from the end: a third of the work.
     x, columns = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
     count, rest, total = x.shape[0], 0, 0.0
@@ -108,15 +107,11 @@ def dot(data: Any, indices: Any, indptr: Any, i: int, w: Any) -> Any:
 
 
 @kernel
-def dot_in_order(data: Any, indices: Any, indptr: Any, i: int, w: Any) -> Any:
+def _dot_of_few(X: Any, i: int, w: Any) -> Any:
     """x_i . w, added in the order written."""
     total = 0.0
-    if data.ndim == 2:
-        for j in range(data.shape[1]):
-            total += w[j] * data[i, j]
-    else:
-        for k in range(indptr[i], indptr[i + 1]):
-            total += w[indices[k]] * data[k]
+    for j in range(X.shape[1]):
+        total += w[j] * X[i, j]
     return total
 
 
