@@ -29,6 +29,7 @@ from trueline.solvers.base import Facts
 from trueline.solvers.concomitant import solve_concomitant
 from trueline.solvers.loop import Monitor
 from trueline.solvers.newton import Newton
+from trueline.solvers.row_space import narrowed
 from trueline.threads import single_threaded_blas
 
 __all__ = ["HuberRegressor"]
@@ -131,7 +132,9 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
     def _plan_of(self, problem: Problem) -> Plan:
         solver, facts = Newton(), Facts.of(problem)
         title = "Newton's method on the profile over the scale"
-        chosen = Candidate(solver.name, title, solver.cost(facts), "chosen")
+        is_wide = self.alpha > 0 and facts.n < facts.d  # solved in the span of the rows
+        cost = solver.cost(narrowed(facts) if is_wide else facts)
+        chosen = Candidate(solver.name, title, cost, "chosen")
         reason = f"{title}; the only solver for a scale estimated along"
         return Plan(solver.name, reason, ConcomitantProblem(problem).formula, facts, (chosen,))
 
