@@ -360,8 +360,8 @@ def certify_dual(
     if (free & held).any() and problem.n_samples <= problem.n_features:
         # Penalties below rounding hold nothing, and so few rows determine nothing either.
         gap = objective + 2 * own_rounding
-    witness = {} if "log_link" in problem.loss.capabilities else {"dual": point.u}
-    if problem.fit_intercept and witness:
+    witness = {"dual": point.u}
+    if problem.fit_intercept:
         witness["centre"] = centre
     return Certificate(
         kind="duality",
