@@ -378,3 +378,15 @@ def test_explanation_names_the_objective_and_the_proof():
     assert "curvature" in text
     local = TweedieRegressor(power=3, alpha=0.1).fit(*data("inverse gaussian")[:2])
     assert "not convex" in str(local.explain())
+
+
+@pytest.mark.parametrize("model", [PoissonRegressor, GammaRegressor])
+@pytest.mark.parametrize("seed", range(3))
+def test_powers_of_one_column_are_verified(model, seed):
+    # Columns in the billions: slopes at the scores lose the digits that the dual point has.
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-9.0, -3.0, 82)
+    X = np.vander(x, 11, increasing=True)[:, 1:]
+    y = 0.85 + 0.05 * np.sin(x) + 0.003 * rng.standard_normal(82)
+    fitted = model().fit(X, y)
+    assert fitted.verify(X, y), str(fitted.verify(X, y))

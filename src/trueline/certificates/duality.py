@@ -347,8 +347,8 @@ def certify_dual(
     # No objective is negative, and none is known better than to its rounding.
     most, least = objective.sum() + 2 * own_rounding.sum(), 2 * own_rounding.sum()
     proven = max(min(float(gap.sum()), most), least)
-    witness = {} if "log_link" in problem.loss.capabilities else {"dual": point.u}
-    if problem.fit_intercept and witness:
+    witness = {"dual": point.u}
+    if problem.fit_intercept:
         witness["centre"] = centre
     return Certificate(
         kind="duality",
