@@ -49,6 +49,9 @@ Array = NDArray[np.float64]
 _STEPS = 4
 # Of the squares that a constant leaves: the gap up to which the answer is taken as it is.
 _TRUSTED = 1e-13
+_EPS = float(np.finfo(np.float64).eps)
+# Squares of rounding are clearly below a strength if they are below this share of it.
+_CLEAR = 1e-8
 
 
 class Kernel(Solver):
@@ -137,10 +140,15 @@ def _by_singular_vectors(problem: Problem, curvature: Array, mean: Array) -> Sol
     dense = as_dense(problem)
     if not can_refine(dense):
         return None
-    V = dense.design.toarray() - mean
+    X = dense.design.toarray()
+    V = X - mean
     if problem.weights is not None:
         V *= np.sqrt(problem.weights)[:, None]
-    if not np.isfinite(V).all():
+    # Where the penalty is below what rounding leaves of the centred rows, that would be fitted.
+    with np.errstate(over="ignore"):
+        noise = _EPS * float(np.abs(X).max(initial=0.0)) * np.sqrt(V.size) * _largest_root(problem)
+        is_clear = noise**2 <= _CLEAR * float(curvature.min(initial=np.inf))
+    if not (is_clear and np.isfinite(V).all()):
         return None
     _, singular, rows = svd(V)
     # Along what the rows do not see, and in columns that do not vary, the answer is zero, and
@@ -167,6 +175,11 @@ def _by_singular_vectors(problem: Problem, curvature: Array, mean: Array) -> Sol
         return None
     notes = [f"singular vectors of the rows, {counted(steps, 'step')} in doubled precision"]
     return Solution(W, b, Status.SOLVED, Kernel.name, notes=notes, proof=proof)
+
+
+def _largest_root(problem: Problem) -> float:
+    """The largest root of a weight."""
+    return 1.0 if problem.weights is None else float(np.sqrt(problem.weights.max(initial=0.0)))
 
 
 def _enough(problem: Problem) -> float:
