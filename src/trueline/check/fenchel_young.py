@@ -84,8 +84,9 @@ def check(
     if is_ordered and fields.order.shape[1] != claim.rows.k - 1:
         raise Refused(f"multipliers of {fields.order.shape[1]} pairs of {claim.rows.k} quantiles")
     # The dual point of the witness, or the slopes of a smooth loss, whichever proves more.
-    points = [(fields.dual, True)]
-    if claim.loss.is_smooth and fields.dual is not None:
+    dual = fields.dual if claim.loss.has_conjugate else None
+    points = [(dual, True)]
+    if claim.loss.is_smooth and dual is not None:
         points.append((None, True))
     if claim.loss.is_smooth and claim.loss.is_coupled and claim.has_intercept:
         points.append((None, False))

@@ -54,6 +54,8 @@ class Loss:
     is_coupled : bool
         Whether the scores of a row are one vector.
     is_convex : bool
+    has_conjugate : bool
+        Whether :meth:`excess` has a formula; the slopes of a smooth loss serve without one.
     room : float
         How far from zero every u is in the domain of l*; 0 if zero is on its boundary.
     steepest : float or array
@@ -67,7 +69,7 @@ class Loss:
     """
 
     is_residual = is_squared = is_smooth = is_coupled = False
-    is_convex = True
+    is_convex = has_conjugate = True
     room = width = score_units = 0.0
     steepest: Any = np.inf
     bend = np.inf
@@ -356,6 +358,7 @@ class _Deviance(Loss):
 
     def __init__(self, power: float) -> None:
         self.a, self.c = 2.0 - power, power - 1.0
+        self.has_conjugate = self.a == 0 or self.c == 0
 
     def check_target(self, y: Array) -> None:
         if not ((y >= 0) if self.a > 0 else (y > 0)).all():
@@ -380,7 +383,7 @@ class _Deviance(Loss):
         return 16 * EPS * (rising + falling)
 
     def excess(self, y: Array, z: Array, u: Array) -> Array:
-        if self.a and self.c:
+        if not self.has_conjugate:
             return super().excess(y, z, u)
         # Poisson: the means y + u against exp(z); gamma: 1 - u against y exp(-z).
         own, other = (y + u, np.exp(z)) if self.c == 0 else (1.0 - u, y * np.exp(-z))
