@@ -145,7 +145,7 @@ def _sum_over_rows(claim, X, y, weight, hints):
     data = Data(X, y, weight)
     data = data.scaled(claim.witness_or("column_exponent"), claim.witness_or("target_exponent"))
     loss, penalty = parts(claim.loss), parts(claim.penalty)
-    if loss["name"] in ("maximum_error", "zero_one", "hard_margin", "deviance"):
+    if loss["name"] in ("maximum_error", "zero_one", "hard_margin"):
         raise Meaningless(f"the loss {loss['name']} with this proof")
     W, b = coefficients(claim, data.d, data.k)
     reached = objective(loss, penalty, data, W, b)

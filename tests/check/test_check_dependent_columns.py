@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import trueline as tl
 from trueline import LinearRegression, Ridge
+from trueline.losses import SquaredEpsilonInsensitive
+from trueline.penalties import NonNegative, NoPenalty
 
 FORMS = {"dense": np.asarray, "csr": sp.csr_array, "csc": sp.csc_array}
 
@@ -118,3 +121,17 @@ def test_a_power_of_the_variance_beyond_two_far_from_the_origin():
     X, y = -18300.0 + rng.normal(size=(7, 1)), 5e-5 * np.exp(0.1 * rng.normal(size=7))
     model = tl.TweedieRegressor(power=3, alpha=0.1, fit_intercept=False).fit(X, y)
     assert all(one.holds for one in model.verify(X, y).checks)
+
+
+def test_targets_of_which_one_leaves_a_coefficient_at_its_bound():
+    """What holds a coefficient in one target says nothing about the same column in another."""
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(12, 2)))
+    y = np.column_stack([X @ [1.0, 2.0], -X @ [1.0, 2.0]]) + 0.1 * rng.normal(size=(12, 2))
+    loss, penalty = SquaredEpsilonInsensitive(0.05), NonNegative(NoPenalty())
+    model = tl.LinearRegressor(loss=loss, penalty=penalty).fit(X, y)
+    assert model.coef_[0].all()
+    assert not model.coef_[1].any()
+    assert model.verify(X, y)
+    forged = replace(model.certificate_, coef=0.9 * model.certificate_.coef)
+    assert not forged.verify(X, y)

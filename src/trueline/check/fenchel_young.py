@@ -447,8 +447,10 @@ class _Bound:
             nu, basis = coercivity(rows, columns, None, None, found, claim.has_intercept)
             if nu <= 0:
                 return otherwise
-        along = np.abs(basis.T @ q[columns]) * (1 + 1e-9)
-        along = along + np.abs(basis).T @ (off[columns] + len(columns) * EPS * np.abs(q[columns]))
+        # Only what is free in a target has to vanish there; the rest of its q stays as it is.
+        own, unsure = (np.where(free, part, 0.0)[columns] for part in (q, off))
+        along = np.abs(basis.T @ own) * (1 + 1e-9)
+        along = along + np.abs(basis).T @ (unsure + len(columns) * EPS * np.abs(own))
         long = np.sqrt((along**2).sum(axis=0))
         moved = long / np.sqrt(nu) * (1 + 1e-9)
         # |change of u_i| <= ||M x_i|| ||M q|| / nu, and s_i ||M x_i||^2 is at most the trace.
