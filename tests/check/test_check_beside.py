@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import trueline as tl
 from trueline.check import verify
+from trueline.penalties import Bounded
 
 MODELS = {
     "logistic": lambda: tl.LogisticRegression(C=300.0, tol=1e-9, max_iter=10_000),
@@ -95,3 +96,15 @@ def test_malformed_fields_are_refused_without_an_exception(name):
         verification = verify({**certificate, "witness": witness}, X, y)
         assert not verification.holds
         assert "not computable" not in str(verification)
+
+
+def test_rounding_keeps_coefficients_within_their_bounds():
+    """-0.4 in single precision is below -0.4."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20, 2)).astype(np.float32)
+    y = (X @ np.array([-3.0, 3.0])).astype(np.float32)
+    model = tl.LinearRegressor("squared", Bounded(lower=-0.4, upper=0.7)).fit(X, y)
+    assert model.coef_.dtype == np.float32
+    assert model.coef_.astype(float).min() >= -0.4
+    assert model.coef_.astype(float).max() <= 0.7
+    assert model.verify(X, y)

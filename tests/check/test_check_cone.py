@@ -1,14 +1,16 @@
-"""Non-negative least squares with more columns than rows, or with copies of columns."""
+"""Coefficients that are not negative, with more columns than rows, or with copies of columns."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import nnls
+from scipy.optimize import minimize, nnls
 
-from trueline import LinearRegression, Ridge
+from trueline import LinearRegression, LinearRegressor, Ridge
 from trueline.check import verify
+from trueline.losses import Huber, SquaredEpsilonInsensitive
+from trueline.penalties import L2, NonNegative, NoPenalty
 
 FORMS = {"dense": np.asarray, "csr": sp.csr_array}
 
@@ -89,4 +91,69 @@ def test_columns_that_seem_constant_are_not_left_out():
     certificate = model.certificate_
     assert certificate.objective <= best + 1e-7
     assert certificate.gap >= certificate.objective - best - 1e-7
+    assert model.verify(X, y)
+
+
+LOSSES = {
+    "huber": Huber(0.3),
+    "squared epsilon insensitive": SquaredEpsilonInsensitive(0.05),
+}
+
+
+@pytest.mark.parametrize("intercept", [False, True], ids=["no intercept", "intercept"])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("table", ["wide and positive", "copies"])
+def test_losses_of_residuals_are_proven_without_a_penalty(table, loss, intercept):
+    """Many coefficients have the same scores; those of least norm may be negative."""
+    rng = np.random.default_rng(5)
+    X = _tables(np.random.default_rng(0))[table]
+    y = X @ np.maximum(rng.normal(size=X.shape[1]), 0.0) + 2.0 * rng.normal(size=len(X))
+    model = LinearRegressor(
+        loss=LOSSES[loss],
+        penalty=NonNegative(NoPenalty()),
+        fit_intercept=intercept,
+        tol=1e-8,
+        max_iter=100_000,
+    ).fit(X, y)
+    assert (model.coef_ >= 0).all()
+    assert model.verify(X, y)
+    certificate = model.certificate_
+    A = np.column_stack([X, np.full(len(X), float(intercept))])
+
+    def objective(v):
+        z = A @ v
+        return LOSSES[loss].value(y, z).sum(), A.T @ LOSSES[loss].gradient(y, z)
+
+    bounds = [(0.0, None)] * X.shape[1] + [(None, None)]
+    start = np.append(model.coef_, model.intercept_)
+    best = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds,
+                    options={"maxiter": 10_000, "ftol": 1e-15, "gtol": 1e-12})  # fmt: skip
+    assert certificate.objective - best.fun <= certificate.gap * (1 + 1e-9)
+    assert certificate.gap <= 1e-5 * objective(np.zeros(len(start)))[0]
+
+
+def test_rounded_coefficients_are_proven_by_those_they_were_rounded_from():
+    """Weights of many orders make a bound at the rounded coefficients worthless."""
+    rng = np.random.default_rng(6)
+    X = rng.integers(-4, 5, size=(16, 14)).astype(np.float32)
+    y = (1e3 * rng.normal(size=16)).astype(np.float32)
+    weight = 10.0 ** rng.uniform(-5, 5, size=16)
+    model = LinearRegression(positive=True).fit(X, y, sample_weight=weight)
+    certificate = model.certificate_
+    A = X - np.average(X.astype(float), axis=0, weights=weight)
+    target = y - np.average(y.astype(float), weights=weight)
+    root = np.sqrt(weight)
+    best = 0.5 * nnls(root[:, None] * A, root * target)[1] ** 2
+    true = certificate.objective - best
+    assert 0.99 * true <= certificate.gap <= 1.01 * true + 1e-7 * best
+    assert model.verify(X, y, weight)
+
+
+def test_huge_columns_whose_coefficients_stay_at_zero_cost_nothing():
+    """Rounding of their slopes cannot move coefficients away from a bound."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(10, 3)) * np.array([1e13, 1e11, 1e2])
+    y = -X @ (1.0 / np.abs(X).max(axis=0)) + 0.1 * rng.normal(size=10)
+    model = LinearRegressor(loss=Huber(0.4), penalty=NonNegative(L2(0.5))).fit(X, y)
+    assert not model.coef_.any()
     assert model.verify(X, y)

@@ -149,3 +149,12 @@ def test_faults_of_the_prover_are_seen(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(prover, "_facts", facts)
             assert not fitted(X, y).verify(X, y), name
+
+
+def test_rows_whose_probabilities_are_below_the_range_of_doubles_count_as_nothing():
+    """Their weight in the information is exp(-|z|), here exp(-1000)."""
+    X = np.array([[-1.0], [-0.8], [0.3], [0.9], [1.1], [-3e3]])
+    y = np.array([-1, 1, -1, 1, 1, -1])
+    model = fitted(X, y)
+    assert np.abs(model.decision_function(X)).max() > 800
+    assert model.verify(X, y)

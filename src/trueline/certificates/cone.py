@@ -2,11 +2,11 @@ r"""How large coefficients can be that are not negative.
 
 Let A be the weighted columns, about their means if there is an intercept and of length one, and let
 c >= 0 minimise |A c|^2 + (1 - sum c)^2. Its conditions say p = A^T A c >= 1 - sum c for every
-column. Any v >= 0 with 1/2 |A v - y|^2 <= P therefore has
+column. Any v >= 0 with an objective of at most P therefore has
 
-    p.v = (A c).(A v) <= |A c| (sqrt(2 P) + |y|),
+    p.v = (A c).(A v) <= R(P) + |A c| |y|,
 
-unless a mixture of columns vanishes and p with it. By convexity, with g the gradient at w,
+R the bound of the loss on (A c).r for its residuals r (|A c| sqrt(2 P) for squares), unless a mixture of columns vanishes and p with it. By convexity, with g the gradient at w,
 
     P(w) - P(v) <= g.w - g.v <= g.w + max_j (-g_j / p_j) p.v.
 """
@@ -34,18 +34,22 @@ _MOST_ROWS, _MOST_COLUMNS = 1000, 20_000
 
 
 class Cone(NamedTuple):
-    """c, p from below, |A c| from above, in the units of the data; |y| about its mean."""
+    """c, p from below, |A c| and its largest entry from above, in units of the data; |A c| |y|."""
 
     coef: Array
     slopes: Array
-    length: float
+    norm: float
+    largest: float
     target: Array
 
 
 def is_cone(problem: Problem) -> bool:
-    """Whether the bound is about this problem: squares, coefficients that are not negative."""
-    quadratic = "quadratic" in problem.loss.capabilities & problem.penalty.capabilities
-    return quadratic and "nonnegative" in problem.penalty.capabilities
+    """Whether the bound is about this problem: residuals, coefficients that are not negative."""
+    loss, penalty = problem.loss, problem.penalty
+    is_bounded = "smooth" in loss.capabilities and np.isfinite(
+        loss.most_residual(1.0, 1.0, 1.0, 1.0)
+    )
+    return is_bounded and {"quadratic", "nonnegative"} <= penalty.capabilities
 
 
 def find_cone(problem: Problem) -> Cone | None:
@@ -74,19 +78,22 @@ def find_cone(problem: Problem) -> Cone | None:
     except RuntimeError:
         return None
     mixture = A[:-1] @ c
+    norm = float(np.linalg.norm(mixture)) * (1 + 1e-3)
     slopes = np.zeros(d)
     slopes[used] = A[:-1].T @ mixture
-    if not slopes[used].min() > _LEAST * float(np.linalg.norm(mixture)):
+    if not slopes[used].min() > _LEAST * norm:
         return None
     coef = np.zeros(d)
     coef[used] = scale[used] * c
     level = problem.weigh(problem.target).sum(axis=0) / problem.total_weight
     y = problem.target - (level if problem.fit_intercept else 0.0)
+    entries = design.matvec(coef[:, None]) - mean @ coef
     return Cone(
         coef,
         np.divide(slopes, scale, out=np.zeros(d), where=varies) * (1 - 1e-3),
-        float(np.linalg.norm(mixture)) * (1 + 1e-3),
-        np.sqrt(problem.weigh(y**2).sum(axis=0)) * (1 + 1e-6),
+        norm,
+        float(np.abs(entries[s > 0]).max(initial=0.0)) * (1 + 1e-3),
+        norm * np.sqrt(problem.weigh(y**2).sum(axis=0)) * (1 + 1e-6),
     )
 
 
@@ -112,11 +119,21 @@ def cone_gap(
     g = at.correlation - rounding.mean[:, None] * at.slope * problem.fit_intercept
     error = 2 * at.correlation_rounding + 8 * _EPS * np.abs(g)
     error = error + (rounding.mean_error + 4 * _EPS * np.abs(rounding.mean))[:, None] * steep
+    bend = np.full(W.shape[1], rounding.weight)
+    if problem.fit_intercept and "quadratic" not in problem.loss.capabilities:
+        # Where only some rows have curvature, a change of the intercept moves their slopes alone.
+        curvature = problem.loss.curvature(problem.target, at.scores)
+        bend = problem.weigh(curvature).sum(axis=0)
+        error = error + 2 * problem.design.column_largest()[:, None] * steep
     held = cone.slopes[:, None] > 0
     rise = np.maximum(error - g, 0.0)
     most = np.divide(rise, cone.slopes[:, None], out=np.zeros_like(g), where=held).max(axis=0)
-    size = cone.length * (np.sqrt(2 * ceiling) + cone.target)
+    size = cone.target + problem.loss.most_residual(
+        ceiling, rounding.weight, cone.norm, cone.largest
+    )
     back = np.where(held, np.maximum(g + error, 0.0) * W, 0.0).sum(axis=0)
-    levels = steep**2 / (2 * rounding.weight)
-    found = float((most * size + back + levels).sum()) + problem.penalty.value(W)
+    levels = np.divide(2 * steep**2, bend, out=np.full_like(bend, np.inf), where=bend > 0)
+    found = float((most * size + back).sum()) + problem.penalty.value(W)
+    if problem.fit_intercept:
+        found += float(levels.sum())
     return min(found * (1 + 1e-6), ceiling)

@@ -63,6 +63,14 @@ def certify_ordered(
     # Once for these sums, once for those of whoever checks them.
     terms = STRETCH + np.log2(problem.n_samples / STRETCH + 2) + 16
     error = 2 * terms * _EPS * size
+    imbalance = np.zeros(problem.n_targets)
+    if problem.fit_intercept:
+        # Whoever checks takes it from the multipliers of one sign, each by its share.
+        imbalance = np.abs(sum_rows(weighted)) + 2 * rounding.sums * sum_rows(magnitude)
+        sides = np.minimum(sum_rows(np.maximum(own, 0.0)), sum_rows(np.maximum(-own, 0.0)))
+        error = (
+            error + np.divide(imbalance, sides, out=np.zeros_like(sides), where=sides > 0) * size
+        )
     penalty = problem.penalty
     free = is_free(problem, error)
     ends = [np.where(free, 0.0, end) for end in penalty.worst_ends(V - error, V + error)]
@@ -75,10 +83,7 @@ def certify_ordered(
     lower = -sum_rows(conjugates) - beyond
     scatter = sum_rows(np.abs(conjugates) + 2 * np.abs(own * problem.target))
     lower = lower - 2 * rounding.sums * (scatter + np.abs(beyond) + np.abs(lower))
-    radius = intercept_radius(problem, b + centre @ W)
-    if problem.fit_intercept:
-        imbalance = np.abs(sum_rows(weighted)) + 2 * rounding.sums * sum_rows(magnitude)
-        lower = lower - imbalance * radius
+    lower = lower - imbalance * intercept_radius(problem, b + centre @ W)
     most = (at.objective + 2 * at.objective_rounding).sum()
     gap = most - max(lower.sum(), 0.0)  # no objective is negative
     witness = {

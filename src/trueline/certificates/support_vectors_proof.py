@@ -414,6 +414,6 @@ def certify_support_vectors(
         objective=found.objective,
         # Another order of summation gives another number within the same bounds.
         objective_rounding=2 * found.rounding + 1e-290,
-        gap=gap * (1 + 1e-6) + 2 * found.rounding + 1e-290,
+        gap=gap * (1 + 1e-3) + 2 * found.rounding + 1e-290,
         violation=found.violation * (1 + 1e-6) + 1e-290,
     )

@@ -1,11 +1,12 @@
-r"""Squared losses of coefficients that may not be negative: how large they can be.
+r"""Losses of residuals, coefficients that may not be negative: how large these can be.
 
 *Theorem.* Let t_i be any numbers with sum_i s_i t_i = 0 if there is an intercept, and let
 p_j = sum_i s_i t_i x_ij >= 0 for all columns. Every v >= 0 whose objective is at most P has
 
-    p.v = sum_i s_i t_i (r_i + y_i) <= |t| (sqrt(2 P) + |y|),
+    p.v = sum_i s_i t_i (r_i + y_i) <= R(P) + |t| |y|,
 
-r its residuals, norms weighted by s, y about its mean if there is an intercept. With the dual point
+r its residuals, norms weighted by s, y about its mean if there is an intercept, and R the bound of
+the loss on such a sum: |t| sqrt(2 P) for squares. With the dual point
 u of :mod:`trueline.check.fenchel_young` and q_j = sum_i s_i u_i x_ij this bounds what q.v takes
 away, -q.v <= max_j (-q_j / p_j) p.v. *Proof.* Cauchy and Schwarz; v >= 0. []
 
@@ -33,7 +34,7 @@ def cone_bound(claim: Claim, cone: Array, q: Array, off: Array, excess: Array) -
     """The bound for a dual point with sums q up to off, and the excess of its losses."""
     rows, penalty = claim.rows, claim.penalty
     is_nonnegative = (penalty.low == 0).all() and np.isinf(penalty.high).all()
-    if not claim.loss.is_squared or penalty.note or not is_nonnegative:
+    if penalty.note or not is_nonnegative:
         return np.inf
     t, first = np.zeros((rows.n, 1)), None
     constant = np.full(rows.d, claim.has_intercept)
@@ -52,8 +53,12 @@ def cone_bound(claim: Claim, cone: Array, q: Array, off: Array, excess: Array) -
     if not (p[~constant] > 0).all():
         return np.inf
     y = rows.y - (rows.s @ rows.y / rows.weight if claim.has_intercept else 0.0)
-    far = np.sqrt((s * y**2).sum(axis=0)) + np.sqrt(2 * claim.ceiling)
-    far = far * (float(np.sqrt((s * t**2).sum())) + balance * np.sqrt(rows.weight))
+    norm = float(np.sqrt((s * t**2).sum())) + balance * np.sqrt(rows.weight)
+    largest = float(np.abs(t).max(initial=0.0)) + balance
+    far = claim.loss.most_residual(claim.ceiling, rows.weight, norm, largest)
+    if not np.isfinite(far):
+        return np.inf
+    far = far + norm * np.sqrt((s * y**2).sum(axis=0))
     free = ~constant[:, None]
     rise = np.where(free, np.maximum(off - q, 0.0) / np.where(constant, 1.0, p)[:, None], 0.0)
     back = np.where(free, np.maximum(off + q, 0.0) * claim.W, 0.0)

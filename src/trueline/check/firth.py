@@ -20,7 +20,8 @@ eps relatively. With M the inverse of a triangular factor of I, B = A M and K = 
 = log det K - 2 sum log |M_jj|, and K is one up to delta in norm: what is computed of K - 1, and its
 error. B errs by (p + 6) eps |A||M|, whose Frobenius norm weighted is beta; sums of n rows by theta
 = max r_i + (N + 16) eps of trace K (Cauchy-Schwarz). So |log det K| <= -p log(1 - delta), and q_i =
-s_i h_i b_i^T K^-1 b_i is s_i h_i |b_i|^2 up to a share of delta / (1 - delta).
+s_i h_i b_i^T K^-1 b_i is s_i h_i |b_i|^2 up to a share of delta / (1 - delta). Weights s_i h_i that
+leave the range of doubles count as the number TINY, which adds TINY |b_i|^2 to K and to q_i at most.
 
 Read: objective, objective_rounding, gap, loss, penalty, fit_intercept, coef, intercept; of the
 witness slope and columns (those kept).
@@ -45,6 +46,7 @@ from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
 
+_TINY = 1e-280
 _WITNESS = {"slope": Field(low=0.0), "columns": Field(("m",), "integer", low=0)}
 
 
@@ -91,14 +93,17 @@ def _factor(table: Augmented, weights: Array, theta: float) -> tuple[float, floa
     M = inverse(R)
     if M is None:
         raise Refused("columns of the information depend on each other")
-    M, K, drift = np.triu(M), -np.eye(p), 0.0
+    M, K, drift, lifted = np.triu(M), -np.eye(p), 0.0, 0.0
     for where, A in table:
         root = np.sqrt(weights[where])[:, None]
         B = root * (A @ M)
         K += B.T @ B
-        drift += float(np.square(root * (np.abs(A) @ np.abs(M))).sum())
+        spread = np.abs(A) @ np.abs(M)
+        drift += float(np.square(root * spread).sum())
+        lifted += _TINY * float(np.square(spread).sum())
     trace, beta = float(np.trace(K)) + p, (p + 6) * EPS * np.sqrt(drift)
     delta = 1.01 * (theta * trace + 2 * beta * np.sqrt(trace) + beta**2) + np.linalg.norm(K)
+    delta += 1.01 * lifted
     if not delta < 0.5:
         raise Refused("columns of the information depend on each other, as far as one can tell")
     logs = np.log(np.abs(M.diagonal()))
@@ -115,23 +120,25 @@ def _facts(rows: Rows, table: Augmented, W: Array, b: Array) -> tuple[float, flo
     slope = -y * np.where(margin >= 0, small, 1.0) / (1 + small)
     total, terms = math.fsum(losses), (min(rows.n, ROWS) + rows.n / ROWS + 16) * EPS
     theta = float(reach.max()) * 1.01 + terms
-    if p == 0 or not (reach.max() < 0.01 and (s * h > 1e-280).all()):
+    if p == 0 or not reach.max() < 0.01:
         raise Refused("scores are too large for their probabilities to be told, or none are left")
-    log_det, det_error, M, delta = _factor(table, s * h, theta)
+    information = np.maximum(s * h, _TINY)
+    log_det, det_error, M, delta = _factor(table, information, theta)
     most, most_error, *_ = _factor(table, s, terms)
     rounding = math.fsum(s * reach + 16 * EPS * losses) * (1 + 1e-9)
     rounding += 0.5 * det_error + 4 * EPS * (abs(total) + abs(log_det))
     bound = -0.5 * (most + most_error - p * math.log(4.0)) - 4 * EPS * (abs(most) + p)
     g, g_error, squares = np.zeros(p), np.zeros(p), np.zeros(p)
     for where, A in table:
-        B, weight, r = A @ M, s[where] * h[where], 0.25 * reach[where] + 8 * EPS
+        B, weight, r = A @ M, information[where], 0.25 * reach[where] + 8 * EPS
         length = np.sqrt(np.square(B).sum(axis=1))
         off = (p + 6) * EPS * np.sqrt(np.square(np.abs(A) @ np.abs(M)).sum(axis=1))
         q, own = weight * length**2, delta / (1 - delta) + theta + (p + 16) * EPS
         q_error = weight * ((length + off) ** 2 * own + (2 * length + off) * off * (1 + own))
+        q_error += _TINY * (length + off) ** 2
         t = s[where] * slope[where] - q * 0.5 * np.tanh(-0.5 * z[where])
         t_error = s[where] * r + q_error + np.abs(q) * r + terms * np.abs(t)
         g, g_error = g + A.T @ t, g_error + np.abs(A).T @ t_error
         squares += weight @ A**2
     steep = float(np.linalg.norm((np.abs(g) + g_error) / np.sqrt(squares)))
-    return total - 0.5 * log_det, rounding, steep * (1 + theta + (p + 16) * EPS), bound
+    return total - 0.5 * log_det, rounding, steep * (1 + theta + delta + (p + 16) * EPS), bound

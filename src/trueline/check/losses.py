@@ -99,6 +99,13 @@ class Loss:
         """The smallest one."""
         return np.zeros(np.shape(z))
 
+    def most_residual(self, losses: Any, weight: float, norm: float, largest: float) -> Any:
+        """The most that sum s t r can be, r residuals of at most these losses in total.
+
+        ``norm`` and ``largest`` are those of t, the norm weighted by s.
+        """
+        return np.inf
+
     def of_target(self, t: int) -> Loss:
         """The loss of one target."""
         return self
@@ -122,6 +129,9 @@ class _Squared(Loss):
 
     def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
         return np.ones(np.shape(z))
+
+    def most_residual(self, losses: Any, weight: float, norm: float, largest: float) -> Any:
+        return norm * np.sqrt(2 * losses)
 
 
 class _Lines(Loss):
@@ -174,6 +184,10 @@ class _Huber(Loss):
     def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
         return np.where(np.abs(z) + reach < self.delta, 1.0, 0.0)
 
+    def most_residual(self, losses: Any, weight: float, norm: float, largest: float) -> Any:
+        # abs(r) <= l(r) / delta + delta / 2, a tangent of the square.
+        return largest * (losses / self.delta + self.delta / 2 * weight)
+
 
 class _Insensitive(Loss):
     is_residual = True
@@ -205,6 +219,11 @@ class _Insensitive(Loss):
 
     def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
         return np.where(np.abs(z) - reach > self.epsilon, self.bend if self.is_smooth else 0.0, 0.0)
+
+    def most_residual(self, losses: Any, weight: float, norm: float, largest: float) -> Any:
+        if self.is_smooth:
+            return norm * (np.sqrt(losses) + self.epsilon * np.sqrt(weight))
+        return largest * (losses + self.epsilon * weight)
 
 
 class _Labels(Loss):

@@ -131,10 +131,10 @@ class Penalty:
         # How far the minimiser moves with q: a step of the error over a, or from bound to bound.
         stays = norm + self._norm(error) <= l
         if self.blocks is None:
-            stays = stays | (np.abs(q) - error > l)
+            stays = stays | ((np.abs(q) - error > l) & (a == 0))
             stays = stays | ((self.low >= 0) & (q - error >= -l))  # at the lower bound
             stays = stays | ((self.high <= 0) & (q + error <= l))
-        span = np.where(stays & (a == 0), 0.0, self.high - self.low)
+        span = np.where(stays, 0.0, self.high - self.low)
         further = np.minimum(np.where(a > 0, self._norm(error) / a, np.inf), span)
         uncertain = np.where(error > 0, error * (moved + further), 0.0)
         total = np.where(free, l * share, terms + rounding + uncertain).sum()

@@ -41,7 +41,6 @@ from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
 from trueline.solvers.base import Options
 from trueline.solvers.cholesky import PendingProof
-from trueline.solvers.iterative import make_prover
 from trueline.solvers.loop import Monitor
 from trueline.solvers.quadratic import evidence_at, evidence_from_moments
 from trueline.trace import Trace
@@ -284,7 +283,10 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
             rows, dual = solution.extra["rows"], solution.extra["dual"]
             return certify_maximum(problem, W, b, rows, dual)
-        if certificate.kind in BESIDE and is_about(certificate, solution.coef, solution.intercept):
+        # A bound by the curvature of single coefficients is sharp at the optimum, not beside it.
+        is_diagonal = certificate.kind == "quadratic" and witness["basis"].ndim == 1
+        goes_beside = certificate.kind in BESIDE or (is_diagonal and isinstance(problem, Problem))
+        if goes_beside and is_about(certificate, solution.coef, solution.intercept):
             return certify_beside(problem, certificate, W, b)
         if "basis" not in witness:
             return certify(problem, W, b)
@@ -298,12 +300,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         left_out = float(witness.get("left_out", 0.0))
         is_global = certificate.kind == "quadratic"
         evidence = replace(evidence, is_global=is_global, left_out=left_out)
-        proof = certify_quadratic(problem, W, b, evidence)
-        if basis.ndim == 1 and isinstance(problem, Problem):
-            # A bound by the penalty alone is sharp at the optimum, not beside it.
-            other = make_prover(problem).certify(W, b)
-            return min(proof, other, key=lambda certificate: certificate.gap)
-        return proof
+        return certify_quadratic(problem, W, b, evidence)
 
     # --- what is known afterwards ---------------------------------------------------------------
 
@@ -610,6 +607,13 @@ def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any]
     """
     with np.errstate(over="ignore", under="ignore"):
         single, level = W.astype(np.float32), b.astype(np.float32)
+    if not np.isfinite(problem.penalty.value(single.astype(np.float64))):
+        # A step of size zero moves what was rounded beyond a bound: those go to the other side.
+        inside = problem.penalty.prox(single.astype(np.float64), 0.0)
+        inward = np.nextafter(single, np.sign(W - single) * np.float32(np.inf), dtype=np.float32)
+        single = np.where(single == inside, single, inward)
+        if not np.isfinite(problem.penalty.value(single.astype(np.float64))):
+            return W, b
     # Infinity, or fewer digits than single precision has: out of its range.
     lost, lost_level = np.abs(W - single) > 1e-6 * np.abs(W), np.abs(b - level) > 1e-6 * np.abs(b)
     if lost.any() or lost_level.any():

@@ -186,6 +186,25 @@ class Loss(ABC):
         """The least margin at which the loss is no more than a level, for losses of margins."""
         raise NotImplementedError(f"the {self.name} loss is no function of margins.")
 
+    def most_residual(self, losses: float, weight: float, norm: float, largest: float) -> float:
+        """The most that sum_i s_i t_i r_i can be for residuals r of at most these losses in total.
+
+        Parameters
+        ----------
+        losses : float
+            sum_i s_i l(r_i).
+        weight : float
+            sum_i s_i.
+        norm, largest : float
+            (sum_i s_i t_i^2)^(1/2) and the largest abs(t_i).
+
+        Returns
+        -------
+        float
+            ``inf`` if there is no such bound.
+        """
+        return np.inf
+
     def constant(self, y: Array, weights: Array) -> Array | None:
         """The scores that are best for all rows together; None where no formula tells."""
         return None

@@ -145,6 +145,9 @@ class SquaredEpsilonInsensitive(_Insensitive):
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
         return np.where(np.abs(z - y) - reach > self.epsilon, 2.0, 0.0)
 
+    def most_residual(self, losses: float, weight: float, norm: float, largest: float) -> float:
+        return norm * float(np.sqrt(losses) + self.epsilon * np.sqrt(weight))
+
     def conjugate(self, y: Array, u: Array) -> Array:
         # One product: two of them could be infinite with opposite signs.
         return u * (y + self.epsilon * np.sign(u) + 0.25 * u)

@@ -87,6 +87,10 @@ class Huber(Loss):
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
         return np.where(np.abs(z - y) + reach <= self.delta, 1.0, 0.0)
 
+    def most_residual(self, losses: float, weight: float, norm: float, largest: float) -> float:
+        # abs(r) <= l / delta + delta / 2: the square lies above its tangents.
+        return largest * (losses / self.delta + self.delta / 2 * weight)
+
     def conjugate(self, y: Array, u: Array) -> Array:
         return np.where(np.abs(u) <= self.delta, u * (0.5 * u + y), np.inf)
 

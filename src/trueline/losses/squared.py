@@ -61,6 +61,9 @@ class Squared(Loss):
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
         return np.ones_like(z - y)
 
+    def most_residual(self, losses: float, weight: float, norm: float, largest: float) -> float:
+        return norm * float(np.sqrt(2 * losses))
+
     def conjugate(self, y: Array, u: Array) -> Array:
         return u * (0.5 * u + y)  # the square alone could overflow
 

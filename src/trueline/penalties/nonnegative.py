@@ -53,7 +53,9 @@ class NonNegative(Penalty):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return (self.base.capabilities - {"smooth", "elastic", "polyhedral"}) | {"nonnegative"}
+        # With a bound on them, coefficients of equal scores are no longer equally good.
+        lost = {"none", "smooth", "elastic", "polyhedral"}
+        return (self.base.capabilities - lost) | {"nonnegative"}
 
     @property
     def curvature(self) -> float | Array:
