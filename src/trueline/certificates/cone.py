@@ -6,7 +6,8 @@ column. Any v >= 0 with an objective of at most P therefore has
 
     p.v = (A c).(A v) <= R(P) + |A c| |y|,
 
-R the bound of the loss on (A c).r for its residuals r (|A c| sqrt(2 P) for squares), unless a mixture of columns vanishes and p with it. By convexity, with g the gradient at w,
+R the bound of the loss on (A c).r for its residuals r (|A c| sqrt(2 P) for squares), unless a
+mixture of columns vanishes and p with it. By convexity, with g the gradient at w,
 
     P(w) - P(v) <= g.w - g.v <= g.w + max_j (-g_j / p_j) p.v.
 """

@@ -21,7 +21,7 @@ eps relatively. With M the inverse of a triangular factor of I, B = A M and K = 
 error. B errs by (p + 6) eps |A||M|, whose Frobenius norm weighted is beta; sums of n rows by theta
 = max r_i + (N + 16) eps of trace K (Cauchy-Schwarz). So |log det K| <= -p log(1 - delta), and q_i =
 s_i h_i b_i^T K^-1 b_i is s_i h_i |b_i|^2 up to a share of delta / (1 - delta). Weights s_i h_i that
-leave the range of doubles count as the number TINY, which adds TINY |b_i|^2 to K and to q_i at most.
+leave the range of doubles count as the number TINY: that adds at most TINY |b_i|^2 to K and to q_i.
 
 Read: objective, objective_rounding, gap, loss, penalty, fit_intercept, coef, intercept; of the
 witness slope and columns (those kept).
