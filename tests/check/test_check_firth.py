@@ -153,8 +153,8 @@ def test_faults_of_the_prover_are_seen(monkeypatch):
 
 def test_rows_whose_probabilities_are_below_the_range_of_doubles_count_as_nothing():
     """Their weight in the information is exp(-|z|), here exp(-1000)."""
-    X = np.array([[-1.0], [-0.8], [0.3], [0.9], [1.1], [-3e3]])
-    y = np.array([-1, 1, -1, 1, 1, -1])
-    model = fitted(X, y)
-    assert np.abs(model.decision_function(X)).max() > 800
-    assert model.verify(X, y)
+    X = np.array([[-1.0], [-0.8], [0.3], [0.9], [1.1], [-1e3]])
+    y, s = np.array([-1, 1, -1, 1, 1, -1]), np.array([1e5, 1e5, 1e5, 1e5, 1e5, 1.0])
+    model = fitted(X, y, s)
+    assert np.abs(model.decision_function(X)).max() > 1000
+    assert model.verify(X, y, s)

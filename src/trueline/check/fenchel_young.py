@@ -408,7 +408,9 @@ class _Bound:
         total = float(excess.sum()) + penalty.excess(W, t * q, t * off, free)
         if claim.fields.order is not None:
             steps, slack = self._steps()
-            total += float((self.multipliers * (np.maximum(steps, 0.0) + slack)).sum())
+            # Scores that cross give back what they gained by it, as far as t leaves multipliers.
+            signed = np.where(steps < 0, t.min() * steps, steps) + slack + 1e-12 * np.abs(steps)
+            total += float((self.multipliers * signed).sum())
         total = total * (1 + 1e-10) + rows_floor(claim.rows)
         if radius_cost == 0.0 or not np.isfinite(total):
             return total, None

@@ -283,10 +283,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
             rows, dual = solution.extra["rows"], solution.extra["dual"]
             return certify_maximum(problem, W, b, rows, dual)
-        # A bound by the curvature of single coefficients is sharp at the optimum, not beside it.
-        is_diagonal = certificate.kind == "quadratic" and witness["basis"].ndim == 1
-        goes_beside = certificate.kind in BESIDE or (is_diagonal and isinstance(problem, Problem))
-        if goes_beside and is_about(certificate, solution.coef, solution.intercept):
+        is_proven = is_about(certificate, solution.coef, solution.intercept)
+        if certificate.kind in BESIDE and is_proven:
             return certify_beside(problem, certificate, W, b)
         if "basis" not in witness:
             return certify(problem, W, b)
@@ -300,7 +298,12 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         left_out = float(witness.get("left_out", 0.0))
         is_global = certificate.kind == "quadratic"
         evidence = replace(evidence, is_global=is_global, left_out=left_out)
-        return certify_quadratic(problem, W, b, evidence)
+        proof = certify_quadratic(problem, W, b, evidence)
+        if is_proven and isinstance(problem, Problem) and proof.gap > _FELT * proof.objective:
+            # Its bound is sharp at the optimum, and beside it only where columns differ enough.
+            beside = certify_beside(problem, certificate, W, b)
+            return min(proof, beside, key=lambda certificate: certificate.gap)
+        return proof
 
     # --- what is known afterwards ---------------------------------------------------------------
 

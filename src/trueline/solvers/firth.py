@@ -38,6 +38,8 @@ Array = NDArray[np.float64]
 _ARMIJO, _HALVINGS = 1e-4, 60
 # Steps are taken until rounding is all that is left.
 _NEGLIGIBLE, _UNSEEN = 1e-24, 1e-10
+# Rounding of so much of the objective leaves nothing to be said of the coefficients.
+_UNKNOWN = 1e-3
 _MAX_ITER = 1000
 _BLOCK = 4096
 
@@ -55,7 +57,7 @@ def solve_firth(problem: Problem, options: Options, monitor: Monitor) -> Solutio
     walk = _Walk(rows, problem, y, v)
     status, count, _ = run(walk, monitor, max_iter=_MAX_ITER, target_gap=0.0)
     certificate = certify_firth(problem, walk.coef, walk.intercept, rows.kept)
-    if not np.isfinite(certificate.objective):
+    if not certificate.objective_rounding <= _UNKNOWN * (1.0 + abs(certificate.objective)):
         raise ValueError(
             "The information of these columns is singular to rounding: some nearly depend on "
             "others, or their offsets are far larger than their spread. Standardise the columns, "
