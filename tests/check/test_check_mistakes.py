@@ -257,3 +257,24 @@ def test_a_rounding_that_hides_errors_is_part_of_the_gap():
     hidden = replace(wrong, objective=0.0, objective_rounding=5.0)
     assert not hidden.verify(X, y)
     assert replace(hidden, gap=5.1).verify(X, y)
+
+
+def test_a_score_that_is_no_number_is_not_taken_for_a_right_one():
+    """The kernel value of a large row with itself is infinite, and its score is not a number."""
+    X, y = separable()
+    certificate, rows, signs, _ = read(KernelPerceptron(kernel="linear").fit(X, y), X, y)
+    rows, signs = np.array(rows, dtype=float), signs.ravel()
+    rows[0], coef = 1e200, certificate.coef.copy()
+    coef[0] = 0.0
+    scores = rows @ rows[1:].T @ coef[1:, 0] + certificate.intercept[0]
+    others = float((signs * scores <= 0)[1:].sum())
+    witness = {name: certificate.witness[name] for name in ("class_weights", "kernel")}
+    claim = replace(
+        certificate,
+        kind="training errors",
+        objective=others,
+        gap=others,
+        coef=coef,
+        witness=witness,
+    )
+    assert not verify(claim, rows, signs).holds

@@ -131,6 +131,8 @@ def _margins(claim: Any, y: Array, W: Array, b: Array) -> tuple[Array, Array]:
     found, rad = scores(claim.A if claim.K is None else claim.K.mid, W, b)
     if claim.K is not None:
         rad += claim.K.rad @ np.abs(W) * (1 + len(y) * EPS)
+    if not (np.isfinite(found).all() and np.isfinite(rad).all()):
+        raise Refused("scores leave the range of doubles")
     if W.shape[1] == 1:
         return y * found[:, 0], rad[:, 0]
     right, own = found[claim.own], rad[claim.own]
