@@ -129,7 +129,7 @@ def checkable(gap: float, objective: float, floor: float = 1e-14) -> float:
         multipliers round at a few units of the last place, those of second order at its square.
     """
     room = floor * abs(float(objective)) + 1e-290 if floor else 0.0
-    return max(float(gap), 0.0) * 1.15 + room
+    return max(float(gap), 0.0) * 1.02 + room
 
 
 @dataclass(frozen=True, repr=False)

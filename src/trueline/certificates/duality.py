@@ -91,7 +91,11 @@ def size_of_targets(problem: Problem, certificate: Certificate) -> float:
 
 
 def dual_point(
-    problem: Problem, rounding: Rounding, u: Array, correlation: Array | None = None
+    problem: Problem,
+    rounding: Rounding,
+    u: Array,
+    correlation: Array | None = None,
+    row_error: Array | float = 0.0,
 ) -> DualPoint:
     """A feasible dual point near u.
 
@@ -102,6 +106,8 @@ def dual_point(
     u : array of shape (n, k)
     correlation : array of shape (d, k), optional
         X^T (s u), if it is known: the point then costs no product.
+    row_error : array of shape (k,), optional
+        By how much u may differ from the numbers of whoever checks, in the norm of the weights.
     """
     inside = problem.loss.project_dual(problem.target, u)
     has_sides = "margins" in problem.loss.capabilities
@@ -111,7 +117,7 @@ def dual_point(
         correlation = problem.design.rmatvec(problem.weigh(inside))
     size = np.sqrt(sum_rows(problem.weigh(inside**2))) * (1 + 1e-6)
     # Once for the product, twice more for the shift and the two scalings of u below.
-    error = rounding.products(3 * size)
+    error = rounding.products(3 * size, row_error)
     if problem.fit_intercept and not has_sides:
         inside, shift, room = _balance(problem, inside)
         moved = rounding.weight * shift
@@ -220,7 +226,9 @@ def duality_gap(
     free: Free,
 ) -> tuple[Array, DualPoint]:
     """The gap per target with the natural dual point, rounding of both ends included."""
-    point = dual_point(problem, rounding, at.u, at.correlation)
+    # Slopes of these losses are not told: whoever checks works them out.
+    off = at.row_error if "log_link" in problem.loss.capabilities else 0.0
+    point = dual_point(problem, rounding, at.u, at.correlation, off)
     lower = dual_value(problem, rounding, point, intercept_radius(problem, b), free)
     return at.objective + at.objective_rounding - lower, point
 
@@ -251,8 +259,10 @@ def certify_duality(
     mean = np.zeros(problem.n_features) if has_sides else None
     rounding = Rounding.of(problem, mean).confirmable()
     radius, free = intercept_radius(problem, b), Free.of(problem, unpenalised(problem), W)
-    found = point = None
-    if u is not None:
+    found = None
+    # The slopes of losses with a logarithm are found again by whoever checks, and need not be told.
+    is_found = "log_link" in problem.loss.capabilities
+    if u is not None and not is_found:
         objective, own_rounding = evaluate_objective(problem, rounding, W, b, scores)
         given = dual_point(problem, rounding, u)
         lower = dual_value(problem, rounding, given, radius, free)
@@ -262,12 +272,9 @@ def certify_duality(
         gap, natural = duality_gap(problem, rounding, at, b, free)
         # As a whole: penalties may couple the targets.
         if found is None or not found[2].sum() <= gap.sum():
-            point = natural
-            found = at.objective, at.objective_rounding, gap, point.u
+            found = at.objective, at.objective_rounding, gap, natural.u
     objective, own_rounding, gap, dual = found
-    # The slopes at the scores need not be told: whoever checks finds them.
-    is_natural = point is not None and "log_link" in problem.loss.capabilities
-    witness = {} if is_natural else {"dual": dual}
+    witness = {} if is_found else {"dual": dual}
     return Certificate(
         kind="duality",
         objective=float(objective.sum()),
@@ -334,6 +341,11 @@ def certify_dual(
     # Once for these sums, once for those of whoever checks them.
     terms = STRETCH + np.log2(rounding.rows / STRETCH + 2) + 16
     error = 3 * terms * _EPS * scale[:, None] * size
+    if "log_link" in problem.loss.capabilities:
+        # Whoever checks works the slopes out, each the difference of two terms of this size.
+        bend = problem.loss.curvature(problem.target, problem.scores(W, b))
+        off = 2 * np.sqrt(sum_rows(problem.weigh(bend**2))) + size
+        error = error + 16 * _EPS * scale[:, None] * off
     point = DualPoint(inside, V - error, V + error)
     level = b + centre @ W
     radius = intercept_radius(problem, level)
