@@ -341,11 +341,6 @@ def certify_dual(
     # Once for these sums, once for those of whoever checks them.
     terms = STRETCH + np.log2(rounding.rows / STRETCH + 2) + 16
     error = 3 * terms * _EPS * scale[:, None] * size
-    if "log_link" in problem.loss.capabilities:
-        # Whoever checks works the slopes out, each the difference of two terms of this size.
-        bend = problem.loss.curvature(problem.target, problem.scores(W, b))
-        off = 2 * np.sqrt(sum_rows(problem.weigh(bend**2))) + size
-        error = error + 16 * _EPS * scale[:, None] * off
     point = DualPoint(inside, V - error, V + error)
     level = b + centre @ W
     radius = intercept_radius(problem, level)
