@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.bayes.conjugate import NormalInverseGamma
 from trueline.estimators.base import build_problem
 from trueline.estimators.incremental import IncrementalRegressor
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.validation import validate_data
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty, Penalty
@@ -26,6 +25,7 @@ __all__ = ["BayesianLinearRegression"]
 Array = NDArray[np.float64]
 
 
+@parameters()
 class BayesianLinearRegression(IncrementalRegressor):
     r"""Linear regression with a conjugate prior: the whole posterior, in closed form.
 
@@ -100,30 +100,12 @@ class BayesianLinearRegression(IncrementalRegressor):
 
     _keeps_single_target = False
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "prior_precision": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "prior_mean": [Interval(Real, None, None, closed="neither"), "array-like"],
-        "noise_shape": [Interval(Real, 0, None, closed="left")],
-        "noise_rate": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-    }
-
-    posterior_: NormalInverseGamma
-
-    def __init__(
-        self,
-        prior_precision: Any = 1.0,
-        *,
-        prior_mean: Any = 0.0,
-        noise_shape: float = 1e-6,
-        noise_rate: float = 1e-6,
-        fit_intercept: bool = True,
-    ) -> None:
-        self.prior_precision = prior_precision
-        self.prior_mean = prior_mean
-        self.noise_shape = noise_shape
-        self.noise_rate = noise_rate
-        self.fit_intercept = fit_intercept
+    prior_precision: Any = given(1.0, "[0, inf)", "array-like")
+    _: KW_ONLY
+    prior_mean: Any = given(0.0, "(-inf, inf)", "array-like")
+    noise_shape: float = given(1e-6, "[0, inf)")
+    noise_rate: float = given(1e-6, "[0, inf)")
+    fit_intercept: bool = True
 
     # --- fitting --------------------------------------------------------------------------------
 

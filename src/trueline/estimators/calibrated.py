@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
 
 from trueline.certificates.base import Certificate
@@ -17,6 +17,7 @@ from trueline.check import Verification
 from trueline.estimators.calibration import fit_calibrators, probabilities_of
 from trueline.estimators.labels import encode_labels
 from trueline.estimators.linear_svc import LinearSVC
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.validation import validate_data
 
 __all__ = ["CalibratedClassifier"]
@@ -24,6 +25,7 @@ __all__ = ["CalibratedClassifier"]
 Array = NDArray[np.float64]
 
 
+@parameters()
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Probabilities for a classifier that has scores only, in agreement with ``predict``.
 
@@ -69,16 +71,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     (True, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "method": [StrOptions({"sigmoid", "isotonic"})],
-        "cv": ["cv_object"],
-    }
-
-    def __init__(self, estimator: Any = None, *, method: str = "sigmoid", cv: Any = 5) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
+    estimator: Any = given(None, HasMethods(["fit", "predict"]), None)
+    _: KW_ONLY
+    method: str = given("sigmoid", one_of("sigmoid", "isotonic"))
+    cv: Any = given(5, "cv_object")
 
     @property
     def _base(self) -> Any:

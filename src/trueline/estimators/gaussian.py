@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import LinearRegressorBase
+from trueline.estimators.freedom import ActiveColumns
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.planner import Plan
@@ -18,9 +20,15 @@ from trueline.solution import Solution
 
 __all__ = ["GaussianRegressor"]
 
+Array = NDArray[np.float64]
+
 
 class GaussianRegressor(LinearRegressorBase):
     """Least squares read as maximum likelihood (with a penalty: as the most probable answer)."""
+
+    #: What degrees of freedom are worked out from, and what was, where no moments tell them.
+    _active: ActiveColumns | None = None
+    _freedom: Array | None = None
 
     @abstractmethod
     def _penalty(self, n_targets: int) -> Penalty:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +14,13 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.check import Verification
 from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.process_report import ProcessExplanation, planned_process
 from trueline.estimators.validation import validate_data
 from trueline.guard import Verdict, warn_of_gap
@@ -39,7 +38,7 @@ from trueline.processes.search import (
     warn_unlearned,
     warn_unsettled,
 )
-from trueline.processes.structure import Structure, recognise
+from trueline.processes.structure import recognise
 from trueline.wording import shown_as_text
 
 __all__ = ["GaussianProcessRegressor"]
@@ -61,6 +60,7 @@ _INSTEAD = (
 )
 
 
+@parameters()
 class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Gaussian process regression: mean, variance, covariance, samples, and the evidence.
 
@@ -141,45 +141,17 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     _doc_link_module = "trueline"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [None, Kernel],
-        "alpha": [Interval(Real, 0, None, closed="left"), np.ndarray],
-        "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
-        "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
-        "normalize_y": ["boolean"],
-        "copy_X_train": ["boolean"],
-        "n_targets": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-    }
-
-    kernel_: Any
-    X_train_: Any
-    y_train_: NDArray[Any]
-    L_: Array
-    alpha_: Array
-    _certificate: KernelCertificate | None
-    _structure: Structure | None
-
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        alpha: Any = 1e-10,
-        optimizer: str | Callable[..., Any] | None = "fmin_l_bfgs_b",
-        n_restarts_optimizer: int = 0,
-        normalize_y: bool = False,
-        copy_X_train: bool = True,
-        n_targets: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.normalize_y = normalize_y
-        self.copy_X_train = copy_X_train
-        self.n_targets = n_targets
-        self.random_state = random_state
+    kernel: Any = given(None, None, Kernel)
+    _: KW_ONLY
+    alpha: Any = given(1e-10, "[0, inf)", np.ndarray)
+    optimizer: str | Callable[..., Any] | None = given(
+        "fmin_l_bfgs_b", one_of("fmin_l_bfgs_b"), callable, None
+    )
+    n_restarts_optimizer: int = given(0, "int [0, inf)")
+    normalize_y: bool = False
+    copy_X_train: bool = True
+    n_targets: int | None = given(None, "int [1, inf)", None)
+    random_state: Any = given(None, "random_state")
 
     # --- fitting --------------------------------------------------------------------------------
 
@@ -226,7 +198,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         y = self._normalised(y)
         self.X_train_ = np.copy(X) if self.copy_X_train else X
         self.y_train_ = np.copy(y) if self.copy_X_train else y
-        self._certificate = None
+        self._certificate: KernelCertificate | None = None
         self._structure = None
         if vectors and len(y) >= _BY_FORMULA:
             self._structure = recognise(self.kernel_, np.asarray(X, dtype=np.float64))

@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
@@ -23,6 +21,7 @@ from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.exposure import as_offset, expose
 from trueline.estimators.glm_inference import FisherInference
 from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.rank import ColumnRank
 from trueline.estimators.report import Explanation
 from trueline.estimators.single_target import SingleTargetRegressor
@@ -55,6 +54,7 @@ SOLVER_NAMES = {
 _FINEST = 1e-13
 
 
+@parameters()
 class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegressor):
     """A deviance of a distribution with variance ~ mean^power, and a link.
 
@@ -66,37 +66,15 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
     """
 
     _strength_in_sum = "n alpha"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0.0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions(set(SOLVER_NAMES))],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-        "trace": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        verbose: int = 0,
-        trace: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.trace = trace
+    _: KW_ONLY
+    alpha: float = given(1.0, "[0, inf)")
+    fit_intercept: bool = True
+    solver: str = given("auto", one_of(*SOLVER_NAMES))
+    max_iter: int = given(100, "int [1, inf)")
+    tol: float = given(1e-4, "(0, inf)")
+    warm_start: bool = False
+    verbose: int = given(0, "verbose")
+    trace: bool = False
 
     # --- the model ------------------------------------------------------------------------------
 

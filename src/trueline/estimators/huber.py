@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import Interval
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.concomitant import certify_concomitant, column_sizes
 from trueline.design import as_design
 from trueline.estimators.base import build_problem
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.rank import ColumnRank
 from trueline.estimators.report import Explanation
 from trueline.estimators.single_target import SingleTargetRegressor
@@ -41,6 +40,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _COARSEST = 1e-10
 
 
+@parameters()
 class HuberRegressor(ColumnRank, SingleTargetRegressor):
     r"""Linear regression that outliers do not disturb, with the scale of the noise estimated along.
 
@@ -97,33 +97,13 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
     (True, True)
     """
 
-    scale_: float
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "epsilon": [Interval(Real, 1.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "warm_start": ["boolean"],
-        "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.35,
-        max_iter: int = 100,
-        alpha: float = 0.0001,
-        warm_start: bool = False,
-        fit_intercept: bool = True,
-        tol: float = 1e-05,
-    ) -> None:
-        self.epsilon = epsilon
-        self.max_iter = max_iter
-        self.alpha = alpha
-        self.warm_start = warm_start
-        self.fit_intercept = fit_intercept
-        self.tol = tol
+    _: KW_ONLY
+    epsilon: float = given(1.35, "[1, inf)")
+    max_iter: int = given(100, "int [0, inf)")
+    alpha: float = given(0.0001, "[0, inf)")
+    warm_start: bool = False
+    fit_intercept: bool = True
+    tol: float = given(1e-05, "[0, inf)")
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         loss, penalty = Huber(float(self.epsilon)), L2(2.0 * float(self.alpha))

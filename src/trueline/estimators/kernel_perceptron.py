@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from trueline.certificates.base import Certificate
@@ -25,6 +23,7 @@ from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of
 from trueline.estimators.online_proof import Story
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.validation import validate_data
 from trueline.online.kernels.dual import dual_pass
 from trueline.online.order import Order, seed_of
@@ -60,6 +59,7 @@ def _widest(K: Array, y: Array, fit_intercept: bool) -> tuple[Array, float] | No
     return vectors[:, kept] @ (w[: len(root)] / root), level
 
 
+@parameters()
 class KernelPerceptron(ClassifierMixin, BaseEstimator):
     r"""The perceptron with a kernel: curved boundaries, by the same rule.
 
@@ -113,43 +113,17 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
     [0, 1, 1, 0]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [StrOptions(set(PAIRWISE_KERNEL_FUNCTIONS) | {"precomputed"}), callable],
-        "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "fit_intercept": ["boolean"],
-        "eta0": [Interval(Real, 0, None, closed="neither")],
-        "margin": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "shuffle": ["boolean"],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        fit_intercept: bool = True,
-        eta0: float = 1.0,
-        margin: float = 0.0,
-        max_iter: int = 1000,
-        shuffle: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.eta0 = eta0
-        self.margin = margin
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.random_state = random_state
+    _: KW_ONLY
+    kernel: Any = given("rbf", one_of(*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"), callable)
+    gamma: float | None = given(None, "[0, inf)", None)
+    degree: float = given(3, "[0, inf)")
+    coef0: float = given(1, "(-inf, inf)")
+    fit_intercept: bool = True
+    eta0: float = given(1.0, "(0, inf)")
+    margin: float = given(0.0, "[0, inf)")
+    max_iter: int = given(1000, "int [1, inf)")
+    shuffle: bool = False
+    random_state: Any = given(0, "random_state")
 
     def _recipe(self) -> dict[str, Any]:
         """How to compute the kernel matrix."""

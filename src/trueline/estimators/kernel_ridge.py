@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
@@ -19,6 +17,7 @@ from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.kernel_function import kernel_matrix
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.validation import validate_data
 from trueline.guard import Verdict, warn_of_gap
 from trueline.processes.equations import (
@@ -42,6 +41,7 @@ _CLOSE = 1e-6
 _SMALL_PART = 1e-3
 
 
+@parameters()
 class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Ridge regression in the space of a kernel, with leave-one-out in closed form.
 
@@ -92,31 +92,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     _doc_link_module = "trueline"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "kernel": [StrOptions(set(PAIRWISE_KERNEL_FUNCTIONS) | {"precomputed"}), callable],
-        "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
-    }
-
-    def __init__(
-        self,
-        alpha: Any = 1,
-        *,
-        kernel: Any = "linear",
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
+    alpha: Any = given(1, "[0, inf)", "array-like")
+    _: KW_ONLY
+    kernel: Any = given("linear", one_of(*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"), callable)
+    gamma: float | None = given(None, "[0, inf)", None)
+    degree: float = given(3, "[0, inf)")
+    coef0: float = given(1, "(-inf, inf)")
+    kernel_params: dict[str, Any] | None = given(None, dict, None)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import LinearEstimator, build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.labels import encode_declared, encode_labels, weighted_classes
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.validation import check_X_y, validate_data
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty
@@ -26,6 +25,7 @@ __all__ = ["LeastSquaresClassifier"]
 Array = NDArray[np.float64]
 
 
+@parameters()
 class LeastSquaresClassifier(ClassifierMixin, LinearEstimator):
     r"""Least squares on the labels -1 and +1; the sign of the fit is the class.
 
@@ -82,25 +82,11 @@ class LeastSquaresClassifier(ClassifierMixin, LinearEstimator):
     array([0, 0, 0, 1, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "solver": [str],
-    }
-
-    def __init__(
-        self,
-        alpha: float = 0.0,
-        *,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        solver: str = "auto",
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.solver = solver
+    alpha: float = given(0.0, "[0, inf)")
+    _: KW_ONLY
+    fit_intercept: bool = True
+    class_weight: Any = given(None, "class_weight")
+    solver: str = given("auto", str)
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         penalty = L2(float(self.alpha)) if self.alpha else NoPenalty()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.firth import certify_firth
@@ -19,6 +17,7 @@ from trueline.design import AugmentedDesign, as_design
 from trueline.estimators.firth import firth_plan, require_binary, run_firth
 from trueline.estimators.label_inference import LabelInference
 from trueline.estimators.linear_classifier import LinearClassifierBase
+from trueline.estimators.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.rank import ColumnRank
 from trueline.estimators.separation import warn_if_separated
 from trueline.losses import Logistic, Loss, Softmax
@@ -60,6 +59,7 @@ _FINEST, _FINEST_LINEAR = 1e-13, 1e-9
 _TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch"}
 
 
+@parameters()
 class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
     """Logistic regression, of two classes or more (softmax), proven optimal.
 
@@ -150,62 +150,24 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "penalty": [
-            StrOptions({"firth", "l1", "l2", "elasticnet"}),
-            None,
-            Hidden(StrOptions({"deprecated"})),
-        ],
-        "C": [Interval(Real, 0, None, closed="right")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
-        "dual": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "random_state": ["random_state"],
-        "solver": [StrOptions(set(SOLVER_NAMES))],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "verbose": ["verbose"],
-        "warm_start": ["boolean"],
-        "n_jobs": [None, Integral],
-        "trace": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        penalty: Any = "deprecated",
-        *,
-        C: float = 1.0,
-        l1_ratio: float | None = 0.0,
-        dual: bool = False,
-        tol: float = 1e-4,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1,
-        class_weight: Any = None,
-        random_state: Any = None,
-        solver: str = "auto",
-        max_iter: int = 100,
-        verbose: int = 0,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        trace: bool = False,
-    ) -> None:
-        self.penalty = penalty
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.dual = dual
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.solver = solver
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.trace = trace
+    penalty: Any = given(
+        "deprecated", one_of("firth", "l1", "l2", "elasticnet"), None, hidden("deprecated")
+    )
+    _: KW_ONLY
+    C: float = given(1.0, "(0, inf]")
+    l1_ratio: float | None = given(0.0, "[0, 1]", None)
+    dual: bool = False
+    tol: float = given(1e-4, "[0, inf)")
+    fit_intercept: bool = True
+    intercept_scaling: float = given(1, "(0, inf)")
+    class_weight: Any = given(None, "class_weight")
+    random_state: Any = given(None, "random_state")
+    solver: str = given("auto", one_of(*SOLVER_NAMES))
+    max_iter: int = given(100, "int [0, inf)")
+    verbose: int = given(0, "verbose")
+    warm_start: bool = False
+    n_jobs: int | None = given(None, None, "int")
+    trace: bool = False
 
     # --- the problem ----------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, assert_all_finite
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metadata_routing import (
     UNUSED,
@@ -27,6 +26,7 @@ from trueline.estimators.callbacks import Seen, watch
 from trueline.estimators.folds import some_folds
 from trueline.estimators.logistic import LogisticRegression
 from trueline.estimators.logistic_path import Grid, scored_grid
+from trueline.estimators.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.report import Explanation
 from trueline.guard import warn_of_gaps
 from trueline.trace import Trace
@@ -39,6 +39,7 @@ Array = NDArray[np.float64]
 _SEARCHED = ("C = ", "1/C = ", "l1_ratio = ")
 
 
+@parameters(without=["C", "l1_ratio", "warm_start", "trace"])
 class LogisticRegressionCV(LogisticRegression):
     """Logistic regression with C (and l1_ratio) chosen by cross-validation.
 
@@ -109,65 +110,16 @@ class LogisticRegressionCV(LogisticRegression):
     """
 
     __metadata_request__score: ClassVar[dict[str, Any]] = {"sample_weight": UNUSED}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{
-            name: constraint
-            for name, constraint in LogisticRegression._parameter_constraints.items()
-            if name not in ("C", "warm_start", "l1_ratio", "trace")
-        },
-        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "l1_ratios": ["array-like", None, Hidden(StrOptions({"warn"}))],
-        "cv": ["cv_object"],
-        "scoring": [
-            StrOptions(set(get_scorer_names())),
-            callable,
-            None,
-            Hidden(StrOptions({"warn"})),
-        ],
-        "refit": ["boolean"],
-        "penalty": [StrOptions({"l1", "l2", "elasticnet"}), Hidden(StrOptions({"deprecated"}))],
-        "use_legacy_attributes": ["boolean", Hidden(StrOptions({"warn"}))],
-    }
+    _: KW_ONLY
+    Cs: Any = given(10, "int [1, inf)", "array-like")
+    l1_ratios: Any = given("warn", "array-like", None, hidden("warn"))
+    cv: Any = given(None, "cv_object")
+    penalty: Any = given("deprecated", one_of("l1", "l2", "elasticnet"), hidden("deprecated"))
+    scoring: Any = given("warn", one_of(*get_scorer_names()), callable, None, hidden("warn"))
+    refit: bool = True
+    intercept_scaling: float = given(1.0, "(0, inf)")
+    use_legacy_attributes: Any = given("warn", "boolean", hidden("warn"))
     warm_start = False
-
-    def __init__(
-        self,
-        *,
-        Cs: Any = 10,
-        l1_ratios: Any = "warn",
-        fit_intercept: bool = True,
-        cv: Any = None,
-        dual: bool = False,
-        penalty: Any = "deprecated",
-        scoring: Any = "warn",
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        refit: bool = True,
-        intercept_scaling: float = 1.0,
-        random_state: Any = None,
-        use_legacy_attributes: Any = "warn",
-    ) -> None:
-        self.Cs = Cs
-        self.l1_ratios = l1_ratios
-        self.fit_intercept = fit_intercept
-        self.cv = cv
-        self.dual = dual
-        self.penalty = penalty
-        self.scoring = scoring
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.refit = refit
-        self.intercept_scaling = intercept_scaling
-        self.random_state = random_state
-        self.use_legacy_attributes = use_legacy_attributes
 
     # --- parameters -----------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Number
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from trueline.design import as_design
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net import ElasticNet
 from trueline.estimators.freedom import ActiveColumns, coupled_freedom
+from trueline.estimators.parameters import parameters
 from trueline.estimators.paths import strengths
 from trueline.guard import warn_of_gaps
 from trueline.losses import Squared
@@ -95,6 +96,7 @@ class CoupledTargets:
         return tags
 
 
+@parameters(without=["precompute", "positive", "feature_weights", "bounds"])
 class MultiTaskElasticNet(CoupledTargets, ElasticNet):
     """The elastic net for several targets that share their columns, proven.
 
@@ -156,35 +158,6 @@ class MultiTaskElasticNet(CoupledTargets, ElasticNet):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: rule
-        for name, rule in ElasticNet._parameter_constraints.items()
-        if name not in ("precompute", "positive", "feature_weights", "bounds")
-    }
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 0.5,
-        fit_intercept: bool = True,
-        copy_X: bool = True,
-        max_iter: int | None = 1000,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.selection = selection
-
     def _scaled_penalty(self, total_weight: float, n_features: int) -> Penalty:
         return MultiTask(float(self.alpha) * total_weight, float(self.l1_ratio))
 
@@ -212,6 +185,7 @@ class MultiTaskElasticNet(CoupledTargets, ElasticNet):
         return self
 
 
+@parameters(without=["l1_ratio"])
 class MultiTaskLasso(MultiTaskElasticNet):
     """The lasso for several targets that share their columns, proven.
 
@@ -268,34 +242,7 @@ class MultiTaskLasso(MultiTaskElasticNet):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: rule
-        for name, rule in MultiTaskElasticNet._parameter_constraints.items()
-        if name != "l1_ratio"
-    }
-
     l1_ratio = 1.0
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        copy_X: bool = True,
-        max_iter: int | None = 1000,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.selection = selection
 
 
 def multi_task_path(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.ordered import certify_ordered
 from trueline.estimators.base import build_problem
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.single_target import SingleTargetRegressor
 from trueline.estimators.standard_errors import QuantileInference
 from trueline.losses import Absolute, OrderedQuantiles, Quantile
@@ -59,6 +58,7 @@ class _PiecewiseLinear(SingleTargetRegressor):
         return L2(strength) if l1_ratio == 0 else ElasticNet(strength, l1_ratio)
 
 
+@parameters()
 class QuantileRegressor(QuantileInference, _PiecewiseLinear):
     """Linear regression that predicts conditional quantiles, exactly.
 
@@ -128,40 +128,16 @@ default="auto"
     """
 
     _strength_in_sum = "n alpha"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions(set(_SOLVERS))],
-        "solver_options": [dict, None],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "non_crossing": ["boolean"],
-        "smoothing": [Interval(Real, 0, None, closed="neither"), None],
-        "trace": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        quantile: Any = 0.5,
-        alpha: float = 1.0,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        solver_options: dict[str, Any] | None = None,
-        l1_ratio: float = 1.0,
-        non_crossing: bool = False,
-        smoothing: float | None = None,
-        trace: bool = False,
-    ) -> None:
-        self.quantile = quantile
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.solver_options = solver_options
-        self.l1_ratio = l1_ratio
-        self.non_crossing = non_crossing
-        self.smoothing = smoothing
-        self.trace = trace
+    _: KW_ONLY
+    quantile: Any = given(0.5, "(0, 1)", "array-like")
+    alpha: float = given(1.0, "[0, inf)")
+    fit_intercept: bool = True
+    solver: str = given("auto", one_of(*_SOLVERS))
+    solver_options: dict[str, Any] | None = given(None, dict, None)
+    l1_ratio: float = given(1.0, "[0, 1]")
+    non_crossing: bool = False
+    smoothing: float | None = given(None, "(0, inf)", None)
+    trace: bool = False
 
     def _quantiles(self) -> tuple[float, ...]:
         """The quantiles, checked."""
@@ -246,6 +222,7 @@ default="auto"
         return predicted[:, [int(np.argmin(quantiles)), int(np.argmax(quantiles))]]
 
 
+@parameters()
 class LeastAbsoluteDeviations(QuantileInference, _PiecewiseLinear):
     """Linear regression by least absolute deviations: the conditional median, exactly.
 
@@ -294,31 +271,13 @@ class LeastAbsoluteDeviations(QuantileInference, _PiecewiseLinear):
     (array([2.]), 1.0)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions({"auto", "interior_point", "highs", "smoothed"})],
-        "smoothing": [Interval(Real, 0, None, closed="neither"), None],
-        "trace": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        alpha: float = 0.0,
-        *,
-        l1_ratio: float = 1.0,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        smoothing: float | None = None,
-        trace: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.smoothing = smoothing
-        self.trace = trace
+    alpha: float = given(0.0, "[0, inf)")
+    _: KW_ONLY
+    l1_ratio: float = given(1.0, "[0, 1]")
+    fit_intercept: bool = True
+    solver: str = given("auto", one_of("auto", "interior_point", "highs", "smoothed"))
+    smoothing: float | None = given(None, "(0, inf)", None)
+    trace: bool = False
 
     _is_several: ClassVar[bool] = False
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trueline.estimators.base import LinearEstimator
 from trueline.estimators.labels import SignedTargets, signed_targets
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.report import Explanation
 from trueline.estimators.ridge import RIDGE_SOLVERS, Ridge
 from trueline.estimators.validation import validate_data
@@ -184,6 +183,7 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
         return tags
 
 
+@parameters()
 class RidgeClassifier(SignRegressionClassifier):
     """Classification by ridge regression on -1 and +1, with a proof.
 
@@ -242,40 +242,16 @@ class RidgeClassifier(SignRegressionClassifier):
     (0.8533, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "fit_intercept": ["boolean"],
-        "copy_X": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "solver": [StrOptions(set(RIDGE_SOLVERS))],
-        "positive": ["boolean"],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        *,
-        fit_intercept: bool = True,
-        copy_X: bool = True,
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        class_weight: Any = None,
-        solver: str = "auto",
-        positive: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.max_iter = max_iter
-        self.tol = tol
-        self.class_weight = class_weight
-        self.solver = solver
-        self.positive = positive
-        self.random_state = random_state
+    alpha: Any = given(1.0, "[0, inf)", "array-like")
+    _: KW_ONLY
+    fit_intercept: bool = True
+    copy_X: bool = True
+    max_iter: int | None = given(None, "int [1, inf)", None)
+    tol: float = given(1e-4, "[0, inf)")
+    class_weight: Any = given(None, "class_weight")
+    solver: str = given("auto", one_of(*RIDGE_SOLVERS))
+    positive: bool = False
+    random_state: Any = given(None, "random_state")
 
     def _regressor(self, targets: SignedTargets | None = None) -> Ridge:
         parameters = self.get_params(deep=False)

@@ -7,13 +7,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from inspect import signature
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
 from sklearn.utils import check_scalar
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -25,6 +24,7 @@ from sklearn.utils.metadata_routing import (
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.gaussian import GaussianRegressor
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.report import Explanation
 from trueline.estimators.ridge_cv_scores import StrengthSearch
 from trueline.losses import Squared
@@ -46,6 +46,7 @@ _TINY_WORK = 50_000
 _NAMED = 6
 
 
+@parameters()
 class RidgeCV(StrengthSearch, GaussianRegressor):
     """Ridge regression with the strength chosen by cross-validation, for the cost of a few fits.
 
@@ -101,36 +102,14 @@ class RidgeCV(StrengthSearch, GaussianRegressor):
 
     _keeps_single_target = False
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alphas": ["array-like", Interval(numbers.Real, 0, None, closed="neither")],
-        "fit_intercept": ["boolean"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "cv": ["cv_object"],
-        "gcv_mode": [StrOptions({"auto", "svd", "eigen"}), None],
-        "store_cv_results": ["boolean"],
-        "alpha_per_target": ["boolean"],
-    }
-
-    cv_results_: NDArray[Any]
-
-    def __init__(
-        self,
-        alphas: Any = _ALPHAS,
-        *,
-        fit_intercept: bool = True,
-        scoring: Any = None,
-        cv: Any = None,
-        gcv_mode: str | None = None,
-        store_cv_results: bool = False,
-        alpha_per_target: bool = False,
-    ) -> None:
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.scoring = scoring
-        self.cv = cv
-        self.gcv_mode = gcv_mode
-        self.store_cv_results = store_cv_results
-        self.alpha_per_target = alpha_per_target
+    alphas: Any = given(_ALPHAS, "array-like", "(0, inf)")
+    _: KW_ONLY
+    fit_intercept: bool = True
+    scoring: Any = given(None, one_of(*get_scorer_names()), callable, None)
+    cv: Any = given(None, "cv_object")
+    gcv_mode: str | None = given(None, one_of("auto", "svd", "eigen"), None)
+    store_cv_results: bool = False
+    alpha_per_target: bool = False
 
     def _penalty(self, n_targets: int) -> Penalty:
         alpha = np.asarray(self.alpha_, dtype=np.float64)

@@ -39,6 +39,7 @@ class StrengthSearch:
     scoring: Any
     store_cv_results: bool
     alpha_: Any
+    cv_results_: NDArray[Any]
     best_score_: Any
     _own_name: Any
 

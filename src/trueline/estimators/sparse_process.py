@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,6 @@ from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, WhiteKernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
@@ -20,6 +18,7 @@ from trueline.check import Verification
 from trueline.estimators.as_fitted import marked, settings_of, tied
 from trueline.estimators.kernel_plan import data_text
 from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.validation import validate_data
 from trueline.processes.covariance import cross_covariance, diagonal
 from trueline.processes.inducing import InducingBound, choose_points
@@ -41,6 +40,7 @@ _START_ROWS = 500
 _BLOCK_ROWS = 20_000
 
 
+@parameters()
 class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
     r"""Gaussian process regression with inducing points, and bounds on what they lose.
 
@@ -98,34 +98,13 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
 
     _doc_link_module = "trueline"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [None, Kernel],
-        "n_inducing": [Interval(Integral, 1, None, closed="left")],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "optimizer": [StrOptions({"fmin_l_bfgs_b"}), None],
-        "normalize_y": ["boolean"],
-        "random_state": ["random_state"],
-    }
-
-    kernel_: Any
-    inducing_points_: Array
-
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        n_inducing: int = 200,
-        alpha: float = 1e-10,
-        optimizer: str | None = "fmin_l_bfgs_b",
-        normalize_y: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.n_inducing = n_inducing
-        self.alpha = alpha
-        self.optimizer = optimizer
-        self.normalize_y = normalize_y
-        self.random_state = random_state
+    kernel: Any = given(None, None, Kernel)
+    _: KW_ONLY
+    n_inducing: int = given(200, "int [1, inf)")
+    alpha: float = given(1e-10, "[0, inf)")
+    optimizer: str | None = given("fmin_l_bfgs_b", one_of("fmin_l_bfgs_b"), None)
+    normalize_y: bool = False
+    random_state: Any = given(0, "random_state")
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the process.

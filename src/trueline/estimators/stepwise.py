@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,13 +11,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.linear_regression import LinearRegression
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.stepwise_columns import ChosenColumns
 from trueline.estimators.stepwise_limits import check_combination, check_reached, check_sizes
 from trueline.losses import Squared
@@ -58,6 +57,7 @@ _OF_THE_FIT = (
 )
 
 
+@parameters()
 class StepwiseRegression(ChosenColumns, GaussianRegressor):
     """Least squares on columns that are chosen step by step, with books and a proof.
 
@@ -147,37 +147,15 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "direction": [StrOptions(set(DIRECTIONS))],
-        "criterion": [StrOptions({*CRITERIA, "cv"})],
-        "n_features_to_select": [Interval(Integral, 0, None, closed="left"), None],
-        "max_features": [Interval(Integral, 0, None, closed="left"), None],
-        "k": [Interval(Real, 0, None, closed="left")],
-        "groups": [None, "array-like", dict, StrOptions({"factors"})],
-        "cv": ["cv_object"],
-        "fit_intercept": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        direction: str = "both",
-        criterion: str = "aic",
-        *,
-        n_features_to_select: int | None = None,
-        max_features: int | None = None,
-        k: float = 2.0,
-        groups: Any = None,
-        cv: Any = 5,
-        fit_intercept: bool = True,
-    ) -> None:
-        self.direction = direction
-        self.criterion = criterion
-        self.n_features_to_select = n_features_to_select
-        self.max_features = max_features
-        self.k = k
-        self.groups = groups
-        self.cv = cv
-        self.fit_intercept = fit_intercept
+    direction: str = given("both", one_of(*DIRECTIONS))
+    criterion: str = given("aic", one_of(*CRITERIA, "cv"))
+    _: KW_ONLY
+    n_features_to_select: int | None = given(None, "int [0, inf)", None)
+    max_features: int | None = given(None, "int [0, inf)", None)
+    k: float = given(2.0, "[0, inf)")
+    groups: Any = given(None, None, "array-like", dict, one_of("factors"))
+    cv: Any = given(5, "cv_object")
+    fit_intercept: bool = True
 
     def _penalty(self, n_targets: int) -> Penalty:
         return NoPenalty()

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import time
 import warnings
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import LinearEstimator, is_plain
 from trueline.estimators.callbacks import fit_with_callbacks, watch
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of, weighted_classes
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.report import Explanation
 from trueline.estimators.validation import check_X_y, validate_data
 from trueline.halfspaces.zero_one import Found, Task, local_search, search, state
@@ -46,6 +45,7 @@ _TITLES = {
 _MOST_NUMBERS = 50_000_000
 
 
+@parameters()
 class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
     r"""The halfspace with the fewest training errors: the best of all, proven.
 
@@ -119,28 +119,12 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
     (1, True, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "solver": [StrOptions({"auto", *_TITLES})],
-        "time_limit": [Interval(Real, 0, None, closed="left"), None],
-        "verbose": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        solver: str = "auto",
-        time_limit: float | None = 60.0,
-        verbose: bool = False,
-    ) -> None:
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.solver = solver
-        self.time_limit = time_limit
-        self.verbose = verbose
+    _: KW_ONLY
+    fit_intercept: bool = True
+    class_weight: Any = given(None, "class_weight")
+    solver: str = given("auto", one_of("auto", *_TITLES))
+    time_limit: float | None = given(60.0, "[0, inf)", None)
+    verbose: bool = False
 
     @property
     def progress(self) -> bool:

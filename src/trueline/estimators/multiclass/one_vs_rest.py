@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,12 +29,14 @@ from trueline.estimators.multiclass.parts import (
     update_parts,
 )
 from trueline.estimators.multiclass.sharing import fit_together
+from trueline.estimators.parameters import KW_ONLY, REQUIRED, given, parameters
 
 __all__ = ["OneVsRestClassifier"]
 
 Array = NDArray[np.float64]
 
 
+@parameters()
 class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
     """One binary problem per class: the class against all others.
 
@@ -84,16 +85,10 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
     (3, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit"])],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-    }
-
-    def __init__(self, estimator: Any, *, n_jobs: int | None = None, verbose: int = 0) -> None:
-        self.estimator = estimator
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    estimator: Any = given(REQUIRED, HasMethods(["fit"]))
+    _: KW_ONLY
+    n_jobs: int | None = given(None, "int", None)
+    verbose: int = given(0, "verbose")
 
     # --- labels ---------------------------------------------------------------------------------
 

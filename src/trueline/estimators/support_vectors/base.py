@@ -8,8 +8,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.support_vectors import SupportVectorCertificate
@@ -25,6 +23,7 @@ from trueline.check import Verification
 from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
 from trueline.estimators.kernel_plan import data_text, matrix_text
 from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.support_vectors.guard import judged
 from trueline.estimators.support_vectors.pending import PendingProof
 from trueline.estimators.support_vectors.ranges import require_range
@@ -49,6 +48,7 @@ _FEW_ROWS = 3000
 _SINGLE = float(np.finfo(np.float32).eps)
 
 
+@parameters()
 class SupportVectorMachine(BaseEstimator):
     """A kernel machine: a sum of kernels at some of the training rows, and an intercept."""
 
@@ -56,37 +56,24 @@ class SupportVectorMachine(BaseEstimator):
     #: Its name in certificates.
     _machine: str
 
-    kernel: Any
-    degree: int
-    gamma: Any
-    coef0: float
-    tol: float
-    cache_size: float
-    max_iter: int
-    solver: str
-    trace: bool
     dual_coef_: Any
     intercept_: Array
     support_: NDArray[np.int32]
     support_vectors_: Any
     _n_support: NDArray[np.int32]
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [
-            StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}),
-            callable,
-        ],
-        "degree": [Interval(Integral, 0, None, closed="left")],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "shrinking": ["boolean"],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
-        "max_iter": [Interval(Integral, -1, None, closed="left")],
-        "solver": [StrOptions({"auto", "working_set", "textbook_smo"})],
-        "trace": ["boolean"],
-    }
+    _: KW_ONLY
+    kernel: Any = given("rbf", one_of("linear", "poly", "rbf", "sigmoid", "precomputed"), callable)
+    degree: int = given(3, "int [0, inf)")
+    gamma: Any = given("scale", one_of("scale", "auto"), "[0, inf)")
+    coef0: float = given(0.0, "(-inf, inf)")
+    tol: float = given(1e-3, "(0, inf)")
+    shrinking: bool = True
+    cache_size: float = given(200, "(0, inf)")
+    verbose: Any = given(False, "verbose")
+    max_iter: int = given(-1, "int [-1, inf)")
+    solver: str = given("auto", one_of("auto", "working_set", "textbook_smo"))
+    trace: bool = False
 
     # --- fitting --------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import column_or_1d
-from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.labels import check_labels
+from trueline.estimators.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.support_vectors.base import SupportVectorMachine
 from trueline.estimators.support_vectors.pairs import (
     layout,
@@ -42,25 +42,19 @@ def _offers_probabilities(machine: Any) -> bool:
     return True
 
 
+@parameters()
 class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     """One machine per pair of classes."""
 
     classes_: NDArray[Any]
-    class_weight: Any
     class_weight_: Array
-    probability: Any
-    decision_function_shape: str
-    break_ties: bool
-    random_state: Any
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SupportVectorMachine._parameter_constraints,
-        "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
-        "break_ties": ["boolean"],
-        "random_state": ["random_state"],
-    }
+    _: KW_ONLY
+    probability: Any = given("deprecated", "boolean", hidden("deprecated"))
+    class_weight: Any = given(None, "class_weight")
+    decision_function_shape: str = given("ovr", one_of("ovr", "ovo"))
+    break_ties: bool = False
+    random_state: Any = given(None, "random_state")
 
     @abstractmethod
     def _boxes(self, codes: Index, weights: Array) -> Array:
