@@ -18,6 +18,7 @@ that it does without.
 from __future__ import annotations
 
 import re
+from abc import update_abstractmethods
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, field, make_dataclass
 from inspect import get_annotations
@@ -140,7 +141,7 @@ def parameters(*, without: Collection[str] = ()) -> Callable[[type[_T]], type[_T
         cls.__init__ = made.__init__
         cls.__init__.__module__ = cls.__module__
         cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
-        return cls
+        return update_abstractmethods(cls)  # one of them may have been __init__
 
     return complete
 
