@@ -23,7 +23,6 @@ from trueline.check import Verification, verify
 from trueline.design import as_design
 from trueline.estimators.as_fitted import chosen_by, marked, tied
 from trueline.estimators.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
-from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.report import Explanation, in_given_terms
 from trueline.estimators.scaling import (
     exponents_of,
@@ -32,7 +31,12 @@ from trueline.estimators.scaling import (
     rescaled,
     unscaled,
 )
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import (
+    checked_rows,
+    keep_columns_of,
+    numeric_target,
+    validate_data,
+)
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
 from trueline.penalties import Penalty
@@ -307,6 +311,24 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
     # --- what is known afterwards ---------------------------------------------------------------
 
+    def _scores(self, X: Any) -> NDArray[Any]:
+        """X W + b for new rows."""
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse=["csr", "csc", "coo"],
+            dtype=[np.float64, np.float32],
+            reset=False,
+        )
+        scores = X @ self.coef_.T
+        return np.asarray(scores.toarray() if sp.issparse(scores) else scores) + self.intercept_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     @property
     def certificate_(self) -> Certificate:
         """What is proven about the coefficients as they are now.
@@ -396,18 +418,26 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         explanation : Explanation
             Prints as text; ``table()`` gives rows.
         """
-        if X is not None:
-            if y is None:
-                raise ValueError("explain(X, y) needs the target y beside X.")
-            self._check_parameters()
-            problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
-            return replace(self._planned_explanation(problem, self._plan_for(problem)), all=all)
-        check_is_fitted(self)
+        if X is None:
+            check_is_fitted(self)
+            return replace(self._explained_fit(), all=all)
+        if y is None:
+            raise ValueError("explain(X, y) needs the target y beside X.")
+        self._check_parameters()
+        return replace(self._explained_plan(X, y, sample_weight), all=all)
+
+    def _explained_fit(self) -> Any:
+        """What was done in the last fit."""
         certificate = self._resolved_certificate()
         penalty = getattr(certificate, "penalty", None)
         total = None if "sum_i s_i" in self._plan.objective else float(self._plan.facts.n)
         plan = self._in_given_terms(self._plan, penalty, total)
-        return Explanation(plan, self._solution_facts, certificate, all=all)
+        return Explanation(plan, self._solution_facts, certificate)
+
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """What will be done with (X, y)."""
+        problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
+        return self._planned_explanation(problem, self._plan_for(problem))
 
     #: What the strength that is given becomes in the objective, a sum over rows: "alpha" itself,
     #: "n alpha" (alpha is that of a mean), or "1/C".
@@ -435,6 +465,10 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
     #: Whether a target of shape (n, 1) gives ``coef_`` of shape (1, d) (as in least squares) or
     #: (d,) (as in ridge regression): scikit-learn does both.
     _keeps_single_target = True
+    #: Whether a model is for "one" target, for "several" together, or for "any" number of them.
+    _targets = "any"
+    #: Whether rows of weight zero must not be in the problem: a dual point has an entry for each.
+    _leaves_out_idle_rows = False
 
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
@@ -446,18 +480,11 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
             "y_numeric": True,
             "ensure_all_finite": False,
         }
-        if is_plain(X, y):
-            if reset:
-                self.n_features_in_ = X.shape[1]
-                self.__dict__.pop("feature_names_in_", None)
-        else:
+        if not is_plain(X, y):
             with numeric_target(self, y):
-                if reset:
-                    X, y = validate_data(self, X, y, **arguments)
-                else:
-                    from trueline.estimators.validation import check_X_y
-
-                    X, y = check_X_y(X, y, estimator=self, **arguments)
+                X, y = checked_rows(self, X, y, reset, **arguments)
+        elif reset:
+            keep_columns_of(self, X)
         weights = self._weights(sample_weight, X)
         with numeric_target(self, y):
             Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
@@ -468,10 +495,13 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
     def _without_idle_rows(self, X: Any, Y: Array, weights: Array) -> tuple[Any, Array, Array]:
         """The data without what rows of weight zero could do to the fit.
 
-        Sums of squares count such rows with weight zero and nothing else, as long as their squares
-        are numbers: the rows stay where they are, X is not copied.
+        Rows are left out, or only what is so large in them that its square would overflow: zero
+        times infinity is no number.
         """
-        return *_without_idle_extremes(X, Y, weights), weights
+        if not self._leaves_out_idle_rows:
+            return *_without_idle_extremes(X, Y, weights), weights
+        present = np.flatnonzero(weights)
+        return (X.tocsr() if sp.issparse(X) else X)[present], Y[present], weights[present]
 
     @fit_with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -517,22 +547,12 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         -------
         y : array of shape (n,) or (n, k)
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        scores = X @ self.coef_.T
-        if sp.issparse(scores):
-            scores = scores.toarray()
-        return np.asarray(scores) + self.intercept_
+        return self._scores(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = self._targets != "one"
+        tags.target_tags.single_output = self._targets != "several"
         return tags
 
 

@@ -100,6 +100,8 @@ class BayesianLinearRegression(IncrementalRegressor):
 
     _keeps_single_target = False
 
+    _targets = "one"
+
     prior_precision: Any = given(1.0, "[0, inf)", "array-like")
     _: KW_ONLY
     prior_mean: Any = given(0.0, "(-inf, inf)", "array-like")
@@ -329,8 +331,3 @@ class BayesianLinearRegression(IncrementalRegressor):
     def _dense(self, X: Any) -> Array:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags

@@ -18,10 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.estimators.base import LinearRegressorBase, build_problem
 from trueline.estimators.best_subset_results import fit_on, listener, notes, status, tabulated
 from trueline.estimators.callbacks import fit_with_callbacks, watch
-from trueline.estimators.numeric_target import numeric_target
-from trueline.estimators.report import Explanation
 from trueline.estimators.scaling import exponents_of
-from trueline.estimators.validation import check_X_y, validate_data
+from trueline.estimators.validation import checked_rows, numeric_target
 from trueline.guard import Verdict, warn_of_gap
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty
@@ -57,6 +55,7 @@ class SubsetRegressor(LinearRegressorBase):
 
     l2: float
     fit_intercept: bool
+    _targets = "one"
     time_limit: float | None
     min_eigenvalue: float | None
     verbose: bool
@@ -95,10 +94,7 @@ class SubsetRegressor(LinearRegressorBase):
             "y_numeric": True,
         }
         with numeric_target(self, y):
-            if reset:
-                X, y = validate_data(self, X, y, **arguments)
-            else:
-                X, y = check_X_y(X, y, estimator=self, **arguments)
+            X, y = checked_rows(self, X, y, reset, **arguments)
         X = X.tocsr() if sp.issparse(X) else X
         weights = self._weights(sample_weight, X)
         with numeric_target(self, y):
@@ -141,7 +137,7 @@ class SubsetRegressor(LinearRegressorBase):
             W, b = fits[chosen]
             self._keep(problem, statement, answers[chosen], W, b, X.dtype)
             self._sharpen(chosen)
-            self._plan = self._planned(problem, largest)
+            self._plan = self._plan_for(problem)
         self._solution_facts = {
             "solver": _SOLVER,
             "n_iter": int(sum(answer.found.nodes for answer in answers)),
@@ -236,36 +232,8 @@ class SubsetRegressor(LinearRegressorBase):
         mask[self.support_] = True
         return mask
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-        """
-        if X is None:
-            check_is_fitted(self)
-            return Explanation(
-                self._plan, self._solution_facts, self._resolved_certificate(), all=all
-            )
-        if y is None:
-            raise ValueError("explain(X, y) needs the target y beside X.")
-        self._validate_params()
-        problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
-        return Explanation(self._planned(problem, self._limits(problem)[0]), all=all)
-
-    def _planned(self, problem: Problem, largest: int) -> Plan:
+    def _plan_for(self, problem: Problem) -> Plan:
+        largest = self._limits(problem)[0]
         n, d = problem.design.shape
         # What is certain: the products of the columns. The search takes what it takes.
         cost = Cost(float(n) * d * d, 1.0, 8.0 * d * d, 1e-10 * n * d * d)
@@ -276,9 +244,3 @@ class SubsetRegressor(LinearRegressorBase):
             facts=Facts.of(problem),
             candidates=(Candidate(_SOLVER, _TITLE, cost, "chosen"),),
         )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        tags.target_tags.single_output = True
-        return tags

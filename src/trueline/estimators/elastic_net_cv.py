@@ -7,7 +7,6 @@ from numbers import Integral, Number, Real
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite, check_scalar, column_or_1d
@@ -28,12 +27,9 @@ from trueline.estimators.elastic_net_search import (
     search_planned,
     without_strength,
 )
-from trueline.estimators.folds import some_folds
-from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.paths import enet_path, said_of, strengths
-from trueline.estimators.report import Explanation
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import numeric_target, some_folds, validate_data
 from trueline.guard import warn_of_gaps
 from trueline.moments import Moments
 from trueline.planner import Plan
@@ -134,6 +130,7 @@ class ElasticNetCV(ElasticNet):
     rule: str = given("min", one_of("min", "1se"))
 
     path = staticmethod(enet_path)
+    _targets = "one"
 
     def _mixtures(self) -> list[float]:
         mixtures = [float(ratio) for ratio in np.atleast_1d(self.l1_ratio)]
@@ -270,32 +267,13 @@ class ElasticNetCV(ElasticNet):
         self.alphas_ = all_alphas[0] if one_row else all_alphas
         return best, least if self.rule == "min" else within
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
+    def _explained_fit(self) -> Any:
+        return replace(super()._explained_fit(), search=search_done(self))
 
-        Before a fit the strength is not known: the explanation names the search for it.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a search and a fit on these data without running them.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-            Prints as text; ``table()`` gives rows.
-        """
-        if X is None:
-            return replace(super().explain(all=all), search=search_done(self))
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
         # What an earlier fit has chosen says nothing about these data.
         fresh = type(self)(**self.get_params(deep=False))
-        explanation = super(ElasticNetCV, fresh).explain(X, y, sample_weight, all=all)
+        explanation = super(ElasticNetCV, fresh)._explained_plan(X, y, sample_weight)
         weights = None if isinstance(sample_weight, Number) else sample_weight
         total = explanation.plan.facts.n if weights is None else float(np.sum(weights))
         plan = without_strength(explanation.plan, total)
@@ -316,14 +294,3 @@ class ElasticNetCV(ElasticNet):
                 method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
         )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        tags.target_tags.single_output = True
-        return tags
-
-    @property
-    def sparse_coef_(self) -> Any:
-        """``coef_`` as a sparse array."""
-        return sp.csr_array(np.atleast_2d(self.coef_))

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.local import certify_local
@@ -19,13 +18,12 @@ from trueline.check import Check, Verification
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.exposure import as_offset, expose
-from trueline.estimators.glm_inference import FisherInference
-from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.rank import ColumnRank
 from trueline.estimators.report import Explanation
 from trueline.estimators.single_target import SingleTargetRegressor
-from trueline.estimators.validation import check_X_y, validate_data
+from trueline.estimators.standard_errors import FisherInference
+from trueline.estimators.validation import checked_rows, numeric_target
 from trueline.losses import Loss
 from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty
@@ -142,10 +140,7 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
             "ensure_all_finite": False,
         }
         with numeric_target(self, y):
-            if reset:
-                X, y = validate_data(self, X, y, **arguments)
-            else:
-                X, y = check_X_y(X, y, estimator=self, **arguments)
+            X, y = checked_rows(self, X, y, reset, **arguments)
             own = y.astype(np.float64)
         weights = self._weights(sample_weight, X)
         shift = as_offset(offset, exposure, len(y), self._is_log)
@@ -305,17 +300,9 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
 
     # --- prediction -----------------------------------------------------------------------------
 
-    def _scores(self, X: Any, offset: Any, exposure: Any) -> NDArray[Any]:
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        scores = np.asarray(X @ self.coef_) + self.intercept_
-        shift = as_offset(offset, exposure, X.shape[0], self._is_log)
+    def _shifted_scores(self, X: Any, offset: Any, exposure: Any) -> NDArray[Any]:
+        scores = self._scores(X)
+        shift = as_offset(offset, exposure, len(scores), self._is_log)
         return scores if shift is None else scores + shift.astype(scores.dtype)
 
     def predict(self, X: Any, *, offset: Any = None, exposure: Any = None) -> NDArray[Any]:
@@ -331,7 +318,7 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         -------
         y : array of shape (n,)
         """
-        return self._mean(self._scores(X, offset, exposure))
+        return self._mean(self._shifted_scores(X, offset, exposure))
 
     def score(
         self,
@@ -357,7 +344,7 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         -------
         score : float
         """
-        scores = np.asarray(self._scores(X, None, None), dtype=np.float64)
+        scores = np.asarray(self._scores(X), dtype=np.float64)
         _, y, weights = self._verified_data(scores, y, sample_weight, offset, exposure)
         loss = self._loss()
         loss.check_target(y)

@@ -16,7 +16,6 @@ from trueline.design import as_design
 from trueline.estimators.base import build_problem
 from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.rank import ColumnRank
-from trueline.estimators.report import Explanation
 from trueline.estimators.single_target import SingleTargetRegressor
 from trueline.losses import Huber
 from trueline.moments import Moments
@@ -109,7 +108,7 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
         loss, penalty = Huber(float(self.epsilon)), L2(2.0 * float(self.alpha))
         return build_problem(X, Y, weights, loss, penalty, self.fit_intercept)
 
-    def _plan_of(self, problem: Problem) -> Plan:
+    def _plan_for(self, problem: Problem) -> Plan:
         solver, facts = Newton(), Facts.of(problem)
         title = "Newton's method on the profile over the scale"
         is_wide = self.alpha > 0 and facts.n < facts.d  # solved in the span of the rows
@@ -121,7 +120,7 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
     def _solve(
         self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
     ) -> tuple[Plan, Solution]:
-        plan = self._plan_of(problem)
+        plan = self._plan_for(problem)
         start = None
         if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == problem.n_features:
             start = np.asarray(self.coef_, dtype=np.float64), float(self.intercept_)
@@ -185,28 +184,3 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
         certificate = super().certificate_
         witness = {**certificate.witness, "scale": np.array([float(self.scale_)])}
         return replace(certificate, witness=witness)
-
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-        """
-        if X is None or y is None:
-            return super().explain(X, y, sample_weight, all=all)
-        self._check_parameters()
-        return Explanation(
-            self._plan_of(self._validated_problem(X, y, sample_weight, reset=False)[0]), all=all
-        )

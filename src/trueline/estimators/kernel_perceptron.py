@@ -17,12 +17,11 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 from trueline.certificates.base import Certificate
 from trueline.certificates.kernel_mistakes import bound_kernel_mistakes
 from trueline.certificates.mistakes import certify_mistakes
-from trueline.check import Verification
-from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
-from trueline.estimators.kernel_function import kernel_matrix
-from trueline.estimators.kernel_plan import data_text, matrix_text
+from trueline.estimators.as_fitted import same_rows, settings_of
+from trueline.estimators.certified import Certified
+from trueline.estimators.kernel_function import data_text, kernel_matrix, matrix_text
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of
-from trueline.estimators.online_proof import Story
+from trueline.estimators.online_proof import lines_of_errors
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.validation import validate_data
 from trueline.online.kernels.dual import dual_pass
@@ -60,7 +59,7 @@ def _widest(K: Array, y: Array, fit_intercept: bool) -> tuple[Array, float] | No
 
 
 @parameters()
-class KernelPerceptron(ClassifierMixin, BaseEstimator):
+class KernelPerceptron(ClassifierMixin, Certified, BaseEstimator):
     r"""The perceptron with a kernel: curved boundaries, by the same rule.
 
     Weights are never formed. A mistake on row i adds eta0 y_i to its coefficient alpha_i, and the
@@ -230,7 +229,7 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         errors = replace(errors, witness={**errors.witness, "kernel": recipe})
         run = (np.ascontiguousarray(counts.T), float(self.eta0), float(self.margin))
         self._certificate = bound_kernel_mistakes(errors, K, target, weights, *run, recipe, X)
-        self._as_fitted = marked(self._predicting())
+        self._mark_fitted()
 
     def bound_mistakes(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
         """The certificate with the best mistake bound there is: that of the largest margin.
@@ -258,7 +257,6 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         return bound_kernel_mistakes(certificate, K, signs, weights, *run, w["kernel"], X, _widest)
 
     def _predicting(self) -> dict[str, Any]:
-        """What scores are made of, and what the statement is about."""
         names = ("dual_coef_", "intercept_", "support_", "classes_")
         return {**{name: getattr(self, name) for name in names}, **settings_of(self)}
 
@@ -271,71 +269,34 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         level = np.array(self.intercept_, dtype=np.float64)
         return replace(self._certificate, coef=coef, intercept=level, reading=self._verified_data)
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
-        """Check the certificate against the rows that were fitted.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d), or kernel matrix of shape (n, n)
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        verification : Verification
-        """
-        verification = self.certificate_.verify(X, y, sample_weight)
-        kept = self.kernel == "precomputed" or same_rows(self.support_vectors_, X, self.support_)
-        now = self._predicting()
-        return tied(self._as_fitted, now, verification, support_vectors_=kept)
-
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         codes = encode_declared(y, self.classes_)
         target = signs_of(codes) if len(self.intercept_) == 1 else codes
         return X, target, sample_weight
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Story:
-        """What was done in the last fit, in words.
+    def _rows_kept(self, X: Any) -> dict[str, bool]:
+        if self.kernel == "precomputed":
+            return {}
+        return {"support_vectors_": same_rows(self.support_vectors_, X, self.support_)}
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: say what would be done with these data, without doing it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-            Has no influence on what is done.
+    def _lines_planned(self, X: Any, y: Any) -> list[str]:
+        return [
+            f"rule       perceptron in the space of the kernel {self.kernel!r}",
+            f"data       {data_text(X, y)}",
+            f"visits     at most {self.max_iter:,} passes over the rows, "
+            f"kernel matrix of {matrix_text(_num_samples(X))}",
+        ]
 
-        Returns
-        -------
-        story : Story
-            Prints as text.
-        """
-        if X is not None:
-            return Story(
-                f"rule       perceptron in the space of the kernel {self.kernel!r}\n"
-                f"data       {data_text(X, y)}\n"
-                f"visits     at most {self.max_iter:,} passes over the rows, "
-                f"kernel matrix of {matrix_text(_num_samples(X))}"
-            )
-        check_is_fitted(self)
+    def _lines_done(self) -> list[str]:
         updates = sum(record.updates for record in self.records_)
-        return Story(
-            f"rule       perceptron in the space of the kernel {self.kernel!r}\n"
+        certificate = self.certificate_
+        return [
+            f"rule       perceptron in the space of the kernel {self.kernel!r}",
             f"learned    {counted(updates, 'update')}, {counted(len(self.support_), 'row')} with "
-            f"weight, passes: {self.n_iter_}\n"
-            f"errors     {self.certificate_.objective:.10g} of the training rows (weighted)\n"
-            f"{self._told_bounds()}"
-            f"proof      {self.certificate_.statement}"
-        )
-
-    def _told_bounds(self) -> str:
-        w = self._certificate.witness
-        return "".join(
-            f"bound      {w['mistakes'][r]:.0f} updates <= {bound:.6g}"
-            f"   (R = {w['radius'][r]:.4g}, gamma = {w['gamma'][r]:.4g})\n"
-            for r, bound in enumerate(w.get("bound", ()))
-        )
+            f"weight, passes: {self.n_iter_}",
+            *lines_of_errors(certificate),
+        ]
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Signed scores: sum_i alpha_i k(x_i, x) + b."""

@@ -12,13 +12,11 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
-from trueline.check import Verification
-from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
-from trueline.estimators.kernel_function import kernel_matrix
-from trueline.estimators.kernel_plan import data_text, matrix_text
-from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.as_fitted import same_rows, settings_of
+from trueline.estimators.certified import Certified
+from trueline.estimators.kernel_function import data_text, kernel_matrix, matrix_text
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import numeric_target, validate_data
 from trueline.guard import Verdict, warn_of_gap
 from trueline.processes.equations import (
     KernelRidgePath,
@@ -29,7 +27,6 @@ from trueline.processes.equations import (
 )
 from trueline.processes.memory import check_memory
 from trueline.processes.scale import check_scale
-from trueline.wording import shown_as_text
 
 __all__ = ["KernelRidge"]
 
@@ -42,7 +39,7 @@ _SMALL_PART = 1e-3
 
 
 @parameters()
-class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, BaseEstimator):
     r"""Ridge regression in the space of a kernel, with leave-one-out in closed form.
 
     Minimises over f = sum_j c_j k(x_j, .)::
@@ -147,7 +144,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.dual_coef_ = c[:, 0].copy() if y.ndim == 1 else c
         self.X_fit_ = X.copy()
         self._rows = rows
-        self._as_fitted = marked(self._predicting())
+        self._mark_fitted()
         return self
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
@@ -289,48 +286,31 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         coef = np.array(self.dual_coef_, dtype=np.float64)
         return replace(self._certificate, coef=coef.reshape(len(coef), -1))
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
-        """Check the certificate against the data that were fitted."""
-        verification = self.certificate_.verify(X, y, sample_weight)
-        kept = same_rows(self.X_fit_, X)
-        return tied(self._as_fitted, self._predicting(), verification, X_fit_=kept)
+    def _rows_kept(self, X: Any) -> dict[str, bool]:
+        return {"X_fit_": same_rows(self.X_fit_, X)}
 
     def _predicting(self) -> dict[str, Any]:
-        """What predictions are made of, and what the statement is about."""
         return {"dual_coef_": self.dual_coef_, **settings_of(self)}
 
-    @shown_as_text
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> str:
-        """Say how the equations were solved, and what is proven.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: say what would be done with these data, without doing it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-            Has no influence on what is done.
-
-        Returns
-        -------
-        text : str
-        """
+    def _lines_stated(self) -> list[str]:
         given = "one for each target" if np.ndim(self.alpha) else f"{float(self.alpha):g}"
-        objective = f"1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2,  alpha = {given}"
-        if X is not None:
-            return (
-                f"minimise   {objective}\n"
-                f"data       {data_text(X, y)}\n"
-                f"kernel     {self.kernel!r}\n"
-                f"solver     one equation per row, kernel matrix of {matrix_text(_num_samples(X))}"
-            )
+        objective = "1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2"
+        return [f"minimise   {objective},  alpha = {given}", f"kernel     {self.kernel!r}"]
+
+    def _lines_planned(self, X: Any, y: Any) -> list[str]:
+        minimise, kernel = self._lines_stated()
+        size = matrix_text(_num_samples(X))
+        solver = f"solver     one equation per row, kernel matrix of {size}"
+        return [minimise, f"data       {data_text(X, y)}", kernel, solver]
+
+    def _lines_done(self) -> list[str]:
         certificate = self.certificate_
-        return (
-            f"minimise   {objective}\n"
-            f"kernel     {self.kernel!r}\n"
-            f"happened   {len(self.dual_coef_):,} equations, {self.solver_}\n"
-            f"proof      {certificate}\n           {certificate.statement}"
-        )
+        return [
+            *self._lines_stated(),
+            f"happened   {len(self.dual_coef_):,} equations, {self.solver_}",
+            f"proof      {certificate}",
+            f"           {certificate.statement}",
+        ]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

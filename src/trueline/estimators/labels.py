@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_y
 
-from trueline.estimators.missing_target import refuse_missing
+from trueline.estimators.validation import refuse_missing
 from trueline.wording import counted
 
 __all__ = [

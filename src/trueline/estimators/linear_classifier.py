@@ -20,7 +20,7 @@ from trueline.estimators.labels import (
     signs_of,
     weighted_classes,
 )
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import checked_rows, keep_columns_of
 from trueline.losses import Loss
 from trueline.penalties import Penalty
 from trueline.problem import Problem
@@ -61,16 +61,10 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
             "dtype": [np.float64, np.float32],
             "ensure_all_finite": False,
         }
-        if _is_plain(X, y):
-            if reset:
-                self.n_features_in_ = X.shape[1]
-                self.__dict__.pop("feature_names_in_", None)
+        if not _is_plain(X, y):
+            X, y = checked_rows(self, X, y, reset, **arguments)
         elif reset:
-            X, y = validate_data(self, X, y, **arguments)
-        else:
-            from trueline.estimators.validation import check_X_y
-
-            X, y = check_X_y(X, y, estimator=self, **arguments)
+            keep_columns_of(self, X)
         classes, codes = encode_labels(y, type(self).__name__)
         problem, present = self._posed(X, classes, codes, self._weights(sample_weight, X))
         if reset:
@@ -240,18 +234,7 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         scores : array of shape (n,) or (n, k)
             For two classes the score of ``classes_[1]``, predicted where it is positive.
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        scores = X @ self.coef_.T
-        if sp.issparse(scores):
-            scores = scores.toarray()
-        scores = np.asarray(scores) + self.intercept_
+        scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -291,11 +274,6 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         check_is_fitted(self)
         self.coef_ = sp.csr_matrix(self.coef_)
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def _is_plain(X: Any, y: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.estimators.base import build_problem
@@ -92,6 +91,8 @@ class LinearRegressor(GaussianRegressor):
     (True, True)
     """
 
+    _leaves_out_idle_rows = True
+
     loss: str | Loss = given("squared", one_of(*LOSSES), Loss)
     penalty: str | Penalty | None = given("l2", one_of(*PENALTIES), Penalty, None)
     alpha: Any = given(1.0, "[0, inf)", "array-like")
@@ -109,16 +110,6 @@ class LinearRegressor(GaussianRegressor):
     trace: bool = False
     progress: bool = False
     random_state: Any = given(None, "random_state")
-
-    def _without_idle_rows(self, X: Any, Y: Array, weights: Array) -> tuple[Any, Array, Array]:
-        """Only the rows that count.
-
-        The largest target bounds the intercept, and a dual point has an entry for every row: rows
-        of weight zero would loosen both.
-        """
-        present = np.flatnonzero(weights)
-        X = X.tocsr() if sp.issparse(X) else X
-        return X[present], Y[present], weights[present]
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         alpha = np.asarray(self.alpha, dtype=np.float64)

@@ -11,14 +11,14 @@ from sklearn.utils.class_weight import compute_class_weight
 from trueline.estimators.base import build_problem
 from trueline.estimators.constant_column import (
     apart,
+    require_price,
     together,
     with_constant,
     with_constant_column,
 )
-from trueline.estimators.hard_margin import solve_hard_margin
 from trueline.estimators.linear_classifier import LinearClassifierBase
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.prices import require_price
+from trueline.estimators.separability import solve_hard_margin
 from trueline.losses import CrammerSinger, HardMargin, Hinge, Loss, SquaredHinge
 from trueline.penalties import L1, L2, Penalty
 from trueline.planner import Plan

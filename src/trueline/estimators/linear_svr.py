@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.design import AugmentedDesign, as_design
+from trueline.design import as_design
+from trueline.estimators.constant_column import (
+    require_price,
+    with_constant,
+    with_constant_column,
+)
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.prices import require_price
 from trueline.estimators.single_target import SingleTargetRegressor
 from trueline.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from trueline.penalties import L2, Penalty
@@ -97,9 +100,7 @@ class LinearSVR(SingleTargetRegressor):
     solver: str = given("auto", str)
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        design = as_design(X)
-        if self.fit_intercept:
-            design = AugmentedDesign(design, float(self.intercept_scaling))
+        design = with_constant(X, self.intercept_scaling) if self.fit_intercept else as_design(X)
         loss: Loss = SquaredEpsilonInsensitive(float(self.epsilon))
         if self.loss == "epsilon_insensitive":
             loss = EpsilonInsensitive(float(self.epsilon))
@@ -134,13 +135,7 @@ class LinearSVR(SingleTargetRegressor):
 
     def _verified_design(self, X: Any) -> Any:
         """With the constant column, as the certificate is about it."""
-        if not self.fit_intercept:
-            return X
-        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
-        constant = np.full((X.shape[0], 1), float(self.intercept_scaling))
-        return (
-            sp.hstack([X, constant], format="csr") if sp.issparse(X) else np.hstack([X, constant])
-        )
+        return with_constant_column(X, self.intercept_scaling) if self.fit_intercept else X
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """With weights C per row, as the certificate is about it."""

@@ -7,19 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.firth import certify_firth
-from trueline.design import AugmentedDesign, as_design
+from trueline.estimators.constant_column import (
+    apart,
+    together,
+    with_constant,
+    with_constant_column,
+)
 from trueline.estimators.firth import firth_plan, require_binary, run_firth
-from trueline.estimators.label_inference import LabelInference
 from trueline.estimators.linear_classifier import LinearClassifierBase
 from trueline.estimators.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.rank import ColumnRank
 from trueline.estimators.separation import warn_if_separated
+from trueline.estimators.standard_errors import LabelInference
 from trueline.losses import Logistic, Loss, Softmax
 from trueline.moments import Moments
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
@@ -200,7 +204,7 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
             )
         if not self._penalises_intercept:
             return super()._stated(X, target, weights)
-        design = AugmentedDesign(as_design(X), float(self.intercept_scaling))
+        design = with_constant(X, self.intercept_scaling)
         return Problem(design, target, Logistic(), self._penalty(), False, weights)
 
     @property
@@ -290,24 +294,16 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
     ) -> dict[str, Any]:
         if not self._penalises_intercept:
             return super()._fitted_attributes(W, b, y_ndim, fit_intercept)
-        level = (W[-1] * self.intercept_scaling).astype(W.dtype)
-        return {"coef_": np.ascontiguousarray(W[:-1].T), "intercept_": level}
+        W, level = apart(W, self.intercept_scaling)
+        return {"coef_": np.ascontiguousarray(W.T), "intercept_": level}
 
     def _coefficients(self) -> tuple[Array, Array]:
         W, b = super()._coefficients()
-        if not self._penalises_intercept:
-            return W, b
-        return np.vstack([W, b / self.intercept_scaling]), np.zeros(1)
+        return together(W, b, self.intercept_scaling) if self._penalises_intercept else (W, b)
 
     def _verified_design(self, X: Any) -> Any:
         """With the constant column, where the certificate is about it."""
-        if not self._penalises_intercept:
-            return X
-        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
-        constant = np.full((X.shape[0], 1), float(self.intercept_scaling))
-        return (
-            sp.hstack([X, constant], format="csr") if sp.issparse(X) else np.hstack([X, constant])
-        )
+        return with_constant_column(X, self.intercept_scaling) if self._penalises_intercept else X
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The probability of each class for new rows.

@@ -23,11 +23,11 @@ from sklearn.utils.metadata_routing import (
 )
 
 from trueline.estimators.callbacks import Seen, watch
-from trueline.estimators.folds import some_folds
 from trueline.estimators.logistic import LogisticRegression
 from trueline.estimators.logistic_path import Grid, scored_grid
 from trueline.estimators.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.report import Explanation
+from trueline.estimators.validation import some_folds
 from trueline.guard import warn_of_gaps
 from trueline.trace import Trace
 
@@ -224,38 +224,15 @@ class LogisticRegressionCV(LogisticRegression):
         self._mark_fitted()
         return self
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
-
-        Before a fit the penalty is not known: the objective names those that would be searched,
-        and the plan is that of the smallest C.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-            Prints as text; ``table()`` gives rows.
-        """
-        if X is None:
-            return super().explain(all=all)
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
         grid = self._grid()
         self.C, self.l1_ratio = float(grid.Cs[0]), float(grid.ratios[0])
         try:
-            plan = super().explain(X, y, sample_weight).plan
+            plan = super()._explained_plan(X, y, sample_weight).plan
         finally:
             del self.C, self.l1_ratio
         known = [part for part in plan.objective.split(",  ") if not part.startswith(_SEARCHED)]
-        return Explanation(replace(plan, objective=",  ".join([*known, grid.text])), all=all)
+        return Explanation(replace(plan, objective=",  ".join([*known, grid.text])))
 
     def _single(self, class_weight: Any) -> LogisticRegression:
         """The model of one C, as the folds fit it."""

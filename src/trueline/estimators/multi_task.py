@@ -33,6 +33,7 @@ class CoupledTargets:
     """What the multi-task estimators have in common: two-dimensional targets, one gap."""
 
     _keeps_single_target = True
+    _targets = "several"
     positive = False
     precompute = False
     feature_weights = bounds = None
@@ -88,12 +89,6 @@ class CoupledTargets:
             gram = self._about().gram[np.ix_(used, used)]  # type: ignore[attr-defined]
         penalty = self._minimised[1]  # type: ignore[attr-defined]
         self._freedom, self._active = coupled_freedom(gram, W[used], penalty), None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
-        return tags
 
 
 @parameters(without=["precompute", "positive", "feature_weights", "bounds"])

@@ -18,7 +18,7 @@ from trueline.estimators.base import validate_changed
 from trueline.estimators.labels import encode_declared, encode_labels
 from trueline.estimators.online_proof import OnlineProof
 from trueline.estimators.online_rows import SingleRows
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import keep_columns_of, validate_data
 from trueline.online.average import averaged
 from trueline.online.kernels.labels import split_in_two
 from trueline.online.order import Order, seed_of
@@ -101,8 +101,7 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
             )
             check_consistent_length(X, y)
         elif reset:
-            self.n_features_in_ = X.shape[1]
-            self.__dict__.pop("feature_names_in_", None)
+            keep_columns_of(self, X)
         return self._prepared(X), y
 
     def _prepared(self, X: Any) -> Any:

@@ -13,9 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.gaussian import GaussianRegressor
-from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.parameters import KW_ONLY, given, parameters
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import numeric_target, validate_data
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty
 from trueline.planner import make_plan

@@ -6,18 +6,15 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight
 
 from trueline.estimators.base import LinearEstimator
 from trueline.estimators.labels import SignedTargets, signed_targets
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.report import Explanation
 from trueline.estimators.ridge import RIDGE_SOLVERS, Ridge
-from trueline.estimators.validation import validate_data
 from trueline.problem import Problem
 
 __all__ = ["RidgeClassifier", "SignRegressionClassifier"]
@@ -48,20 +45,9 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
     def _regressor(self, targets: SignedTargets) -> Any:
         """The regression that is fitted to the signs, with this classifier's parameters."""
 
-    def _speaking(self, regressor: Any) -> Any:
-        """The regression, with messages that name the classifier."""
-        regressor._speaks_for = type(self).__name__
-        return regressor
-
-    def _check_parameters(self) -> None:
-        """Raise for parameters that are out of range."""
-        self._validate_params()
-
     def _fit_signs(self, X: Any, y: Any, sample_weight: Any, **params: Any) -> Self:
         self._check_parameters()
-        targets = signed_targets(y, type(self).__name__)
-        regressor = self._speaking(self._regressor(targets))
-        weights = self._row_weights(targets, sample_weight)
+        regressor, targets, weights = self._signed(y, sample_weight)
         if callbacks := getattr(self, "_skl_callbacks", None):
             regressor._skl_callbacks = callbacks  # they watch the regression
         regressor.fit(X, targets.signs, weights, **params)
@@ -90,40 +76,22 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         raise NotImplementedError("the regression on the signs states the problem")
 
+    def _signed(self, y: Any, sample_weight: Any) -> tuple[Any, SignedTargets, Any]:
+        """The regression, its targets, and the weights of the rows."""
+        targets = signed_targets(y, type(self).__name__)
+        regressor = self._regressor(targets)
+        regressor._speaks_for = type(self).__name__  # in messages
+        return regressor, targets, self._row_weights(targets, sample_weight)
+
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        targets = signed_targets(y, type(self).__name__)
-        weights = self._row_weights(targets, sample_weight)
-        regressor = self._speaking(self._regressor(targets))
+        regressor, targets, weights = self._signed(y, sample_weight)
         return regressor._validated_problem(X, targets.signs, weights, reset)
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-            Prints as text; ``table()`` gives rows.
-        """
-        if X is None:
-            return super().explain(all=all)
-        self._check_parameters()
-        targets = signed_targets(y, type(self).__name__)
-        weights = self._row_weights(targets, sample_weight)
-        regressor = self._speaking(self._regressor(targets))
-        return regressor.explain(X, targets.signs, weights, all=all)
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        regressor, targets, weights = self._signed(y, sample_weight)
+        return regressor.explain(X, targets.signs, weights)
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         targets = signed_targets(y, type(self).__name__)
@@ -146,18 +114,7 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
         scores : array of shape (n,) or (n, k)
             For two classes one number, positive for ``classes_[1]``.
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        scores = X @ self.coef_.T
-        if sp.issparse(scores):
-            scores = scores.toarray()
-        return np.asarray(scores) + self.intercept_
+        return self._scores(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row (the one of the highest score), or its labels (positive scores).
@@ -178,7 +135,6 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
 

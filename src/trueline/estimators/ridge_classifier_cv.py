@@ -14,7 +14,6 @@ from sklearn.utils.metadata_routing import MetadataRouter, _raise_for_params, _r
 
 from trueline.estimators.labels import SignedTargets
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.report import Explanation
 from trueline.estimators.ridge_classifier import SignRegressionClassifier
 from trueline.estimators.ridge_cv import RidgeCV
 
@@ -119,31 +118,10 @@ class RidgeClassifierCV(SignRegressionClassifier):
         _raise_for_params(params, self, "fit")
         return self._fit_signs(X, y, sample_weight, **params)
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-            Prints as text; ``table()`` gives rows.
-        """
-        explanation = super().explain(X, y, sample_weight, all=all)
-        if X is not None:
-            return explanation
+    def _explained_fit(self) -> Any:
         search = self._search()
         search.alpha_ = self.alpha_
-        return replace(explanation, search=search._search_done())
+        return replace(super()._explained_fit(), search=search._search_done())
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Which metadata go to the scorer and to the splitter."""

@@ -25,7 +25,6 @@ from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.report import Explanation
 from trueline.estimators.ridge_cv_scores import StrengthSearch
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty, Penalty
@@ -184,31 +183,11 @@ class RidgeCV(StrengthSearch, GaussianRegressor):
             self.cv_results_ = self.cv_results_.astype(X.dtype, copy=False)
         return self
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
+    def _explained_fit(self) -> Any:
+        return replace(super()._explained_fit(), search=self._search_done())
 
-        Before a fit the strength is not known: the objective names the strengths that would be
-        searched.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-            Prints as text; ``table()`` gives rows.
-        """
-        explanation = super().explain(X, y, sample_weight, all=all)
-        if X is None:
-            return replace(explanation, search=self._search_done())
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        explanation = super()._explained_plan(X, y, sample_weight)
         plan = explanation.plan
         objective = f"{plan.objective},  {self._search_text()}"
         return replace(explanation, plan=replace(plan, objective=objective))

@@ -14,12 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
-from trueline.check import Verification
-from trueline.estimators.as_fitted import marked, settings_of, tied
-from trueline.estimators.kernel_plan import data_text
-from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.as_fitted import settings_of
+from trueline.estimators.certified import Certified
+from trueline.estimators.kernel_function import data_text
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import numeric_target, validate_data
 from trueline.processes.covariance import cross_covariance, diagonal
 from trueline.processes.inducing import InducingBound, choose_points
 from trueline.processes.likelihood import Likelihood
@@ -28,7 +27,6 @@ from trueline.processes.proof import kernel_units
 from trueline.processes.scale import check_scale
 from trueline.processes.search import climb_function, maximise
 from trueline.processes.structure import Structure, recognise
-from trueline.wording import shown_as_text
 
 __all__ = ["SparseGaussianProcessRegressor"]
 
@@ -41,7 +39,7 @@ _BLOCK_ROWS = 20_000
 
 
 @parameters()
-class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
+class SparseGaussianProcessRegressor(RegressorMixin, Certified, BaseEstimator):
     r"""Gaussian process regression with inducing points, and bounds on what they lose.
 
     The process of :class:`~trueline.GaussianProcessRegressor` is seen through its values at few
@@ -157,11 +155,10 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
         self.lower_bound_, self.upper_bound_ = self._fit.lower, self._fit.upper
         self.log_marginal_likelihood_value_ = self._fit.lower
         self._certificate = self._certified(bound, theta)
-        self._as_fitted = marked(self._predicting())
+        self._mark_fitted()
         return self
 
     def _predicting(self) -> dict[str, Any]:
-        """What predictions are made of, and what the statement is about."""
         names = ("kernel_", "inducing_points_", "lower_bound_", "upper_bound_", "_level", "_scale")
         own = {name: getattr(self, name) for name in names}
         return {**own, "_fit": vars(self._fit), **settings_of(self)}
@@ -226,39 +223,23 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return self._certificate
 
-    def verify(self, X: Any, y: Any) -> Verification:
-        """Compute both bounds again from the data that were fitted."""
-        verification = self.certificate_.verify(np.asarray(X, dtype=np.float64), y)
-        return tied(self._as_fitted, self._predicting(), verification)
+    def _lines_planned(self, X: Any, y: Any) -> list[str]:
+        most = min(self.n_inducing, _num_samples(X))
+        return [
+            f"kernel     {'the default' if self.kernel is None else self.kernel}",
+            f"data       {data_text(X, y)}",
+            f"solver     up to {most:,} inducing points, chosen from the rows",
+        ]
 
-    @shown_as_text
-    def explain(self, X: Any = None, y: Any = None) -> str:
-        """Say how many points there are, and what they are proven to lose at most.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), optional
-            With ``y``: say what would be done with these data, without doing it.
-        y : array-like of shape (n,), optional
-
-        Returns
-        -------
-        text : str
-        """
-        if X is not None:
-            most = min(self.n_inducing, _num_samples(X))
-            return (
-                f"kernel     {'the default' if self.kernel is None else self.kernel}\n"
-                f"data       {data_text(X, y)}\n"
-                f"solver     up to {most:,} inducing points, chosen from the rows"
-            )
+    def _lines_done(self) -> list[str]:
         certificate = self.certificate_
-        return (
-            f"kernel     {self.kernel_}\n"
+        return [
+            f"kernel     {self.kernel_}",
             f"points     {len(self.inducing_points_):,}, losing at most "
-            f"{self.upper_bound_ - self.lower_bound_:.4g} of the log marginal likelihood\n"
-            f"proof      {certificate}\n           {certificate.statement}"
-        )
+            f"{self.upper_bound_ - self.lower_bound_:.4g} of the log marginal likelihood",
+            f"proof      {certificate}",
+            f"           {certificate.statement}",
+        ]
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict.

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
@@ -19,7 +18,6 @@ from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.linear_regression import LinearRegression
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.stepwise_columns import ChosenColumns
-from trueline.estimators.stepwise_limits import check_combination, check_reached, check_sizes
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty, Penalty
 from trueline.problem import Problem
@@ -38,7 +36,7 @@ from trueline.selection.stepwise import (
 from trueline.threads import single_threaded_blas
 from trueline.trace import Trace
 
-__all__ = ["StepwiseRegression"]
+__all__ = ["StepwiseRegression", "check_combination", "check_reached", "check_sizes"]
 
 Array = NDArray[np.float64]
 
@@ -146,6 +144,8 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
     >>> bool(model.verify(X, y))
     True
     """
+
+    _targets = "one"
 
     direction: str = given("both", one_of(*DIRECTIONS))
     criterion: str = given("aic", one_of(*CRITERIA, "cv"))
@@ -256,55 +256,75 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
 
     # --- afterwards -----------------------------------------------------------------------------
 
-    def explain(  # type: ignore[override]
-        self, X: Any = None, y: Any = None, sample_weight: Any = None
-    ) -> StepwiseExplanation:
-        """Say what will be searched in (X, y), or what the last search did.
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> StepwiseExplanation:
+        check_combination(self)
+        # What an earlier fit has learnt says nothing about these data.
+        fresh = type(self)(**self.get_params(deep=False))
+        fresh._learn_categories(X)
+        problem = fresh._validated_problem(X, y, sample_weight, reset=False)[0]
+        names = list(X.columns) if hasattr(X, "columns") else None
+        terms = fresh._terms(problem.n_features, names)
+        check_sizes(self, len(terms), fresh._is_grouped())
+        return StepwiseExplanation(self._purpose(*problem.design.shape, len(terms)))
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: describe the search without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-
-        Returns
-        -------
-        explanation : StepwiseExplanation
-            Prints as text; ``table()`` gives the steps as rows.
-        """
-        if X is not None:
-            if y is None:
-                raise ValueError("explain(X, y) needs the target y beside X.")
-            self._check_parameters()
-            check_combination(self)
-            # What an earlier fit has learnt says nothing about these data.
-            fresh = type(self)(**self.get_params(deep=False))
-            fresh._learn_categories(X)
-            problem = fresh._validated_problem(X, y, sample_weight, reset=False)[0]
-            names = list(X.columns) if hasattr(X, "columns") else None
-            terms = fresh._terms(problem.n_features, names)
-            check_sizes(self, len(terms), fresh._is_grouped())
-            return StepwiseExplanation(self._purpose(*problem.design.shape, len(terms)))
-        check_is_fitted(self)
-        fit = super().explain()
+    def _explained_fit(self) -> StepwiseExplanation:
+        fit = super()._explained_fit()
         title = self._purpose(self._plan.facts.n, len(self.support_), None)
-        names = self._names()
         return StepwiseExplanation(
-            title, self.history_, self.criterion, names, str(fit), fit.certificate
+            title, self.history_, self.criterion, self._names(), fit, fit.certificate
         )
 
     def _purpose(self, n: int, d: int, n_terms: int | None) -> list[str]:
         limits = (self.n_features_to_select, self.max_features)
         return purpose(self.direction, self.criterion, *limits, n, d, n_terms)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        tags.target_tags.single_output = True
-        return tags
-
 
 def _attributes(W: Array, b: Array) -> dict[str, Any]:
     """What a model in the middle of the search would predict with."""
     return {"coef_": W[:, 0], "intercept_": b[0], "support_": W[:, 0] != 0}
+
+
+def check_combination(model: Any) -> None:
+    """Raise for parameters that contradict each other."""
+    if model.n_features_to_select is not None and model.direction == "both":
+        raise ValueError(
+            "n_features_to_select needs direction='forward' or 'backward': a search both ways "
+            "ends where the criterion does. Use max_features to limit it."
+        )
+    if model.max_features is not None and model.direction == "backward":
+        raise ValueError(
+            "max_features limits what enters; with direction='backward' use n_features_to_select."
+        )
+    if model.k != 2.0 and model.criterion != "aic":
+        raise ValueError(
+            f"k={model.k!r} is the charge per parameter of criterion='aic'; "
+            f"criterion={model.criterion!r} has its own."
+        )
+
+
+def check_sizes(model: Any, n_terms: int, is_grouped: bool) -> None:
+    """Raise if more is asked for than there is."""
+    for name in ("n_features_to_select", "max_features"):
+        value = getattr(model, name)
+        if value is not None and value > n_terms:
+            what = "terms" if is_grouped else "columns"
+            raise ValueError(f"{name}={value} is more than the {n_terms} {what} there are.")
+    if None not in (model.max_features, model.n_features_to_select) and (
+        model.max_features < model.n_features_to_select
+    ):
+        raise ValueError(
+            f"max_features={model.max_features} is less than "
+            f"n_features_to_select={model.n_features_to_select}."
+        )
+
+
+def check_reached(model: Any, found: Selection, rows: int) -> None:
+    """Raise if so many columns as were asked for could not be chosen."""
+    wanted = model.n_features_to_select
+    reached = found.history[-1]["n_terms"]
+    if wanted is not None and found.finished and reached < wanted:
+        raise ValueError(
+            f"n_features_to_select={wanted}, but only {reached} are linearly independent on "
+            f"{rows} sample{'s' * (rows != 1)} (constant columns and combinations of others "
+            "cannot be chosen)."
+        )

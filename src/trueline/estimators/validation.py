@@ -1,8 +1,8 @@
-"""scikit-learn's validation of rows, with errors that name the column that holds no numbers."""
+"""What is given, checked: rows, targets and folds, with errors that say what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from typing import Any
@@ -11,7 +11,18 @@ import numpy as np
 from sklearn import utils
 from sklearn.utils import validation
 
-__all__ = ["check_X_y", "check_array", "naming_columns", "no_number", "validate_data"]
+__all__ = [
+    "check_X_y",
+    "check_array",
+    "checked_rows",
+    "keep_columns_of",
+    "naming_columns",
+    "no_number",
+    "numeric_target",
+    "refuse_missing",
+    "some_folds",
+    "validate_data",
+]
 
 
 def validate_data(
@@ -26,6 +37,19 @@ def check_X_y(X: Any, y: Any, **options: Any) -> Any:
     """scikit-learn's ``check_X_y``."""
     with naming_columns(X, type(options.get("estimator")).__name__):
         return utils.check_X_y(X, y, **options)
+
+
+def checked_rows(estimator: Any, X: Any, y: Any, reset: bool, **options: Any) -> Any:
+    """Rows and targets for a fit, which resets the columns, or for a look that changes nothing."""
+    if reset:
+        return validate_data(estimator, X, y, **options)
+    return check_X_y(X, y, estimator=estimator, **options)
+
+
+def keep_columns_of(estimator: Any, X: Any) -> None:
+    """Remember the columns of rows without names, which need no other check."""
+    estimator.n_features_in_ = X.shape[1]
+    estimator.__dict__.pop("feature_names_in_", None)
 
 
 def check_array(X: Any, **options: Any) -> Any:
@@ -114,3 +138,103 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def refuse_missing(y: Any, name: str) -> None:
+    """Raise if some target is None, which conversions would turn into NaN without a word.
+
+    Parameters
+    ----------
+    y : array-like
+        Targets as they were given. Those of numbers are left to the tests for NaN.
+    name : str
+        The estimator, for messages.
+
+    Examples
+    --------
+    >>> from trueline.estimators.validation import refuse_missing
+    >>> try:
+    ...     refuse_missing(["ham", None, "spam"], "LogisticRegression")
+    ... except ValueError as error:
+    ...     print(str(error)[:38])
+    Input y contains NaN: y[1] is missing.
+    """
+    if np.dtype(object) != getattr(y, "dtype", np.dtype(object)):
+        return
+    try:
+        values = np.asarray(y)
+    except ValueError:  # rows of unequal length
+        return
+    if values.dtype != object or values.ndim == 0:  # no target at all is another matter
+        return
+    for place, value in np.ndenumerate(values):
+        if value is None:
+            at = ", ".join(map(str, place))
+            raise ValueError(
+                f"Input y contains NaN: y[{at}] is missing. {name} needs a target for every row: "
+                "leave out the rows without one, or fill them in first."
+            )
+
+
+@contextmanager
+def numeric_target(estimator: Any, y: Any) -> Iterator[None]:
+    """Where validation fails on a target that holds no numbers, say which value and what to do.
+
+    Examples
+    --------
+    >>> from trueline import LinearRegression
+    >>> try:
+    ...     LinearRegression().fit([[1.0], [2.0]], ["low", "high"])
+    ... except ValueError as error:
+    ...     print(str(error)[:64])
+    LinearRegression predicts numbers, but y[0] is 'low'. Give y as
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        found = _first_word(y)
+        if found is None:
+            raise
+        place, value = found
+        raise ValueError(
+            f"{type(estimator).__name__} predicts numbers, but y[{place}] is {value!r}. Give y as "
+            "numbers (an encoder such as scikit-learn's OrdinalEncoder makes ordered categories "
+            "into numbers), or use a classifier if the values are classes."
+        ) from error
+    refuse_missing(y, type(estimator).__name__)
+
+
+def _first_word(y: Any) -> tuple[str, str] | None:
+    """The first text that is no number, and its place; None if there is none."""
+    try:
+        values = np.asarray(y)
+    except ValueError:  # rows of unequal length
+        return None
+    if values.dtype.kind not in "OUST":
+        return None
+    for place, value in np.ndenumerate(values):
+        if isinstance(value, str):
+            try:
+                float(value)
+            except ValueError:
+                return ", ".join(map(str, place)), str(value)
+    return None
+
+
+def some_folds(splits: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """The pairs of rows to fit and rows to score, as a list.
+
+    Examples
+    --------
+    >>> from trueline.estimators.validation import some_folds
+    >>> some_folds([])
+    Traceback (most recent call last):
+        ...
+    ValueError: cv gives no folds: let it be a number of folds, a splitter, or pairs of rows.
+    """
+    folds = list(splits)
+    if not folds:
+        raise ValueError(
+            "cv gives no folds: let it be a number of folds, a splitter, or pairs of rows."
+        )
+    return folds

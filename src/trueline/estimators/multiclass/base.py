@@ -220,7 +220,7 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             outcomes.append((binary.name, outcome))
         return verified_parts(outcomes)
 
-    def explain(self, X: Any = None, y: Any = None) -> SchemeExplanation:
+    def explain(self, X: Any = None, y: Any = None, *, all: bool = False) -> SchemeExplanation:
         """Say what will be done with (X, y), or what was done in the last fit.
 
         Parameters
@@ -235,16 +235,16 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Prints as text; ``table()`` gives one row per binary problem.
         """
         if X is not None:
-            return self._plan(X, y)
+            return self._plan(X, y, all)
         check_is_fitted(self)
         proof = self.certificate_ if hasattr(self, "certificate_") else None
         explained = tuple(
-            part.explain() if hasattr(part, "explain") else None for part in self.estimators_
+            part.explain(all=all) if hasattr(part, "explain") else None for part in self.estimators_
         )
         names = tuple(self._part_names())
         return SchemeExplanation(self._described(len(names)), names, explained, proof, self._shared)
 
-    def _plan(self, X: Any, y: Any) -> SchemeExplanation:
+    def _plan(self, X: Any, y: Any, all: bool) -> SchemeExplanation:
         if y is None:
             raise ValueError("explain(X, y) needs the labels y beside X.")
         planned = type(self)(**self.get_params(deep=False))
@@ -254,7 +254,7 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         part = None
         if hasattr(self.estimator, "explain"):
             data = X if binary.rows is None else _safe_indexing(X, binary.rows)
-            part = self.estimator.explain(data, binary.labels)
+            part = self.estimator.explain(data, binary.labels, all=all)
         names = tuple(one.name for one in binaries)
         return SchemeExplanation(planned._described(len(names)), (binary.name,), (part,))
 

@@ -20,7 +20,6 @@ from sklearn.utils.multiclass import (
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.labels import check_labels, encode_declared
-from trueline.estimators.missing_target import refuse_missing
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have, speaker_of
 from trueline.estimators.multiclass.parts import (
     Binary,
@@ -30,6 +29,7 @@ from trueline.estimators.multiclass.parts import (
 )
 from trueline.estimators.multiclass.sharing import fit_together
 from trueline.estimators.parameters import KW_ONLY, REQUIRED, given, parameters
+from trueline.estimators.validation import refuse_missing
 
 __all__ = ["OneVsRestClassifier"]
 

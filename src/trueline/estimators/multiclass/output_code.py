@@ -15,13 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.estimators.labels import check_labels, encode_declared
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have
 from trueline.estimators.multiclass.code_books import (
+    DECODINGS,
     DESIGNS,
     check_book,
+    class_scores,
     design_book,
     least_distance,
 )
 from trueline.estimators.multiclass.coupling import agreeing, couple_likelihood
-from trueline.estimators.multiclass.decoding import DECODINGS, class_scores
 from trueline.estimators.multiclass.parts import Binary, fit_parts, is_ours
 from trueline.estimators.multiclass.sharing import fit_together
 from trueline.estimators.parameters import KW_ONLY, REQUIRED, given, one_of, parameters

@@ -19,15 +19,12 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.support_vectors import SupportVectorCertificate
-from trueline.check import Verification
-from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
-from trueline.estimators.kernel_plan import data_text, matrix_text
-from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.as_fitted import same_rows, settings_of
+from trueline.estimators.certified import Certified
+from trueline.estimators.kernel_function import data_text, matrix_text
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.support_vectors.guard import judged
-from trueline.estimators.support_vectors.pending import PendingProof
-from trueline.estimators.support_vectors.ranges import require_range
-from trueline.estimators.validation import check_array, validate_data
+from trueline.estimators.support_vectors.guard import PendingProof, judged, require_range
+from trueline.estimators.validation import check_array, numeric_target, validate_data
 from trueline.kernels import KernelFunction, KernelSource, kernel_scores
 from trueline.kernels.features import largest_exponent
 from trueline.kernels.source import make_source, require_symmetric
@@ -36,7 +33,6 @@ from trueline.solvers.smo.engine import WHOLE, solve_dual
 from trueline.solvers.smo.program import DualProgram, DualSolution
 from trueline.solvers.smo.progress import largest_score
 from trueline.solvers.smo.textbook import solve_textbook
-from trueline.wording import shown_as_text
 
 __all__ = ["SupportVectorMachine"]
 
@@ -49,7 +45,7 @@ _SINGLE = float(np.finfo(np.float32).eps)
 
 
 @parameters()
-class SupportVectorMachine(BaseEstimator):
+class SupportVectorMachine(Certified, BaseEstimator):
     """A kernel machine: a sum of kernels at some of the training rows, and an intercept."""
 
     _doc_link_module = "trueline"
@@ -116,7 +112,7 @@ class SupportVectorMachine(BaseEstimator):
                 "The dual coefficients or intercepts are not finite: the input data may contain "
                 "values that are too large. Scale the columns, or lower C."
             )
-        self._as_fitted = marked(self._predicting())
+        self._mark_fitted()
         self._proof: Any = PendingProof(X, self._proof_target(y), weights, self._claim())
         self._warn_if_short()
         return self
@@ -376,28 +372,6 @@ class SupportVectorMachine(BaseEstimator):
             witness=self._witness(),
         )
 
-    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Check the certificate against the data that were fitted.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        verification : Verification
-            True in a boolean context if every claim holds.
-        """
-        verification = self.certificate_.verify(X, y, sample_weight)
-        return tied(
-            self._as_fitted,
-            self._predicting(),
-            verification,
-            support_vectors_=self._is_support_of(X),
-        )
-
     def _predicting(self) -> dict[str, Any]:
         """What scores are made of, and what the statement is about."""
         names = ["intercept_", "support_", "classes_", "class_weight_", "_gamma", "_n_support"]
@@ -405,54 +379,35 @@ class SupportVectorMachine(BaseEstimator):
         fitted = {name: self.__dict__[name] for name in names if name in self.__dict__}
         return {**fitted, "dual_coef_": self._dense_coef(), **settings_of(self)}
 
-    def _is_support_of(self, X: Any) -> bool:
-        """Whether the rows that scores are sums over are those of the data."""
+    def _rows_kept(self, X: Any) -> dict[str, bool]:
         if callable(self.kernel):
-            return same_rows(self._X_fit, X)
+            return {"support_vectors_": same_rows(self._X_fit, X)}
         if self.kernel == "precomputed":
-            return True  # there are none
-        return same_rows(self.support_vectors_, X, self.support_)
+            return {}  # there are none
+        return {"support_vectors_": same_rows(self.support_vectors_, X, self.support_)}
 
-    @shown_as_text
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> str:
-        """Say what was minimised, what happened, and what is proven.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: say what would be done with these data, without doing it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-            Has no influence on what is done.
-
-        Returns
-        -------
-        text : str
-        """
-        if X is not None:
-            return clone(self)._planned(X, y)
-        check_is_fitted(self)
+    def _lines_done(self) -> list[str]:
         certificate = self.certificate_
-        n = self.shape_fit_[0]
         steps = int(np.sum(self.n_iter_))
-        lines = [
+        return [
             f"minimise   {self._objective_text}{self._numbers_text()}",
             f"kernel     {self._kernel_text()}",
             f"happened   {self.solver_}: {steps:,} steps with two multipliers, "
             f"{self._seconds:.3g} s",
             *(f"           {note}" for note in self._notes),
-            f"found      {len(self.support_):,} support vectors of {n:,} rows",
+            f"found      {len(self.support_):,} support vectors of {self.shape_fit_[0]:,} rows",
             f"proof      {certificate}",
             f"           {certificate.statement}",
         ]
-        return "\n".join(lines)
 
     def _kernel_text(self) -> str:
         uses_gamma = self.kernel in ("poly", "rbf", "sigmoid")
         return f"{self.kernel!r}" + (f", gamma {self._gamma:.6g}" if uses_gamma else "")
 
-    def _planned(self, X: Any, y: Any) -> str:
-        """What a fit would do; on a copy, which checks of data may change."""
+    def _lines_planned(self, X: Any, y: Any) -> list[str]:
+        return clone(self)._planned(X, y)  # checks of data may change the copy
+
+    def _planned(self, X: Any, y: Any) -> list[str]:
         data = data_text(X, y)
         self._validate_params()
         X, y = self._checked_data(X, y)
@@ -467,13 +422,12 @@ class SupportVectorMachine(BaseEstimator):
                 "working_set: many multipliers together, kernel rows computed where they are "
                 f"needed and kept within cache_size, {self.cache_size:g} MB"
             )
-        lines = [
+        return [
             f"minimise   {self._objective_text}{self._numbers_text()}",
             f"data       {data}",
             f"kernel     {self._kernel_text()}",
             f"solver     {how}",
         ]
-        return "\n".join(lines)
 
     def _numbers_text(self) -> str:
         """The parameters that the objective names."""

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import _num_samples
 
-from trueline.estimators.as_fitted import marked
 from trueline.estimators.parameters import KW_ONLY, given, parameters
-from trueline.estimators.support_vectors.ranges import normalised
+from trueline.estimators.support_vectors.guard import normalised
 from trueline.estimators.support_vectors.single import SingleMachine
 from trueline.kernels import KernelSource
 from trueline.solvers.smo.program import DualProgram, DualSolution, filled
@@ -114,7 +113,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         """
         super().fit(X, np.ones(_num_samples(X)), sample_weight)
         self.offset_ = -self.intercept_
-        self._as_fitted = marked(self._predicting())
+        self._mark_fitted()
         return self
 
     def _predicting(self) -> dict[str, Any]:

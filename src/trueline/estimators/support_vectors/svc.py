@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.support_vectors.classifier import SupportVectorClassifier
+from trueline.estimators.support_vectors.guard import normalised, priced
 from trueline.estimators.support_vectors.hard import (
     linear_margin,
     nearest_hulls,
     on_margins,
     program_of,
 )
-from trueline.estimators.support_vectors.ranges import normalised, priced
 from trueline.kernels import KernelSource
 from trueline.solvers.smo.program import DualProgram, DualSolution, filled
 

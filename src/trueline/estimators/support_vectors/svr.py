@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from trueline.estimators.parameters import KW_ONLY, given, parameters
-from trueline.estimators.support_vectors.ranges import priced
+from trueline.estimators.support_vectors.guard import priced
 from trueline.estimators.support_vectors.single import SingleMachine
 from trueline.kernels import KernelSource
 from trueline.solvers.smo.program import DualProgram, DualSolution, filled
