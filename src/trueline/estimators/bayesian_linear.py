@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.bayes.conjugate import NormalInverseGamma
@@ -110,13 +110,6 @@ class BayesianLinearRegression(IncrementalRegressor):
     fit_intercept: bool = True
 
     # --- fitting --------------------------------------------------------------------------------
-
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
-        if (np.ndim(y) if isinstance(y, list | tuple) else getattr(y, "ndim", 1)) == 2:
-            y = column_or_1d(y, warn=True)
-        return super()._validated_problem(X, y, sample_weight, reset)
 
     def _solver_name(self) -> str:
         return "cholesky"  # the posterior is made of the moments that it keeps

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.base import LinearRegressorBase, build_problem
+from trueline.estimators.base import build_problem
 from trueline.estimators.best_subset_results import fit_on, listener, notes, status, tabulated
 from trueline.estimators.callbacks import fit_with_callbacks, watch
+from trueline.estimators.regressor import LinearRegressorBase
 from trueline.estimators.scaling import exponents_of
 from trueline.estimators.validation import checked_rows, numeric_target
 from trueline.guard import Verdict, warn_of_gap
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty
-from trueline.planner import Candidate, Plan
+from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solvers.base import Cost, Facts
 from trueline.solvers.loop import Monitor
@@ -237,10 +238,6 @@ class SubsetRegressor(LinearRegressorBase):
         n, d = problem.design.shape
         # What is certain: the products of the columns. The search takes what it takes.
         cost = Cost(float(n) * d * d, 1.0, 8.0 * d * d, 1e-10 * n * d * d)
-        return Plan(
-            chosen=_SOLVER,
-            reason=f"{_TITLE}; the estimate is for the Gram matrix alone",
-            objective=f"{problem.formula},  {self._formula(largest)}",
-            facts=Facts.of(problem),
-            candidates=(Candidate(_SOLVER, _TITLE, cost, "chosen"),),
-        )
+        objective = f"{problem.formula},  {self._formula(largest)}"
+        why = "the estimate is for the Gram matrix alone"
+        return Plan.only(_SOLVER, _TITLE, cost, objective, Facts.of(problem), why)

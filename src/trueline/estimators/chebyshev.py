@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.losses import MaximumError
 from trueline.moments import Moments
 from trueline.penalties import NoPenalty

@@ -18,7 +18,7 @@ from trueline.bayes.evidence import Hyperprior
 from trueline.certificates.quadratic import certify_quadratic
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
-from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.estimators.validation import validate_data
 from trueline.losses import Squared
 from trueline.moments import Moments

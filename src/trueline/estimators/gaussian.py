@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.base import LinearRegressorBase
 from trueline.estimators.freedom import ActiveColumns
+from trueline.estimators.regressor import LinearRegressorBase
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.planner import Plan

@@ -20,14 +20,14 @@ from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.exposure import as_offset, expose
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.rank import ColumnRank
+from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.estimators.report import Explanation
-from trueline.estimators.single_target import SingleTargetRegressor
 from trueline.estimators.standard_errors import FisherInference
 from trueline.estimators.validation import checked_rows, numeric_target
 from trueline.losses import Loss
 from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty
-from trueline.planner import Candidate, Plan
+from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts, Options
@@ -191,8 +191,7 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
             return super()._plan_for(problem)
         solver, facts = Newton(), Facts.of(problem)
         title = "Newton's method, or Fisher's scoring where it is not convex"
-        chosen = Candidate(solver.name, title, solver.cost(facts), "chosen")
-        return Plan(solver.name, f"{title}; the only solver", problem.formula, facts, (chosen,))
+        return Plan.only(solver.name, title, solver.cost(facts), problem.formula, facts)
 
     def _solve(
         self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None

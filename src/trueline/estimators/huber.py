@@ -16,11 +16,11 @@ from trueline.design import as_design
 from trueline.estimators.base import build_problem
 from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.rank import ColumnRank
-from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.losses import Huber
 from trueline.moments import Moments
 from trueline.penalties import L2
-from trueline.planner import Candidate, Plan
+from trueline.planner import Plan
 from trueline.problem import ConcomitantProblem, Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts
@@ -113,9 +113,9 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
         title = "Newton's method on the profile over the scale"
         is_wide = self.alpha > 0 and facts.n < facts.d  # solved in the span of the rows
         cost = solver.cost(narrowed(facts) if is_wide else facts)
-        chosen = Candidate(solver.name, title, cost, "chosen")
-        reason = f"{title}; the only solver for a scale estimated along"
-        return Plan(solver.name, reason, ConcomitantProblem(problem).formula, facts, (chosen,))
+        formula = ConcomitantProblem(problem).formula
+        why = "the only solver for a scale estimated along"
+        return Plan.only(solver.name, title, cost, formula, facts, why)
 
     def _solve(
         self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None

@@ -15,7 +15,7 @@ from trueline.estimators.constant_column import (
     with_constant_column,
 )
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from trueline.penalties import L2, Penalty
 from trueline.planner import Plan

@@ -186,7 +186,7 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
         return Logistic() if n_scores == 1 else Softmax()
 
     def _penalty(self) -> Penalty:
-        return penalty_of(self, self.C)
+        return penalty_of(self.penalty, self.C, self.l1_ratio)
 
     @property
     def _penalises_intercept(self) -> bool:
@@ -344,11 +344,11 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
         return tags
 
 
-def penalty_of(model: Any, C: float) -> Penalty:
+def penalty_of(penalty: str | None, C: float, l1_ratio: float | None) -> Penalty:
     """The penalty that ``penalty``, ``C`` and ``l1_ratio`` stand for, as in scikit-learn."""
-    ratio = 0.0 if model.l1_ratio is None else float(model.l1_ratio)
-    ratio = {"l1": 1.0, "l2": 0.0}.get(model.penalty, ratio)
-    if model.penalty in (None, "firth") or np.isinf(C):
+    ratio = 0.0 if l1_ratio is None else float(l1_ratio)
+    ratio = {"l1": 1.0, "l2": 0.0}.get(penalty or "", ratio)
+    if penalty in (None, "firth") or np.isinf(C):
         return NoPenalty()
     if ratio in (0.0, 1.0):
         return (L2 if ratio == 0 else L1)(1.0 / float(C))

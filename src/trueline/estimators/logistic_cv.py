@@ -23,12 +23,13 @@ from sklearn.utils.metadata_routing import (
 )
 
 from trueline.estimators.callbacks import Seen, watch
-from trueline.estimators.logistic import LogisticRegression
+from trueline.estimators.logistic import LogisticRegression, penalty_of
 from trueline.estimators.logistic_path import Grid, scored_grid
 from trueline.estimators.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.report import Explanation
 from trueline.estimators.validation import some_folds
 from trueline.guard import warn_of_gaps
+from trueline.penalties import Penalty
 from trueline.trace import Trace
 
 __all__ = ["LogisticRegressionCV"]
@@ -201,38 +202,38 @@ class LogisticRegressionCV(LogisticRegression):
         _raise_for_params(params, self, "fit")
         self._check_parameters()
         grid = self._grid()
-        self.C, self.l1_ratio = float(grid.Cs[0]), float(grid.ratios[0])
-        try:
-            _, X, y = self._validated_problem(X, y, sample_weight, reset=True)
-            if sp.issparse(X):
-                X = X.tocsr()
-            X = X.astype(np.float64, copy=False)
-            weights = self._weights(sample_weight, X)
-            routed = self._routed(sample_weight, params)
-            splitter = check_cv(self.cv, y, classifier=True)
-            folds = some_folds(splitter.split(X, y, **routed.splitter.split))
-            model = self._single(self._declared_weights(y, sample_weight))
-            scorer = self._fold_scorer()
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-            fits = scored_grid(model, X, y, weights, folds, grid, scorer, routed.scorer.score)
-            warn_of_gaps(type(self).__name__, "folds and strengths", fits.verdicts)
-            scores, coefs, n_iter = fits.scores, fits.coefs, fits.n_iter
-            self._choose(X, y, sample_weight, grid, scores, coefs)
-        finally:
-            del self.C, self.l1_ratio
+        self.__dict__.pop("_chosen", None)  # of an earlier fit
+        _, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+        if sp.issparse(X):
+            X = X.tocsr()
+        X = X.astype(np.float64, copy=False)
+        weights = self._weights(sample_weight, X)
+        routed = self._routed(sample_weight, params)
+        splitter = check_cv(self.cv, y, classifier=True)
+        folds = some_folds(splitter.split(X, y, **routed.splitter.split))
+        model = self._single(self._declared_weights(y, sample_weight))
+        scorer = self._fold_scorer()
+        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        fits = scored_grid(model, X, y, weights, folds, grid, scorer, routed.scorer.score)
+        warn_of_gaps(type(self).__name__, "folds and strengths", fits.verdicts)
+        scores, coefs, n_iter = fits.scores, fits.coefs, fits.n_iter
+        self._choose(X, y, sample_weight, grid, scores, coefs)
         self._remember(grid, scores, coefs, n_iter)
         self._mark_fitted()
         return self
 
     def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        grid = self._grid()
-        self.C, self.l1_ratio = float(grid.Cs[0]), float(grid.ratios[0])
-        try:
-            plan = super()._explained_plan(X, y, sample_weight).plan
-        finally:
-            del self.C, self.l1_ratio
+        # What an earlier fit has chosen says nothing about these data.
+        fresh = type(self)(**self.get_params(deep=False))
+        plan = super(LogisticRegressionCV, fresh)._explained_plan(X, y, sample_weight).plan
         known = [part for part in plan.objective.split(",  ") if not part.startswith(_SEARCHED)]
-        return Explanation(replace(plan, objective=",  ".join([*known, grid.text])))
+        return Explanation(replace(plan, objective=",  ".join([*known, self._grid().text])))
+
+    def _penalty(self) -> Penalty:
+        """Of what was chosen; before that, of the first pair that is tried."""
+        grid = self._grid()
+        chosen = self.__dict__.get("_chosen", (float(grid.Cs[0]), float(grid.ratios[0])))
+        return penalty_of(self.penalty, *chosen)
 
     def _single(self, class_weight: Any) -> LogisticRegression:
         """The model of one C, as the folds fit it."""
@@ -263,7 +264,6 @@ class LogisticRegressionCV(LogisticRegression):
             total = scores.sum(axis=0).T  # ties: the smallest C, then the first mixture
             c, r = np.unravel_index(int(np.argmax(total)), total.shape)
             self._chosen = float(grid.Cs[c]), float(grid.ratios[r])
-            self.C, self.l1_ratio = self._chosen
             # The names of the columns and the classes are known from the data as they were given.
             problem, X, y = self._validated_problem(X, y, sample_weight, reset=False)
             self._solve_and_store(problem, X, y, sample_weight)

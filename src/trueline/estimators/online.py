@@ -14,10 +14,10 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import assert_all_finite, check_random_state, compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
-from trueline.estimators.base import validate_changed
 from trueline.estimators.labels import encode_declared, encode_labels
 from trueline.estimators.online_proof import OnlineProof
 from trueline.estimators.online_rows import SingleRows
+from trueline.estimators.parameters import validate_changed
 from trueline.estimators.validation import keep_columns_of, validate_data
 from trueline.online.average import averaged
 from trueline.online.kernels.labels import split_in_two

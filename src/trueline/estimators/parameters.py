@@ -21,13 +21,19 @@ import re
 from abc import update_abstractmethods
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, field, make_dataclass
-from inspect import get_annotations
+from functools import cache
+from inspect import get_annotations, signature
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions
+from sklearn.utils._param_validation import (
+    Hidden,
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
-__all__ = ["KW_ONLY", "REQUIRED", "given", "hidden", "one_of", "parameters"]
+__all__ = ["KW_ONLY", "REQUIRED", "given", "hidden", "one_of", "parameters", "validate_changed"]
 
 _T = TypeVar("_T")
 
@@ -162,3 +168,20 @@ def _declared(cls: type) -> dict[str, _Parameter]:
                 value = _Given(value, ("boolean",))
             found[name] = _Parameter(annotation, value.default, value.constraints(), by_keyword)
     return found
+
+
+def validate_changed(model: Any) -> None:
+    """Raise for parameters that are out of range; those at their defaults need no look."""
+    own, defaults = vars(model), _defaults(type(model))  # type: ignore[arg-type]
+    changed = {name: own[name] for name, default in defaults if own[name] is not default}
+    if changed:
+        validate_parameter_constraints(
+            model._parameter_constraints, changed, caller_name=type(model).__name__
+        )
+
+
+@cache
+def _defaults(cls: type) -> tuple[tuple[str, Any], ...]:
+    """Names and defaults of the parameters of an estimator."""
+    parameters = list(signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+    return tuple((parameter.name, parameter.default) for parameter in parameters)

@@ -12,7 +12,7 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.ordered import certify_ordered
 from trueline.estimators.base import build_problem
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.estimators.standard_errors import QuantileInference
 from trueline.losses import Absolute, OrderedQuantiles, Quantile
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty

@@ -19,7 +19,7 @@ from trueline.estimators.validation import check_array
 from trueline.halfspaces.margin import MaximumMargin, largest_margin
 from trueline.halfspaces.result import Separability
 from trueline.halfspaces.separate import separate
-from trueline.planner import Candidate, Plan
+from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts
@@ -223,13 +223,7 @@ def solve_hard_margin(
     certificate = certify_hard_margin(problem, W, b, shares)
     facts = Facts.of(problem)
     cost = Cost(20.0 * facts.nonzeros, 10.0, 8.0 * n * k, 1e-3 + 2e-8 * facts.nonzeros)
-    plan = Plan(
-        _NAME,
-        f"{_TITLE}; the only solver that fits",
-        problem.formula,
-        facts,
-        (Candidate(_NAME, _TITLE, cost, "chosen"),),
-    )
+    plan = Plan.only(_NAME, _TITLE, cost, problem.formula, facts, "the only solver that fits")
     if not np.isfinite(certificate.coef).all():
         raise ValueError(
             "The hard margin is lost in the rounding of scores: beside it the rows are too long. "

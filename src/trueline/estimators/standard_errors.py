@@ -276,7 +276,8 @@ class LabelInference:
         problem = self._validated_problem(X, y, sample_weight, reset=False)[0]  # type: ignore[attr-defined]
         if "none" not in problem.penalty.capabilities:
             raise ValueError(
-                f"Standard errors are for fits without a penalty, and this one has C={self.C!r}: "  # type: ignore[attr-defined]
+                f"Standard errors are for fits without a penalty, and this one has "
+                f"C={getattr(self, 'C_', getattr(self, 'C', None))!r}: "
                 "shrunken coefficients are biased by an amount that the data do not tell. Fit with "
                 "C=np.inf, or with penalty='firth'."
             )

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
-from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils import assert_all_finite
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
@@ -166,8 +166,6 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        if y is not None:
-            y = column_or_1d(y, warn=True)
         if reset:
             self._learn_categories(X)
         validated = super()._validated_problem(self._as_numbers(X), y, sample_weight, reset)

@@ -8,6 +8,8 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn import utils
 from sklearn.utils import validation
 
@@ -15,6 +17,7 @@ __all__ = [
     "check_X_y",
     "check_array",
     "checked_rows",
+    "is_plain",
     "keep_columns_of",
     "naming_columns",
     "no_number",
@@ -22,7 +25,13 @@ __all__ = [
     "refuse_missing",
     "some_folds",
     "validate_data",
+    "without_idle_extremes",
 ]
+
+Array = NDArray[np.float64]
+
+# Magnitudes beyond this need other units to be squared; rows without weight do without them.
+_LARGE = 1e100
 
 
 def validate_data(
@@ -238,3 +247,52 @@ def some_folds(splits: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
             "cv gives no folds: let it be a number of folds, a splitter, or pairs of rows."
         )
     return folds
+
+
+def is_plain(X: Any, y: Any) -> bool:
+    """Whether X and y are what every check would leave as they are: float64 arrays that match.
+
+    Half of the time of a small fit would go into finding that out through the general checks.
+    Finiteness of y is tested here; X is tested by the fit.
+    """
+    return bool(
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.dtype == np.float64
+        and y.dtype == np.float64
+        and X.ndim == 2
+        and 1 <= y.ndim <= 2
+        and len(X) == len(y) >= 1
+        and X.shape[1] >= 1
+        and y.size >= 1
+        and np.isfinite(y).all()
+    )
+
+
+def without_idle_extremes(X: Any, Y: Array, weights: Array) -> tuple[Any, Array]:
+    """X and Y with zeros in rows of weight zero whose squares would overflow.
+
+    These rows do not count, whatever they hold; NaN and infinity are left to be complained about.
+    """
+    idle = np.flatnonzero(weights == 0)
+    Y_idle = Y[idle]
+    beyond = (np.abs(Y_idle) > _LARGE) & np.isfinite(Y_idle)
+    if beyond.any():
+        Y = Y.copy()
+        Y[idle] = np.where(beyond, 0.0, Y_idle)
+    if X.dtype != np.float64:
+        return X, Y
+    if sp.issparse(X):
+        X = X.tocsr()
+        X_idle = X[idle]
+        if ((np.abs(X_idle.data) > _LARGE) & np.isfinite(X_idle.data)).any():
+            X = X.copy()
+            of_idle = np.repeat(weights == 0, np.diff(X.indptr))
+            X.data[of_idle & (np.abs(X.data) > _LARGE) & np.isfinite(X.data)] = 0.0
+        return X, Y
+    X_idle = X[idle]
+    beyond = (np.abs(X_idle) > _LARGE) & np.isfinite(X_idle)
+    if beyond.any():
+        X = X.copy()
+        X[idle] = np.where(beyond, 0.0, X_idle)
+    return X, Y

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from trueline.estimators.base import LinearEstimator, is_plain
+from trueline.estimators.base import LinearEstimator
 from trueline.estimators.callbacks import fit_with_callbacks, watch
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of, weighted_classes
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.report import Explanation
-from trueline.estimators.validation import check_X_y, keep_columns_of, validate_data
+from trueline.estimators.validation import check_X_y, is_plain, keep_columns_of, validate_data
 from trueline.halfspaces.zero_one import Found, Task, local_search, search, state
 from trueline.halfspaces.zero_one.margin import widest
 from trueline.halfspaces.zero_one.milp import MARGIN, by_highs
