@@ -31,7 +31,7 @@ from trueline.estimators.scaling import (
 )
 from trueline.estimators.single_precision import certify_rounded, in_single_precision
 from trueline.estimators.validation import (
-    validate_data,
+    new_rows,
 )
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
@@ -247,15 +247,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
     def _scores(self, X: Any) -> NDArray[Any]:
         """X W + b for new rows."""
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        scores = X @ self.coef_.T
+        scores = new_rows(self, X) @ self.coef_.T
         return np.asarray(scores.toarray() if sp.issparse(scores) else scores) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:

@@ -13,7 +13,7 @@ from trueline.bayes.conjugate import NormalInverseGamma
 from trueline.estimators.base import build_problem
 from trueline.estimators.incremental import IncrementalRegressor
 from trueline.estimators.parameters import KW_ONLY, given, parameters
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import dense_new_rows
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.planner import Plan
@@ -266,7 +266,7 @@ class BayesianLinearRegression(IncrementalRegressor):
             return mean
         freedom = self.posterior_.degrees_of_freedom
         factor = np.sqrt(freedom / (freedom - 2)) if freedom > 2 else np.inf
-        std = factor * self.posterior_.predictive(self._dense(X))[1]
+        std = factor * self.posterior_.predictive(dense_new_rows(self, X))[1]
         return mean, std.astype(mean.dtype, copy=False)
 
     def predictive(self, X: Any) -> Any:
@@ -284,7 +284,7 @@ class BayesianLinearRegression(IncrementalRegressor):
         from scipy.stats import t
 
         check_is_fitted(self)
-        centre, scale = self.posterior_.predictive(self._dense(X))
+        centre, scale = self.posterior_.predictive(dense_new_rows(self, X))
         return t(self.posterior_.degrees_of_freedom, loc=centre, scale=scale)
 
     def predict_interval(self, X: Any, level: float = 0.95) -> Array:
@@ -300,7 +300,7 @@ class BayesianLinearRegression(IncrementalRegressor):
         interval : array of shape (n, 2)
         """
         check_is_fitted(self)
-        centre, scale = self.posterior_.predictive(self._dense(X))
+        centre, scale = self.posterior_.predictive(dense_new_rows(self, X))
         half = self._quantile(level) * scale
         return np.column_stack([centre - half, centre + half])
 
@@ -320,7 +320,3 @@ class BayesianLinearRegression(IncrementalRegressor):
         """
         check_is_fitted(self)
         return self.posterior_.sample(n_samples, check_random_state(random_state))
-
-    def _dense(self, X: Any) -> Array:
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)

@@ -34,7 +34,7 @@ from trueline.estimators.linear_svc import LinearSVC
 from trueline.estimators.logistic import LogisticRegression
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.support_vectors.probability import best_slopes
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import new_rows, validate_data
 
 __all__ = ["CalibratedClassifier", "fit_calibrators", "probabilities_of"]
 
@@ -171,8 +171,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             In the order of ``classes_``; every row adds up to one, and is largest for the class
             that ``predict`` gives.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=None, reset=False)
+        X = new_rows(self, X, accept_sparse=["csr", "csc"], dtype=None)
         predicted = np.searchsorted(self.classes_, self.estimator_.predict(X))
         scores = _scores(self.estimator_, X, len(self.classes_))
         return probabilities_of(scores, self.calibrators_, predicted)
@@ -188,8 +187,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         y : array of shape (n,)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=None, reset=False)
+        X = new_rows(self, X, accept_sparse=["csr", "csc"], dtype=None)
         return np.asarray(self.estimator_.predict(X))
 
     def decision_function(self, X: Any) -> Array:
@@ -203,8 +201,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         scores : array of shape (n,) or (n, k)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=None, reset=False)
+        X = new_rows(self, X, accept_sparse=["csr", "csc"], dtype=None)
         return np.asarray(self.estimator_.decision_function(X))
 
     # --- of the classifier ----------------------------------------------------------------------

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.bayes.evidence import Hyperprior
 from trueline.certificates.quadratic import certify_quadratic
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.regressor import SingleTargetRegressor
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import dense_new_rows
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty, Penalty
@@ -151,10 +150,7 @@ class EvidenceRegressor(SingleTargetRegressor):
         mean = super().predict(X)
         if not return_std:
             return mean
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-        variance = self._spread(rows - self.X_offset_) + 1.0 / float(self.alpha_)
+        variance = self._spread(dense_new_rows(self, X) - self.X_offset_) + 1.0 / float(self.alpha_)
         return mean, np.sqrt(variance).astype(self.coef_.dtype)
 
 

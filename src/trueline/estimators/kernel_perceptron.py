@@ -23,7 +23,7 @@ from trueline.estimators.kernel_function import data_text, kernel_matrix, matrix
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of
 from trueline.estimators.online_proof import lines_of_errors
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import new_rows, validate_data
 from trueline.online.kernels.dual import dual_pass
 from trueline.online.order import Order, seed_of
 from trueline.online.record import Record
@@ -300,8 +300,7 @@ class KernelPerceptron(ClassifierMixin, Certified, BaseEstimator):
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Signed scores: sum_i alpha_i k(x_i, x) + b."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = new_rows(self, X, accept_sparse="csr", dtype=np.float64)
         if self.kernel == "precomputed":
             K = X[:, self.support_]
         else:

@@ -16,7 +16,7 @@ from trueline.estimators.as_fitted import same_rows, settings_of
 from trueline.estimators.certified import Certified
 from trueline.estimators.kernel_function import data_text, kernel_matrix, matrix_text
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.validation import numeric_target, validate_data
+from trueline.estimators.validation import new_rows, numeric_target, validate_data
 from trueline.guard import Verdict, warn_of_gap
 from trueline.processes.equations import (
     KernelRidgePath,
@@ -229,8 +229,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, BaseEstimator):
         -------
         y : array of shape (m,) or (m, k)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        X = new_rows(self, X, accept_sparse=("csr", "csc"), dtype="numeric")
         return np.dot(self._kernel(X, self.X_fit_), self.dual_coef_)
 
     def leave_one_out(self) -> Array:

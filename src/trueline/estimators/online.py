@@ -18,7 +18,7 @@ from trueline.estimators.labels import encode_declared, encode_labels
 from trueline.estimators.online_proof import OnlineProof
 from trueline.estimators.online_rows import SingleRows
 from trueline.estimators.parameters import validate_changed
-from trueline.estimators.validation import keep_columns_of, validate_data
+from trueline.estimators.validation import keep_columns_of, new_rows, validate_data
 from trueline.online.average import averaged
 from trueline.online.kernels.labels import split_in_two
 from trueline.online.order import Order, seed_of
@@ -378,8 +378,7 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
         scores : array of shape (n,) for two classes, where above zero means ``classes_[1]``, or
             (n, classes)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        X = new_rows(self, X, accept_sparse="csr", dtype="numeric")
         if self.normalize_rows:
             X = normalised(X if X.dtype == np.float32 else X.astype(np.float64, copy=False))
         return self._scores(X)

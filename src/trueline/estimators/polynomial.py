@@ -8,13 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.parameters import KW_ONLY, given, parameters
-from trueline.estimators.validation import numeric_target, validate_data
+from trueline.estimators.validation import new_rows, numeric_target, validate_data
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty
 from trueline.planner import make_plan
@@ -171,9 +170,7 @@ class PolynomialRegression(GaussianRegressor):
         -------
         y : array of shape (n,) or (n, k)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        hi, lo = self._powers(X)
+        hi, lo = self._powers(new_rows(self, X, accept_sparse=False))
         W, b = self._coefficients()
         zero = np.zeros(len(hi))
         columns = []

@@ -16,7 +16,6 @@ from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.estimators.standard_errors import QuantileInference
 from trueline.losses import Absolute, OrderedQuantiles, Quantile
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Options
@@ -38,12 +37,6 @@ _SOLVERS = {
 
 class _PiecewiseLinear(SingleTargetRegressor):
     """What estimators with losses made of straight lines share."""
-
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
-        self._interpolated = solution.extra.get("interpolated")
 
     def _options(self) -> Options:
         return Options(smoothing=getattr(self, "smoothing", None))

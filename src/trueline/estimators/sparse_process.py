@@ -18,7 +18,7 @@ from trueline.estimators.as_fitted import settings_of
 from trueline.estimators.certified import Certified
 from trueline.estimators.kernel_function import data_text
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.validation import numeric_target, validate_data
+from trueline.estimators.validation import new_rows, numeric_target, validate_data
 from trueline.processes.covariance import cross_covariance, diagonal
 from trueline.processes.inducing import InducingBound, choose_points
 from trueline.processes.likelihood import Likelihood
@@ -256,8 +256,7 @@ class SparseGaussianProcessRegressor(RegressorMixin, Certified, BaseEstimator):
             If ``return_std``: with the noise that is in the kernel, as in
             :class:`~trueline.GaussianProcessRegressor`.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = new_rows(self, X, accept_sparse=False, dtype=np.float64)
         fit, theta = self._fit, self.kernel_.theta
         mean, std = np.empty(len(X)), np.empty(len(X))
         prior = diagonal(self._structure, theta)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import new_rows
 from trueline.selection.stepwise import make_terms
 from trueline.table.columns import MISSING, Column
 from trueline.table.encoding import Source
@@ -135,14 +135,8 @@ class ChosenColumns(TransformerMixin):
         check_is_fitted(self)
         if self._sources is not None:
             return self._checked(X)[:, self.support_]
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr", "csc"],
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        return X[:, np.flatnonzero(self.support_)]
+        rows = new_rows(self, X, accept_sparse=["csr", "csc"])
+        return rows[:, np.flatnonzero(self.support_)]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """The names of the chosen columns.

@@ -17,9 +17,11 @@ __all__ = [
     "check_X_y",
     "check_array",
     "checked_rows",
+    "dense_new_rows",
     "is_plain",
     "keep_columns_of",
     "naming_columns",
+    "new_rows",
     "no_number",
     "numeric_target",
     "refuse_missing",
@@ -53,6 +55,19 @@ def checked_rows(estimator: Any, X: Any, y: Any, reset: bool, **options: Any) ->
     if reset:
         return validate_data(estimator, X, y, **options)
     return check_X_y(X, y, estimator=estimator, **options)
+
+
+def new_rows(model: Any, X: Any, **options: Any) -> Any:
+    """Rows to predict, for a model that has been fitted."""
+    validation.check_is_fitted(model)
+    usual = {"accept_sparse": ["csr", "csc", "coo"], "dtype": [np.float64, np.float32]}
+    return validate_data(model, X, reset=False, **{**usual, **options})
+
+
+def dense_new_rows(model: Any, X: Any) -> Array:
+    """The same as an array in double precision."""
+    X = new_rows(model, X)
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
 
 def keep_columns_of(estimator: Any, X: Any) -> None:

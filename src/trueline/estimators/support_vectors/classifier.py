@@ -21,6 +21,7 @@ from trueline.estimators.labels import check_labels
 from trueline.estimators.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.support_vectors.base import SupportVectorMachine
 from trueline.estimators.support_vectors.pairs import (
+    Pair,
     layout,
     pairs_of,
     solve_pairwise,
@@ -123,24 +124,16 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
         def solve(rows: Index, signs: Index, part: KernelSource) -> DualSolution:
             names = self.classes_[codes[rows[[-1, 0]]]]
-            return self._solve_pair(X, order[rows], signs, box[rows], part, names)
+            return self._solve_pair(Pair(X, order[rows], signs, box[rows], part, names))
 
         return solve_pairwise(source, codes, k, solve, self.cache_size * 1e6)
 
-    def _solve_pair(
-        self,
-        X: Any,
-        rows: Index,
-        signs: Index,
-        box: Array,
-        source: KernelSource,
-        names: NDArray[Any],
-    ) -> DualSolution:
+    def _solve_pair(self, pair: Pair) -> DualSolution:
         """The machine of two classes, for rows of the first one before those of the second.
 
         ``names`` are the negative class and the positive one, for messages.
         """
-        return self._solve(self._program(signs, box), source)
+        return self._solve(self._program(pair.signs, pair.box), pair.source)
 
     def _scores_of_pair(
         self,
@@ -158,7 +151,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         box = self._boxes(codes, weights[order])
         source = self._source(X, rows[order], float(box.max()))
         names = self.classes_[codes[[-1, 0]]]
-        solution = self._solve_pair(X, rows[order], signs, box, source, names)
+        solution = self._solve_pair(Pair(X, rows[order], signs, box, source, names))
         beta, level, _ = self._unscaled(solution)
         used = beta != 0
         support = rows[order[used]]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.support_vectors.guard import normalised
-from trueline.estimators.support_vectors.single import SingleMachine
+from trueline.estimators.support_vectors.svr import SingleMachine
 from trueline.kernels import KernelSource
 from trueline.solvers.smo.program import DualProgram, DualSolution, filled
 

@@ -18,7 +18,7 @@ from trueline.estimators.support_vectors.hard import (
     on_margins,
     program_of,
 )
-from trueline.kernels import KernelSource
+from trueline.estimators.support_vectors.pairs import Pair
 from trueline.solvers.smo.program import DualProgram, DualSolution, filled
 
 __all__ = ["SVC", "NuSVC"]
@@ -132,17 +132,10 @@ class SVC(SupportVectorClassifier):
         low, high = np.where(y > 0, 0.0, -box), np.where(y > 0, box, 0.0)
         return DualProgram(y, low, high, np.zeros(len(y)))
 
-    def _solve_pair(
-        self,
-        X: Any,
-        rows: Index,
-        signs: Index,
-        box: Array,
-        source: KernelSource,
-        names: NDArray[Any],
-    ) -> DualSolution:
+    def _solve_pair(self, pair: Pair) -> DualSolution:
         if np.isfinite(self.C):
-            return super()._solve_pair(X, rows, signs, box, source, names)
+            return super()._solve_pair(pair)
+        X, rows, signs, _, source, names = pair
         if self.kernel == "linear":
             best = linear_margin(X[rows], source, signs, names, rows, self.tol)
         else:
@@ -253,18 +246,10 @@ class NuSVC(SupportVectorClassifier):
     def _boxes(self, codes: Index, weights: Array) -> Array:
         return weights
 
-    def _solve_pair(
-        self,
-        X: Any,
-        rows: Index,
-        signs: Index,
-        box: Array,
-        source: KernelSource,
-        names: NDArray[Any],
-    ) -> DualSolution:
+    def _solve_pair(self, pair: Pair) -> DualSolution:
         """Multipliers and thresholds grow with the weights: they are solved for in units."""
-        units, size = normalised(box, source)
-        found = super()._solve_pair(X, rows, signs, units, source, names)
+        units, size = normalised(pair.box, pair.source)
+        found = super()._solve_pair(pair._replace(box=units))
         return found.times(size)
 
     def _program(self, signs: Index, box: Array) -> DualProgram:
