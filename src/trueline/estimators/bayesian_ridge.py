@@ -95,18 +95,9 @@ class BayesianRidge(EvidenceRegressor):
     """
 
     _: KW_ONLY
-    max_iter: int = given(300, "int [1, inf)")
     tol: float = given(1.0e-3, "(0, inf)")
-    alpha_1: float = given(1.0e-6, "[0, inf)")
-    alpha_2: float = given(1.0e-6, "[0, inf)")
-    lambda_1: float = given(1.0e-6, "[0, inf)")
-    lambda_2: float = given(1.0e-6, "[0, inf)")
     alpha_init: float | None = given(None, None, "[0, inf)")
     lambda_init: float | None = given(None, None, "[0, inf)")
-    compute_score: bool = False
-    fit_intercept: bool = True
-    copy_X: bool = True
-    verbose: bool = given(False, "verbose")
 
     def _formula(self) -> str:
         return (

@@ -104,12 +104,7 @@ class BestSubset(SubsetRegressor):
 
     k: Any = given(None, "int", "array-like", None)
     _: KW_ONLY
-    l2: float = given(0.0, "[0, inf)")
     criterion: str = given("bic", one_of(*CRITERIA))
-    fit_intercept: bool = True
-    time_limit: float | None = given(60.0, "[0, inf)", None)
-    min_eigenvalue: float | None = given(None, "[0, 1]", None)
-    verbose: bool = False
 
     def _limits(self, problem: Problem) -> tuple[int, float]:
         d = problem.n_features
@@ -221,12 +216,6 @@ class L0Regression(SubsetRegressor):
     """
 
     alpha: float = given(1.0, "[0, inf)")
-    _: KW_ONLY
-    l2: float = given(0.0, "[0, inf)")
-    fit_intercept: bool = True
-    time_limit: float | None = given(60.0, "[0, inf)", None)
-    min_eigenvalue: float | None = given(None, "[0, 1]", None)
-    verbose: bool = False
 
     def _limits(self, problem: Problem) -> tuple[int, float]:
         alpha, d = float(self.alpha), problem.n_features

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.design import as_design
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks, watch
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.regressor import LinearRegressorBase
 from trueline.estimators.scaling import exponents_of
 from trueline.estimators.validation import checked_rows, numeric_target
@@ -52,15 +53,17 @@ _SOLVER = "branch_and_bound"
 _TITLE = "exchange descents, then branch and bound on perspective relaxations"
 
 
+@parameters()
 class SubsetRegressor(LinearRegressorBase):
     """What both forms share: one target, a search, the fit on what it found."""
 
-    l2: float
-    fit_intercept: bool
     _targets = "one"
-    time_limit: float | None
-    min_eigenvalue: float | None
-    verbose: bool
+    _: KW_ONLY
+    l2: float = given(0.0, "[0, inf)")
+    fit_intercept: bool = True
+    time_limit: float | None = given(60.0, "[0, inf)", None)
+    min_eigenvalue: float | None = given(None, "[0, 1]", None)
+    verbose: bool = False
 
     @property
     def progress(self) -> bool:

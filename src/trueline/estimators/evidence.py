@@ -17,6 +17,7 @@ from trueline.bayes.evidence import Hyperprior
 from trueline.certificates.quadratic import certify_quadratic
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.estimators.validation import dense_new_rows
 from trueline.losses import Squared
@@ -40,18 +41,20 @@ Array = NDArray[np.float64]
 _SMALL = 150
 
 
+@parameters()
 class EvidenceRegressor(SingleTargetRegressor):
     """Gaussian coefficients and noise whose precisions are those that make the targets probable."""
 
-    alpha_: Any
-    lambda_: Any
-    X_offset_: NDArray[Any]
-    max_iter: int
-    alpha_1: float
-    alpha_2: float
-    lambda_1: float
-    lambda_2: float
-    fit_intercept: bool
+    _: KW_ONLY
+    max_iter: int = given(300, "int [1, inf)")
+    alpha_1: float = given(1.0e-6, "[0, inf)")
+    alpha_2: float = given(1.0e-6, "[0, inf)")
+    lambda_1: float = given(1.0e-6, "[0, inf)")
+    lambda_2: float = given(1.0e-6, "[0, inf)")
+    compute_score: bool = False
+    fit_intercept: bool = True
+    copy_X: bool = True
+    verbose: bool = given(False, "verbose")
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         return build_problem(X, Y, weights, Squared(), NoPenalty(), self.fit_intercept)

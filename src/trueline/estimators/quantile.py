@@ -35,11 +35,18 @@ _SOLVERS = {
 }
 
 
+@parameters()
 class _PiecewiseLinear(SingleTargetRegressor):
     """What estimators with losses made of straight lines share."""
 
+    _: KW_ONLY
+    l1_ratio: float = given(1.0, "[0, 1]")
+    fit_intercept: bool = True
+    smoothing: float | None = given(None, "(0, inf)", None)
+    trace: bool = False
+
     def _options(self) -> Options:
-        return Options(smoothing=getattr(self, "smoothing", None))
+        return Options(smoothing=self.smoothing)
 
     @staticmethod
     def _elastic(strength: float, l1_ratio: float) -> Penalty:
@@ -124,13 +131,9 @@ default="auto"
     _: KW_ONLY
     quantile: Any = given(0.5, "(0, 1)", "array-like")
     alpha: float = given(1.0, "[0, inf)")
-    fit_intercept: bool = True
     solver: str = given("auto", one_of(*_SOLVERS))
     solver_options: dict[str, Any] | None = given(None, dict, None)
-    l1_ratio: float = given(1.0, "[0, 1]")
     non_crossing: bool = False
-    smoothing: float | None = given(None, "(0, inf)", None)
-    trace: bool = False
 
     def _quantiles(self) -> tuple[float, ...]:
         """The quantiles, checked."""
@@ -266,11 +269,7 @@ class LeastAbsoluteDeviations(QuantileInference, _PiecewiseLinear):
 
     alpha: float = given(0.0, "[0, inf)")
     _: KW_ONLY
-    l1_ratio: float = given(1.0, "[0, 1]")
-    fit_intercept: bool = True
     solver: str = given("auto", one_of("auto", "interior_point", "highs", "smoothed"))
-    smoothing: float | None = given(None, "(0, inf)", None)
-    trace: bool = False
 
     _is_several: ClassVar[bool] = False
 

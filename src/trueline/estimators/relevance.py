@@ -88,17 +88,8 @@ class ARDRegression(EvidenceRegressor):
     """
 
     _: KW_ONLY
-    max_iter: int = given(300, "int [1, inf)")
     tol: float = given(1.0e-3, "[0, inf)")
-    alpha_1: float = given(1.0e-6, "[0, inf)")
-    alpha_2: float = given(1.0e-6, "[0, inf)")
-    lambda_1: float = given(1.0e-6, "[0, inf)")
-    lambda_2: float = given(1.0e-6, "[0, inf)")
-    compute_score: bool = False
     threshold_lambda: float = given(1.0e4, "[0, inf)")
-    fit_intercept: bool = True
-    copy_X: bool = True
-    verbose: bool = given(False, "verbose")
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model.

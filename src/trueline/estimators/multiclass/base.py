@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -32,6 +33,7 @@ from trueline.estimators.multiclass.proof import (
     certified_parts,
     verified_parts,
 )
+from trueline.estimators.parameters import KW_ONLY, REQUIRED, given, parameters
 from trueline.estimators.validation import validate_data
 from trueline.wording import Readable, counted
 
@@ -92,19 +94,18 @@ class SchemeExplanation(Readable):
         return "\n".join(lines)
 
 
+@parameters()
 class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A multiclass model made of binary ones."""
 
     _doc_link_module = "trueline"
 
-    estimator: Any
-    n_jobs: int | None
-    estimators_: list[Any]
-    classes_: NDArray[Any]
-    _shared: str
+    estimator: Any = given(REQUIRED, HasMethods(["fit"]))
+    _: KW_ONLY
+    n_jobs: int | None = given(None, "int", None)
 
     #: Methods of the wrapped estimator that metadata are routed to.
-    _routed: tuple[str, ...] = ("fit", "partial_fit")
+    _routed: ClassVar[tuple[str, ...]] = ("fit", "partial_fit")
 
     @abstractmethod
     def _binaries(self, y: Any) -> Sequence[Binary]:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import _check_method_params, check_is_fitted
@@ -32,7 +31,7 @@ from trueline.estimators.multiclass.parts import (
     update_parts,
 )
 from trueline.estimators.multiclass.sharing import fit_together
-from trueline.estimators.parameters import KW_ONLY, REQUIRED, given, one_of, parameters
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.validation import validate_data
 
 __all__ = ["OneVsOneClassifier"]
@@ -94,9 +93,7 @@ class OneVsOneClassifier(BinaryReduction):
     (0.98, True)
     """
 
-    estimator: Any = given(REQUIRED, HasMethods(["fit"]))
     _: KW_ONLY
-    n_jobs: int | None = given(None, "int", None)
     coupling: str = given("least_squares", one_of("least_squares", "likelihood"))
 
     # --- labels ---------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, clone
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
-from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import (
     _check_partial_fit_first_call,
@@ -28,7 +27,7 @@ from trueline.estimators.multiclass.parts import (
     update_parts,
 )
 from trueline.estimators.multiclass.sharing import fit_together
-from trueline.estimators.parameters import KW_ONLY, REQUIRED, given, parameters
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.validation import refuse_missing
 
 __all__ = ["OneVsRestClassifier"]
@@ -85,9 +84,7 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
     (3, True)
     """
 
-    estimator: Any = given(REQUIRED, HasMethods(["fit"]))
     _: KW_ONLY
-    n_jobs: int | None = given(None, "int", None)
     verbose: int = given(0, "verbose")
 
     # --- labels ---------------------------------------------------------------------------------

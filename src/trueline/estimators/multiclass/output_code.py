@@ -100,7 +100,6 @@ class OutputCodeClassifier(BinaryReduction):
     _: KW_ONLY
     code_size: Any = given(1.5, "(0, inf)", one_of("auto"))
     random_state: Any = given(None, "random_state")
-    n_jobs: int | None = given(None, "int", None)
     code: Any = given("random", one_of(*DESIGNS), "array-like")
     decoding: str = given("euclidean", one_of(*DECODINGS))
     _routed = ("fit",)
