@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate, Reading
 from trueline.check import Verification, verify
@@ -32,6 +32,7 @@ from trueline.estimators.scaling import (
 from trueline.estimators.single_precision import certify_rounded, in_single_precision
 from trueline.estimators.validation import (
     new_rows,
+    row_weights,
 )
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
@@ -95,12 +96,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """Sample weights as float64, or None; zero everywhere is an error."""
         if sample_weight is None:
             return None
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
-            raise ValueError(
-                "Sample weights are all zero: no row is left to fit. Give at least one row a "
-                "positive weight."
-            )
+        weights: Array = row_weights(sample_weight, X)
         largest = weights.max()
         if not 1e-100 <= largest <= 1e100:
             raise ValueError(

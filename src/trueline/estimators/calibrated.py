@@ -239,6 +239,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             With ``y``: plan the classifier's fit on these data without running it.
         y : array-like, optional
         sample_weight : array-like, optional
+        all : bool, default=False
+            Whether every solver is listed, those for other losses and penalties too.
 
         Returns
         -------

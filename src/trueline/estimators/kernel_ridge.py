@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.as_fitted import same_rows, settings_of
 from trueline.estimators.certified import Certified
 from trueline.estimators.kernel_function import data_text, kernel_matrix, matrix_text
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.validation import new_rows, numeric_target, validate_data
+from trueline.estimators.validation import new_rows, numeric_target, row_weights, validate_data
 from trueline.guard import Verdict, warn_of_gap
 from trueline.processes.equations import (
     KernelRidgePath,
@@ -176,15 +176,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, BaseEstimator):
         )
         weights, rows = None, np.ones(n, dtype=bool)
         if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+            weights = row_weights(sample_weight, X)
             rows = weights > 0
-            if not rows.any():
-                raise ValueError(
-                    "Sample weights are all zero: no row is left to fit. Give at least one row a "
-                    "positive weight."
-                )
             weights = weights[rows]
         K = np.asarray(self._kernel(X), dtype=np.float64)
         return X, y.astype(np.float64, copy=False), K, rows, weights

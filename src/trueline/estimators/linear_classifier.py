@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import LinearEstimator, build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.labels import (
+    SparseCoefficients,
     encode_declared,
     encode_labels,
     holds_words,
@@ -34,7 +34,7 @@ Codes = NDArray[np.intp]
 _NEVER = 60.0
 
 
-class LinearClassifierBase(ClassifierMixin, LinearEstimator):
+class LinearClassifierBase(SparseCoefficients, ClassifierMixin, LinearEstimator):
     """Classification: labels of any type; scores, one per class or one for the second of two."""
 
     classes_: NDArray[Any]
@@ -199,7 +199,7 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         return {"coef_": coef, "intercept_": np.ascontiguousarray(level)}
 
     def _coefficients(self) -> tuple[Array, Array]:
-        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_  # type: ignore[attr-defined]
+        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
         W = np.atleast_2d(np.asarray(coef, dtype=np.float64)).T
         b = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), W.shape[1])
         if len(self._present) < len(self.classes_):
@@ -251,29 +251,6 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
-
-    def densify(self) -> Self:
-        """Keep ``coef_`` as an array, the default.
-
-        Returns
-        -------
-        self : object
-        """
-        check_is_fitted(self)
-        if sp.issparse(self.coef_):
-            self.coef_ = self.coef_.toarray()  # type: ignore[attr-defined]
-        return self
-
-    def sparsify(self) -> Self:
-        """Keep ``coef_`` as a sparse matrix, which pays where most coefficients are zero.
-
-        Returns
-        -------
-        self : object
-        """
-        check_is_fitted(self)
-        self.coef_ = sp.csr_matrix(self.coef_)
-        return self
 
 
 def _is_plain(X: Any, y: Any) -> bool:

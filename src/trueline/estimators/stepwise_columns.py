@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from trueline.estimators.validation import new_rows
+from trueline.estimators.validation import is_word, new_rows
 from trueline.selection.stepwise import make_terms
 from trueline.table.columns import MISSING, Column
 from trueline.table.encoding import Source
@@ -209,7 +209,7 @@ def sources_of(X: Any) -> list[Source] | None:
 def _source(name: str, column: Any) -> Source:
     declared = _declared(column)
     values = None if declared is not None else np.asarray(column)
-    if values is not None and (values.dtype.kind not in "OUST" or not _is_text(values)):
+    if values is not None and (values.dtype.kind not in "OUST" or not any(map(is_word, values))):
         return Source(name, "number")
     present = set(_cells(column))
     levels = sorted(present) if not declared else [level for level in declared if level in present]
@@ -222,17 +222,6 @@ def _declared(column: Any) -> list[str] | None:
         return None
     levels = getattr(getattr(column, "cat", None), "categories", None)
     return [] if levels is None else [str(level) for level in levels]
-
-
-def _is_text(values: NDArray[Any]) -> bool:
-    """Whether anything in it is text that is not a number."""
-    for value in values:
-        if isinstance(value, str):
-            try:
-                float(value)
-            except ValueError:
-                return True
-    return False
 
 
 def _cells(column: Any) -> list[str]:

@@ -19,12 +19,14 @@ __all__ = [
     "checked_rows",
     "dense_new_rows",
     "is_plain",
+    "is_word",
     "keep_columns_of",
     "naming_columns",
     "new_rows",
     "no_number",
     "numeric_target",
     "refuse_missing",
+    "row_weights",
     "some_folds",
     "validate_data",
     "without_idle_extremes",
@@ -55,6 +57,19 @@ def checked_rows(estimator: Any, X: Any, y: Any, reset: bool, **options: Any) ->
     if reset:
         return validate_data(estimator, X, y, **options)
     return check_X_y(X, y, estimator=estimator, **options)
+
+
+def row_weights(sample_weight: Any, X: Any, dtype: Any = np.float64) -> NDArray[Any]:
+    """Sample weights, one for each row; zero everywhere is an error."""
+    weights = validation._check_sample_weight(
+        sample_weight, X, dtype=dtype, ensure_non_negative=True
+    )
+    if not weights.any():
+        raise ValueError(
+            "Sample weights are all zero: no row is left to fit. Give at least one row a positive "
+            "weight."
+        )
+    return np.asarray(weights)
 
 
 def new_rows(model: Any, X: Any, **options: Any) -> Any:
@@ -126,7 +141,7 @@ def no_number(X: Any) -> str | None:
         for row, value in enumerate(values):
             if isinstance(value, date | np.datetime64):
                 return f"Column {name} of X holds dates ({value} in row {row})"
-            if isinstance(value, str) and not _is_number(value):
+            if is_word(value):
                 shown = str(value) if len(value) <= 30 else str(value[:27]) + "..."
                 return f"Column {name} of X holds text ({shown!r} in row {row})"
     return None
@@ -156,12 +171,14 @@ def _is_pandas(X: Any) -> bool:
     return hasattr(X, "iloc")
 
 
-def _is_number(text: str) -> bool:
+def is_word(value: Any) -> bool:
+    """Whether it is text that is not a number."""
     try:
-        float(text)
+        if isinstance(value, str):
+            float(value)
     except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def refuse_missing(y: Any, name: str) -> None:
@@ -237,11 +254,8 @@ def _first_word(y: Any) -> tuple[str, str] | None:
     if values.dtype.kind not in "OUST":
         return None
     for place, value in np.ndenumerate(values):
-        if isinstance(value, str):
-            try:
-                float(value)
-            except ValueError:
-                return ", ".join(map(str, place)), str(value)
+        if is_word(value):
+            return ", ".join(map(str, place)), str(value)
     return None
 
 

@@ -229,6 +229,8 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X : array-like or sparse matrix, optional
             With ``y``: the plan of the first binary problem, without fitting it.
         y : array-like, optional
+        all : bool, default=False
+            Whether every solver is listed, those for other losses and penalties too.
 
         Returns
         -------
