@@ -185,6 +185,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         with watch(self, trace, Seen(X, y, sample_weight, attributes)) as monitor:
             plan, solution = self._solve(problem, X, monitor, moments)
             self._store(problem, plan, solution, X.dtype, y.ndim)
+        self._keep_of_rows(X, y, sample_weight)
 
     def _check_parameters(self) -> None:
         """Raise for parameters that are out of range."""
@@ -213,6 +214,13 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self._certificate = proof
         self._solution_facts = solution.facts()
         self._mark_fitted()
+        self._keep_of(problem, solution)
+
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        """Keep what else an estimator tells of its solution."""
+
+    def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
+        """Keep what an estimator tells of the training rows."""
 
     def _mark_fitted(self) -> None:
         """Remember coefficients and hyperparameters, so that later changes of them are noticed."""

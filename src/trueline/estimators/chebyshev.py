@@ -11,9 +11,7 @@ from trueline.estimators.base import build_problem
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.losses import MaximumError
-from trueline.moments import Moments
 from trueline.penalties import NoPenalty
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
@@ -139,23 +137,13 @@ class ChebyshevRegressor(SingleTargetRegressor):
     def _options(self) -> Options:
         return Options(max_iter=self.max_iter, smoothing=self.smoothing)
 
-    def _solve_and_store(
-        self,
-        problem: Problem,
-        X: Any,
-        y: NDArray[Any],
-        sample_weight: Any,
-        moments: Moments | None = None,
-    ) -> None:
-        super()._solve_and_store(problem, X, y, sample_weight, moments)
+    def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
         weights = self._weights(sample_weight, X)
         if weights is not None:  # rows without weight were left out of the problem
             self.alternation_: NDArray[np.intp] = np.flatnonzero(weights)[self.alternation_]
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
         rows, dual = solution.extra["rows"], solution.extra["dual"][:, 0]
         order = np.argsort(rows)
         self.alternation_, self.dual_ = rows[order], dual[order]

@@ -15,16 +15,13 @@ from trueline import penalties
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.freedom import (
-    active_columns,
     elastic_freedom,
-    residual_squares,
 )
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.paths import enet_path
 from trueline.losses import Squared
 from trueline.penalties import Bounded, NonNegative, Penalty
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
@@ -238,24 +235,11 @@ class ElasticNet(GaussianRegressor):
         self._solve_and_store(problem, X, y, weights)
         return self
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
-        self._keep_active(problem)
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
+        self._keep_active(problem, bool(np.any(problem.penalty.curvature)))
         if self.coef_.ndim == 2:
             self.n_iter_: Any = [self.n_iter_] * len(self.coef_)
-
-    def _keep_active(self, problem: Any) -> None:
-        """Without moments: what degrees of freedom and variance will be asked of the rows."""
-        self._active, self._freedom = None, None
-        if hasattr(self, "moments_"):
-            return
-        W, b = self._coefficients()
-        if np.any(problem.penalty.curvature) or "coupled" in problem.penalty.capabilities:
-            self._active = active_columns(problem, W)
-        if W.shape[1] > 1 and self._residual_square is None:
-            self._residual_square = residual_squares(problem, W, b)
 
     @property
     def degrees_of_freedom_(self) -> Any:

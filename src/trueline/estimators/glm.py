@@ -207,12 +207,6 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
             self._warn(solution)
         return self._plan_for(problem), solution
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
-        self._store_rank(problem, solution)
-
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
     ) -> Certificate | PendingCertificate:

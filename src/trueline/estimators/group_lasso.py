@@ -13,15 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.freedom import (
-    active_columns,
     group_freedom,
-    residual_squares,
 )
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.losses import Squared
 from trueline.penalties import Group
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
@@ -226,17 +223,10 @@ class GroupLasso(GaussianRegressor):
         self._solve_and_store(problem, X, y, weights)
         return self
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
         self.groups_, self.group_names_ = group_labels(self.groups, problem.n_features)
-        self._active, self._freedom = None, None
-        if not hasattr(self, "moments_"):
-            W, b = self._coefficients()
-            self._active = active_columns(problem, W)
-            if W.shape[1] > 1 and self._residual_square is None:
-                self._residual_square = residual_squares(problem, W, b)
+        self._keep_active(problem, True)
 
     @property
     def degrees_of_freedom_(self) -> Any:

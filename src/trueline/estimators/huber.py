@@ -142,15 +142,7 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
             self._warn(solution)
         return plan, solution
 
-    def _solve_and_store(
-        self,
-        problem: Problem,
-        X: Any,
-        y: NDArray[Any],
-        sample_weight: Any,
-        moments: Moments | None = None,
-    ) -> None:
-        super()._solve_and_store(problem, X, y, sample_weight, moments)
+    def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
         predicted = as_design(X).matvec(np.asarray(self.coef_, dtype=np.float64))
         residual = np.abs(y - predicted - self.intercept_)
         # Of an exact fit, rounding is all that residuals are made of.
@@ -162,7 +154,6 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
     ) -> None:
         self.scale_ = float(solution.extra["scale"])
         super()._store(problem, plan, solution, dtype, y_ndim)
-        self._store_rank(problem, solution)
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]

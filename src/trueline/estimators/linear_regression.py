@@ -14,7 +14,6 @@ from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.rank import ColumnRank
 from trueline.losses import Squared
 from trueline.penalties import NonNegative, NoPenalty, Penalty
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
@@ -124,11 +123,8 @@ class LinearRegression(ColumnRank, IncrementalRegressor):
     def _options(self) -> Options:
         return Options(tol=self.tol**2)
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
-        self._store_rank(problem, solution)
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
         self._singular = solution.singular_values
 
     @property

@@ -286,7 +286,6 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
         # LIBLINEAR answers in double precision, whatever it is given.
         dtype = np.dtype(np.float64) if self.solver == "liblinear" else dtype
         super()._store(problem, plan, solution, dtype, y_ndim)
-        self._store_rank(problem, solution)
         self.n_iter_: Any = np.array([solution.n_iter], dtype=np.int32)
 
     def _fitted_attributes(

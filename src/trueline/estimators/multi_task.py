@@ -18,7 +18,6 @@ from trueline.estimators.paths import strengths
 from trueline.guard import warn_of_gaps
 from trueline.losses import Squared
 from trueline.penalties import MultiTask, Penalty
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.selection.multi_task import Mixture, alpha_max, follow_mixture, walk_of
 from trueline.solution import Solution
@@ -52,14 +51,10 @@ class CoupledTargets:
             raise ValueError(f"For mono-task outputs, use {single}")
         return problem, X, y
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
         # Past the estimators whose targets are fitted one by one, each with its own counter.
-        super(ElasticNet, self)._store(  # type: ignore[misc]
-            problem, plan, solution, dtype, y_ndim
-        )
-        self._keep_active(problem)  # type: ignore[attr-defined]
+        super(ElasticNet, self)._keep_of(problem, solution)  # type: ignore[misc]
+        self._keep_active(problem, True)  # type: ignore[attr-defined]
 
     @property
     def dual_gap_(self) -> float:

@@ -12,7 +12,6 @@ from trueline.estimators.incremental import IncrementalRegressor
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.losses import Squared
 from trueline.penalties import L2, NonNegative, NoPenalty, Penalty
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
@@ -180,10 +179,8 @@ class Ridge(IncrementalRegressor):
             )
         return RIDGE_SOLVERS[self.solver]
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
         # scikit-learn's names for the same algorithms are reported back as they were given.
         if self.solver in ("lsqr", "sparse_cg") and self.solver_ == RIDGE_SOLVERS[self.solver]:
             self.solver_ = self.solver
