@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite
 
+from trueline.design import as_design
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.gaussian import GaussianRegressor
-from trueline.estimators.linear_regression import LinearRegression
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.stepwise_columns import ChosenColumns
 from trueline.losses import Squared
@@ -33,26 +34,14 @@ from trueline.selection.stepwise import (
     Watcher,
     purpose,
 )
+from trueline.solvers.base import Options
+from trueline.solvers.loop import Monitor
 from trueline.threads import single_threaded_blas
 from trueline.trace import Trace
 
 __all__ = ["StepwiseRegression", "check_combination", "check_reached", "check_sizes"]
 
 Array = NDArray[np.float64]
-
-# What the fit on the chosen columns knows about itself, and this estimator with it.
-_OF_THE_FIT = (
-    "_rank",
-    "_residual_square",
-    "_total_weight",
-    "_minimised",
-    "_certificate",
-    "_plan",
-    "_solution_facts",
-    "solver_",
-    "n_iter_",
-    "trace_",
-)
 
 
 @parameters()
@@ -203,7 +192,7 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
                 )
                 found = search.run(Watcher(scorer.tableau, search, monitor))
             check_reached(self, found, problem.n_samples)
-            self._keep(found, problem, X, y)
+            self._keep(found, problem, X)
         if not found.finished:
             warnings.warn(
                 f"The search was stopped after step {len(found.history) - 1}; the model is the "
@@ -232,7 +221,7 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
             raise
 
-    def _keep(self, found: Selection, problem: Problem, X: Any, y: NDArray[Any]) -> None:
+    def _keep(self, found: Selection, problem: Problem, X: Any) -> None:
         """Fit the chosen columns and store what is known."""
         d = problem.n_features
         self.support_ = np.zeros(d, dtype=bool)
@@ -240,17 +229,20 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
         self.history_ = found.history
         self.n_features_ = len(found.columns)
         self.finished_ = found.finished
-        fit = LinearRegression(fit_intercept=self.fit_intercept)
-        fit.fit(self._chosen(X), y, sample_weight=problem.weights)
-        self.coef_ = np.zeros(d, dtype=fit.coef_.dtype)
-        if self.n_features_:
-            self.coef_[self.support_] = fit.coef_
-        self.intercept_ = fit.intercept_
-        for name in _OF_THE_FIT:
-            setattr(self, name, getattr(fit, name))
-        self.__dict__.pop("moments_", None)
-        if hasattr(fit, "moments_"):
-            self.moments_ = fit.moments_
+        chosen = self._chosen(X)
+        part = replace(problem, design=as_design(chosen))
+        self._store(part, *self._solve(part, chosen, Monitor()), X.dtype, 1)
+
+    def _options(self) -> Options:
+        return Options(tol=1e-12)
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        """Zeros for the columns that were not chosen."""
+        coef = np.zeros(len(self.support_), dtype=W.dtype)
+        coef[self.support_] = W[: self.n_features_, 0]
+        return {"coef_": coef, "intercept_": b[0] if fit_intercept else 0.0}
 
     # --- afterwards -----------------------------------------------------------------------------
 
