@@ -30,10 +30,7 @@ from trueline.estimators.scaling import (
     unscaled,
 )
 from trueline.estimators.single_precision import certify_rounded, in_single_precision
-from trueline.estimators.validation import (
-    new_rows,
-    row_weights,
-)
+from trueline.estimators.validation import new_rows, row_weights
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
 from trueline.penalties import Penalty

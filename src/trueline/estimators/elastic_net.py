@@ -14,9 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from trueline import penalties
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
-from trueline.estimators.freedom import (
-    elastic_freedom,
-)
+from trueline.estimators.freedom import elastic_freedom
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.paths import enet_path

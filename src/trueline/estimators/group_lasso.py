@@ -12,9 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
-from trueline.estimators.freedom import (
-    group_freedom,
-)
+from trueline.estimators.freedom import group_freedom
 from trueline.estimators.gaussian import GaussianRegressor
 from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.losses import Squared

@@ -9,11 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import as_design
-from trueline.estimators.constant_column import (
-    require_price,
-    with_constant,
-    with_constant_column,
-)
+from trueline.estimators.constant_column import require_price, with_constant, with_constant_column
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive

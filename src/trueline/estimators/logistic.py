@@ -12,12 +12,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.firth import certify_firth
-from trueline.estimators.constant_column import (
-    apart,
-    together,
-    with_constant,
-    with_constant_column,
-)
+from trueline.estimators.constant_column import apart, together, with_constant, with_constant_column
 from trueline.estimators.firth import firth_plan, require_binary, run_firth
 from trueline.estimators.linear_classifier import LinearClassifierBase
 from trueline.estimators.parameters import KW_ONLY, given, hidden, one_of, parameters

@@ -15,12 +15,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, assert_all_finite
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metadata_routing import (
-    UNUSED,
-    MetadataRouter,
-    MethodMapping,
-    process_routing,
-)
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
 from trueline.estimators.callbacks import Seen, watch
 from trueline.estimators.logistic import LogisticRegression, penalty_of

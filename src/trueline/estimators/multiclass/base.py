@@ -22,12 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.check import Check, Verification
 from trueline.estimators.multiclass.linear import planes_of
-from trueline.estimators.multiclass.parts import (
-    Binary,
-    ConstantPredictor,
-    is_ours,
-    scores_of,
-)
+from trueline.estimators.multiclass.parts import Binary, ConstantPredictor, is_ours, scores_of
 from trueline.estimators.multiclass.proof import (
     CombinedCertificate,
     certified_parts,

@@ -20,13 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.estimators.labels import check_labels
 from trueline.estimators.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.support_vectors.base import SupportVectorMachine
-from trueline.estimators.support_vectors.pairs import (
-    Pair,
-    layout,
-    pairs_of,
-    solve_pairwise,
-    votes,
-)
+from trueline.estimators.support_vectors.pairs import Pair, layout, pairs_of, solve_pairwise, votes
 from trueline.estimators.support_vectors.probability import calibrate, probabilities
 from trueline.kernels import KernelSource, kernel_scores
 from trueline.solvers.smo.program import DualProgram, DualSolution
