@@ -103,6 +103,14 @@ def test_a_parameter_without_its_constraint_is_a_mistake_of_the_author():
             alpha: float = 1.0
 
 
+def test_what_a_fit_finds_is_not_declared_among_parameters():
+    with pytest.raises(TypeError, match="what a fit finds is declared where it is set"):
+
+        @parameters()
+        class Confused(BaseEstimator):
+            coef_: float
+
+
 def _estimators():
     found = (getattr(trueline, name) for name in trueline.__all__)
     own = [one for one in found if getattr(one, "__module__", "").startswith("trueline.estimators")]

@@ -18,7 +18,7 @@ from trueline.estimators.labels import encode_declared, signs_of
 from trueline.online.rows import Rows, normalised, with_constant
 from trueline.wording import counted
 
-__all__ = ["OnlineProof", "lines_of_errors"]
+__all__ = ["OnlineProof", "lines_of_errors", "widest_plane"]
 
 Array = NDArray[np.float64]
 
@@ -159,3 +159,20 @@ def lines_of_errors(certificate: Certificate) -> list[str]:
     ]
     errors = f"errors     {certificate.objective:.10g} of the training rows (weighted)"
     return [errors, *bounds, f"proof      {certificate.statement}"]
+
+
+def widest_plane(X: Any, y: Array, step: float) -> tuple[Array, Array] | None:
+    """The separator of largest margin, the intercept as the weight of a column of sqrt(step)."""
+    from trueline.halfspaces.margin import largest_margin
+
+    X = X.astype(np.float64)
+    if step > 0:
+        column = np.full((X.shape[0], 1), np.sqrt(step))
+        X = sp.csr_array(sp.hstack([X, column])) if sp.issparse(X) else np.hstack([X, column])
+    classes, codes = np.unique(y, return_inverse=True)
+    try:
+        best = largest_margin(X, codes, classes, fit_intercept=False)
+    except ArithmeticError:
+        return None
+    V = np.atleast_2d(best.coef).T
+    return (V[:-1], np.sqrt(step) * V[-1]) if step > 0 else (V, np.zeros(V.shape[1]))

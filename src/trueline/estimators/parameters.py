@@ -159,13 +159,16 @@ def _declared(cls: type) -> dict[str, _Parameter]:
     for name, annotation in get_annotations(cls).items():
         if "KW_ONLY" in str(annotation):
             by_keyword = True
-        elif name in vars(cls) and "ClassVar" not in str(annotation):
-            value = vars(cls)[name]
-            delattr(cls, name)
+        elif "ClassVar" not in str(annotation):
+            value = vars(cls).get(name)
             if not isinstance(value, _Given):
-                if annotation not in ("bool", bool):
-                    raise TypeError(f"{cls.__name__}.{name} needs given(default, what is allowed).")
+                if annotation not in ("bool", bool) or value is None:
+                    raise TypeError(
+                        f"{cls.__name__}.{name} needs given(default, what is allowed); what a fit "
+                        "finds is declared where it is set, or in a class without parameters."
+                    )
                 value = _Given(value, ("boolean",))
+            delattr(cls, name)
             found[name] = _Parameter(annotation, value.default, value.constraints(), by_keyword)
     return found
 

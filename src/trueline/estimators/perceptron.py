@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.mistakes import Run, certify_mistakes
 from trueline.estimators.online import OnlineClassifier, Outcome
+from trueline.estimators.online_proof import widest_plane
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.online import rules
 from trueline.online.average import averaged
@@ -37,23 +37,6 @@ def _learns_as_rows_come(model: Any) -> bool:
         f"variant={model.variant!r} needs all rows at once: variants that learn as rows come are "
         "'standard', 'cyclic' and 'averaged'."
     )
-
-
-def _widest(X: Any, y: Array, step: float) -> tuple[Array, Array] | None:
-    """The separator of largest margin, the intercept as the weight of a column of sqrt(step)."""
-    from trueline.halfspaces.margin import largest_margin
-
-    X = X.astype(np.float64)
-    if step > 0:
-        column = np.full((X.shape[0], 1), np.sqrt(step))
-        X = sp.csr_array(sp.hstack([X, column])) if sp.issparse(X) else np.hstack([X, column])
-    classes, codes = np.unique(y, return_inverse=True)
-    try:
-        best = largest_margin(X, codes, classes, fit_intercept=False)
-    except ArithmeticError:
-        return None
-    V = np.atleast_2d(best.coef).T
-    return (V[:-1], np.sqrt(step) * V[-1]) if step > 0 else (V, np.zeros(V.shape[1]))
 
 
 @parameters()
@@ -392,7 +375,7 @@ class Perceptron(OnlineClassifier):
         best = certify_mistakes(
             *(rows, np.asarray(target, dtype=np.float64), weights, self._class_weights),
             *(certificate.coef, certificate.intercept, certificate.fit_intercept),
-            *(Run.of(certificate.witness), _widest),
+            *(Run.of(certificate.witness), widest_plane),
         )
         return replace(best, reading=certificate.reading)
 

@@ -41,9 +41,6 @@ def _offers_probabilities(machine: Any) -> bool:
 class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     """One machine per pair of classes."""
 
-    classes_: NDArray[Any]
-    class_weight_: Array
-
     _: KW_ONLY
     probability: Any = given("deprecated", "boolean", hidden("deprecated"))
     class_weight: Any = given(None, "class_weight")

@@ -17,19 +17,50 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.certificates.support_vectors import SupportVectorCertificate
+from trueline.kernels import KernelFunction
+from trueline.kernels.features import largest_exponent
 from trueline.kernels.source import KernelSource
 from trueline.solvers.smo.program import DualProgram, DualSolution, by_row, levels
 from trueline.solvers.smo.progress import largest_score
 
-__all__ = ["PendingProof", "judged", "normalised", "priced", "require_range"]
+__all__ = [
+    "FoundMachine",
+    "PendingProof",
+    "checked_weights",
+    "gamma_of",
+    "judged",
+    "normalised",
+    "precision_of",
+    "priced",
+    "require_range",
+    "short_indices",
+]
 
+# Below so many rows single precision gains nothing that anybody would notice.
+_FEW_ROWS = 3000
+_SINGLE = float(np.finfo(np.float32).eps)
 # Rows whose scores are computed afresh.
 _SOME = 4
 # Violations that the last digits of recomputed scores explain: of the tolerance, and of the scores.
 _TIMES, _DIGITS = 2.0, 1e-6
+
+
+class FoundMachine:
+    """What a fit of a support vector machine finds."""
+
+    #: Its name in certificates.
+    _machine: str
+    dual_coef_: Any
+    intercept_: Array
+    support_: NDArray[np.int32]
+    support_vectors_: Any
+    _n_support: NDArray[np.int32]
+    classes_: NDArray[Any]
+    class_weight_: Array
 
 
 def judged(
@@ -133,3 +164,62 @@ class PendingProof:
         from trueline.certificates.support_vectors_proof import certify_support_vectors
 
         return certify_support_vectors(self.claim, self.X, self.y, self.weights)
+
+
+def checked_weights(sample_weight: Any, n: int, X: Any) -> Array:
+    """One weight for each of n rows; some are positive."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight and X have incompatible shapes: {weights.shape} and "
+            f"{getattr(X, 'shape', (n,))}; give one weight for each of {n} rows."
+        )
+    if not np.isfinite(weights).all():
+        raise ValueError("Input sample_weight contains NaN or infinity.")
+    if not (weights > 0).any():
+        raise ValueError(
+            "Invalid input - all samples have zero or negative weights: no row is left to fit."
+        )
+    return weights
+
+
+def gamma_of(kernel: Any, gamma: Any, X: Any) -> float:
+    """gamma as a number; "scale" is 1 / (d var(X))."""
+    if callable(kernel) or kernel == "precomputed":
+        return 0.0
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if gamma == "scale":
+        variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else float(X.var())
+        return 1.0 / (X.shape[1] * variance) if variance != 0 else 1.0
+    return float(gamma)
+
+
+def precision_of(X: Any, function: KernelFunction, box: float, tol: float) -> Any:
+    """Single precision for kernel values where it cannot be felt within tol.
+
+    Scores are sums of kernel values times multipliers of up to ``box``; their errors add up
+    like the square root of their number.
+    """
+    n = X.shape[0]
+    if function.name != "rbf" or n <= _FEW_ROWS:
+        return np.float64
+    error = _SINGLE * (1.0 + largest_exponent(X, function)) * math.sqrt(n) * box
+    return np.float32 if error <= 0.1 * tol else np.float64
+
+
+def short_indices(X: Any) -> Any:
+    """Sparse rows with places of 32 bits, which is how kernels count; anything else as it is."""
+    if not sp.issparse(X) or X.indices.dtype == X.indptr.dtype == np.int32:
+        return X
+    if max(X.nnz, X.shape[1]) > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"X has {X.nnz:,} entries and {X.shape[1]:,} columns; support vector machines with "
+            "kernels take up to 2,147,483,647 of either. Use LinearSVC or LinearSVR."
+        )
+    places = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return type(X)((X.data, *places), shape=X.shape)
