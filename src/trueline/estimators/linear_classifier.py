@@ -198,11 +198,16 @@ class LinearClassifierBase(SparseCoefficients, ClassifierMixin, LinearEstimator)
             level[self._present] = own
         return {"coef_": coef, "intercept_": np.ascontiguousarray(level)}
 
+    @property
+    def _lacks_classes(self) -> bool:
+        """Whether some classes had no row with weight; files of old versions may not tell."""
+        return len(self.__dict__.get("_present", self.classes_)) < len(self.classes_)
+
     def _coefficients(self) -> tuple[Array, Array]:
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
         W = np.atleast_2d(np.asarray(coef, dtype=np.float64)).T
         b = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), W.shape[1])
-        if len(self._present) < len(self.classes_):
+        if self._lacks_classes:
             return W[:, self._present], b[self._present]
         return W, b
 
@@ -216,7 +221,7 @@ class LinearClassifierBase(SparseCoefficients, ClassifierMixin, LinearEstimator)
             weights = np.broadcast_to(given, len(codes))
         weights = self._with_class_weights(self.classes_, codes, weights)
         target = self._target(codes, len(self.classes_))
-        if len(self._present) < len(self.classes_):
+        if self._lacks_classes:
             target = target[:, self._present]
         return self._verified_design(X), target, weights
 
