@@ -102,7 +102,7 @@ _HOMES = {
     "regularization_path": "trueline.estimators.paths",
     "save": "trueline.persistence",
     "separability": "trueline.estimators.separability",
-    "verify": "trueline.estimators.verifying",
+    "verify": "trueline.estimators.certified",
 }
 
 __all__ = [
@@ -214,6 +214,7 @@ if TYPE_CHECKING:
     from trueline.estimators.bayesian_ridge import BayesianRidge
     from trueline.estimators.best_subset import BestSubset, L0Regression
     from trueline.estimators.calibrated import CalibratedClassifier
+    from trueline.estimators.certified import verify
     from trueline.estimators.chebyshev import ChebyshevRegressor
     from trueline.estimators.elastic_net import ElasticNet
     from trueline.estimators.elastic_net_cv import ElasticNetCV
@@ -260,7 +261,6 @@ if TYPE_CHECKING:
     from trueline.estimators.sparse_process import SparseGaussianProcessRegressor
     from trueline.estimators.stepwise import StepwiseRegression
     from trueline.estimators.support_vectors import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-    from trueline.estimators.verifying import verify
     from trueline.estimators.zero_one import ZeroOneHalfspace
     from trueline.evaluation.comparison import compare
     from trueline.evaluation.complexity import (

@@ -68,6 +68,20 @@ class Plan(Readable):
     #: Problems on the same rows that are solved together, this one among them.
     count: int = 1
 
+    @classmethod
+    def only(
+        cls,
+        solver: str,
+        title: str,
+        cost: Cost,
+        objective: str,
+        facts: Facts,
+        why: str = "the only solver",
+    ) -> Plan:
+        """The plan where there is one way."""
+        chosen = Candidate(solver, title, cost, "chosen")
+        return cls(solver, f"{title}; {why}", objective, facts, (chosen,))
+
     def table(self) -> list[dict[str, object]]:
         """One row per solver: estimates of work, memory and time, and the verdict."""
         rows: list[dict[str, object]] = []

@@ -10,13 +10,18 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
-from trueline.estimators.multiclass.code_books import check_book, design_book, least_distance
+from trueline.estimators.multiclass.code_books import (
+    DECODINGS,
+    check_book,
+    class_scores,
+    design_book,
+    least_distance,
+)
 from trueline.estimators.multiclass.coupling import (
     agreeing,
     couple_least_squares,
     couple_likelihood,
 )
-from trueline.estimators.multiclass.decoding import DECODINGS, class_scores
 
 
 def pair_book(k):

@@ -21,7 +21,7 @@ from trueline.check import Verdict, Verification
 from trueline.cli import show
 from trueline.cli.families import Family, choose_family, family_with, find_family
 from trueline.errors import ModelFileError, TableError, require
-from trueline.estimators.verifying import verify
+from trueline.estimators.certified import verify
 from trueline.evaluation.leakage import leaking_columns
 from trueline.persistence import ModelFile, read, save
 from trueline.table import Encoded, Encoding, Source, Table, encode, guess_task, read_table

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import column_or_1d
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import has_fit_parameter
 
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net import ElasticNet, elastic_net_penalty
 from trueline.estimators.linear_regression import LinearRegression
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.ridge_cv import RidgeCV
 from trueline.penalties import Penalty
 
 __all__ = ["AdaptiveLasso"]
 
 
+@parameters(
+    without={"l1_ratio", "precompute", "copy_X", "warm_start"}
+    | {"random_state", "selection", "feature_weights", "bounds"}
+)
 class AdaptiveLasso(ElasticNet):
     """The lasso with weights from a first fit, which shrinks large coefficients less.
 
@@ -77,36 +81,11 @@ class AdaptiveLasso(ElasticNet):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="left")],
-        "first": [HasMethods(["fit"]), None],
-        "fit_intercept": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "positive": ["boolean"],
-    }
+    _: KW_ONLY
+    gamma: float = given(1.0, "[0, inf)")
+    first: Any = given(None, HasMethods(["fit"]), None)
 
     l1_ratio, warm_start, bounds = 1.0, False, None
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        gamma: float = 1.0,
-        first: Any = None,
-        fit_intercept: bool = True,
-        max_iter: int | None = 1000,
-        tol: float = 1e-4,
-        positive: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.gamma = gamma
-        self.first = first
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.positive = positive
 
     def _scaled_penalty(self, total_weight: float, n_features: int) -> Penalty:
         weights = getattr(self, "feature_weights_", np.ones(n_features))

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from functools import cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import validate_parameter_constraints
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate, Reading
 from trueline.check import Verification, verify
 from trueline.design import as_design
 from trueline.estimators.as_fitted import chosen_by, marked, tied
-from trueline.estimators.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
-from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.callbacks import CallbackSupport, Seen, watch
+from trueline.estimators.parameters import validate_changed
 from trueline.estimators.report import Explanation, in_given_terms
 from trueline.estimators.scaling import (
     exponents_of,
@@ -32,45 +29,23 @@ from trueline.estimators.scaling import (
     rescaled,
     unscaled,
 )
-from trueline.estimators.validation import validate_data
+from trueline.estimators.single_precision import certify_rounded, in_single_precision
+from trueline.estimators.validation import new_rows, row_weights
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.planner import Plan, execute, make_plan
-from trueline.problem import MomentsProblem, Problem
+from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
 from trueline.solvers.base import Options
-from trueline.solvers.cholesky import PendingProof
 from trueline.solvers.loop import Monitor
-from trueline.solvers.quadratic import evidence_at, evidence_from_moments
+from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
 from trueline.wording import counted
 
-__all__ = [
-    "LinearEstimator",
-    "LinearRegressorBase",
-    "build_problem",
-    "is_plain",
-    "validate_changed",
-]
+__all__ = ["LinearEstimator", "build_problem"]
 
 Array = NDArray[np.float64]
-
-# Solvers whose sums become non-finite if any number is.
-_SUMS_TELL = {
-    "cholesky",
-    "active_set",
-    "gram_descent",
-    "coordinate_descent",
-    "interior_point",
-    "newton",
-    "proximal_newton",
-}
-# Magnitudes beyond this need other units to be squared; rows without weight do without them.
-_LARGE = 1e100
-# What rounding to single precision may cost: of the squares that a constant leaves, and of another
-# loss, which may grow in proportion to the rounding, not to its square.
-_FELT, _FELT_ELSEWHERE = 1e-7, 5e-7
 
 
 class LinearEstimator(CallbackSupport, BaseEstimator):
@@ -118,12 +93,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """Sample weights as float64, or None; zero everywhere is an error."""
         if sample_weight is None:
             return None
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
-            raise ValueError(
-                "Sample weights are all zero: no row is left to fit. Give at least one row a "
-                "positive weight."
-            )
+        weights: Array = row_weights(sample_weight, X)
         largest = weights.max()
         if not 1e-100 <= largest <= 1e100:
             raise ValueError(
@@ -137,7 +107,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     ) -> tuple[Plan, Solution]:
         """Plan, run, and deal with numbers too large or too small to be squared."""
         plan = self._plan_for(problem)
-        if plan.chosen in _SUMS_TELL and not problem.design.is_sparse:
+        if SOLVERS[plan.chosen].shows_nonfinite and not problem.design.is_sparse:
             # Reading the data once more only to look for NaN costs a third of a large fit.
             solution = self._run_by_sums(problem, plan, monitor, X, moments)
         else:
@@ -212,6 +182,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         with watch(self, trace, Seen(X, y, sample_weight, attributes)) as monitor:
             plan, solution = self._solve(problem, X, monitor, moments)
             self._store(problem, plan, solution, X.dtype, y.ndim)
+        self._keep_of_rows(X, y, sample_weight)
 
     def _check_parameters(self) -> None:
         """Raise for parameters that are out of range."""
@@ -225,7 +196,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         W, b = solution.coef, solution.intercept
         proof = solution.proof
         if dtype == np.float32:
-            W, b = _in_single_precision(problem, W, b)
+            W, b = in_single_precision(problem, W, b)
             if W.dtype == np.float32:
                 proof = self._certify_rounded(problem, solution, W, b)
         self.__dict__.update(self._fitted_attributes(W, b, y_ndim, problem.fit_intercept))
@@ -240,6 +211,13 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self._certificate = proof
         self._solution_facts = solution.facts()
         self._mark_fitted()
+        self._keep_of(problem, solution)
+
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        """Keep what else an estimator tells of its solution."""
+
+    def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
+        """Keep what an estimator tells of the training rows."""
 
     def _mark_fitted(self) -> None:
         """Remember coefficients and hyperparameters, so that later changes of them are noticed."""
@@ -264,48 +242,19 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
     ) -> Certificate | PendingCertificate:
         """The certificate of coefficients rounded to single precision."""
-        from trueline.certificates.beside import BESIDE, certify_beside
-        from trueline.certificates.choose import certify
-        from trueline.certificates.quadratic import certify_quadratic
-
-        W, b = W.astype(np.float64), b.astype(np.float64)
-        if isinstance(solution.proof, PendingProof):
-            pending = replace(solution.proof, coef=W, intercept=b)
-            if not pending.needs_rows():
-                return pending.without_rows()
-        certificate, moments = solution.certificate, solution.moments
-        assert certificate is not None
-        witness = certificate.witness
-        if "column_exponent" in witness:
-            return certificate
-        if certificate.kind == "maximum error":
-            from trueline.certificates.maximum import certify_maximum
-
-            rows, dual = solution.extra["rows"], solution.extra["dual"]
-            return certify_maximum(problem, W, b, rows, dual)
-        is_proven = is_about(certificate, solution.coef, solution.intercept)
-        if certificate.kind in BESIDE and is_proven:
-            return certify_beside(problem, certificate, W, b)
-        if "basis" not in witness:
-            return certify(problem, W, b)
-        basis, coercivity = witness["basis"], float(witness["coercivity"])
-        if isinstance(problem, Problem):
-            evidence = evidence_at(problem, W, b, basis, coercivity)
-        else:
-            assert moments is not None
-            about = moments if problem.fit_intercept else moments.about_zero()
-            evidence = evidence_from_moments(problem, about, W, b, basis, coercivity)
-        left_out = float(witness.get("left_out", 0.0))
-        is_global = certificate.kind == "quadratic"
-        evidence = replace(evidence, is_global=is_global, left_out=left_out)
-        proof = certify_quadratic(problem, W, b, evidence)
-        if is_proven and isinstance(problem, Problem) and proof.gap > _FELT * proof.objective:
-            # Its bound is sharp at the optimum, and beside it only where columns differ enough.
-            beside = certify_beside(problem, certificate, W, b)
-            return min(proof, beside, key=lambda certificate: certificate.gap)
-        return proof
+        return certify_rounded(problem, solution, W.astype(np.float64), b.astype(np.float64))
 
     # --- what is known afterwards ---------------------------------------------------------------
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        """X W + b for new rows."""
+        scores = new_rows(self, X) @ self.coef_.T
+        return np.asarray(scores.toarray() if sp.issparse(scores) else scores) + self.intercept_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     @property
     def certificate_(self) -> Certificate:
@@ -396,18 +345,26 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         explanation : Explanation
             Prints as text; ``table()`` gives rows.
         """
-        if X is not None:
-            if y is None:
-                raise ValueError("explain(X, y) needs the target y beside X.")
-            self._check_parameters()
-            problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
-            return replace(self._planned_explanation(problem, self._plan_for(problem)), all=all)
-        check_is_fitted(self)
+        if X is None:
+            check_is_fitted(self)
+            return replace(self._explained_fit(), all=all)
+        if y is None:
+            raise ValueError("explain(X, y) needs the target y beside X.")
+        self._check_parameters()
+        return replace(self._explained_plan(X, y, sample_weight), all=all)
+
+    def _explained_fit(self) -> Any:
+        """What was done in the last fit."""
         certificate = self._resolved_certificate()
         penalty = getattr(certificate, "penalty", None)
         total = None if "sum_i s_i" in self._plan.objective else float(self._plan.facts.n)
         plan = self._in_given_terms(self._plan, penalty, total)
-        return Explanation(plan, self._solution_facts, certificate, all=all)
+        return Explanation(plan, self._solution_facts, certificate)
+
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """What will be done with (X, y)."""
+        problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
+        return self._planned_explanation(problem, self._plan_for(problem))
 
     #: What the strength that is given becomes in the objective, a sum over rows: "alpha" itself,
     #: "n alpha" (alpha is that of a mean), or "1/C".
@@ -427,232 +384,6 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
         """Check the input and state the problem."""
-
-
-class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
-    """Regression: real targets, scores are predictions."""
-
-    #: Whether a target of shape (n, 1) gives ``coef_`` of shape (1, d) (as in least squares) or
-    #: (d,) (as in ridge regression): scikit-learn does both.
-    _keeps_single_target = True
-
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
-        arguments: dict[str, Any] = {
-            "accept_sparse": ["csr", "csc", "coo"],
-            "dtype": [np.float64, np.float32],
-            "multi_output": True,
-            "y_numeric": True,
-            "ensure_all_finite": False,
-        }
-        if is_plain(X, y):
-            if reset:
-                self.n_features_in_ = X.shape[1]
-                self.__dict__.pop("feature_names_in_", None)
-        else:
-            with numeric_target(self, y):
-                if reset:
-                    X, y = validate_data(self, X, y, **arguments)
-                else:
-                    from trueline.estimators.validation import check_X_y
-
-                    X, y = check_X_y(X, y, estimator=self, **arguments)
-        weights = self._weights(sample_weight, X)
-        with numeric_target(self, y):
-            Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
-        if weights is not None and not weights.all():
-            return self._problem(*self._without_idle_rows(X, Y, weights)), X, y
-        return self._problem(X, Y, weights), X, y
-
-    def _without_idle_rows(self, X: Any, Y: Array, weights: Array) -> tuple[Any, Array, Array]:
-        """The data without what rows of weight zero could do to the fit.
-
-        Sums of squares count such rows with weight zero and nothing else, as long as their squares
-        are numbers: the rows stay where they are, X is not copied.
-        """
-        return *_without_idle_extremes(X, Y, weights), weights
-
-    @fit_with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows to learn from.
-        y : array-like of shape (n,) or (n, k)
-            One target, or several.
-        sample_weight : float or array-like of shape (n,), optional
-            Weight 2 counts a row twice, weight 0 leaves it out.
-
-        Returns
-        -------
-        self : object
-        """
-        self._check_parameters()
-        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
-        self._solve_and_store(problem, X, y, sample_weight)
-        return self
-
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
-        """Coefficients and intercepts in scikit-learn's shapes."""
-        single = y_ndim == 1 or (not self._keeps_single_target and W.shape[1] == 1)
-        coef = W[:, 0].copy() if single else np.ascontiguousarray(W.T)
-        intercept: Any = 0.0
-        if fit_intercept:
-            intercept = b[0] if y_ndim == 1 else b
-        return {"coef_": coef, "intercept_": intercept}
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the target for new rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        y : array of shape (n,) or (n, k)
-        """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        scores = X @ self.coef_.T
-        if sp.issparse(scores):
-            scores = scores.toarray()
-        return np.asarray(scores) + self.intercept_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-def validate_changed(model: Any) -> None:
-    """Raise for parameters that are out of range; those at their defaults need no look."""
-    own, defaults = vars(model), _defaults(type(model))  # type: ignore[arg-type]
-    changed = {name: own[name] for name, default in defaults if own[name] is not default}
-    if changed:
-        validate_parameter_constraints(
-            model._parameter_constraints, changed, caller_name=type(model).__name__
-        )
-
-
-@cache
-def _defaults(cls: type) -> tuple[tuple[str, Any], ...]:
-    """Names and defaults of the parameters of an estimator."""
-    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
-    return tuple((parameter.name, parameter.default) for parameter in parameters)
-
-
-def is_plain(X: Any, y: Any) -> bool:
-    """Whether X and y are what every check would leave as they are: float64 arrays that match.
-
-    Half of the time of a small fit would go into finding that out through the general checks.
-    Finiteness of y is tested here; X is tested by the fit.
-    """
-    return bool(
-        type(X) is np.ndarray
-        and type(y) is np.ndarray
-        and X.dtype == np.float64
-        and y.dtype == np.float64
-        and X.ndim == 2
-        and 1 <= y.ndim <= 2
-        and len(X) == len(y) >= 1
-        and X.shape[1] >= 1
-        and y.size >= 1
-        and np.isfinite(y).all()
-    )
-
-
-def _without_idle_extremes(X: Any, Y: Array, weights: Array) -> tuple[Any, Array]:
-    """X and Y with zeros in rows of weight zero whose squares would overflow.
-
-    These rows do not count, whatever they hold; NaN and infinity are left to be complained about.
-    """
-    idle = np.flatnonzero(weights == 0)
-    Y_idle = Y[idle]
-    beyond = (np.abs(Y_idle) > _LARGE) & np.isfinite(Y_idle)
-    if beyond.any():
-        Y = Y.copy()
-        Y[idle] = np.where(beyond, 0.0, Y_idle)
-    if X.dtype != np.float64:
-        return X, Y
-    if sp.issparse(X):
-        X = X.tocsr()
-        X_idle = X[idle]
-        if ((np.abs(X_idle.data) > _LARGE) & np.isfinite(X_idle.data)).any():
-            X = X.copy()
-            of_idle = np.repeat(weights == 0, np.diff(X.indptr))
-            X.data[of_idle & (np.abs(X.data) > _LARGE) & np.isfinite(X.data)] = 0.0
-        return X, Y
-    X_idle = X[idle]
-    beyond = (np.abs(X_idle) > _LARGE) & np.isfinite(X_idle)
-    if beyond.any():
-        X = X.copy()
-        X[idle] = np.where(beyond, 0.0, X_idle)
-    return X, Y
-
-
-def _in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Coefficients as float32, unless that would change the fit: then as they are.
-
-    Offsets of the columns multiply the rounding: coefficients of columns around 1e6 with a spread
-    of one are needed to more digits than single precision has.
-    """
-    with np.errstate(over="ignore", under="ignore"):
-        single, level = W.astype(np.float32), b.astype(np.float32)
-    if not np.isfinite(problem.penalty.value(single.astype(np.float64))):
-        # A step of size zero moves what was rounded beyond a bound: those go to the other side.
-        inside = problem.penalty.prox(single.astype(np.float64), 0.0)
-        inward = np.nextafter(single, np.sign(W - single) * np.float32(np.inf), dtype=np.float32)
-        single = np.where(single == inside, single, inward)
-        if not np.isfinite(problem.penalty.value(single.astype(np.float64))):
-            return W, b
-    # Infinity, or fewer digits than single precision has: out of its range.
-    lost, lost_level = np.abs(W - single) > 1e-6 * np.abs(W), np.abs(b - level) > 1e-6 * np.abs(b)
-    if lost.any() or lost_level.any():
-        if isinstance(problem, Problem):
-            x_size, y_size = problem.design.column_largest(), np.abs(problem.target).max(axis=0)
-        else:
-            x_size, y_size = np.sqrt(problem.moments.x_size), np.sqrt(problem.moments.y_size)
-        matters = lost & (np.abs(W) * x_size[:, None] > 1e-6 * y_size)
-        if matters.any() or (lost_level & (np.abs(b) > 1e-6 * y_size)).any():
-            return W, b
-    return (W, b) if _is_felt(problem, W, b, single - W, level - b) else (single, level)
-
-
-def _is_felt(problem: Any, W: Array, b: Array, dW: Array, db: Array) -> bool:
-    """Whether changes of the coefficients cost a fit more than a last digit.
-
-    At a minimum of least squares they cost 1/2 sum_i s_i (x_i.dw + db)^2, to be compared with the
-    objective of the best constant. Other losses are compared with what is left of them.
-    """
-    if isinstance(problem, Problem) and "quadratic" in problem.loss.capabilities:
-        y = problem.target
-        level = problem.weigh(y).sum(axis=0) / problem.total_weight if problem.fit_intercept else 0
-        cost = problem.weigh(problem.scores(dW, db) ** 2).sum(axis=0)
-        return bool((cost > _FELT * problem.weigh((y - level) ** 2).sum(axis=0)).any())
-    if isinstance(problem, MomentsProblem):
-        moments = problem.moments
-        off = moments.x_mean @ dW + db
-        cost = np.einsum("ij,ij->j", dW, moments.gram @ dW) + moments.weight * off**2
-        square = moments.y_square
-        if not problem.fit_intercept:
-            square = square + moments.weight * moments.y_mean**2
-        return bool((cost > _FELT * square).any())
-    if not isinstance(problem, Problem):
-        return False
-    before = problem.objective(W, b)
-    return bool(problem.objective(W + dW, b + db) - before > _FELT_ELSEWHERE * abs(before))
 
 
 def build_problem(

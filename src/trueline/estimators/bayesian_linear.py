@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils._param_validation import Interval
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.bayes.conjugate import NormalInverseGamma
 from trueline.estimators.base import build_problem
 from trueline.estimators.incremental import IncrementalRegressor
-from trueline.estimators.validation import validate_data
+from trueline.estimators.parameters import KW_ONLY, given, parameters
+from trueline.estimators.validation import dense_new_rows
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.planner import Plan
@@ -26,6 +25,7 @@ __all__ = ["BayesianLinearRegression"]
 Array = NDArray[np.float64]
 
 
+@parameters()
 class BayesianLinearRegression(IncrementalRegressor):
     r"""Linear regression with a conjugate prior: the whole posterior, in closed form.
 
@@ -100,39 +100,16 @@ class BayesianLinearRegression(IncrementalRegressor):
 
     _keeps_single_target = False
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "prior_precision": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "prior_mean": [Interval(Real, None, None, closed="neither"), "array-like"],
-        "noise_shape": [Interval(Real, 0, None, closed="left")],
-        "noise_rate": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-    }
+    _targets = "one"
 
-    posterior_: NormalInverseGamma
-
-    def __init__(
-        self,
-        prior_precision: Any = 1.0,
-        *,
-        prior_mean: Any = 0.0,
-        noise_shape: float = 1e-6,
-        noise_rate: float = 1e-6,
-        fit_intercept: bool = True,
-    ) -> None:
-        self.prior_precision = prior_precision
-        self.prior_mean = prior_mean
-        self.noise_shape = noise_shape
-        self.noise_rate = noise_rate
-        self.fit_intercept = fit_intercept
+    prior_precision: Any = given(1.0, "[0, inf)", "array-like")
+    _: KW_ONLY
+    prior_mean: Any = given(0.0, "(-inf, inf)", "array-like")
+    noise_shape: float = given(1e-6, "[0, inf)")
+    noise_rate: float = given(1e-6, "[0, inf)")
+    fit_intercept: bool = True
 
     # --- fitting --------------------------------------------------------------------------------
-
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
-        if (np.ndim(y) if isinstance(y, list | tuple) else getattr(y, "ndim", 1)) == 2:
-            y = column_or_1d(y, warn=True)
-        return super()._validated_problem(X, y, sample_weight, reset)
 
     def _solver_name(self) -> str:
         return "cholesky"  # the posterior is made of the moments that it keeps
@@ -289,7 +266,7 @@ class BayesianLinearRegression(IncrementalRegressor):
             return mean
         freedom = self.posterior_.degrees_of_freedom
         factor = np.sqrt(freedom / (freedom - 2)) if freedom > 2 else np.inf
-        std = factor * self.posterior_.predictive(self._dense(X))[1]
+        std = factor * self.posterior_.predictive(dense_new_rows(self, X))[1]
         return mean, std.astype(mean.dtype, copy=False)
 
     def predictive(self, X: Any) -> Any:
@@ -307,7 +284,7 @@ class BayesianLinearRegression(IncrementalRegressor):
         from scipy.stats import t
 
         check_is_fitted(self)
-        centre, scale = self.posterior_.predictive(self._dense(X))
+        centre, scale = self.posterior_.predictive(dense_new_rows(self, X))
         return t(self.posterior_.degrees_of_freedom, loc=centre, scale=scale)
 
     def predict_interval(self, X: Any, level: float = 0.95) -> Array:
@@ -323,7 +300,7 @@ class BayesianLinearRegression(IncrementalRegressor):
         interval : array of shape (n, 2)
         """
         check_is_fitted(self)
-        centre, scale = self.posterior_.predictive(self._dense(X))
+        centre, scale = self.posterior_.predictive(dense_new_rows(self, X))
         half = self._quantile(level) * scale
         return np.column_stack([centre - half, centre + half])
 
@@ -343,12 +320,3 @@ class BayesianLinearRegression(IncrementalRegressor):
         """
         check_is_fitted(self)
         return self.posterior_.sample(n_samples, check_random_state(random_state))
-
-    def _dense(self, X: Any) -> Array:
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.bayes.evidence import log_evidence_gradient, maximise_evidence
 from trueline.bayes.spectrum import Spectrum
 from trueline.estimators.evidence import EvidenceRegressor, proven
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.problem import Problem
 from trueline.solution import Solution
 
@@ -26,6 +25,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _MOST_NUMBERS = 50_000_000
 
 
+@parameters()
 class BayesianRidge(EvidenceRegressor):
     r"""Ridge regression whose strength maximises the evidence, with a proof.
 
@@ -94,49 +94,10 @@ class BayesianRidge(EvidenceRegressor):
     array([1.])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "alpha_1": [Interval(Real, 0, None, closed="left")],
-        "alpha_2": [Interval(Real, 0, None, closed="left")],
-        "lambda_1": [Interval(Real, 0, None, closed="left")],
-        "lambda_2": [Interval(Real, 0, None, closed="left")],
-        "alpha_init": [None, Interval(Real, 0, None, closed="left")],
-        "lambda_init": [None, Interval(Real, 0, None, closed="left")],
-        "compute_score": ["boolean"],
-        "fit_intercept": ["boolean"],
-        "copy_X": ["boolean"],
-        "verbose": ["verbose"],
-    }
-
-    def __init__(
-        self,
-        *,
-        max_iter: int = 300,
-        tol: float = 1.0e-3,
-        alpha_1: float = 1.0e-6,
-        alpha_2: float = 1.0e-6,
-        lambda_1: float = 1.0e-6,
-        lambda_2: float = 1.0e-6,
-        alpha_init: float | None = None,
-        lambda_init: float | None = None,
-        compute_score: bool = False,
-        fit_intercept: bool = True,
-        copy_X: bool = True,
-        verbose: bool = False,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.alpha_1 = alpha_1
-        self.alpha_2 = alpha_2
-        self.lambda_1 = lambda_1
-        self.lambda_2 = lambda_2
-        self.alpha_init = alpha_init
-        self.lambda_init = lambda_init
-        self.compute_score = compute_score
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.verbose = verbose
+    _: KW_ONLY
+    tol: float = given(1.0e-3, "(0, inf)")
+    alpha_init: float | None = given(None, None, "[0, inf)")
+    lambda_init: float | None = given(None, None, "[0, inf)")
 
     def _formula(self) -> str:
         return (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Integral
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from trueline.estimators.best_subset_search import SubsetRegressor
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.problem import Problem
 from trueline.selection.criteria import CRITERIA
 from trueline.subset import Statement, SubsetPath
@@ -23,6 +23,7 @@ _MOST_SIZES = 30
 _NOTHING = 1e-9
 
 
+@parameters()
 class BestSubset(SubsetRegressor):
     """Least squares on the k best columns: the best of all supports, proven.
 
@@ -101,34 +102,9 @@ class BestSubset(SubsetRegressor):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "k": [Integral, "array-like", None],
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "criterion": [StrOptions(set(CRITERIA))],
-        "fit_intercept": ["boolean"],
-        "time_limit": [Interval(Real, 0, None, closed="left"), None],
-        "min_eigenvalue": [Interval(Real, 0, 1, closed="both"), None],
-        "verbose": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        k: Any = None,
-        *,
-        l2: float = 0.0,
-        criterion: str = "bic",
-        fit_intercept: bool = True,
-        time_limit: float | None = 60.0,
-        min_eigenvalue: float | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.k = k
-        self.l2 = l2
-        self.criterion = criterion
-        self.fit_intercept = fit_intercept
-        self.time_limit = time_limit
-        self.min_eigenvalue = min_eigenvalue
-        self.verbose = verbose
+    k: Any = given(None, "int", "array-like", None)
+    _: KW_ONLY
+    criterion: str = given("bic", one_of(*CRITERIA))
 
     def _limits(self, problem: Problem) -> tuple[int, float]:
         d = problem.n_features
@@ -182,6 +158,7 @@ class BestSubset(SubsetRegressor):
         return f"||w||_0 <= k,  k = {', '.join(str(size) for size in self._given())}"
 
 
+@parameters()
 class L0Regression(SubsetRegressor):
     """Least squares with a price per column: the best of all supports, proven.
 
@@ -238,31 +215,7 @@ class L0Regression(SubsetRegressor):
     (array([2, 3, 8]), True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "time_limit": [Interval(Real, 0, None, closed="left"), None],
-        "min_eigenvalue": [Interval(Real, 0, 1, closed="both"), None],
-        "verbose": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l2: float = 0.0,
-        fit_intercept: bool = True,
-        time_limit: float | None = 60.0,
-        min_eigenvalue: float | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.l2 = l2
-        self.fit_intercept = fit_intercept
-        self.time_limit = time_limit
-        self.min_eigenvalue = min_eigenvalue
-        self.verbose = verbose
+    alpha: float = given(1.0, "[0, inf)")
 
     def _limits(self, problem: Problem) -> tuple[int, float]:
         alpha, d = float(self.alpha), problem.n_features

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -15,20 +15,21 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.base import LinearRegressorBase, build_problem
-from trueline.estimators.best_subset_results import fit_on, listener, notes, status, tabulated
+from trueline.design import as_design
+from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks, watch
-from trueline.estimators.numeric_target import numeric_target
-from trueline.estimators.report import Explanation
+from trueline.estimators.parameters import KW_ONLY, given, parameters
+from trueline.estimators.regressor import LinearRegressorBase
 from trueline.estimators.scaling import exponents_of
-from trueline.estimators.validation import check_X_y, validate_data
-from trueline.guard import Verdict, warn_of_gap
+from trueline.estimators.validation import checked_rows, numeric_target
+from trueline.guard import Verdict, verdict_of, warn_of_gap
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty
-from trueline.planner import Candidate, Plan
+from trueline.planner import Plan, execute, make_plan
 from trueline.problem import Problem
-from trueline.solvers.base import Cost, Facts
-from trueline.solvers.loop import Monitor
+from trueline.selection.criteria import CRITERIA, Criterion
+from trueline.solvers.base import Cost, Facts, Options
+from trueline.solvers.loop import Event, Monitor
 from trueline.subset import (
     Answer,
     Statement,
@@ -42,7 +43,7 @@ from trueline.threads import single_threaded_blas
 from trueline.trace import Trace
 from trueline.wording import counted, relative
 
-__all__ = ["SubsetRegressor"]
+__all__ = ["SubsetRegressor", "fit_on", "listener", "notes", "status", "tabulated"]
 
 Array = NDArray[np.float64]
 
@@ -52,14 +53,17 @@ _SOLVER = "branch_and_bound"
 _TITLE = "exchange descents, then branch and bound on perspective relaxations"
 
 
+@parameters()
 class SubsetRegressor(LinearRegressorBase):
     """What both forms share: one target, a search, the fit on what it found."""
 
-    l2: float
-    fit_intercept: bool
-    time_limit: float | None
-    min_eigenvalue: float | None
-    verbose: bool
+    _targets = "one"
+    _: KW_ONLY
+    l2: float = given(0.0, "[0, inf)")
+    fit_intercept: bool = True
+    time_limit: float | None = given(60.0, "[0, inf)", None)
+    min_eigenvalue: float | None = given(None, "[0, 1]", None)
+    verbose: bool = False
 
     @property
     def progress(self) -> bool:
@@ -95,10 +99,7 @@ class SubsetRegressor(LinearRegressorBase):
             "y_numeric": True,
         }
         with numeric_target(self, y):
-            if reset:
-                X, y = validate_data(self, X, y, **arguments)
-            else:
-                X, y = check_X_y(X, y, estimator=self, **arguments)
+            X, y = checked_rows(self, X, y, reset, **arguments)
         X = X.tocsr() if sp.issparse(X) else X
         weights = self._weights(sample_weight, X)
         with numeric_target(self, y):
@@ -141,7 +142,7 @@ class SubsetRegressor(LinearRegressorBase):
             W, b = fits[chosen]
             self._keep(problem, statement, answers[chosen], W, b, X.dtype)
             self._sharpen(chosen)
-            self._plan = self._planned(problem, largest)
+            self._plan = self._plan_for(problem)
         self._solution_facts = {
             "solver": _SOLVER,
             "n_iter": int(sum(answer.found.nodes for answer in answers)),
@@ -236,49 +237,120 @@ class SubsetRegressor(LinearRegressorBase):
         mask[self.support_] = True
         return mask
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-        """
-        if X is None:
-            check_is_fitted(self)
-            return Explanation(
-                self._plan, self._solution_facts, self._resolved_certificate(), all=all
-            )
-        if y is None:
-            raise ValueError("explain(X, y) needs the target y beside X.")
-        self._validate_params()
-        problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
-        return Explanation(self._planned(problem, self._limits(problem)[0]), all=all)
-
-    def _planned(self, problem: Problem, largest: int) -> Plan:
+    def _plan_for(self, problem: Problem) -> Plan:
+        largest = self._limits(problem)[0]
         n, d = problem.design.shape
         # What is certain: the products of the columns. The search takes what it takes.
         cost = Cost(float(n) * d * d, 1.0, 8.0 * d * d, 1e-10 * n * d * d)
-        return Plan(
-            chosen=_SOLVER,
-            reason=f"{_TITLE}; the estimate is for the Gram matrix alone",
-            objective=f"{problem.formula},  {self._formula(largest)}",
-            facts=Facts.of(problem),
-            candidates=(Candidate(_SOLVER, _TITLE, cost, "chosen"),),
-        )
+        objective = f"{problem.formula},  {self._formula(largest)}"
+        why = "the estimate is for the Gram matrix alone"
+        return Plan.only(_SOLVER, _TITLE, cost, objective, Facts.of(problem), why)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        tags.target_tags.single_output = True
-        return tags
+
+def fit_on(
+    problem: Problem, X: Any, support: NDArray[np.int64], dtype: np.dtype
+) -> tuple[Array, Array]:
+    """The fit on a support, by the solver that suits it, in the precision that will be kept."""
+    W = np.zeros((problem.n_features, 1))
+    if len(support):
+        few = X.tocsc()[:, support].tocsr() if sp.issparse(X) else X[:, support]
+        part = replace(problem, design=as_design(few))
+        solution = execute(part, make_plan(part), Options(), Monitor())
+        warn_of_gap("The fit on a support", "its coefficients", verdict_of(solution), stacklevel=5)
+        W[support], b = solution.coef, solution.intercept
+    elif problem.fit_intercept:
+        b = np.average(problem.target, axis=0, weights=problem.weights)
+    else:
+        b = np.zeros(1)
+    return W.astype(dtype).astype(np.float64), b.astype(dtype).astype(np.float64)
+
+
+def tabulated(
+    problem: Problem, statement: Statement, answers: list[Answer], fits: list[tuple[Array, Array]]
+) -> dict[str, Any]:
+    """The path as plain arrays, which model files can hold."""
+    task, founds = statement.task, [answer.found for answer in answers]
+    losses = [2.0 * replace(problem, penalty=NoPenalty()).objective(W, b) for W, b in fits]
+    square = np.array(losses)
+    total, rows = 2.0 * task.constant, problem.total_weight
+    constant = int(problem.fit_intercept)
+    criterion = Criterion("bic", rows, total, bool(constant), _noise_variance(statement, problem))
+    parameters = np.array([len(found.support) + constant for found in founds])
+    objective = [
+        problem.objective(W, b) + task.alpha * len(found.support)
+        for (W, b), found in zip(fits, founds)
+    ]
+    return {
+        "k": np.array([answer.k for answer in answers]),
+        "supports": [found.support for found in founds],
+        "coef": np.array([W[:, 0] for W, _ in fits]),
+        "intercept": np.array([b[0] for _, b in fits]),
+        "objective": np.array(objective),
+        "lower_bound": np.array([max(found.lower_bound, 0.0) for found in founds]),
+        "proven": np.array([found.is_proven for found in founds]),
+        "nodes": np.array([found.nodes for found in founds]),
+        "delta": np.array([answer.delta for answer in answers]),
+        "residual_square": square,
+        "seconds": np.array([answer.seconds for answer in answers]),
+        "criteria": {
+            name: np.atleast_1d(np.asarray(criterion.value(square, parameters, name), float))
+            for name in CRITERIA
+        },
+    }
+
+
+def _noise_variance(statement: Statement, problem: Problem) -> float:
+    """Of the fit with all columns; NaN if these leave no degree of freedom."""
+    moments, columns = statement.moments, statement.columns
+    left = moments.weight - int(columns.sum()) - int(problem.fit_intercept)
+    if left <= 0:
+        return float("nan")
+    gram, cross = moments.gram[np.ix_(columns, columns)], moments.cross[columns]
+    scale = np.sqrt(gram.diagonal())
+    R = gram / scale[:, None] / scale
+    w = np.linalg.lstsq(R, cross / scale[:, None], rcond=1e-12)[0]
+    square = float(moments.y_square[0]) - float((w * (cross / scale[:, None])).sum())
+    return max(square, 0.0) / left
+
+
+def listener(
+    statement: Statement, monitor: Monitor, began: float
+) -> Callable[[int, int, float, float, NDArray[np.int64]], bool]:
+    """Writes down what the search tells, and hands it to the callbacks."""
+
+    def hear(k: int, nodes: int, value: float, bound: float, support: NDArray[np.int64]) -> bool:
+        seconds, gap = time.perf_counter() - began, max(value - bound, 0.0)
+        monitor.trace.record(iteration=nodes, k=k, objective=value, gap=gap, seconds=seconds)
+        if not monitor.callbacks:
+            return False
+        event = Event(nodes, 0, value, gap, seconds, *_coefficients(statement, support))
+        # Every callback hears of every event, also when an earlier one asked to stop.
+        stop = [callback(event) is True for callback in monitor.callbacks]
+        return any(stop)
+
+    return hear
+
+
+def _coefficients(statement: Statement, support: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Coefficients and intercept of a support, from the moments."""
+    moments, task = statement.moments, statement.task
+    W = np.zeros((len(statement.scale), 1))
+    block, right = task.gram[np.ix_(support, support)], task.cross[support]
+    W[support, 0] = np.linalg.lstsq(block, right, rcond=None)[0] / statement.scale[support]
+    return W, moments.y_mean - moments.x_mean @ W
+
+
+def status(answers: list[Answer]) -> str:
+    """How the search ended, in words."""
+    finished = sum(answer.found.is_proven for answer in answers)
+    reasons = {answer.found.reason for answer in answers if not answer.found.is_proven}
+    said = f"{finished} of {counted(len(answers), 'size')} proven"
+    return said + (f"; stopped by: {', '.join(sorted(reasons))}" if reasons else "")
+
+
+def notes(answers: list[Answer]) -> list[str]:
+    """For which supports the proof holds, if not for all."""
+    deltas = [answer.delta for answer in answers if answer.delta > 0]
+    if not deltas:
+        return []
+    return [f"compared: supports whose correlations have eigenvalues of {min(deltas):.3g} or more"]

@@ -1,29 +1,47 @@
-"""Any classifier with scores, and probabilities that agree with its predictions."""
+"""Any classifier with scores, and probabilities that agree with its predictions.
+
+For two classes the probability of the second one is a rising function of the score s that passes
+through one half where s changes its sign, so that the more likely class is the predicted one.
+
+    sigmoid     P = 1 / (1 + exp(-A s)) for s > 0,  1 / (1 + exp(-B s)) for s < 0,     A, B >= 0
+    isotonic    P >= 1/2 for s > 0, P <= 1/2 for s < 0, each of them the best rising steps
+
+by maximum likelihood, the first with the targets of J. Platt, "Probabilistic outputs for support
+vector machines" (1999), the second by least squares (B. Zadrozny, C. Elkan, "Transforming
+classifier scores into accurate multiclass probability estimates", KDD 2002). With more classes each
+score against the rest has a sigmoid A s + B or rising steps of its own; results are divided by
+their sum, and where the largest one is not the predicted class, both exchange places.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
 
 from trueline.certificates.base import Certificate
 from trueline.check import Verification
-from trueline.estimators.calibration import fit_calibrators, probabilities_of
 from trueline.estimators.labels import encode_labels
 from trueline.estimators.linear_svc import LinearSVC
-from trueline.estimators.validation import validate_data
+from trueline.estimators.logistic import LogisticRegression
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.support_vectors.probability import best_slopes
+from trueline.estimators.validation import new_rows, validate_data
 
-__all__ = ["CalibratedClassifier"]
+__all__ = ["CalibratedClassifier", "fit_calibrators", "probabilities_of"]
 
 Array = NDArray[np.float64]
 
 
+@parameters()
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Probabilities for a classifier that has scores only, in agreement with ``predict``.
 
@@ -69,16 +87,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     (True, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "method": [StrOptions({"sigmoid", "isotonic"})],
-        "cv": ["cv_object"],
-    }
-
-    def __init__(self, estimator: Any = None, *, method: str = "sigmoid", cv: Any = 5) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
+    estimator: Any = given(None, HasMethods(["fit", "predict"]), None)
+    _: KW_ONLY
+    method: str = given("sigmoid", one_of("sigmoid", "isotonic"))
+    cv: Any = given(5, "cv_object")
 
     @property
     def _base(self) -> Any:
@@ -159,8 +171,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             In the order of ``classes_``; every row adds up to one, and is largest for the class
             that ``predict`` gives.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=None, reset=False)
+        X = new_rows(self, X, accept_sparse=["csr", "csc"], dtype=None)
         predicted = np.searchsorted(self.classes_, self.estimator_.predict(X))
         scores = _scores(self.estimator_, X, len(self.classes_))
         return probabilities_of(scores, self.calibrators_, predicted)
@@ -176,8 +187,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         y : array of shape (n,)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=None, reset=False)
+        X = new_rows(self, X, accept_sparse=["csr", "csc"], dtype=None)
         return np.asarray(self.estimator_.predict(X))
 
     def decision_function(self, X: Any) -> Array:
@@ -191,8 +201,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         scores : array of shape (n,) or (n, k)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=None, reset=False)
+        X = new_rows(self, X, accept_sparse=["csr", "csc"], dtype=None)
         return np.asarray(self.estimator_.decision_function(X))
 
     # --- of the classifier ----------------------------------------------------------------------
@@ -219,7 +228,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.verify(X, y, sample_weight)
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
+    def explain(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
+    ) -> Any:
         """Say what was done in the classifier's fit, or what would be done with (X, y).
 
         Parameters
@@ -228,15 +239,17 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             With ``y``: plan the classifier's fit on these data without running it.
         y : array-like, optional
         sample_weight : array-like, optional
+        all : bool, default=False
+            Whether every solver is listed, those for other losses and penalties too.
 
         Returns
         -------
         explanation : Explanation
         """
         if X is not None:
-            return clone(self._base).explain(X, y, sample_weight)
+            return clone(self._base).explain(X, y, sample_weight, all=all)
         check_is_fitted(self)
-        return self.estimator_.explain()
+        return self.estimator_.explain(all=all)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -258,3 +271,89 @@ def _scores(model: Any, X: Any, k: int) -> Array:
             "needs one for each (decision_function_shape='ovr')."
         )
     return scores
+
+
+Index = NDArray[np.intp]
+
+# No row is certain, and none of two classes is exactly between them.
+_SURE, _TIE = 1e-7, 1e-9
+
+
+def fit_calibrators(scores: Array, codes: Index, weights: Array, method: str) -> list[Any]:
+    """One calibrator for two classes (scores of shape (n, 1)), one for each class of more."""
+    if scores.shape[1] == 1:
+        of_two = _two_slopes if method == "sigmoid" else _two_sides
+        return [of_two(scores[:, 0], codes == 1, weights)]
+    of_one = _sigmoid if method == "sigmoid" else _steps
+    return [of_one(scores[:, k], codes == k, weights) for k in range(scores.shape[1])]
+
+
+def probabilities_of(scores: Array, calibrators: list[Any], predicted: Index) -> Array:
+    """Of all classes, in rows that add up to one; the largest is that of the predicted class."""
+    if len(calibrators) == 1:
+        second = np.clip(_apply(calibrators[0], scores[:, 0]), _SURE, 1 - _SURE)
+        second = np.where(predicted == 1, np.maximum(second, 0.5 + _TIE), second)
+        second = np.where(predicted == 0, np.minimum(second, 0.5 - _TIE), second)
+        return np.column_stack([1 - second, second])
+    each = np.stack([_apply(one, scores[:, k]) for k, one in enumerate(calibrators)], axis=1)
+    each = np.clip(each, _SURE, 1.0)
+    each = each / each.sum(axis=1, keepdims=True)
+    rows, top = np.arange(len(each)), each.argmax(axis=1)
+    best, given = each[rows, top], each[rows, predicted]
+    each[rows, top], each[rows, predicted] = given, best
+    return each
+
+
+def _apply(calibrator: dict[str, Any], scores: Array) -> Array:
+    kind = calibrator["kind"]
+    if kind == "slopes":
+        slope = np.where(scores > 0, calibrator["above"], calibrator["below"])
+        return np.asarray(expit(slope * scores))
+    if kind == "sigmoid":
+        return np.asarray(expit(calibrator["slope"] * scores + calibrator["level"]))
+    return np.interp(scores, calibrator["at"], calibrator["values"])
+
+
+def _two_slopes(scores: Array, is_second: NDArray[np.bool_], weights: Array) -> dict[str, Any]:
+    above, below = best_slopes(scores, is_second, weights)
+    return {"kind": "slopes", "above": above, "below": below}
+
+
+def _two_sides(scores: Array, is_second: NDArray[np.bool_], weights: Array) -> dict[str, Any]:
+    """Steps on both sides of zero; between them, where no score was seen, a line."""
+    at, values = [np.zeros(0)], [np.zeros(0)]
+    for side, low, high in ((scores < 0, 0.0, 0.5), (scores > 0, 0.5, 1.0)):
+        if side.any():
+            part = _monotone(scores[side], is_second[side], weights[side], low, high)
+            at.append(part[0])
+            values.append(part[1])
+    found = {"kind": "steps", "at": np.concatenate(at), "values": np.concatenate(values)}
+    return found if len(found["at"]) else {"kind": "steps", "at": [0.0], "values": [0.5]}
+
+
+def _steps(scores: Array, is_own: NDArray[np.bool_], weights: Array) -> dict[str, Any]:
+    at, values = _monotone(scores, is_own, weights, 0.0, 1.0)
+    return {"kind": "steps", "at": at, "values": values}
+
+
+def _monotone(
+    scores: Array, is_own: NDArray[np.bool_], weights: Array, low: float, high: float
+) -> tuple[Array, Array]:
+    model = IsotonicRegression(y_min=low, y_max=high, out_of_bounds="clip")
+    model.fit(scores, is_own.astype(float), sample_weight=weights)
+    return np.asarray(model.X_thresholds_, dtype=float), np.asarray(model.y_thresholds_)
+
+
+def _sigmoid(scores: Array, is_own: NDArray[np.bool_], weights: Array) -> dict[str, Any]:
+    """A s + B by logistic regression on both labels of each row, weighted by Platt's targets."""
+    own, others = float(weights[is_own].sum()), float(weights[~is_own].sum())
+    target = np.where(is_own, (own + 1) / (own + 2), 1 / (others + 2))
+    size = float(np.abs(scores).max(initial=0.0)) or 1.0
+    X = np.concatenate([scores, scores])[:, None] / size
+    labels = np.repeat([1, 0], len(scores))
+    shares = np.concatenate([weights * target, weights * (1 - target)])
+    model = LogisticRegression(C=np.inf, tol=1e-6).fit(X, labels, shares)
+    slope = float(model.coef_[0, 0]) / size
+    if slope <= 0:  # scores that say nothing, or the contrary: the share of the class is left
+        return {"kind": "sigmoid", "slope": 0.0, "level": float(np.log(own / others))}
+    return {"kind": "sigmoid", "slope": slope, "level": float(model.intercept_[0])}

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from trueline.estimators.base import build_problem
-from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.losses import MaximumError
-from trueline.moments import Moments
 from trueline.penalties import NoPenalty
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
@@ -32,6 +29,7 @@ _SOLVERS = {
 }
 
 
+@parameters()
 class ChebyshevRegressor(SingleTargetRegressor):
     r"""Linear regression with the smallest possible largest error, exactly.
 
@@ -122,32 +120,12 @@ class ChebyshevRegressor(SingleTargetRegressor):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions(set(_SOLVERS))],
-        "smoothing": [Interval(Real, 0, None, closed="neither"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "trace": ["boolean"],
-    }
-
-    max_error_: float
-    alternation_: NDArray[np.intp]
-    dual_: NDArray[Any]
-
-    def __init__(
-        self,
-        *,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        smoothing: float | None = None,
-        max_iter: int | None = None,
-        trace: bool = False,
-    ) -> None:
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.smoothing = smoothing
-        self.max_iter = max_iter
-        self.trace = trace
+    _: KW_ONLY
+    fit_intercept: bool = True
+    solver: str = given("auto", one_of(*_SOLVERS))
+    smoothing: float | None = given(None, "(0, inf)", None)
+    max_iter: int | None = given(None, "int [1, inf)", None)
+    trace: bool = False
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         # All rows that are left count alike.
@@ -159,23 +137,13 @@ class ChebyshevRegressor(SingleTargetRegressor):
     def _options(self) -> Options:
         return Options(max_iter=self.max_iter, smoothing=self.smoothing)
 
-    def _solve_and_store(
-        self,
-        problem: Problem,
-        X: Any,
-        y: NDArray[Any],
-        sample_weight: Any,
-        moments: Moments | None = None,
-    ) -> None:
-        super()._solve_and_store(problem, X, y, sample_weight, moments)
+    def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
         weights = self._weights(sample_weight, X)
         if weights is not None:  # rows without weight were left out of the problem
-            self.alternation_ = np.flatnonzero(weights)[self.alternation_]
+            self.alternation_: NDArray[np.intp] = np.flatnonzero(weights)[self.alternation_]
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
         rows, dual = solution.extra["rows"], solution.extra["dual"][:, 0]
         order = np.argsort(rows)
         self.alternation_, self.dual_ = rows[order], dual[order]

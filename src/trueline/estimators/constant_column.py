@@ -1,4 +1,4 @@
-"""An intercept that is the coefficient of a constant column, and penalised like the others."""
+"""An intercept that is the coefficient of a constant column; and prices that can be squared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueline.design import AugmentedDesign, Design, as_design
 
-__all__ = ["apart", "together", "with_constant", "with_constant_column"]
+__all__ = ["apart", "require_price", "together", "with_constant", "with_constant_column"]
 
 Array = NDArray[np.float64]
 
@@ -35,3 +35,22 @@ def apart(W: NDArray[Any], size: float) -> tuple[NDArray[Any], NDArray[Any]]:
 def together(W: Array, b: Array, size: float) -> tuple[Array, Array]:
     """The other way round; no intercept beside them is left."""
     return np.vstack([W, b / size]), np.zeros(W.shape[1])
+
+
+_SMALLEST, _LARGEST = 1e-90, 1e90
+
+
+def require_price(C: float, largest: float) -> None:
+    """Raise if C, or C times the largest sample weight, cannot be squared.
+
+    Parameters
+    ----------
+    C : float
+    largest : float
+        C times the largest sample weight.
+    """
+    if not _SMALLEST <= largest <= _LARGEST:
+        raise ValueError(
+            f"C={C:.3g} times the largest sample weight is {largest:.3g}: its square leaves the "
+            "range of double precision. Bring C, or the weights, nearer to one."
+        )

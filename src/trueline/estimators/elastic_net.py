@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Number, Real
-from typing import Any, ClassVar, Self
+from numbers import Number
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from trueline import penalties
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
-from trueline.estimators.freedom import (
-    ActiveColumns,
-    active_columns,
-    elastic_freedom,
-    residual_squares,
-)
+from trueline.estimators.freedom import elastic_freedom
 from trueline.estimators.gaussian import GaussianRegressor
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.paths import enet_path
 from trueline.losses import Squared
 from trueline.penalties import Bounded, NonNegative, Penalty
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
@@ -99,6 +93,7 @@ def _bound(bound: Any, n_features: int) -> Any:
     return values[:, None]
 
 
+@parameters()
 class ElasticNet(GaussianRegressor):
     """Least squares with absolute values and squares of the coefficients penalised, proven.
 
@@ -165,57 +160,23 @@ class ElasticNet(GaussianRegressor):
 
     _keeps_single_target = False
     _strength_in_sum = "n alpha"
-    _active: ActiveColumns | None = None
-    _freedom: Array | None = None
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "fit_intercept": ["boolean"],
-        "precompute": ["boolean", "array-like"],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "copy_X": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "warm_start": ["boolean"],
-        "positive": ["boolean"],
-        "random_state": ["random_state"],
-        "selection": [StrOptions({"cyclic", "random"})],
-        "feature_weights": ["array-like", None],
-        "bounds": [tuple, list, None],
-    }
+    alpha: float = given(1.0, "[0, inf)")
+    _: KW_ONLY
+    l1_ratio: float = given(0.5, "[0, 1]")
+    fit_intercept: bool = True
+    precompute: Any = given(False, "boolean", "array-like")
+    max_iter: int | None = given(1000, "int [1, inf)", None)
+    copy_X: bool = True
+    tol: float = given(1e-4, "[0, inf)")
+    warm_start: bool = False
+    positive: bool = False
+    random_state: Any = given(None, "random_state")
+    selection: str = given("cyclic", one_of("cyclic", "random"))
+    feature_weights: Any = given(None, "array-like", None)
+    bounds: Any = given(None, tuple, list, None)
 
     path = staticmethod(enet_path)
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 0.5,
-        fit_intercept: bool = True,
-        precompute: Any = False,
-        max_iter: int | None = 1000,
-        copy_X: bool = True,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        positive: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-        feature_weights: Any = None,
-        bounds: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.precompute = precompute
-        self.max_iter = max_iter
-        self.copy_X = copy_X
-        self.tol = tol
-        self.warm_start = warm_start
-        self.positive = positive
-        self.random_state = random_state
-        self.selection = selection
-        self.feature_weights = feature_weights
-        self.bounds = bounds
 
     def _penalty(self, n_targets: int) -> Penalty:
         return self._scaled_penalty(1.0, self.n_features_in_)
@@ -272,24 +233,11 @@ class ElasticNet(GaussianRegressor):
         self._solve_and_store(problem, X, y, weights)
         return self
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
-        self._keep_active(problem)
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
+        self._keep_active(problem, bool(np.any(problem.penalty.curvature)))
         if self.coef_.ndim == 2:
             self.n_iter_: Any = [self.n_iter_] * len(self.coef_)
-
-    def _keep_active(self, problem: Any) -> None:
-        """Without moments: what degrees of freedom and variance will be asked of the rows."""
-        self._active, self._freedom = None, None
-        if hasattr(self, "moments_"):
-            return
-        W, b = self._coefficients()
-        if np.any(problem.penalty.curvature) or "coupled" in problem.penalty.capabilities:
-            self._active = active_columns(problem, W)
-        if W.shape[1] > 1 and self._residual_square is None:
-            self._residual_square = residual_squares(problem, W, b)
 
     @property
     def degrees_of_freedom_(self) -> Any:

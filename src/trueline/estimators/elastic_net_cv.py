@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Number, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite, check_scalar, column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -29,11 +27,9 @@ from trueline.estimators.elastic_net_search import (
     search_planned,
     without_strength,
 )
-from trueline.estimators.folds import some_folds
-from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.paths import enet_path, said_of, strengths
-from trueline.estimators.report import Explanation
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import numeric_target, some_folds, validate_data
 from trueline.guard import warn_of_gaps
 from trueline.moments import Moments
 from trueline.planner import Plan
@@ -52,6 +48,7 @@ __all__ = ["ElasticNetCV"]
 Array = NDArray[np.float64]
 
 
+@parameters(without=["alpha", "warm_start"])
 class ElasticNetCV(ElasticNet):
     """The elastic net with strength and mixture chosen by cross-validation.
 
@@ -121,66 +118,19 @@ class ElasticNetCV(ElasticNet):
     (1.0, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "l1_ratio": [Interval(Real, 0, 1, closed="both"), "array-like"],
-        "eps": [Interval(Real, 0, None, closed="neither")],
-        "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "fit_intercept": ["boolean"],
-        "precompute": [StrOptions({"auto"}), "array-like", "boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "copy_X": ["boolean"],
-        "cv": ["cv_object"],
-        "verbose": ["verbose"],
-        "n_jobs": [Integral, None],
-        "positive": ["boolean"],
-        "random_state": ["random_state"],
-        "selection": [StrOptions({"cyclic", "random"})],
-        "feature_weights": ["array-like", None],
-        "bounds": [tuple, list, None],
-        "rule": [StrOptions({"min", "1se"})],
-    }
+    _: KW_ONLY
+    l1_ratio: Any = given(0.5, "[0, 1]", "array-like")
+    eps: float = given(1e-3, "(0, inf)")
+    alphas: Any = given(100, "int [1, inf)", "array-like")
+    precompute: Any = given("auto", one_of("auto"), "array-like", "boolean")
+    max_iter: int = given(1000, "int [1, inf)")
+    cv: Any = given(None, "cv_object")
+    verbose: Any = given(0, "verbose")
+    n_jobs: int | None = given(None, "int", None)
+    rule: str = given("min", one_of("min", "1se"))
 
     path = staticmethod(enet_path)
-
-    def __init__(
-        self,
-        *,
-        l1_ratio: Any = 0.5,
-        eps: float = 1e-3,
-        alphas: Any = 100,
-        fit_intercept: bool = True,
-        precompute: Any = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        cv: Any = None,
-        copy_X: bool = True,
-        verbose: Any = 0,
-        n_jobs: int | None = None,
-        positive: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-        feature_weights: Any = None,
-        bounds: Any = None,
-        rule: str = "min",
-    ) -> None:
-        self.l1_ratio = l1_ratio
-        self.eps = eps
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.precompute = precompute
-        self.max_iter = max_iter
-        self.tol = tol
-        self.cv = cv
-        self.copy_X = copy_X
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.positive = positive
-        self.random_state = random_state
-        self.selection = selection
-        self.feature_weights = feature_weights
-        self.bounds = bounds
-        self.rule = rule
+    _targets = "one"
 
     def _mixtures(self) -> list[float]:
         mixtures = [float(ratio) for ratio in np.atleast_1d(self.l1_ratio)]
@@ -317,32 +267,13 @@ class ElasticNetCV(ElasticNet):
         self.alphas_ = all_alphas[0] if one_row else all_alphas
         return best, least if self.rule == "min" else within
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
+    def _explained_fit(self) -> Any:
+        return replace(super()._explained_fit(), search=search_done(self))
 
-        Before a fit the strength is not known: the explanation names the search for it.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a search and a fit on these data without running them.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-            Prints as text; ``table()`` gives rows.
-        """
-        if X is None:
-            return replace(super().explain(all=all), search=search_done(self))
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
         # What an earlier fit has chosen says nothing about these data.
         fresh = type(self)(**self.get_params(deep=False))
-        explanation = super(ElasticNetCV, fresh).explain(X, y, sample_weight, all=all)
+        explanation = super(ElasticNetCV, fresh)._explained_plan(X, y, sample_weight)
         weights = None if isinstance(sample_weight, Number) else sample_weight
         total = explanation.plan.facts.n if weights is None else float(np.sum(weights))
         plan = without_strength(explanation.plan, total)
@@ -363,14 +294,3 @@ class ElasticNetCV(ElasticNet):
                 method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
         )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        tags.target_tags.single_output = True
-        return tags
-
-    @property
-    def sparse_coef_(self) -> Any:
-        """``coef_`` as a sparse array."""
-        return sp.csr_array(np.atleast_2d(self.coef_))

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.bayes.evidence import Hyperprior
 from trueline.certificates.quadratic import certify_quadratic
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
-from trueline.estimators.single_target import SingleTargetRegressor
-from trueline.estimators.validation import validate_data
+from trueline.estimators.parameters import KW_ONLY, given, parameters
+from trueline.estimators.regressor import SingleTargetRegressor
+from trueline.estimators.validation import dense_new_rows
 from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty, Penalty
@@ -41,18 +41,20 @@ Array = NDArray[np.float64]
 _SMALL = 150
 
 
+@parameters()
 class EvidenceRegressor(SingleTargetRegressor):
     """Gaussian coefficients and noise whose precisions are those that make the targets probable."""
 
-    alpha_: Any
-    lambda_: Any
-    X_offset_: NDArray[Any]
-    max_iter: int
-    alpha_1: float
-    alpha_2: float
-    lambda_1: float
-    lambda_2: float
-    fit_intercept: bool
+    _: KW_ONLY
+    max_iter: int = given(300, "int [1, inf)")
+    alpha_1: float = given(1.0e-6, "[0, inf)")
+    alpha_2: float = given(1.0e-6, "[0, inf)")
+    lambda_1: float = given(1.0e-6, "[0, inf)")
+    lambda_2: float = given(1.0e-6, "[0, inf)")
+    compute_score: bool = False
+    fit_intercept: bool = True
+    copy_X: bool = True
+    verbose: bool = given(False, "verbose")
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         return build_problem(X, Y, weights, Squared(), NoPenalty(), self.fit_intercept)
@@ -151,10 +153,7 @@ class EvidenceRegressor(SingleTargetRegressor):
         mean = super().predict(X)
         if not return_std:
             return mean
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-        variance = self._spread(rows - self.X_offset_) + 1.0 / float(self.alpha_)
+        variance = self._spread(dense_new_rows(self, X) - self.X_offset_) + 1.0 / float(self.alpha_)
         return mean, np.sqrt(variance).astype(self.coef_.dtype)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import assert_all_finite
 
-from trueline.planner import Candidate, Plan
+from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Facts, Options
@@ -37,11 +37,10 @@ def require_binary(solver: str, n_scores: int) -> None:
 def firth_plan(problem: Problem) -> Plan:
     """The plan: there is one method."""
     facts, title = Facts.of(problem), "scoring on the likelihood with Jeffreys' prior"
-    chosen = Candidate("firth", title, Newton().cost(facts), "chosen")
     formula = problem.formula.replace(
         ",  z_i", " - 1/2 log det(sum_i s_i p_i (1 - p_i) a_i a_i^T),  z_i", 1
     )
-    return Plan("firth", f"{title}; the only solver", formula, facts, (chosen,))
+    return Plan.only("firth", title, Newton().cost(facts), formula, facts)
 
 
 def run_firth(problem: Problem, X: Any, options: Options, monitor: Monitor, name: str) -> Solution:

@@ -7,33 +7,49 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.base import LinearRegressorBase
+from trueline.estimators.freedom import ActiveColumns, active_columns, residual_squares
+from trueline.estimators.regressor import LinearRegressorBase
 from trueline.moments import Moments
 from trueline.penalties import Penalty
-from trueline.planner import Plan
 from trueline.selection import criteria
 from trueline.solution import Solution
 
 __all__ = ["GaussianRegressor"]
 
+Array = NDArray[np.float64]
+
 
 class GaussianRegressor(LinearRegressorBase):
     """Least squares read as maximum likelihood (with a penalty: as the most probable answer)."""
+
+    #: What degrees of freedom are worked out from, and what was, where no moments tell them.
+    _active: ActiveColumns | None = None
+    _freedom: Array | None = None
 
     @abstractmethod
     def _penalty(self, n_targets: int) -> Penalty:
         """The penalty for so many targets."""
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
         self._rank = solution.rank
         self._residual_square = solution.residual_square
         self._total_weight = problem.total_weight
         self._minimised = (problem.loss, problem.penalty)
+
+    def _keep_active(self, problem: Any, is_needed: bool) -> None:
+        """Without moments: what degrees of freedom and variance will be asked of the rows."""
+        self._active, self._freedom = None, None
+        if hasattr(self, "moments_"):
+            return
+        W, b = self._coefficients()
+        if is_needed:
+            self._active = active_columns(problem, W)
+        if W.shape[1] > 1 and self._residual_square is None:
+            self._residual_square = residual_squares(problem, W, b)
 
     def _y_ndim(self) -> int:
         return 1 if np.ndim(self.intercept_) == 0 and self.coef_.ndim == 1 else 2

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +14,14 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
-from trueline.check import Verification
-from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
-from trueline.estimators.numeric_target import numeric_target
-from trueline.estimators.process_report import ProcessExplanation, planned_process
-from trueline.estimators.validation import validate_data
+from trueline.estimators.as_fitted import same_rows, settings_of
+from trueline.estimators.certified import Certified
+from trueline.estimators.kernel_function import data_text, matrix_text
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.validation import numeric_target, validate_data
 from trueline.guard import Verdict, warn_of_gap
 from trueline.processes.covariance import covariance, cross_covariance
 from trueline.processes.likelihood import Likelihood, generic_likelihood
@@ -39,8 +37,8 @@ from trueline.processes.search import (
     warn_unlearned,
     warn_unsettled,
 )
-from trueline.processes.structure import Structure, recognise
-from trueline.wording import shown_as_text
+from trueline.processes.structure import recognise
+from trueline.wording import counted
 
 __all__ = ["GaussianProcessRegressor"]
 
@@ -61,7 +59,8 @@ _INSTEAD = (
 )
 
 
-class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+@parameters()
+class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Certified, BaseEstimator):
     r"""Gaussian process regression: mean, variance, covariance, samples, and the evidence.
 
     Targets are values of a Gaussian process with mean zero and covariance ``kernel``, plus
@@ -141,45 +140,17 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     _doc_link_module = "trueline"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [None, Kernel],
-        "alpha": [Interval(Real, 0, None, closed="left"), np.ndarray],
-        "optimizer": [StrOptions({"fmin_l_bfgs_b"}), callable, None],
-        "n_restarts_optimizer": [Interval(Integral, 0, None, closed="left")],
-        "normalize_y": ["boolean"],
-        "copy_X_train": ["boolean"],
-        "n_targets": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-    }
-
-    kernel_: Any
-    X_train_: Any
-    y_train_: NDArray[Any]
-    L_: Array
-    alpha_: Array
-    _certificate: KernelCertificate | None
-    _structure: Structure | None
-
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        alpha: Any = 1e-10,
-        optimizer: str | Callable[..., Any] | None = "fmin_l_bfgs_b",
-        n_restarts_optimizer: int = 0,
-        normalize_y: bool = False,
-        copy_X_train: bool = True,
-        n_targets: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.normalize_y = normalize_y
-        self.copy_X_train = copy_X_train
-        self.n_targets = n_targets
-        self.random_state = random_state
+    kernel: Any = given(None, None, Kernel)
+    _: KW_ONLY
+    alpha: Any = given(1e-10, "[0, inf)", np.ndarray)
+    optimizer: str | Callable[..., Any] | None = given(
+        "fmin_l_bfgs_b", one_of("fmin_l_bfgs_b"), callable, None
+    )
+    n_restarts_optimizer: int = given(0, "int [0, inf)")
+    normalize_y: bool = False
+    copy_X_train: bool = True
+    n_targets: int | None = given(None, "int [1, inf)", None)
+    random_state: Any = given(None, "random_state")
 
     # --- fitting --------------------------------------------------------------------------------
 
@@ -226,7 +197,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         y = self._normalised(y)
         self.X_train_ = np.copy(X) if self.copy_X_train else X
         self.y_train_ = np.copy(y) if self.copy_X_train else y
-        self._certificate = None
+        self._certificate: KernelCertificate | None = None
         self._structure = None
         if vectors and len(y) >= _BY_FORMULA:
             self._structure = recognise(self.kernel_, np.asarray(X, dtype=np.float64))
@@ -236,14 +207,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.log_marginal_likelihood_value_ = found.value
         self._factorise()
         self._warn_of_contradictions()
-        self._facts = {
+        self._facts: dict[str, Any] = {
             "seconds": time.perf_counter() - start,
             "evaluations": found.evaluations,
             "stages": list(found.notes),
             "by_formula": self._structure is not None,
             "likelihood": float(found.value),
         }
-        self._as_fitted = marked(self._predicting())
+        self._mark_fitted()
         return self
 
     def _checked_noise(self, n: int) -> Array:
@@ -454,40 +425,40 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         return self._certificate
 
-    def verify(self, X: Any, y: Any) -> Verification:
-        """Check the certificate against the data that were fitted."""
-        verification = self.certificate_.verify(X, y)
-        kept = same_rows(self.X_train_, X)
-        return tied(self._as_fitted, self._predicting(), verification, X_train_=kept)
+    def _rows_kept(self, X: Any) -> dict[str, bool]:
+        return {"X_train_": same_rows(self.X_train_, X)}
 
     def _predicting(self) -> dict[str, Any]:
-        """What predictions are made of, and what the statement is about."""
         names = ["kernel_", "alpha_", "L_", "y_train_", "_y_train_mean", "_y_train_std", "_noise"]
         names += ["log_marginal_likelihood_value_"]
         return {**{name: getattr(self, name) for name in names}, **settings_of(self)}
 
-    @shown_as_text
-    def explain(self, X: Any = None, y: Any = None) -> ProcessExplanation | str:
-        """Say how the kernel was evaluated, how the parameters were found, and what is proven.
+    def _lines_planned(self, X: Any, y: Any) -> list[str]:
+        kernel = ConstantKernel() * RBF() if self.kernel is None else self.kernel
+        restarts = int(self.n_restarts_optimizer)
+        how = f"{counted(kernel.n_dims, 'parameter')} by maximum likelihood, "
+        how += f"{1 + restarts} searches" if restarts else "one search"
+        if self.optimizer is None or kernel.n_dims == 0:
+            how = "parameters as they are"
+        size = matrix_text(_num_samples(X))
+        return [
+            f"kernel     {kernel}",
+            f"data       {data_text(X, y)}",
+            f"solver     {how}; several matrices of {size} each",
+        ]
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d), optional
-            With ``y``: say what would be done with these data, without doing it.
-        y : array-like of shape (n,), optional
-
-        Returns
-        -------
-        explanation : ProcessExplanation
-            Prints as text.
-        """
-        if X is not None:
-            kernel = ConstantKernel() * RBF() if self.kernel is None else self.kernel
-            return planned_process(kernel, X, y, self.optimizer, int(self.n_restarts_optimizer))
-        check_is_fitted(self, "L_")
-        return ProcessExplanation(
-            str(self.kernel_), len(self.X_train_), dict(self._facts), self.certificate_
-        )
+    def _lines_done(self) -> list[str]:
+        certificate, facts, n = self.certificate_, self._facts, len(self.X_train_)
+        how = "by compiled loops over pairs" if facts["by_formula"] else "by the kernel itself"
+        return [
+            f"kernel     {self.kernel_}",
+            f"matrix     {n:,} x {n:,}, {how}",
+            *(f"{'' if i else 'search':<11}{stage}" for i, stage in enumerate(facts["stages"])),
+            f"happened   {counted(facts['evaluations'], 'evaluation')} with all rows, "
+            f"{facts['seconds']:.3g} s: log marginal likelihood {facts['likelihood']:.10g}",
+            f"proof      {certificate}",
+            f"           {certificate.statement}",
+        ]
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True

@@ -5,15 +5,12 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.local import certify_local
@@ -21,16 +18,16 @@ from trueline.check import Check, Verification
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.exposure import as_offset, expose
-from trueline.estimators.glm_inference import FisherInference
-from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.rank import ColumnRank
+from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.estimators.report import Explanation
-from trueline.estimators.single_target import SingleTargetRegressor
-from trueline.estimators.validation import check_X_y, validate_data
+from trueline.estimators.standard_errors import FisherInference
+from trueline.estimators.validation import checked_rows, numeric_target
 from trueline.losses import Loss
 from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty
-from trueline.planner import Candidate, Plan
+from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts, Options
@@ -55,6 +52,7 @@ SOLVER_NAMES = {
 _FINEST = 1e-13
 
 
+@parameters()
 class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegressor):
     """A deviance of a distribution with variance ~ mean^power, and a link.
 
@@ -66,37 +64,15 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
     """
 
     _strength_in_sum = "n alpha"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0.0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions(set(SOLVER_NAMES))],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-        "trace": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        verbose: int = 0,
-        trace: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.trace = trace
+    _: KW_ONLY
+    alpha: float = given(1.0, "[0, inf)")
+    fit_intercept: bool = True
+    solver: str = given("auto", one_of(*SOLVER_NAMES))
+    max_iter: int = given(100, "int [1, inf)")
+    tol: float = given(1e-4, "(0, inf)")
+    warm_start: bool = False
+    verbose: int = given(0, "verbose")
+    trace: bool = False
 
     # --- the model ------------------------------------------------------------------------------
 
@@ -164,10 +140,7 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
             "ensure_all_finite": False,
         }
         with numeric_target(self, y):
-            if reset:
-                X, y = validate_data(self, X, y, **arguments)
-            else:
-                X, y = check_X_y(X, y, estimator=self, **arguments)
+            X, y = checked_rows(self, X, y, reset, **arguments)
             own = y.astype(np.float64)
         weights = self._weights(sample_weight, X)
         shift = as_offset(offset, exposure, len(y), self._is_log)
@@ -218,8 +191,7 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
             return super()._plan_for(problem)
         solver, facts = Newton(), Facts.of(problem)
         title = "Newton's method, or Fisher's scoring where it is not convex"
-        chosen = Candidate(solver.name, title, solver.cost(facts), "chosen")
-        return Plan(solver.name, f"{title}; the only solver", problem.formula, facts, (chosen,))
+        return Plan.only(solver.name, title, solver.cost(facts), problem.formula, facts)
 
     def _solve(
         self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
@@ -234,12 +206,6 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         if not solution.status.is_final:
             self._warn(solution)
         return self._plan_for(problem), solution
-
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
-        self._store_rank(problem, solution)
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
@@ -327,17 +293,9 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
 
     # --- prediction -----------------------------------------------------------------------------
 
-    def _scores(self, X: Any, offset: Any, exposure: Any) -> NDArray[Any]:
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        scores = np.asarray(X @ self.coef_) + self.intercept_
-        shift = as_offset(offset, exposure, X.shape[0], self._is_log)
+    def _shifted_scores(self, X: Any, offset: Any, exposure: Any) -> NDArray[Any]:
+        scores = self._scores(X)
+        shift = as_offset(offset, exposure, len(scores), self._is_log)
         return scores if shift is None else scores + shift.astype(scores.dtype)
 
     def predict(self, X: Any, *, offset: Any = None, exposure: Any = None) -> NDArray[Any]:
@@ -353,7 +311,7 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         -------
         y : array of shape (n,)
         """
-        return self._mean(self._scores(X, offset, exposure))
+        return self._mean(self._shifted_scores(X, offset, exposure))
 
     def score(
         self,
@@ -379,7 +337,7 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         -------
         score : float
         """
-        scores = np.asarray(self._scores(X, None, None), dtype=np.float64)
+        scores = np.asarray(self._scores(X), dtype=np.float64)
         _, y, weights = self._verified_data(scores, y, sample_weight, offset, exposure)
         loss = self._loss()
         loss.check_target(y)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar
-
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from trueline.estimators.glm import GeneralizedLinearRegressor
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedie
 
 __all__ = ["GammaRegressor", "PoissonRegressor", "TweedieRegressor"]
@@ -133,6 +129,7 @@ class GammaRegressor(GeneralizedLinearRegressor):
         return Gamma()
 
 
+@parameters()
 class TweedieRegressor(GeneralizedLinearRegressor):
     """Regression with variance proportional to a power of the mean.
 
@@ -195,38 +192,9 @@ class TweedieRegressor(GeneralizedLinearRegressor):
     (array([0.31, 0.73, 1.73, 4.09, 9.68]), 'curvature')
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **GeneralizedLinearRegressor._parameter_constraints,
-        "power": [Interval(Real, None, None, closed="neither")],
-        "link": [StrOptions({"auto", "identity", "log"})],
-    }
-
-    def __init__(
-        self,
-        *,
-        power: float = 0.0,
-        alpha: float = 1.0,
-        fit_intercept: bool = True,
-        link: str = "auto",
-        solver: str = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        verbose: int = 0,
-        trace: bool = False,
-    ) -> None:
-        super().__init__(
-            alpha=alpha,
-            fit_intercept=fit_intercept,
-            solver=solver,
-            max_iter=max_iter,
-            tol=tol,
-            warm_start=warm_start,
-            verbose=verbose,
-            trace=trace,
-        )
-        self.power = power
-        self.link = link
+    _: KW_ONLY
+    power: float = given(0.0, "(-inf, inf)")
+    link: str = given("auto", one_of("auto", "identity", "log"))
 
     @property
     def _power(self) -> float:

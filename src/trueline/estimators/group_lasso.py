@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Number, Real
-from typing import Any, ClassVar, Self
+from numbers import Integral, Number
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
-from trueline.estimators.freedom import (
-    ActiveColumns,
-    active_columns,
-    group_freedom,
-    residual_squares,
-)
+from trueline.estimators.freedom import group_freedom
 from trueline.estimators.gaussian import GaussianRegressor
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.losses import Squared
 from trueline.penalties import Group
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
@@ -100,6 +94,7 @@ def _labels_from_lists(groups: Any, n_features: int) -> tuple[NDArray[np.intp], 
     return labels, list(range(len(groups)))
 
 
+@parameters()
 class GroupLasso(GaussianRegressor):
     """Least squares with norms of groups of coefficients penalised, proven.
 
@@ -172,51 +167,18 @@ class GroupLasso(GaussianRegressor):
     """
 
     _strength_in_sum = "n alpha"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "groups": [Interval(Integral, 1, None, closed="left"), "array-like", list, tuple, None],
-        "weights": ["array-like", None],
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "warm_start": ["boolean"],
-        "time_limit": [Interval(Real, 0, None, closed="left"), None],
-        "trace": ["boolean"],
-        "progress": ["boolean"],
-    }
-
-    _active: ActiveColumns | None = None
-    _freedom: Array | None = None
-    groups_: NDArray[np.intp]
-    group_names_: list[Any]
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        groups: Any = None,
-        *,
-        weights: Any = None,
-        l2: float = 0.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int | None = 1000,
-        warm_start: bool = False,
-        time_limit: float | None = None,
-        trace: bool = False,
-        progress: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.groups = groups
-        self.weights = weights
-        self.l2 = l2
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.time_limit = time_limit
-        self.trace = trace
-        self.progress = progress
+    alpha: float = given(1.0, "[0, inf)")
+    groups: Any = given(None, "int [1, inf)", "array-like", list, tuple, None)
+    _: KW_ONLY
+    weights: Any = given(None, "array-like", None)
+    l2: float = given(0.0, "[0, inf)")
+    fit_intercept: bool = True
+    tol: float = given(1e-6, "[0, inf)")
+    max_iter: int | None = given(1000, "int [1, inf)", None)
+    warm_start: bool = False
+    time_limit: float | None = given(None, "[0, inf)", None)
+    trace: bool = False
+    progress: bool = False
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         total = float(len(Y)) if weights is None else float(weights.sum())
@@ -259,17 +221,10 @@ class GroupLasso(GaussianRegressor):
         self._solve_and_store(problem, X, y, weights)
         return self
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
         self.groups_, self.group_names_ = group_labels(self.groups, problem.n_features)
-        self._active, self._freedom = None, None
-        if not hasattr(self, "moments_"):
-            W, b = self._coefficients()
-            self._active = active_columns(problem, W)
-            if W.shape[1] > 1 and self._residual_square is None:
-                self._residual_square = residual_squares(problem, W, b)
+        self._keep_active(problem, True)
 
     @property
     def degrees_of_freedom_(self) -> Any:

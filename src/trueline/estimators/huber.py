@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import Interval
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.concomitant import certify_concomitant, column_sizes
 from trueline.design import as_design
 from trueline.estimators.base import build_problem
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.rank import ColumnRank
-from trueline.estimators.report import Explanation
-from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.losses import Huber
 from trueline.moments import Moments
 from trueline.penalties import L2
-from trueline.planner import Candidate, Plan
+from trueline.planner import Plan
 from trueline.problem import ConcomitantProblem, Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts
@@ -41,6 +39,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _COARSEST = 1e-10
 
 
+@parameters()
 class HuberRegressor(ColumnRank, SingleTargetRegressor):
     r"""Linear regression that outliers do not disturb, with the scale of the noise estimated along.
 
@@ -97,51 +96,31 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
     (True, True)
     """
 
-    scale_: float
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "epsilon": [Interval(Real, 1.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "warm_start": ["boolean"],
-        "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.35,
-        max_iter: int = 100,
-        alpha: float = 0.0001,
-        warm_start: bool = False,
-        fit_intercept: bool = True,
-        tol: float = 1e-05,
-    ) -> None:
-        self.epsilon = epsilon
-        self.max_iter = max_iter
-        self.alpha = alpha
-        self.warm_start = warm_start
-        self.fit_intercept = fit_intercept
-        self.tol = tol
+    _: KW_ONLY
+    epsilon: float = given(1.35, "[1, inf)")
+    max_iter: int = given(100, "int [0, inf)")
+    alpha: float = given(0.0001, "[0, inf)")
+    warm_start: bool = False
+    fit_intercept: bool = True
+    tol: float = given(1e-05, "[0, inf)")
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         loss, penalty = Huber(float(self.epsilon)), L2(2.0 * float(self.alpha))
         return build_problem(X, Y, weights, loss, penalty, self.fit_intercept)
 
-    def _plan_of(self, problem: Problem) -> Plan:
+    def _plan_for(self, problem: Problem) -> Plan:
         solver, facts = Newton(), Facts.of(problem)
         title = "Newton's method on the profile over the scale"
         is_wide = self.alpha > 0 and facts.n < facts.d  # solved in the span of the rows
         cost = solver.cost(narrowed(facts) if is_wide else facts)
-        chosen = Candidate(solver.name, title, cost, "chosen")
-        reason = f"{title}; the only solver for a scale estimated along"
-        return Plan(solver.name, reason, ConcomitantProblem(problem).formula, facts, (chosen,))
+        formula = ConcomitantProblem(problem).formula
+        why = "the only solver for a scale estimated along"
+        return Plan.only(solver.name, title, cost, formula, facts, why)
 
     def _solve(
         self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
     ) -> tuple[Plan, Solution]:
-        plan = self._plan_of(problem)
+        plan = self._plan_for(problem)
         start = None
         if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == problem.n_features:
             start = np.asarray(self.coef_, dtype=np.float64), float(self.intercept_)
@@ -163,15 +142,7 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
             self._warn(solution)
         return plan, solution
 
-    def _solve_and_store(
-        self,
-        problem: Problem,
-        X: Any,
-        y: NDArray[Any],
-        sample_weight: Any,
-        moments: Moments | None = None,
-    ) -> None:
-        super()._solve_and_store(problem, X, y, sample_weight, moments)
+    def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
         predicted = as_design(X).matvec(np.asarray(self.coef_, dtype=np.float64))
         residual = np.abs(y - predicted - self.intercept_)
         # Of an exact fit, rounding is all that residuals are made of.
@@ -183,7 +154,6 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
     ) -> None:
         self.scale_ = float(solution.extra["scale"])
         super()._store(problem, plan, solution, dtype, y_ndim)
-        self._store_rank(problem, solution)
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
@@ -205,28 +175,3 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
         certificate = super().certificate_
         witness = {**certificate.witness, "scale": np.array([float(self.scale_)])}
         return replace(certificate, witness=witness)
-
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-        """
-        if X is None or y is None:
-            return super().explain(X, y, sample_weight, all=all)
-        self._check_parameters()
-        return Explanation(
-            self._plan_of(self._validated_problem(X, y, sample_weight, reset=False)[0]), all=all
-        )

@@ -146,18 +146,8 @@ class IncrementalRegressor(GaussianRegressor):
 def plan_from_moments(problem: MomentsProblem, solver: str, reason: str) -> Plan:
     """What there was to plan where only the moments were looked at."""
     moments = problem.moments
-    facts = Facts(
-        n=moments.count,
-        d=moments.n_features,
-        k=moments.n_targets,
-        nonzeros=moments.count * moments.n_features,
-        is_sparse=False,
-        fit_intercept=problem.fit_intercept,
-        has_weights=False,
-        strengths=1,
-        unpenalised=False,
-        itemsize=8,
-    )
+    n, d, k = moments.count, moments.n_features, moments.n_targets
+    facts = Facts(n, d, k, n * d, False, problem.fit_intercept, False, 1, False, 8)
     objective = f"sum_i s_i [{problem.loss.formula}] + {problem.penalty.formula}"
     return Plan(solver, reason, objective, facts, ())
 

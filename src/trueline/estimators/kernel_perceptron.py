@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +12,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.kernel_mistakes import bound_kernel_mistakes
 from trueline.certificates.mistakes import certify_mistakes
-from trueline.check import Verification
-from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
-from trueline.estimators.kernel_function import kernel_matrix
-from trueline.estimators.kernel_plan import data_text, matrix_text
+from trueline.estimators.as_fitted import same_rows, settings_of
+from trueline.estimators.certified import Certified
+from trueline.estimators.kernel_function import data_text, kernel_matrix, matrix_text
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of
-from trueline.estimators.online_proof import Story
-from trueline.estimators.validation import validate_data
+from trueline.estimators.online_proof import lines_of_errors
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.validation import new_rows, validate_data
 from trueline.online.kernels.dual import dual_pass
 from trueline.online.order import Order, seed_of
 from trueline.online.record import Record
@@ -60,7 +58,8 @@ def _widest(K: Array, y: Array, fit_intercept: bool) -> tuple[Array, float] | No
     return vectors[:, kept] @ (w[: len(root)] / root), level
 
 
-class KernelPerceptron(ClassifierMixin, BaseEstimator):
+@parameters()
+class KernelPerceptron(ClassifierMixin, Certified, BaseEstimator):
     r"""The perceptron with a kernel: curved boundaries, by the same rule.
 
     Weights are never formed. A mistake on row i adds eta0 y_i to its coefficient alpha_i, and the
@@ -113,43 +112,17 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
     [0, 1, 1, 0]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [StrOptions(set(PAIRWISE_KERNEL_FUNCTIONS) | {"precomputed"}), callable],
-        "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "fit_intercept": ["boolean"],
-        "eta0": [Interval(Real, 0, None, closed="neither")],
-        "margin": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "shuffle": ["boolean"],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        fit_intercept: bool = True,
-        eta0: float = 1.0,
-        margin: float = 0.0,
-        max_iter: int = 1000,
-        shuffle: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.eta0 = eta0
-        self.margin = margin
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.random_state = random_state
+    _: KW_ONLY
+    kernel: Any = given("rbf", one_of(*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"), callable)
+    gamma: float | None = given(None, "[0, inf)", None)
+    degree: float = given(3, "[0, inf)")
+    coef0: float = given(1, "(-inf, inf)")
+    fit_intercept: bool = True
+    eta0: float = given(1.0, "(0, inf)")
+    margin: float = given(0.0, "[0, inf)")
+    max_iter: int = given(1000, "int [1, inf)")
+    shuffle: bool = False
+    random_state: Any = given(0, "random_state")
 
     def _recipe(self) -> dict[str, Any]:
         """How to compute the kernel matrix."""
@@ -256,7 +229,7 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         errors = replace(errors, witness={**errors.witness, "kernel": recipe})
         run = (np.ascontiguousarray(counts.T), float(self.eta0), float(self.margin))
         self._certificate = bound_kernel_mistakes(errors, K, target, weights, *run, recipe, X)
-        self._as_fitted = marked(self._predicting())
+        self._mark_fitted()
 
     def bound_mistakes(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
         """The certificate with the best mistake bound there is: that of the largest margin.
@@ -284,7 +257,6 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         return bound_kernel_mistakes(certificate, K, signs, weights, *run, w["kernel"], X, _widest)
 
     def _predicting(self) -> dict[str, Any]:
-        """What scores are made of, and what the statement is about."""
         names = ("dual_coef_", "intercept_", "support_", "classes_")
         return {**{name: getattr(self, name) for name in names}, **settings_of(self)}
 
@@ -297,76 +269,38 @@ class KernelPerceptron(ClassifierMixin, BaseEstimator):
         level = np.array(self.intercept_, dtype=np.float64)
         return replace(self._certificate, coef=coef, intercept=level, reading=self._verified_data)
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
-        """Check the certificate against the rows that were fitted.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d), or kernel matrix of shape (n, n)
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        verification : Verification
-        """
-        verification = self.certificate_.verify(X, y, sample_weight)
-        kept = self.kernel == "precomputed" or same_rows(self.support_vectors_, X, self.support_)
-        now = self._predicting()
-        return tied(self._as_fitted, now, verification, support_vectors_=kept)
-
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         codes = encode_declared(y, self.classes_)
         target = signs_of(codes) if len(self.intercept_) == 1 else codes
         return X, target, sample_weight
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Story:
-        """What was done in the last fit, in words.
+    def _rows_kept(self, X: Any) -> dict[str, bool]:
+        if self.kernel == "precomputed":
+            return {}
+        return {"support_vectors_": same_rows(self.support_vectors_, X, self.support_)}
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: say what would be done with these data, without doing it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-            Has no influence on what is done.
+    def _lines_planned(self, X: Any, y: Any) -> list[str]:
+        return [
+            f"rule       perceptron in the space of the kernel {self.kernel!r}",
+            f"data       {data_text(X, y)}",
+            f"visits     at most {self.max_iter:,} passes over the rows, "
+            f"kernel matrix of {matrix_text(_num_samples(X))}",
+        ]
 
-        Returns
-        -------
-        story : Story
-            Prints as text.
-        """
-        if X is not None:
-            return Story(
-                f"rule       perceptron in the space of the kernel {self.kernel!r}\n"
-                f"data       {data_text(X, y)}\n"
-                f"visits     at most {self.max_iter:,} passes over the rows, "
-                f"kernel matrix of {matrix_text(_num_samples(X))}"
-            )
-        check_is_fitted(self)
+    def _lines_done(self) -> list[str]:
         updates = sum(record.updates for record in self.records_)
-        return Story(
-            f"rule       perceptron in the space of the kernel {self.kernel!r}\n"
+        certificate = self.certificate_
+        return [
+            f"rule       perceptron in the space of the kernel {self.kernel!r}",
             f"learned    {counted(updates, 'update')}, {counted(len(self.support_), 'row')} with "
-            f"weight, passes: {self.n_iter_}\n"
-            f"errors     {self.certificate_.objective:.10g} of the training rows (weighted)\n"
-            f"{self._told_bounds()}"
-            f"proof      {self.certificate_.statement}"
-        )
-
-    def _told_bounds(self) -> str:
-        w = self._certificate.witness
-        return "".join(
-            f"bound      {w['mistakes'][r]:.0f} updates <= {bound:.6g}"
-            f"   (R = {w['radius'][r]:.4g}, gamma = {w['gamma'][r]:.4g})\n"
-            for r, bound in enumerate(w.get("bound", ()))
-        )
+            f"weight, passes: {self.n_iter_}",
+            *lines_of_errors(certificate),
+        ]
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Signed scores: sum_i alpha_i k(x_i, x) + b."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = new_rows(self, X, accept_sparse="csr", dtype=np.float64)
         if self.kernel == "precomputed":
             K = X[:, self.support_]
         else:

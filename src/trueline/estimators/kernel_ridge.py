@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
-from trueline.check import Verification
-from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
-from trueline.estimators.kernel_function import kernel_matrix
-from trueline.estimators.kernel_plan import data_text, matrix_text
-from trueline.estimators.numeric_target import numeric_target
-from trueline.estimators.validation import validate_data
+from trueline.estimators.as_fitted import same_rows, settings_of
+from trueline.estimators.certified import Certified
+from trueline.estimators.kernel_function import data_text, kernel_matrix, matrix_text
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.validation import new_rows, numeric_target, row_weights, validate_data
 from trueline.guard import Verdict, warn_of_gap
 from trueline.processes.equations import (
     KernelRidgePath,
@@ -30,7 +27,6 @@ from trueline.processes.equations import (
 )
 from trueline.processes.memory import check_memory
 from trueline.processes.scale import check_scale
-from trueline.wording import shown_as_text
 
 __all__ = ["KernelRidge"]
 
@@ -42,7 +38,8 @@ _CLOSE = 1e-6
 _SMALL_PART = 1e-3
 
 
-class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+@parameters()
+class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, BaseEstimator):
     r"""Ridge regression in the space of a kernel, with leave-one-out in closed form.
 
     Minimises over f = sum_j c_j k(x_j, .)::
@@ -92,31 +89,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     _doc_link_module = "trueline"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "kernel": [StrOptions(set(PAIRWISE_KERNEL_FUNCTIONS) | {"precomputed"}), callable],
-        "gamma": [Interval(Real, 0, None, closed="left"), None],
-        "degree": [Interval(Real, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [dict, None],
-    }
-
-    def __init__(
-        self,
-        alpha: Any = 1,
-        *,
-        kernel: Any = "linear",
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
+    alpha: Any = given(1, "[0, inf)", "array-like")
+    _: KW_ONLY
+    kernel: Any = given("linear", one_of(*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"), callable)
+    gamma: float | None = given(None, "[0, inf)", None)
+    degree: float = given(3, "[0, inf)")
+    coef0: float = given(1, "(-inf, inf)")
+    kernel_params: dict[str, Any] | None = given(None, dict, None)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
@@ -165,7 +144,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.dual_coef_ = c[:, 0].copy() if y.ndim == 1 else c
         self.X_fit_ = X.copy()
         self._rows = rows
-        self._as_fitted = marked(self._predicting())
+        self._mark_fitted()
         return self
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
@@ -197,15 +176,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
         weights, rows = None, np.ones(n, dtype=bool)
         if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
+            weights = row_weights(sample_weight, X)
             rows = weights > 0
-            if not rows.any():
-                raise ValueError(
-                    "Sample weights are all zero: no row is left to fit. Give at least one row a "
-                    "positive weight."
-                )
             weights = weights[rows]
         K = np.asarray(self._kernel(X), dtype=np.float64)
         return X, y.astype(np.float64, copy=False), K, rows, weights
@@ -250,8 +222,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         y : array of shape (m,) or (m, k)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        X = new_rows(self, X, accept_sparse=("csr", "csc"), dtype="numeric")
         return np.dot(self._kernel(X, self.X_fit_), self.dual_coef_)
 
     def leave_one_out(self) -> Array:
@@ -307,48 +278,31 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         coef = np.array(self.dual_coef_, dtype=np.float64)
         return replace(self._certificate, coef=coef.reshape(len(coef), -1))
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
-        """Check the certificate against the data that were fitted."""
-        verification = self.certificate_.verify(X, y, sample_weight)
-        kept = same_rows(self.X_fit_, X)
-        return tied(self._as_fitted, self._predicting(), verification, X_fit_=kept)
+    def _rows_kept(self, X: Any) -> dict[str, bool]:
+        return {"X_fit_": same_rows(self.X_fit_, X)}
 
     def _predicting(self) -> dict[str, Any]:
-        """What predictions are made of, and what the statement is about."""
         return {"dual_coef_": self.dual_coef_, **settings_of(self)}
 
-    @shown_as_text
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> str:
-        """Say how the equations were solved, and what is proven.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: say what would be done with these data, without doing it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-            Has no influence on what is done.
-
-        Returns
-        -------
-        text : str
-        """
+    def _lines_stated(self) -> list[str]:
         given = "one for each target" if np.ndim(self.alpha) else f"{float(self.alpha):g}"
-        objective = f"1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2,  alpha = {given}"
-        if X is not None:
-            return (
-                f"minimise   {objective}\n"
-                f"data       {data_text(X, y)}\n"
-                f"kernel     {self.kernel!r}\n"
-                f"solver     one equation per row, kernel matrix of {matrix_text(_num_samples(X))}"
-            )
+        objective = "1/2 sum_i s_i (y_i - f(x_i))^2 + alpha/2 ||f||^2"
+        return [f"minimise   {objective},  alpha = {given}", f"kernel     {self.kernel!r}"]
+
+    def _lines_planned(self, X: Any, y: Any) -> list[str]:
+        minimise, kernel = self._lines_stated()
+        size = matrix_text(_num_samples(X))
+        solver = f"solver     one equation per row, kernel matrix of {size}"
+        return [minimise, f"data       {data_text(X, y)}", kernel, solver]
+
+    def _lines_done(self) -> list[str]:
         certificate = self.certificate_
-        return (
-            f"minimise   {objective}\n"
-            f"kernel     {self.kernel!r}\n"
-            f"happened   {len(self.dual_coef_):,} equations, {self.solver_}\n"
-            f"proof      {certificate}\n           {certificate.statement}"
-        )
+        return [
+            *self._lines_stated(),
+            f"happened   {len(self.dual_coef_):,} equations, {self.solver_}",
+            f"proof      {certificate}",
+            f"           {certificate.statement}",
+        ]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

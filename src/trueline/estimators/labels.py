@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_y
+from sklearn.utils.validation import _check_y, check_is_fitted
 
-from trueline.estimators.missing_target import refuse_missing
+from trueline.estimators.validation import refuse_missing
 from trueline.wording import counted
 
 __all__ = [
     "SignedTargets",
+    "SparseCoefficients",
     "check_labels",
     "encode_declared",
     "encode_labels",
@@ -205,3 +206,32 @@ def signed_targets(y: Any, name: str) -> SignedTargets:
     else:
         signs = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
     return SignedTargets(classes, signs, classes[codes], False)
+
+
+class SparseCoefficients:
+    """Adds ``sparsify`` and ``densify`` to a linear classifier."""
+
+    coef_: Any
+
+    def densify(self) -> Self:
+        """Keep ``coef_`` as an array, the default.
+
+        Returns
+        -------
+        self : object
+        """
+        check_is_fitted(self)
+        if sp.issparse(self.coef_):
+            self.coef_ = self.coef_.toarray()
+        return self
+
+    def sparsify(self) -> Self:
+        """Keep ``coef_`` as a sparse matrix, which pays where most coefficients are zero.
+
+        Returns
+        -------
+        self : object
+        """
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self

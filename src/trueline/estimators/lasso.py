@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from trueline.estimators.elastic_net import ElasticNet
-from trueline.estimators.paths import enet_path
+from trueline.estimators.parameters import parameters
 
 __all__ = ["Lasso"]
 
 
+@parameters(without=["l1_ratio"])
 class Lasso(ElasticNet):
     """Least squares with the absolute values of the coefficients penalised, proven.
 
@@ -71,38 +70,4 @@ class Lasso(ElasticNet):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: rule for name, rule in ElasticNet._parameter_constraints.items() if name != "l1_ratio"
-    }
-
-    path = staticmethod(enet_path)
     l1_ratio = 1.0
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        precompute: Any = False,
-        copy_X: bool = True,
-        max_iter: int | None = 1000,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        positive: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-        feature_weights: Any = None,
-        bounds: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.precompute = precompute
-        self.copy_X = copy_X
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.positive = positive
-        self.random_state = random_state
-        self.selection = selection
-        self.feature_weights = feature_weights
-        self.bounds = bounds

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.estimators.elastic_net_cv import ElasticNetCV
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.paths import lasso_path
 from trueline.selection.penalty_path import Grid
 
@@ -16,6 +17,7 @@ __all__ = ["LassoCV"]
 Array = NDArray[np.float64]
 
 
+@parameters(without=["l1_ratio"])
 class LassoCV(ElasticNetCV):
     """The lasso with the strength chosen by cross-validation.
 
@@ -78,51 +80,11 @@ class LassoCV(ElasticNetCV):
     (0.00375, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: rule
-        for name, rule in ElasticNetCV._parameter_constraints.items()
-        if name != "l1_ratio"
-    }
+    _: KW_ONLY
+    verbose: Any = given(False, "verbose")
 
     path = staticmethod(lasso_path)
     l1_ratio = 1.0
-
-    def __init__(
-        self,
-        *,
-        eps: float = 1e-3,
-        alphas: Any = 100,
-        fit_intercept: bool = True,
-        precompute: Any = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        copy_X: bool = True,
-        cv: Any = None,
-        verbose: Any = False,
-        n_jobs: int | None = None,
-        positive: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-        feature_weights: Any = None,
-        bounds: Any = None,
-        rule: str = "min",
-    ) -> None:
-        self.eps = eps
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.precompute = precompute
-        self.max_iter = max_iter
-        self.tol = tol
-        self.copy_X = copy_X
-        self.cv = cv
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.positive = positive
-        self.random_state = random_state
-        self.selection = selection
-        self.feature_weights = feature_weights
-        self.bounds = bounds
-        self.rule = rule
 
     def _choose(self, errors: Array, grids: list[Grid]) -> tuple[int, int]:
         chosen = super()._choose(errors, grids)

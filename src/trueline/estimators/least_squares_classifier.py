@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.base import LinearEstimator, build_problem
-from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
-from trueline.estimators.labels import encode_declared, encode_labels, weighted_classes
-from trueline.estimators.validation import check_X_y, validate_data
-from trueline.losses import Squared
-from trueline.penalties import L2, NoPenalty
-from trueline.problem import Problem
-from trueline.trace import Trace
+from trueline.estimators.linear_classifier import LinearClassifierBase
+from trueline.estimators.parameters import KW_ONLY, given, parameters
+from trueline.losses import Loss, Squared
+from trueline.penalties import L2, NoPenalty, Penalty
 
 __all__ = ["LeastSquaresClassifier"]
 
-Array = NDArray[np.float64]
 
-
-class LeastSquaresClassifier(ClassifierMixin, LinearEstimator):
+@parameters()
+class LeastSquaresClassifier(LinearClassifierBase):
     r"""Least squares on the labels -1 and +1; the sign of the fit is the class.
 
     Minimises over w and b::
@@ -82,126 +72,24 @@ class LeastSquaresClassifier(ClassifierMixin, LinearEstimator):
     array([0, 0, 0, 1, 1])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "solver": [str],
-    }
+    _strength_in_sum = "alpha"
 
-    def __init__(
-        self,
-        alpha: float = 0.0,
-        *,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        solver: str = "auto",
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.solver = solver
+    alpha: float = given(0.0, "[0, inf)")
+    _: KW_ONLY
+    fit_intercept: bool = True
+    class_weight: Any = given(None, "class_weight")
+    solver: str = given("auto", str)
 
-    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        penalty = L2(float(self.alpha)) if self.alpha else NoPenalty()
-        return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
+    def _loss(self, n_scores: int) -> Loss:
+        return Squared()
 
-    def _check_parameters(self) -> None:
-        self._validate_params()
+    def _penalty(self) -> Penalty:
+        return L2(float(self.alpha)) if self.alpha else NoPenalty()
 
-    def _targets_and_weights(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[NDArray[Any], Array, Array | None]:
-        """The classes, +1 for the class of each row and -1 for the others, and the weights."""
-        classes, codes = encode_labels(y, type(self).__name__)
-        Y = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        Y = Y[:, 1:] if len(classes) == 2 else Y
-        weights = self._weights(sample_weight, X)
-        weights = weighted_classes(self.class_weight, classes, codes, weights)
-        return classes, Y, weights
+    def _target(self, codes: NDArray[np.intp], count: int) -> NDArray[np.float64]:
+        """+1 for the class of each row and -1 for the others."""
+        signs = np.where(codes[:, None] == np.arange(count), 1.0, -1.0)
+        return signs[:, 1:] if count == 2 else signs
 
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
-        arguments: dict[str, Any] = {"accept_sparse": ["csr", "csc", "coo"], "dtype": np.float64}
-        if reset:
-            X, y = validate_data(self, X, y, **arguments)
-        else:
-            X, y = check_X_y(X, y, estimator=self, **arguments)
-        X = X.tocsr() if sp.issparse(X) else X
-        classes, Y, weights = self._targets_and_weights(X, y, sample_weight)
-        if weights is not None and not weights.all():
-            present = np.flatnonzero(weights)
-            return self._problem(X[present], Y[present], weights[present]), X[present], classes
-        return self._problem(X, Y, weights), X, classes
-
-    @fit_with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-            Labels of two or more classes.
-        sample_weight : float or array-like of shape (n,), optional
-            Weight 2 counts a row twice, weight 0 leaves it out.
-
-        Returns
-        -------
-        self : object
-        """
-        self._check_parameters()
-        problem, X, classes = self._validated_problem(X, y, sample_weight, reset=True)
-        with watch(self, Trace(), Seen(X, problem.target, None)) as monitor:
-            self._plan, solution = self._solve(problem, X, monitor)
-            self.classes_ = classes
-            self.coef_ = np.ascontiguousarray(solution.coef.T)
-            self.intercept_ = np.array(solution.intercept)
-        self._certificate = solution.proof
-        self._mark_fitted()
-        self._solution_facts = solution.facts()
-        self.solver_, self.n_iter_ = solution.solver, solution.n_iter
-        return self
-
-    def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        encode_declared(y, self.classes_)  # labels of other names are told
-        X, y = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, estimator=self)
-        _, Y, weights = self._targets_and_weights(X, y, sample_weight)
-        return X, Y, weights
-
-    def decision_function(self, X: Any) -> Array:
-        """Scores: of the second class, or of each class if there are more than two.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        scores : array of shape (n,) or (n, number of classes)
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        scores = np.asarray(X @ self.coef_.T) + self.intercept_
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        y : array of shape (n,)
-        """
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[chosen])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def _can_be_in_a_set(self) -> bool:
+        return False  # of a fit by moments, the moments are kept

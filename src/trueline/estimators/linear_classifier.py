@@ -9,18 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import LinearEstimator, build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.labels import (
+    SparseCoefficients,
     encode_declared,
     encode_labels,
     holds_words,
     signs_of,
     weighted_classes,
 )
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import checked_rows, keep_columns_of
 from trueline.losses import Loss
 from trueline.penalties import Penalty
 from trueline.problem import Problem
@@ -34,7 +34,7 @@ Codes = NDArray[np.intp]
 _NEVER = 60.0
 
 
-class LinearClassifierBase(ClassifierMixin, LinearEstimator):
+class LinearClassifierBase(SparseCoefficients, ClassifierMixin, LinearEstimator):
     """Classification: labels of any type; scores, one per class or one for the second of two."""
 
     classes_: NDArray[Any]
@@ -61,16 +61,10 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
             "dtype": [np.float64, np.float32],
             "ensure_all_finite": False,
         }
-        if _is_plain(X, y):
-            if reset:
-                self.n_features_in_ = X.shape[1]
-                self.__dict__.pop("feature_names_in_", None)
+        if not _is_plain(X, y):
+            X, y = checked_rows(self, X, y, reset, **arguments)
         elif reset:
-            X, y = validate_data(self, X, y, **arguments)
-        else:
-            from trueline.estimators.validation import check_X_y
-
-            X, y = check_X_y(X, y, estimator=self, **arguments)
+            keep_columns_of(self, X)
         classes, codes = encode_labels(y, type(self).__name__)
         problem, present = self._posed(X, classes, codes, self._weights(sample_weight, X))
         if reset:
@@ -204,11 +198,16 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
             level[self._present] = own
         return {"coef_": coef, "intercept_": np.ascontiguousarray(level)}
 
+    @property
+    def _lacks_classes(self) -> bool:
+        """Whether some classes had no row with weight; files of old versions may not tell."""
+        return len(self.__dict__.get("_present", self.classes_)) < len(self.classes_)
+
     def _coefficients(self) -> tuple[Array, Array]:
-        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_  # type: ignore[attr-defined]
+        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
         W = np.atleast_2d(np.asarray(coef, dtype=np.float64)).T
         b = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), W.shape[1])
-        if len(self._present) < len(self.classes_):
+        if self._lacks_classes:
             return W[:, self._present], b[self._present]
         return W, b
 
@@ -222,7 +221,7 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
             weights = np.broadcast_to(given, len(codes))
         weights = self._with_class_weights(self.classes_, codes, weights)
         target = self._target(codes, len(self.classes_))
-        if len(self._present) < len(self.classes_):
+        if self._lacks_classes:
             target = target[:, self._present]
         return self._verified_design(X), target, weights
 
@@ -240,18 +239,7 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         scores : array of shape (n,) or (n, k)
             For two classes the score of ``classes_[1]``, predicted where it is positive.
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        scores = X @ self.coef_.T
-        if sp.issparse(scores):
-            scores = scores.toarray()
-        scores = np.asarray(scores) + self.intercept_
+        scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -268,34 +256,6 @@ class LinearClassifierBase(ClassifierMixin, LinearEstimator):
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
-
-    def densify(self) -> Self:
-        """Keep ``coef_`` as an array, the default.
-
-        Returns
-        -------
-        self : object
-        """
-        check_is_fitted(self)
-        if sp.issparse(self.coef_):
-            self.coef_ = self.coef_.toarray()  # type: ignore[attr-defined]
-        return self
-
-    def sparsify(self) -> Self:
-        """Keep ``coef_`` as a sparse matrix, which pays where most coefficients are zero.
-
-        Returns
-        -------
-        self : object
-        """
-        check_is_fitted(self)
-        self.coef_ = sp.csr_matrix(self.coef_)
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def _is_plain(X: Any, y: Any) -> bool:

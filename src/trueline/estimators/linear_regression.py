@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.incremental import IncrementalRegressor
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.rank import ColumnRank
 from trueline.losses import Squared
 from trueline.penalties import NonNegative, NoPenalty, Penalty
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
@@ -37,6 +35,7 @@ _SOLVERS = {
 }
 
 
+@parameters()
 class LinearRegression(ColumnRank, IncrementalRegressor):
     """Ordinary least squares, to the last digit and with a proof.
 
@@ -106,31 +105,13 @@ class LinearRegression(ColumnRank, IncrementalRegressor):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "fit_intercept": ["boolean"],
-        "copy_X": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "n_jobs": [None, Integral],
-        "positive": ["boolean"],
-        "solver": [StrOptions(_SOLVERS)],
-    }
-
-    def __init__(
-        self,
-        *,
-        fit_intercept: bool = True,
-        copy_X: bool = True,
-        tol: float = 1e-6,
-        n_jobs: int | None = None,
-        positive: bool = False,
-        solver: str = "auto",
-    ) -> None:
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.positive = positive
-        self.solver = solver
+    _: KW_ONLY
+    fit_intercept: bool = True
+    copy_X: bool = True
+    tol: float = given(1e-6, "[0, inf)")
+    n_jobs: int | None = given(None, None, "int")
+    positive: bool = False
+    solver: str = given("auto", one_of(*_SOLVERS))
 
     def _penalty(self, n_targets: int) -> Penalty:
         return NonNegative(NoPenalty()) if self.positive else NoPenalty()
@@ -142,11 +123,8 @@ class LinearRegression(ColumnRank, IncrementalRegressor):
     def _options(self) -> Options:
         return Options(tol=self.tol**2)
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
-        self._store_rank(problem, solution)
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
         self._singular = solution.singular_values
 
     @property

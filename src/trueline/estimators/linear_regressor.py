@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.gaussian import GaussianRegressor
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.losses import LOSSES, Loss, as_loss
 from trueline.penalties import PENALTIES, NonNegative, Penalty, as_penalty
 from trueline.problem import Problem
@@ -23,6 +21,7 @@ __all__ = ["LinearRegressor"]
 Array = NDArray[np.float64]
 
 
+@parameters()
 class LinearRegressor(GaussianRegressor):
     """A linear model for any registered loss and penalty.
 
@@ -92,71 +91,25 @@ class LinearRegressor(GaussianRegressor):
     (True, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "loss": [StrOptions(set(LOSSES)), Loss],
-        "penalty": [StrOptions(set(PENALTIES)), Penalty, None],
-        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "fit_intercept": ["boolean"],
-        "positive": ["boolean"],
-        "solver": [StrOptions({"auto", *SOLVERS})],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "eta0": [Interval(Real, 0, None, closed="neither"), None],
-        "schedule": [StrOptions({"constant", "inverse", "sqrt"})],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "time_limit": [Interval(Real, 0, None, closed="left"), None],
-        "trace": ["boolean"],
-        "progress": ["boolean"],
-        "random_state": ["random_state"],
-    }
+    _leaves_out_idle_rows = True
 
-    def __init__(
-        self,
-        loss: str | Loss = "squared",
-        penalty: str | Penalty | None = "l2",
-        alpha: Any = 1.0,
-        *,
-        l1_ratio: float = 0.5,
-        fit_intercept: bool = True,
-        positive: bool = False,
-        solver: str = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        eta0: float | None = None,
-        schedule: str = "inverse",
-        batch_size: int = 32,
-        time_limit: float | None = None,
-        trace: bool = False,
-        progress: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.positive = positive
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.eta0 = eta0
-        self.schedule = schedule
-        self.batch_size = batch_size
-        self.time_limit = time_limit
-        self.trace = trace
-        self.progress = progress
-        self.random_state = random_state
-
-    def _without_idle_rows(self, X: Any, Y: Array, weights: Array) -> tuple[Any, Array, Array]:
-        """Only the rows that count.
-
-        The largest target bounds the intercept, and a dual point has an entry for every row: rows
-        of weight zero would loosen both.
-        """
-        present = np.flatnonzero(weights)
-        X = X.tocsr() if sp.issparse(X) else X
-        return X[present], Y[present], weights[present]
+    loss: str | Loss = given("squared", one_of(*LOSSES), Loss)
+    penalty: str | Penalty | None = given("l2", one_of(*PENALTIES), Penalty, None)
+    alpha: Any = given(1.0, "[0, inf)", "array-like")
+    _: KW_ONLY
+    l1_ratio: float = given(0.5, "[0, 1]")
+    fit_intercept: bool = True
+    positive: bool = False
+    solver: str = given("auto", one_of("auto", *SOLVERS))
+    tol: float = given(1e-6, "[0, inf)")
+    max_iter: int | None = given(None, "int [1, inf)", None)
+    eta0: float | None = given(None, "(0, inf)", None)
+    schedule: str = given("inverse", one_of("constant", "inverse", "sqrt"))
+    batch_size: int = given(32, "int [1, inf)")
+    time_limit: float | None = given(None, "[0, inf)", None)
+    trace: bool = False
+    progress: bool = False
+    random_state: Any = given(None, "random_state")
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         alpha = np.asarray(self.alpha, dtype=np.float64)

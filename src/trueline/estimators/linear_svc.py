@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.constant_column import (
     apart,
+    require_price,
     together,
     with_constant,
     with_constant_column,
 )
-from trueline.estimators.hard_margin import solve_hard_margin
 from trueline.estimators.linear_classifier import LinearClassifierBase
-from trueline.estimators.prices import require_price
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.separability import solve_hard_margin
 from trueline.losses import CrammerSinger, HardMargin, Hinge, Loss, SquaredHinge
 from trueline.penalties import L1, L2, Penalty
 from trueline.planner import Plan
@@ -34,6 +33,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 
+@parameters()
 class LinearSVC(LinearClassifierBase):
     r"""Linear support vector classification: errors and narrow margins cost.
 
@@ -110,52 +110,20 @@ class LinearSVC(LinearClassifierBase):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "penalty": [StrOptions({"l1", "l2"})],
-        "loss": [StrOptions({"hinge", "squared_hinge"})],
-        "dual": ["boolean", StrOptions({"auto"})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "C": [Interval(Real, 0, None, closed="right")],
-        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither"), None],
-        "class_weight": [None, dict, StrOptions({"balanced"})],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "solver": [str],
-    }
-
-    def __init__(
-        self,
-        penalty: str = "l2",
-        loss: str = "squared_hinge",
-        *,
-        dual: Any = "auto",
-        tol: float = 1e-4,
-        C: float = 1.0,
-        multi_class: str = "ovr",
-        fit_intercept: bool = True,
-        intercept_scaling: float | None = 1,
-        class_weight: Any = None,
-        verbose: int = 0,
-        random_state: Any = None,
-        max_iter: int = 1000,
-        solver: str = "auto",
-    ) -> None:
-        self.penalty = penalty
-        self.loss = loss
-        self.dual = dual
-        self.tol = tol
-        self.C = C
-        self.multi_class = multi_class
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.solver = solver
+    penalty: str = given("l2", one_of("l1", "l2"))
+    loss: str = given("squared_hinge", one_of("hinge", "squared_hinge"))
+    _: KW_ONLY
+    dual: Any = given("auto", "boolean", one_of("auto"))
+    tol: float = given(1e-4, "(0, inf)")
+    C: float = given(1.0, "(0, inf]")
+    multi_class: str = given("ovr", one_of("ovr", "crammer_singer"))
+    fit_intercept: bool = True
+    intercept_scaling: float | None = given(1, "(0, inf)", None)
+    class_weight: Any = given(None, "class_weight")
+    verbose: int = given(0, "verbose")
+    random_state: Any = given(None, "random_state")
+    max_iter: int = given(1000, "int [0, inf)")
+    solver: str = given("auto", str)
 
     # --- the problem ----------------------------------------------------------------------------
 

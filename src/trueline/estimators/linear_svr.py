@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from trueline.design import AugmentedDesign, as_design
-from trueline.estimators.prices import require_price
-from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.design import as_design
+from trueline.estimators.constant_column import require_price, with_constant, with_constant_column
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from trueline.penalties import L2, Penalty
 from trueline.planner import Plan
@@ -25,6 +23,7 @@ __all__ = ["LinearSVR"]
 Array = NDArray[np.float64]
 
 
+@parameters()
 class LinearSVR(SingleTargetRegressor):
     r"""Linear support vector regression: errors up to epsilon cost nothing.
 
@@ -81,51 +80,23 @@ class LinearSVR(SingleTargetRegressor):
     (array([3.]), True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "epsilon": [Interval(Real, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "loss": [StrOptions({"epsilon_insensitive", "squared_epsilon_insensitive"})],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-        "dual": ["boolean", StrOptions({"auto"})],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "solver": [str],
-    }
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 0.0,
-        tol: float = 1e-4,
-        C: float = 1.0,
-        loss: str = "epsilon_insensitive",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        dual: Any = "auto",
-        verbose: int = 0,
-        random_state: Any = None,
-        max_iter: int = 1000,
-        solver: str = "auto",
-    ) -> None:
-        self.epsilon = epsilon
-        self.tol = tol
-        self.C = C
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.dual = dual
-        self.verbose = verbose
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.solver = solver
+    _: KW_ONLY
+    epsilon: float = given(0.0, "[0, inf)")
+    tol: float = given(1e-4, "(0, inf)")
+    C: float = given(1.0, "(0, inf)")
+    loss: str = given(
+        "epsilon_insensitive", one_of("epsilon_insensitive", "squared_epsilon_insensitive")
+    )
+    fit_intercept: bool = True
+    intercept_scaling: float = given(1.0, "(0, inf)")
+    dual: Any = given("auto", "boolean", one_of("auto"))
+    verbose: int = given(0, "verbose")
+    random_state: Any = given(None, "random_state")
+    max_iter: int = given(1000, "int [0, inf)")
+    solver: str = given("auto", str)
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        design = as_design(X)
-        if self.fit_intercept:
-            design = AugmentedDesign(design, float(self.intercept_scaling))
+        design = with_constant(X, self.intercept_scaling) if self.fit_intercept else as_design(X)
         loss: Loss = SquaredEpsilonInsensitive(float(self.epsilon))
         if self.loss == "epsilon_insensitive":
             loss = EpsilonInsensitive(float(self.epsilon))
@@ -160,13 +131,7 @@ class LinearSVR(SingleTargetRegressor):
 
     def _verified_design(self, X: Any) -> Any:
         """With the constant column, as the certificate is about it."""
-        if not self.fit_intercept:
-            return X
-        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
-        constant = np.full((X.shape[0], 1), float(self.intercept_scaling))
-        return (
-            sp.hstack([X, constant], format="csr") if sp.issparse(X) else np.hstack([X, constant])
-        )
+        return with_constant_column(X, self.intercept_scaling) if self.fit_intercept else X
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """With weights C per row, as the certificate is about it."""

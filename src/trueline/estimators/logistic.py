@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.firth import certify_firth
-from trueline.design import AugmentedDesign, as_design
+from trueline.estimators.constant_column import apart, together, with_constant, with_constant_column
 from trueline.estimators.firth import firth_plan, require_binary, run_firth
-from trueline.estimators.label_inference import LabelInference
 from trueline.estimators.linear_classifier import LinearClassifierBase
+from trueline.estimators.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.rank import ColumnRank
 from trueline.estimators.separation import warn_if_separated
+from trueline.estimators.standard_errors import LabelInference
 from trueline.losses import Logistic, Loss, Softmax
 from trueline.moments import Moments
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
@@ -60,6 +58,7 @@ _FINEST, _FINEST_LINEAR = 1e-13, 1e-9
 _TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mini_batch"}
 
 
+@parameters()
 class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
     """Logistic regression, of two classes or more (softmax), proven optimal.
 
@@ -150,62 +149,24 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "penalty": [
-            StrOptions({"firth", "l1", "l2", "elasticnet"}),
-            None,
-            Hidden(StrOptions({"deprecated"})),
-        ],
-        "C": [Interval(Real, 0, None, closed="right")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
-        "dual": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "random_state": ["random_state"],
-        "solver": [StrOptions(set(SOLVER_NAMES))],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "verbose": ["verbose"],
-        "warm_start": ["boolean"],
-        "n_jobs": [None, Integral],
-        "trace": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        penalty: Any = "deprecated",
-        *,
-        C: float = 1.0,
-        l1_ratio: float | None = 0.0,
-        dual: bool = False,
-        tol: float = 1e-4,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1,
-        class_weight: Any = None,
-        random_state: Any = None,
-        solver: str = "auto",
-        max_iter: int = 100,
-        verbose: int = 0,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        trace: bool = False,
-    ) -> None:
-        self.penalty = penalty
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.dual = dual
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.solver = solver
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.trace = trace
+    penalty: Any = given(
+        "deprecated", one_of("firth", "l1", "l2", "elasticnet"), None, hidden("deprecated")
+    )
+    _: KW_ONLY
+    C: float = given(1.0, "(0, inf]")
+    l1_ratio: float | None = given(0.0, "[0, 1]", None)
+    dual: bool = False
+    tol: float = given(1e-4, "[0, inf)")
+    fit_intercept: bool = True
+    intercept_scaling: float = given(1, "(0, inf)")
+    class_weight: Any = given(None, "class_weight")
+    random_state: Any = given(None, "random_state")
+    solver: str = given("auto", one_of(*SOLVER_NAMES))
+    max_iter: int = given(100, "int [0, inf)")
+    verbose: int = given(0, "verbose")
+    warm_start: bool = False
+    n_jobs: int | None = given(None, None, "int")
+    trace: bool = False
 
     # --- the problem ----------------------------------------------------------------------------
 
@@ -220,7 +181,7 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
         return Logistic() if n_scores == 1 else Softmax()
 
     def _penalty(self) -> Penalty:
-        return penalty_of(self, self.C)
+        return penalty_of(self.penalty, self.C, self.l1_ratio)
 
     @property
     def _penalises_intercept(self) -> bool:
@@ -238,7 +199,7 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
             )
         if not self._penalises_intercept:
             return super()._stated(X, target, weights)
-        design = AugmentedDesign(as_design(X), float(self.intercept_scaling))
+        design = with_constant(X, self.intercept_scaling)
         return Problem(design, target, Logistic(), self._penalty(), False, weights)
 
     @property
@@ -320,7 +281,6 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
         # LIBLINEAR answers in double precision, whatever it is given.
         dtype = np.dtype(np.float64) if self.solver == "liblinear" else dtype
         super()._store(problem, plan, solution, dtype, y_ndim)
-        self._store_rank(problem, solution)
         self.n_iter_: Any = np.array([solution.n_iter], dtype=np.int32)
 
     def _fitted_attributes(
@@ -328,24 +288,16 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
     ) -> dict[str, Any]:
         if not self._penalises_intercept:
             return super()._fitted_attributes(W, b, y_ndim, fit_intercept)
-        level = (W[-1] * self.intercept_scaling).astype(W.dtype)
-        return {"coef_": np.ascontiguousarray(W[:-1].T), "intercept_": level}
+        W, level = apart(W, self.intercept_scaling)
+        return {"coef_": np.ascontiguousarray(W.T), "intercept_": level}
 
     def _coefficients(self) -> tuple[Array, Array]:
         W, b = super()._coefficients()
-        if not self._penalises_intercept:
-            return W, b
-        return np.vstack([W, b / self.intercept_scaling]), np.zeros(1)
+        return together(W, b, self.intercept_scaling) if self._penalises_intercept else (W, b)
 
     def _verified_design(self, X: Any) -> Any:
         """With the constant column, where the certificate is about it."""
-        if not self._penalises_intercept:
-            return X
-        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
-        constant = np.full((X.shape[0], 1), float(self.intercept_scaling))
-        return (
-            sp.hstack([X, constant], format="csr") if sp.issparse(X) else np.hstack([X, constant])
-        )
+        return with_constant_column(X, self.intercept_scaling) if self._penalises_intercept else X
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The probability of each class for new rows.
@@ -386,11 +338,11 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
         return tags
 
 
-def penalty_of(model: Any, C: float) -> Penalty:
+def penalty_of(penalty: str | None, C: float, l1_ratio: float | None) -> Penalty:
     """The penalty that ``penalty``, ``C`` and ``l1_ratio`` stand for, as in scikit-learn."""
-    ratio = 0.0 if model.l1_ratio is None else float(model.l1_ratio)
-    ratio = {"l1": 1.0, "l2": 0.0}.get(model.penalty, ratio)
-    if model.penalty in (None, "firth") or np.isinf(C):
+    ratio = 0.0 if l1_ratio is None else float(l1_ratio)
+    ratio = {"l1": 1.0, "l2": 0.0}.get(penalty or "", ratio)
+    if penalty in (None, "firth") or np.isinf(C):
         return NoPenalty()
     if ratio in (0.0, 1.0):
         return (L2 if ratio == 0 else L1)(1.0 / float(C))

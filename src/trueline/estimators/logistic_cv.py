@@ -14,21 +14,17 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, assert_all_finite
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metadata_routing import (
-    UNUSED,
-    MetadataRouter,
-    MethodMapping,
-    process_routing,
-)
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 
 from trueline.estimators.callbacks import Seen, watch
-from trueline.estimators.folds import some_folds
-from trueline.estimators.logistic import LogisticRegression
+from trueline.estimators.logistic import LogisticRegression, penalty_of
 from trueline.estimators.logistic_path import Grid, scored_grid
+from trueline.estimators.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.report import Explanation
+from trueline.estimators.validation import some_folds
 from trueline.guard import warn_of_gaps
+from trueline.penalties import Penalty
 from trueline.trace import Trace
 
 __all__ = ["LogisticRegressionCV"]
@@ -39,6 +35,7 @@ Array = NDArray[np.float64]
 _SEARCHED = ("C = ", "1/C = ", "l1_ratio = ")
 
 
+@parameters(without=["C", "l1_ratio", "warm_start", "trace"])
 class LogisticRegressionCV(LogisticRegression):
     """Logistic regression with C (and l1_ratio) chosen by cross-validation.
 
@@ -109,65 +106,16 @@ class LogisticRegressionCV(LogisticRegression):
     """
 
     __metadata_request__score: ClassVar[dict[str, Any]] = {"sample_weight": UNUSED}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{
-            name: constraint
-            for name, constraint in LogisticRegression._parameter_constraints.items()
-            if name not in ("C", "warm_start", "l1_ratio", "trace")
-        },
-        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "l1_ratios": ["array-like", None, Hidden(StrOptions({"warn"}))],
-        "cv": ["cv_object"],
-        "scoring": [
-            StrOptions(set(get_scorer_names())),
-            callable,
-            None,
-            Hidden(StrOptions({"warn"})),
-        ],
-        "refit": ["boolean"],
-        "penalty": [StrOptions({"l1", "l2", "elasticnet"}), Hidden(StrOptions({"deprecated"}))],
-        "use_legacy_attributes": ["boolean", Hidden(StrOptions({"warn"}))],
-    }
+    _: KW_ONLY
+    Cs: Any = given(10, "int [1, inf)", "array-like")
+    l1_ratios: Any = given("warn", "array-like", None, hidden("warn"))
+    cv: Any = given(None, "cv_object")
+    penalty: Any = given("deprecated", one_of("l1", "l2", "elasticnet"), hidden("deprecated"))
+    scoring: Any = given("warn", one_of(*get_scorer_names()), callable, None, hidden("warn"))
+    refit: bool = True
+    intercept_scaling: float = given(1.0, "(0, inf)")
+    use_legacy_attributes: Any = given("warn", "boolean", hidden("warn"))
     warm_start = False
-
-    def __init__(
-        self,
-        *,
-        Cs: Any = 10,
-        l1_ratios: Any = "warn",
-        fit_intercept: bool = True,
-        cv: Any = None,
-        dual: bool = False,
-        penalty: Any = "deprecated",
-        scoring: Any = "warn",
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        refit: bool = True,
-        intercept_scaling: float = 1.0,
-        random_state: Any = None,
-        use_legacy_attributes: Any = "warn",
-    ) -> None:
-        self.Cs = Cs
-        self.l1_ratios = l1_ratios
-        self.fit_intercept = fit_intercept
-        self.cv = cv
-        self.dual = dual
-        self.penalty = penalty
-        self.scoring = scoring
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.refit = refit
-        self.intercept_scaling = intercept_scaling
-        self.random_state = random_state
-        self.use_legacy_attributes = use_legacy_attributes
 
     # --- parameters -----------------------------------------------------------------------------
 
@@ -249,61 +197,38 @@ class LogisticRegressionCV(LogisticRegression):
         _raise_for_params(params, self, "fit")
         self._check_parameters()
         grid = self._grid()
-        self.C, self.l1_ratio = float(grid.Cs[0]), float(grid.ratios[0])
-        try:
-            _, X, y = self._validated_problem(X, y, sample_weight, reset=True)
-            if sp.issparse(X):
-                X = X.tocsr()
-            X = X.astype(np.float64, copy=False)
-            weights = self._weights(sample_weight, X)
-            routed = self._routed(sample_weight, params)
-            splitter = check_cv(self.cv, y, classifier=True)
-            folds = some_folds(splitter.split(X, y, **routed.splitter.split))
-            model = self._single(self._declared_weights(y, sample_weight))
-            scorer = self._fold_scorer()
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-            fits = scored_grid(model, X, y, weights, folds, grid, scorer, routed.scorer.score)
-            warn_of_gaps(type(self).__name__, "folds and strengths", fits.verdicts)
-            scores, coefs, n_iter = fits.scores, fits.coefs, fits.n_iter
-            self._choose(X, y, sample_weight, grid, scores, coefs)
-        finally:
-            del self.C, self.l1_ratio
+        self.__dict__.pop("_chosen", None)  # of an earlier fit
+        _, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+        if sp.issparse(X):
+            X = X.tocsr()
+        X = X.astype(np.float64, copy=False)
+        weights = self._weights(sample_weight, X)
+        routed = self._routed(sample_weight, params)
+        splitter = check_cv(self.cv, y, classifier=True)
+        folds = some_folds(splitter.split(X, y, **routed.splitter.split))
+        model = self._single(self._declared_weights(y, sample_weight))
+        scorer = self._fold_scorer()
+        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        fits = scored_grid(model, X, y, weights, folds, grid, scorer, routed.scorer.score)
+        warn_of_gaps(type(self).__name__, "folds and strengths", fits.verdicts)
+        scores, coefs, n_iter = fits.scores, fits.coefs, fits.n_iter
+        self._choose(X, y, sample_weight, grid, scores, coefs)
         self._remember(grid, scores, coefs, n_iter)
         self._mark_fitted()
         return self
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
-
-        Before a fit the penalty is not known: the objective names those that would be searched,
-        and the plan is that of the smallest C.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-            Prints as text; ``table()`` gives rows.
-        """
-        if X is None:
-            return super().explain(all=all)
-        grid = self._grid()
-        self.C, self.l1_ratio = float(grid.Cs[0]), float(grid.ratios[0])
-        try:
-            plan = super().explain(X, y, sample_weight).plan
-        finally:
-            del self.C, self.l1_ratio
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        # What an earlier fit has chosen says nothing about these data.
+        fresh = type(self)(**self.get_params(deep=False))
+        plan = super(LogisticRegressionCV, fresh)._explained_plan(X, y, sample_weight).plan
         known = [part for part in plan.objective.split(",  ") if not part.startswith(_SEARCHED)]
-        return Explanation(replace(plan, objective=",  ".join([*known, grid.text])), all=all)
+        return Explanation(replace(plan, objective=",  ".join([*known, self._grid().text])))
+
+    def _penalty(self) -> Penalty:
+        """Of what was chosen; before that, of the first pair that is tried."""
+        grid = self._grid()
+        chosen = self.__dict__.get("_chosen", (float(grid.Cs[0]), float(grid.ratios[0])))
+        return penalty_of(self.penalty, *chosen)
 
     def _single(self, class_weight: Any) -> LogisticRegression:
         """The model of one C, as the folds fit it."""
@@ -334,7 +259,6 @@ class LogisticRegressionCV(LogisticRegression):
             total = scores.sum(axis=0).T  # ties: the smallest C, then the first mixture
             c, r = np.unravel_index(int(np.argmax(total)), total.shape)
             self._chosen = float(grid.Cs[c]), float(grid.ratios[r])
-            self.C, self.l1_ratio = self._chosen
             # The names of the columns and the classes are known from the data as they were given.
             problem, X, y = self._validated_problem(X, y, sample_weight, reset=False)
             self._solve_and_store(problem, X, y, sample_weight)

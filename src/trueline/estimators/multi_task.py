@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Number
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,11 @@ from trueline.design import as_design
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net import ElasticNet
 from trueline.estimators.freedom import ActiveColumns, coupled_freedom
+from trueline.estimators.parameters import parameters
 from trueline.estimators.paths import strengths
 from trueline.guard import warn_of_gaps
 from trueline.losses import Squared
 from trueline.penalties import MultiTask, Penalty
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.selection.multi_task import Mixture, alpha_max, follow_mixture, walk_of
 from trueline.solution import Solution
@@ -32,6 +32,7 @@ class CoupledTargets:
     """What the multi-task estimators have in common: two-dimensional targets, one gap."""
 
     _keeps_single_target = True
+    _targets = "several"
     positive = False
     precompute = False
     feature_weights = bounds = None
@@ -50,14 +51,10 @@ class CoupledTargets:
             raise ValueError(f"For mono-task outputs, use {single}")
         return problem, X, y
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
         # Past the estimators whose targets are fitted one by one, each with its own counter.
-        super(ElasticNet, self)._store(  # type: ignore[misc]
-            problem, plan, solution, dtype, y_ndim
-        )
-        self._keep_active(problem)  # type: ignore[attr-defined]
+        super(ElasticNet, self)._keep_of(problem, solution)  # type: ignore[misc]
+        self._keep_active(problem, True)  # type: ignore[attr-defined]
 
     @property
     def dual_gap_(self) -> float:
@@ -88,13 +85,8 @@ class CoupledTargets:
         penalty = self._minimised[1]  # type: ignore[attr-defined]
         self._freedom, self._active = coupled_freedom(gram, W[used], penalty), None
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
-        return tags
 
-
+@parameters(without=["precompute", "positive", "feature_weights", "bounds"])
 class MultiTaskElasticNet(CoupledTargets, ElasticNet):
     """The elastic net for several targets that share their columns, proven.
 
@@ -156,35 +148,6 @@ class MultiTaskElasticNet(CoupledTargets, ElasticNet):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: rule
-        for name, rule in ElasticNet._parameter_constraints.items()
-        if name not in ("precompute", "positive", "feature_weights", "bounds")
-    }
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 0.5,
-        fit_intercept: bool = True,
-        copy_X: bool = True,
-        max_iter: int | None = 1000,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.selection = selection
-
     def _scaled_penalty(self, total_weight: float, n_features: int) -> Penalty:
         return MultiTask(float(self.alpha) * total_weight, float(self.l1_ratio))
 
@@ -212,6 +175,7 @@ class MultiTaskElasticNet(CoupledTargets, ElasticNet):
         return self
 
 
+@parameters(without=["l1_ratio"])
 class MultiTaskLasso(MultiTaskElasticNet):
     """The lasso for several targets that share their columns, proven.
 
@@ -268,34 +232,7 @@ class MultiTaskLasso(MultiTaskElasticNet):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: rule
-        for name, rule in MultiTaskElasticNet._parameter_constraints.items()
-        if name != "l1_ratio"
-    }
-
     l1_ratio = 1.0
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        copy_X: bool = True,
-        max_iter: int | None = 1000,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        random_state: Any = None,
-        selection: str = "cyclic",
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.selection = selection
 
 
 def multi_task_path(

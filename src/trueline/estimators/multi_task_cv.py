@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Number, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from sklearn.utils import assert_all_finite, check_scalar
 from sklearn.utils.metadata_routing import _raise_for_params
@@ -13,6 +13,7 @@ from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net_cv import ElasticNetCV
 from trueline.estimators.elastic_net_search import WAYS
 from trueline.estimators.multi_task import CoupledTargets, MultiTaskElasticNet
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.paths import lasso_path, said_of, strengths
 from trueline.guard import warn_of_gaps
 from trueline.planner import Plan
@@ -24,6 +25,7 @@ from trueline.threads import single_threaded_blas
 __all__ = ["MultiTaskElasticNetCV", "MultiTaskLassoCV"]
 
 
+@parameters(without=["precompute", "positive", "feature_weights", "bounds", "rule"])
 class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
     """The multi-task elastic net with strength and mixture chosen by cross-validation.
 
@@ -92,42 +94,7 @@ class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
     (1.0, (2, 5), True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: rule
-        for name, rule in ElasticNetCV._parameter_constraints.items()
-        if name not in ("precompute", "positive", "feature_weights", "bounds", "rule")
-    }
-
     rule = "min"
-
-    def __init__(
-        self,
-        *,
-        l1_ratio: Any = 0.5,
-        eps: float = 1e-3,
-        alphas: Any = 100,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        cv: Any = None,
-        copy_X: bool = True,
-        verbose: Any = 0,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        selection: str = "cyclic",
-    ) -> None:
-        self.l1_ratio = l1_ratio
-        self.eps = eps
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.cv = cv
-        self.copy_X = copy_X
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.selection = selection
 
     def _at(self, alpha: float, l1_ratio: float) -> MultiTaskElasticNet:
         """The model at one strength and mixture."""
@@ -203,6 +170,7 @@ class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
         ]
 
 
+@parameters(without=["l1_ratio"])
 class MultiTaskLassoCV(MultiTaskElasticNetCV):
     """The multi-task lasso with the strength chosen by cross-validation.
 
@@ -266,41 +234,11 @@ class MultiTaskLassoCV(MultiTaskElasticNetCV):
     ((2, 5), (20, 5), True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: rule
-        for name, rule in MultiTaskElasticNetCV._parameter_constraints.items()
-        if name != "l1_ratio"
-    }
+    _: KW_ONLY
+    verbose: Any = given(False, "verbose")
 
     path = staticmethod(lasso_path)
     l1_ratio = 1.0
-
-    def __init__(
-        self,
-        *,
-        eps: float = 1e-3,
-        alphas: Any = 100,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        copy_X: bool = True,
-        cv: Any = None,
-        verbose: Any = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        selection: str = "cyclic",
-    ) -> None:
-        self.eps = eps
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.copy_X = copy_X
-        self.cv = cv
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.selection = selection
 
     def _choose(self, errors: Any, grids: Any) -> tuple[int, int]:
         chosen = super()._choose(errors, grids)

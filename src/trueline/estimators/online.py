@@ -12,13 +12,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import assert_all_finite, check_random_state, compute_class_weight
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length
 
-from trueline.estimators.base import validate_changed
-from trueline.estimators.labels import encode_declared, encode_labels
+from trueline.estimators.labels import SparseCoefficients, encode_declared, encode_labels
 from trueline.estimators.online_proof import OnlineProof
 from trueline.estimators.online_rows import SingleRows
-from trueline.estimators.validation import validate_data
+from trueline.estimators.parameters import validate_changed
+from trueline.estimators.validation import keep_columns_of, new_rows, row_weights, validate_data
 from trueline.online.average import averaged
 from trueline.online.kernels.labels import split_in_two
 from trueline.online.order import Order, seed_of
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
     last: Array | None = None
 
 
-class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
+class OnlineClassifier(SingleRows, OnlineProof, SparseCoefficients, ClassifierMixin, BaseEstimator):
     """A linear classifier that learns from one row after the other.
 
     Two classes have one weight vector, more have one each: learned against the rest (one problem
@@ -101,8 +101,7 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
             )
             check_consistent_length(X, y)
         elif reset:
-            self.n_features_in_ = X.shape[1]
-            self.__dict__.pop("feature_names_in_", None)
+            keep_columns_of(self, X)
         return self._prepared(X), y
 
     def _prepared(self, X: Any) -> Any:
@@ -136,13 +135,7 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
     def _row_weights(self, sample_weight: Any, X: Any) -> NDArray[Any]:
         if sample_weight is None:
             return _ONE if X.dtype == np.float64 else _ONE.astype(X.dtype)
-        weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-        if not weights.any():
-            raise ValueError(
-                "Sample weights are all zero: no row is left to learn from. Give at least one row "
-                "a positive weight."
-            )
-        return np.ascontiguousarray(weights)
+        return np.ascontiguousarray(row_weights(sample_weight, X, X.dtype))
 
     def _weights_of_classes(self, classes: NDArray[Any], y: Any) -> Array:
         if self.class_weight is None:
@@ -379,8 +372,7 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
         scores : array of shape (n,) for two classes, where above zero means ``classes_[1]``, or
             (n, classes)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        X = new_rows(self, X, accept_sparse="csr", dtype="numeric")
         if self.normalize_rows:
             X = normalised(X if X.dtype == np.float32 else X.astype(np.float64, copy=False))
         return self._scores(X)
@@ -407,19 +399,6 @@ class OnlineClassifier(SingleRows, OnlineProof, ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.take(self.classes_, chosen)
-
-    def sparsify(self) -> Self:
-        """Turn ``coef_`` into a CSR matrix, for penalties that leave few weights."""
-        check_is_fitted(self)
-        self.coef_ = sp.csr_matrix(self.coef_)
-        return self
-
-    def densify(self) -> Self:
-        """Turn ``coef_`` back into an array."""
-        check_is_fitted(self)
-        if sp.issparse(self.coef_):
-            self.coef_ = self.coef_.toarray()
-        return self
 
     @property
     def t_(self) -> float:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from trueline.estimators.online import OnlineClassifier
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.online import rules
 from trueline.online.adaptive import AdaptiveTask, fresh_memory
 from trueline.online.kernels.adaptive import adaptive_row
@@ -22,6 +21,7 @@ __all__ = ["OnlineLogisticRegression"]
 Array = NDArray[np.float64]
 
 
+@parameters()
 class OnlineLogisticRegression(OnlineClassifier):
     r"""Logistic regression learned row by row, in one pass or a few.
 
@@ -79,52 +79,20 @@ class OnlineLogisticRegression(OnlineClassifier):
     ('yes', 2)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "update": [StrOptions({"adaptive", "plain"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "decay": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "shuffle": ["boolean"],
-        "random_state": ["random_state"],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "warm_start": ["boolean"],
-        "normalize_rows": ["boolean"],
-        "hash_width": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        update: str = "adaptive",
-        learning_rate: float = 1.0,
-        decay: float = 0.5,
-        fit_intercept: bool = True,
-        max_iter: int = 5,
-        tol: float | None = 1e-3,
-        n_iter_no_change: int = 2,
-        shuffle: bool = True,
-        random_state: Any = None,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        normalize_rows: bool = False,
-        hash_width: int = 2**18,
-    ) -> None:
-        self.update = update
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.normalize_rows = normalize_rows
-        self.hash_width = hash_width
+    _: KW_ONLY
+    update: str = given("adaptive", one_of("adaptive", "plain"))
+    learning_rate: float = given(1.0, "(0, inf)")
+    decay: float = given(0.5, "[0, inf)")
+    fit_intercept: bool = True
+    max_iter: int = given(5, "int [1, inf)")
+    tol: float | None = given(1e-3, "[0, inf)", None)
+    n_iter_no_change: int = given(2, "int [1, inf)")
+    shuffle: bool = True
+    random_state: Any = given(None, "random_state")
+    class_weight: Any = given(None, "class_weight")
+    warm_start: bool = False
+    normalize_rows: bool = False
+    hash_width: int = given(2**18, "int [1, inf)")
 
     def _rule(self) -> rules.Rule:
         decay = float(self.decay) if self.update == "plain" else 0.0

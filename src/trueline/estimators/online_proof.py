@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,18 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.mistakes import Run, certify_mistakes
-from trueline.check import Verification
-from trueline.estimators.as_fitted import marked, settings_of, tied
+from trueline.estimators.as_fitted import settings_of
+from trueline.estimators.certified import Certified
 from trueline.estimators.labels import encode_declared, signs_of
 from trueline.online.rows import Rows, normalised, with_constant
-from trueline.wording import Readable, counted
+from trueline.wording import counted
 
-__all__ = ["OnlineProof", "Story"]
+__all__ = ["OnlineProof", "lines_of_errors", "widest_plane"]
 
 Array = NDArray[np.float64]
 
 
-class OnlineProof:
+class OnlineProof(Certified):
     """The certificate, worked out from the fitted rows when somebody looks."""
 
     classes_: NDArray[Any]
@@ -35,10 +35,9 @@ class OnlineProof:
         """Keep the rows until the certificate is asked for."""
         self._certificate: Certificate | None = None
         self._pending = (rows, run)
-        self._as_fitted = marked(self._predicting())
+        self._mark_fitted()
 
     def _predicting(self) -> dict[str, Any]:
-        """What scores are made of, and what the statement is about."""
         W, b = self._coefficients()
         fitted = {"coef_": W, "intercept_": b, "classes_": self.classes_}
         if hasattr(self, "votes_"):
@@ -107,23 +106,6 @@ class OnlineProof:
             return np.vstack([W, b]), np.zeros(len(b))
         return np.ascontiguousarray(W), b
 
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
-        """Check the certificate against the data that were fitted.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        verification : Verification
-            True in a boolean context if every claim holds.
-        """
-        verification = self.certificate_.verify(X, y, sample_weight)
-        return tied(self._as_fitted, self._predicting(), verification)
-
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         codes = encode_declared(y, self.classes_)
         target = signs_of(codes) if len(self.intercept_) == 1 else codes
@@ -145,30 +127,18 @@ class OnlineProof:
         for name in ("_row_state", "_seeds_of"):
             self.__dict__.pop(name, None)
 
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Story:
-        """What was done in the last fit, in words; with data, what a fit to them would do.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-        y : array-like, optional
-        sample_weight : array-like, optional
-
-        Returns
-        -------
-        story : Story
-        """
+    def _lines_planned(self, X: Any, y: Any) -> list[str]:
         model: Any = self
-        rule = model._rule()
-        if X is not None:
-            n, d = np.shape(X)
-            return Story(
-                f"rule       {rule.name}: w <- w + y step x, step = {rule.formula}\n"
-                f"visits     at most {model.max_iter} passes over {counted(n, 'row')} of "
-                f"{counted(d, 'column')}"
-            )
-        check_is_fitted(self)
-        tally = model._tally
+        rule, (n, d) = model._rule(), np.shape(X)
+        return [
+            f"rule       {rule.name}: w <- w + y step x, step = {rule.formula}",
+            f"visits     at most {model.max_iter} passes over {counted(n, 'row')} of "
+            f"{counted(d, 'column')}",
+        ]
+
+    def _lines_done(self) -> list[str]:
+        model: Any = self
+        rule, tally = model._rule(), model._tally
         lines = [
             f"rule       {rule.name}: w <- w + y step x, step = {rule.formula}",
             f"visits     {counted(int(tally[:, 0].max()), 'row')}, "
@@ -176,24 +146,33 @@ class OnlineProof:
             f"learned    {counted(int(tally[:, 2].sum()), 'update')}, "
             f"{counted(int(tally[:, 3].sum()), 'mistake')}",
         ]
-        certificate = self.certificate_ if "_certificate" in self.__dict__ else None
-        if certificate is not None:
-            lines.append(f"errors     {certificate.objective:.10g} of the training rows (weighted)")
-            for r, bound in enumerate(np.atleast_1d(certificate.witness.get("bound", []))):
-                w = certificate.witness
-                lines.append(
-                    f"bound      {w['mistakes'][r]:.0f} updates <= {bound:.6g}"
-                    f"   (R = {w['radius'][r]:.4g}, gamma = {w['gamma'][r]:.4g})"
-                )
-            lines.append(f"proof      {certificate.statement}")
-        return Story("\n".join(lines))
+        return lines + (lines_of_errors(self.certificate_) if "_certificate" in vars(self) else [])
 
 
-@dataclass(frozen=True, repr=False)
-class Story(Readable):
-    """Text that prints as itself."""
+def lines_of_errors(certificate: Certificate) -> list[str]:
+    """The errors that were counted, the bound on the updates if there is one, and the proof."""
+    w = certificate.witness
+    bounds = [
+        f"bound      {w['mistakes'][r]:.0f} updates <= {bound:.6g}"
+        f"   (R = {w['radius'][r]:.4g}, gamma = {w['gamma'][r]:.4g})"
+        for r, bound in enumerate(np.atleast_1d(w.get("bound", [])))
+    ]
+    errors = f"errors     {certificate.objective:.10g} of the training rows (weighted)"
+    return [errors, *bounds, f"proof      {certificate.statement}"]
 
-    text: str
 
-    def __str__(self) -> str:
-        return self.text
+def widest_plane(X: Any, y: Array, step: float) -> tuple[Array, Array] | None:
+    """The separator of largest margin, the intercept as the weight of a column of sqrt(step)."""
+    from trueline.halfspaces.margin import largest_margin
+
+    X = X.astype(np.float64)
+    if step > 0:
+        column = np.full((X.shape[0], 1), np.sqrt(step))
+        X = sp.csr_array(sp.hstack([X, column])) if sp.issparse(X) else np.hstack([X, column])
+    classes, codes = np.unique(y, return_inverse=True)
+    try:
+        best = largest_margin(X, codes, classes, fit_intercept=False)
+    except ArithmeticError:
+        return None
+    V = np.atleast_2d(best.coef).T
+    return (V[:-1], np.sqrt(step) * V[-1]) if step > 0 else (V, np.zeros(V.shape[1]))

@@ -296,10 +296,9 @@ class SingleRows:
         """The label of one row, given as to :meth:`learn_one`."""
         check_is_fitted(self)
         model: Any = self
-        if isinstance(x, Mapping):
-            label = model.predict(hashed_rows([x], self._width()))[0]
-        else:
-            label = model.predict(np.asarray(x, dtype=np.float64).reshape(1, -1))[0]
+        is_hashed = isinstance(x, Mapping)
+        row = hashed_rows([x], self._width()) if is_hashed else np.asarray(x, float).reshape(1, -1)
+        label = model.predict(row)[0]
         return label.item() if isinstance(label, np.generic) else label
 
     def _width(self) -> int:
@@ -355,12 +354,8 @@ class SingleRows:
         k = len(self.classes_) if hasattr(self, "classes_") else len(np.unique(classes))
         if k == 2 or model._is_direct(k):  # the passes themselves count
             before = self._tally[0, 3] if hasattr(self, "_tally") else 0.0
-            if (
-                weight is None
-                and len(y) == 1
-                and "_row_state" in self.__dict__
-                and not sp.issparse(X)
-            ):
+            is_single = weight is None and len(y) == 1 and not sp.issparse(X)
+            if is_single and "_row_state" in self.__dict__:
                 self.partial_fit(X, y, classes)
             else:
                 self._partial_fit(X, y, classes, weight, False)

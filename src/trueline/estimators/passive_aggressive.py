@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
-
-from sklearn.utils._param_validation import Interval, StrOptions
+from typing import Any
 
 from trueline.estimators.online import OnlineClassifier
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.online import rules
 
 __all__ = ["PassiveAggressiveClassifier"]
@@ -15,6 +13,7 @@ __all__ = ["PassiveAggressiveClassifier"]
 _FORMS = {"hinge": "PA-I", "squared_hinge": "PA-II", "hard": "PA"}
 
 
+@parameters()
 class PassiveAggressiveClassifier(OnlineClassifier):
     r"""Move as little as needed for the present row to be right by a margin of one.
 
@@ -85,70 +84,26 @@ class PassiveAggressiveClassifier(OnlineClassifier):
     [[0.5, -1.0]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="right")],
-        "fit_intercept": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "shuffle": ["boolean"],
-        "verbose": ["verbose"],
-        "loss": [StrOptions({"hinge", "squared_hinge", "hard"})],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "warm_start": ["boolean"],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "average": [Interval(Integral, 0, None, closed="neither"), "boolean"],
-        "bias": [StrOptions({"separate", "constant_feature"})],
-        "intercept_step": [Interval(Real, 0, None, closed="neither"), None],
-        "normalize_rows": ["boolean"],
-        "record_updates": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float | None = 1e-3,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        shuffle: bool = True,
-        verbose: int = 0,
-        loss: str = "hinge",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        warm_start: bool = False,
-        class_weight: Any = None,
-        average: Any = False,
-        bias: str = "separate",
-        intercept_step: float | None = None,
-        normalize_rows: bool = False,
-        record_updates: bool = False,
-    ) -> None:
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.shuffle = shuffle
-        self.verbose = verbose
-        self.loss = loss
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.average = average
-        self.bias = bias
-        self.intercept_step = intercept_step
-        self.normalize_rows = normalize_rows
-        self.record_updates = record_updates
+    _: KW_ONLY
+    C: float = given(1.0, "(0, inf]")
+    fit_intercept: bool = True
+    max_iter: int = given(1000, "int [1, inf)")
+    tol: float | None = given(1e-3, "[0, inf)", None)
+    early_stopping: bool = False
+    validation_fraction: float = given(0.1, "(0, 1)")
+    n_iter_no_change: int = given(5, "int [1, inf)")
+    shuffle: bool = True
+    verbose: int = given(0, "verbose")
+    loss: str = given("hinge", one_of("hinge", "squared_hinge", "hard"))
+    n_jobs: int | None = given(None, "int", None)
+    random_state: Any = given(None, "random_state")
+    warm_start: bool = False
+    class_weight: Any = given(None, "class_weight")
+    average: Any = given(False, "int (0, inf)", "boolean")
+    bias: str = given("separate", one_of("separate", "constant_feature"))
+    intercept_step: float | None = given(None, "(0, inf)", None)
+    normalize_rows: bool = False
+    record_updates: bool = False
 
     def _rule(self) -> rules.Rule:
         return rules.passive_aggressive(float(self.C), _FORMS[self.loss])

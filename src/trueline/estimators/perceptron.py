@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.mistakes import Run, certify_mistakes
 from trueline.estimators.online import OnlineClassifier, Outcome
+from trueline.estimators.online_proof import widest_plane
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.online import rules
 from trueline.online.average import averaged
 from trueline.online.multiclass import DirectTask
@@ -40,23 +39,7 @@ def _learns_as_rows_come(model: Any) -> bool:
     )
 
 
-def _widest(X: Any, y: Array, step: float) -> tuple[Array, Array] | None:
-    """The separator of largest margin, the intercept as the weight of a column of sqrt(step)."""
-    from trueline.halfspaces.margin import largest_margin
-
-    X = X.astype(np.float64)
-    if step > 0:
-        column = np.full((X.shape[0], 1), np.sqrt(step))
-        X = sp.csr_array(sp.hstack([X, column])) if sp.issparse(X) else np.hstack([X, column])
-    classes, codes = np.unique(y, return_inverse=True)
-    try:
-        best = largest_margin(X, codes, classes, fit_intercept=False)
-    except ArithmeticError:
-        return None
-    V = np.atleast_2d(best.coef).T
-    return (V[:-1], np.sqrt(step) * V[-1]) if step > 0 else (V, np.zeros(V.shape[1]))
-
-
+@parameters()
 class Perceptron(OnlineClassifier):
     r"""The perceptron: add every row that is on the wrong side.
 
@@ -157,84 +140,32 @@ class Perceptron(OnlineClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "penalty": [StrOptions({"l2", "l1", "elasticnet"}), None],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "fit_intercept": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "shuffle": ["boolean"],
-        "verbose": ["verbose"],
-        "eta0": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "warm_start": ["boolean"],
-        "variant": [
-            StrOptions({"standard", "textbook", "cyclic", "batch", "pocket", "averaged", "voted"})
-        ],
-        "margin": [Interval(Real, 0, None, closed="left")],
-        "multiclass": [StrOptions({"ovr", "direct"})],
-        "bias": [StrOptions({"separate", "constant_feature"})],
-        "intercept_step": [Interval(Real, 0, None, closed="neither"), None],
-        "normalize_rows": ["boolean"],
-        "record_updates": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        penalty: str | None = None,
-        alpha: float = 0.0001,
-        l1_ratio: float = 0.15,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        tol: float | None = 1e-3,
-        shuffle: bool = True,
-        verbose: int = 0,
-        eta0: float = 1.0,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        variant: str = "standard",
-        margin: float = 0.0,
-        multiclass: str = "ovr",
-        bias: str = "separate",
-        intercept_step: float | None = None,
-        normalize_rows: bool = False,
-        record_updates: bool = False,
-    ) -> None:
-        self.penalty = penalty
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.shuffle = shuffle
-        self.verbose = verbose
-        self.eta0 = eta0
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.variant = variant
-        self.margin = margin
-        self.multiclass = multiclass
-        self.bias = bias
-        self.intercept_step = intercept_step
-        self.normalize_rows = normalize_rows
-        self.record_updates = record_updates
+    _: KW_ONLY
+    penalty: str | None = given(None, one_of("l2", "l1", "elasticnet"), None)
+    alpha: float = given(0.0001, "[0, inf)")
+    l1_ratio: float = given(0.15, "[0, 1]")
+    fit_intercept: bool = True
+    max_iter: int = given(1000, "int [1, inf)")
+    tol: float | None = given(1e-3, "[0, inf)", None)
+    shuffle: bool = True
+    verbose: int = given(0, "verbose")
+    eta0: float = given(1.0, "(0, inf)")
+    n_jobs: int | None = given(None, "int", None)
+    random_state: Any = given(0, "random_state")
+    early_stopping: bool = False
+    validation_fraction: float = given(0.1, "(0, 1)")
+    n_iter_no_change: int = given(5, "int [1, inf)")
+    class_weight: Any = given(None, "class_weight")
+    warm_start: bool = False
+    variant: str = given(
+        "standard", one_of("standard", "textbook", "cyclic", "batch", "pocket", "averaged", "voted")
+    )
+    margin: float = given(0.0, "[0, inf)")
+    multiclass: str = given("ovr", one_of("ovr", "direct"))
+    bias: str = given("separate", one_of("separate", "constant_feature"))
+    intercept_step: float | None = given(None, "(0, inf)", None)
+    normalize_rows: bool = False
+    record_updates: bool = False
 
     # --- what the parameters mean ---------------------------------------------------------------
 
@@ -444,7 +375,7 @@ class Perceptron(OnlineClassifier):
         best = certify_mistakes(
             *(rows, np.asarray(target, dtype=np.float64), weights, self._class_weights),
             *(certificate.coef, certificate.intercept, certificate.fit_intercept),
-            *(Run.of(certificate.witness), _widest),
+            *(Run.of(certificate.witness), widest_plane),
         )
         return replace(best, reading=certificate.reading)
 

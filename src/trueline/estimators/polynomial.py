@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import time
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.gaussian import GaussianRegressor
-from trueline.estimators.numeric_target import numeric_target
-from trueline.estimators.validation import validate_data
+from trueline.estimators.parameters import KW_ONLY, given, parameters
+from trueline.estimators.validation import new_rows, numeric_target, validate_data
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty
 from trueline.planner import make_plan
@@ -49,6 +46,7 @@ def powers_doubled(X: Array, degree: int) -> tuple[Array, Array]:
     return hi, lo
 
 
+@parameters()
 class PolynomialRegression(GaussianRegressor):
     """Least squares on powers of the features, formed in doubled precision.
 
@@ -87,14 +85,9 @@ class PolynomialRegression(GaussianRegressor):
     array([1., 1., 1., 1., 1.])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "fit_intercept": ["boolean"],
-    }
-
-    def __init__(self, degree: int = 2, *, fit_intercept: bool = True) -> None:
-        self.degree = degree
-        self.fit_intercept = fit_intercept
+    degree: int = given(2, "int [1, inf)")
+    _: KW_ONLY
+    fit_intercept: bool = True
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         powers = self._powers(X)[0]
@@ -177,9 +170,7 @@ class PolynomialRegression(GaussianRegressor):
         -------
         y : array of shape (n,) or (n, k)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        hi, lo = self._powers(X)
+        hi, lo = self._powers(new_rows(self, X, accept_sparse=False))
         W, b = self._coefficients()
         zero = np.zeros(len(hi))
         columns = []

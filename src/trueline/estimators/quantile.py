@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.ordered import certify_ordered
 from trueline.estimators.base import build_problem
-from trueline.estimators.single_target import SingleTargetRegressor
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.regressor import SingleTargetRegressor
 from trueline.estimators.standard_errors import QuantileInference
 from trueline.losses import Absolute, OrderedQuantiles, Quantile
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Options
@@ -37,17 +35,18 @@ _SOLVERS = {
 }
 
 
+@parameters()
 class _PiecewiseLinear(SingleTargetRegressor):
     """What estimators with losses made of straight lines share."""
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
-        self._interpolated = solution.extra.get("interpolated")
+    _: KW_ONLY
+    l1_ratio: float = given(1.0, "[0, 1]")
+    fit_intercept: bool = True
+    smoothing: float | None = given(None, "(0, inf)", None)
+    trace: bool = False
 
     def _options(self) -> Options:
-        return Options(smoothing=getattr(self, "smoothing", None))
+        return Options(smoothing=self.smoothing)
 
     @staticmethod
     def _elastic(strength: float, l1_ratio: float) -> Penalty:
@@ -59,6 +58,7 @@ class _PiecewiseLinear(SingleTargetRegressor):
         return L2(strength) if l1_ratio == 0 else ElasticNet(strength, l1_ratio)
 
 
+@parameters()
 class QuantileRegressor(QuantileInference, _PiecewiseLinear):
     """Linear regression that predicts conditional quantiles, exactly.
 
@@ -128,40 +128,12 @@ default="auto"
     """
 
     _strength_in_sum = "n alpha"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions(set(_SOLVERS))],
-        "solver_options": [dict, None],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "non_crossing": ["boolean"],
-        "smoothing": [Interval(Real, 0, None, closed="neither"), None],
-        "trace": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        quantile: Any = 0.5,
-        alpha: float = 1.0,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        solver_options: dict[str, Any] | None = None,
-        l1_ratio: float = 1.0,
-        non_crossing: bool = False,
-        smoothing: float | None = None,
-        trace: bool = False,
-    ) -> None:
-        self.quantile = quantile
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.solver_options = solver_options
-        self.l1_ratio = l1_ratio
-        self.non_crossing = non_crossing
-        self.smoothing = smoothing
-        self.trace = trace
+    _: KW_ONLY
+    quantile: Any = given(0.5, "(0, 1)", "array-like")
+    alpha: float = given(1.0, "[0, inf)")
+    solver: str = given("auto", one_of(*_SOLVERS))
+    solver_options: dict[str, Any] | None = given(None, dict, None)
+    non_crossing: bool = False
 
     def _quantiles(self) -> tuple[float, ...]:
         """The quantiles, checked."""
@@ -246,6 +218,7 @@ default="auto"
         return predicted[:, [int(np.argmin(quantiles)), int(np.argmax(quantiles))]]
 
 
+@parameters()
 class LeastAbsoluteDeviations(QuantileInference, _PiecewiseLinear):
     """Linear regression by least absolute deviations: the conditional median, exactly.
 
@@ -294,31 +267,9 @@ class LeastAbsoluteDeviations(QuantileInference, _PiecewiseLinear):
     (array([2.]), 1.0)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions({"auto", "interior_point", "highs", "smoothed"})],
-        "smoothing": [Interval(Real, 0, None, closed="neither"), None],
-        "trace": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        alpha: float = 0.0,
-        *,
-        l1_ratio: float = 1.0,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        smoothing: float | None = None,
-        trace: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.smoothing = smoothing
-        self.trace = trace
+    alpha: float = given(0.0, "[0, inf)")
+    _: KW_ONLY
+    solver: str = given("auto", one_of("auto", "interior_point", "highs", "smoothed"))
 
     _is_several: ClassVar[bool] = False
 

@@ -23,8 +23,9 @@ class ColumnRank:
     solver_: str
     _row_space: Array | None
 
-    def _store_rank(self, problem: Any, solution: Solution) -> None:
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
         """Remember the rank of this fit, and nothing of the one before."""
+        super()._keep_of(problem, solution)  # type: ignore[misc]
         for name in ("rank_", "_row_space"):
             self.__dict__.pop(name, None)
         penalty = problem.penalty

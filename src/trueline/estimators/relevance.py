@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
 from trueline.bayes.relevance import determine_relevance
 from trueline.design import as_design
 from trueline.estimators.evidence import EvidenceRegressor, proven
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.solution import Solution
@@ -22,6 +21,7 @@ __all__ = ["ARDRegression"]
 Array = NDArray[np.float64]
 
 
+@parameters()
 class ARDRegression(EvidenceRegressor):
     r"""Regression with one prior precision per coefficient, all chosen by the evidence.
 
@@ -87,48 +87,9 @@ class ARDRegression(EvidenceRegressor):
     array([0., 2., 0., 0.])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "alpha_1": [Interval(Real, 0, None, closed="left")],
-        "alpha_2": [Interval(Real, 0, None, closed="left")],
-        "lambda_1": [Interval(Real, 0, None, closed="left")],
-        "lambda_2": [Interval(Real, 0, None, closed="left")],
-        "compute_score": ["boolean"],
-        "threshold_lambda": [Interval(Real, 0, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "copy_X": ["boolean"],
-        "verbose": ["verbose"],
-    }
-
-    sigma_: NDArray[Any]
-
-    def __init__(
-        self,
-        *,
-        max_iter: int = 300,
-        tol: float = 1.0e-3,
-        alpha_1: float = 1.0e-6,
-        alpha_2: float = 1.0e-6,
-        lambda_1: float = 1.0e-6,
-        lambda_2: float = 1.0e-6,
-        compute_score: bool = False,
-        threshold_lambda: float = 1.0e4,
-        fit_intercept: bool = True,
-        copy_X: bool = True,
-        verbose: bool = False,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.alpha_1 = alpha_1
-        self.alpha_2 = alpha_2
-        self.lambda_1 = lambda_1
-        self.lambda_2 = lambda_2
-        self.compute_score = compute_score
-        self.threshold_lambda = threshold_lambda
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.verbose = verbose
+    _: KW_ONLY
+    tol: float = given(1.0e-3, "[0, inf)")
+    threshold_lambda: float = given(1.0e4, "[0, inf)")
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model.

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from trueline.estimators.base import build_problem
 from trueline.estimators.incremental import IncrementalRegressor
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.losses import Squared
 from trueline.penalties import L2, NonNegative, NoPenalty, Penalty
-from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
@@ -42,6 +40,7 @@ RIDGE_SOLVERS: dict[str, str] = {
 }
 
 
+@parameters()
 class Ridge(IncrementalRegressor):
     """Least squares with a squared penalty, with a proof.
 
@@ -104,37 +103,15 @@ class Ridge(IncrementalRegressor):
 
     _keeps_single_target = False
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "fit_intercept": ["boolean"],
-        "copy_X": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "solver": [StrOptions(set(RIDGE_SOLVERS))],
-        "positive": ["boolean"],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        *,
-        fit_intercept: bool = True,
-        copy_X: bool = True,
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        solver: str = "auto",
-        positive: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.max_iter = max_iter
-        self.tol = tol
-        self.solver = solver
-        self.positive = positive
-        self.random_state = random_state
+    alpha: Any = given(1.0, "[0, inf)", "array-like")
+    _: KW_ONLY
+    fit_intercept: bool = True
+    copy_X: bool = True
+    max_iter: int | None = given(None, "int [1, inf)", None)
+    tol: float = given(1e-4, "[0, inf)")
+    solver: str = given("auto", one_of(*RIDGE_SOLVERS))
+    positive: bool = False
+    random_state: Any = given(None, "random_state")
 
     @classmethod
     def from_prior(cls, noise_variance: float, prior_variance: float, **parameters: Any) -> Self:
@@ -202,10 +179,8 @@ class Ridge(IncrementalRegressor):
             )
         return RIDGE_SOLVERS[self.solver]
 
-    def _store(
-        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
-    ) -> None:
-        super()._store(problem, plan, solution, dtype, y_ndim)
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
         # scikit-learn's names for the same algorithms are reported back as they were given.
         if self.solver in ("lsqr", "sparse_cg") and self.solver_ == RIDGE_SOLVERS[self.solver]:
             self.solver_ = self.solver

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight
 
 from trueline.estimators.base import LinearEstimator
 from trueline.estimators.labels import SignedTargets, signed_targets
-from trueline.estimators.report import Explanation
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.ridge import RIDGE_SOLVERS, Ridge
-from trueline.estimators.validation import validate_data
 from trueline.problem import Problem
 
 __all__ = ["RidgeClassifier", "SignRegressionClassifier"]
@@ -49,20 +45,9 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
     def _regressor(self, targets: SignedTargets) -> Any:
         """The regression that is fitted to the signs, with this classifier's parameters."""
 
-    def _speaking(self, regressor: Any) -> Any:
-        """The regression, with messages that name the classifier."""
-        regressor._speaks_for = type(self).__name__
-        return regressor
-
-    def _check_parameters(self) -> None:
-        """Raise for parameters that are out of range."""
-        self._validate_params()
-
     def _fit_signs(self, X: Any, y: Any, sample_weight: Any, **params: Any) -> Self:
         self._check_parameters()
-        targets = signed_targets(y, type(self).__name__)
-        regressor = self._speaking(self._regressor(targets))
-        weights = self._row_weights(targets, sample_weight)
+        regressor, targets, weights = self._signed(y, sample_weight)
         if callbacks := getattr(self, "_skl_callbacks", None):
             regressor._skl_callbacks = callbacks  # they watch the regression
         regressor.fit(X, targets.signs, weights, **params)
@@ -91,40 +76,22 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         raise NotImplementedError("the regression on the signs states the problem")
 
+    def _signed(self, y: Any, sample_weight: Any) -> tuple[Any, SignedTargets, Any]:
+        """The regression, its targets, and the weights of the rows."""
+        targets = signed_targets(y, type(self).__name__)
+        regressor = self._regressor(targets)
+        regressor._speaks_for = type(self).__name__  # in messages
+        return regressor, targets, self._row_weights(targets, sample_weight)
+
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        targets = signed_targets(y, type(self).__name__)
-        weights = self._row_weights(targets, sample_weight)
-        regressor = self._speaking(self._regressor(targets))
+        regressor, targets, weights = self._signed(y, sample_weight)
         return regressor._validated_problem(X, targets.signs, weights, reset)
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-            Prints as text; ``table()`` gives rows.
-        """
-        if X is None:
-            return super().explain(all=all)
-        self._check_parameters()
-        targets = signed_targets(y, type(self).__name__)
-        weights = self._row_weights(targets, sample_weight)
-        regressor = self._speaking(self._regressor(targets))
-        return regressor.explain(X, targets.signs, weights, all=all)
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        regressor, targets, weights = self._signed(y, sample_weight)
+        return regressor.explain(X, targets.signs, weights)
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         targets = signed_targets(y, type(self).__name__)
@@ -147,18 +114,7 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
         scores : array of shape (n,) or (n, k)
             For two classes one number, positive for ``classes_[1]``.
         """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr", "csc", "coo"],
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        scores = X @ self.coef_.T
-        if sp.issparse(scores):
-            scores = scores.toarray()
-        return np.asarray(scores) + self.intercept_
+        return self._scores(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row (the one of the highest score), or its labels (positive scores).
@@ -179,11 +135,11 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
 
 
+@parameters()
 class RidgeClassifier(SignRegressionClassifier):
     """Classification by ridge regression on -1 and +1, with a proof.
 
@@ -242,40 +198,16 @@ class RidgeClassifier(SignRegressionClassifier):
     (0.8533, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "fit_intercept": ["boolean"],
-        "copy_X": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "solver": [StrOptions(set(RIDGE_SOLVERS))],
-        "positive": ["boolean"],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        alpha: Any = 1.0,
-        *,
-        fit_intercept: bool = True,
-        copy_X: bool = True,
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        class_weight: Any = None,
-        solver: str = "auto",
-        positive: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.copy_X = copy_X
-        self.max_iter = max_iter
-        self.tol = tol
-        self.class_weight = class_weight
-        self.solver = solver
-        self.positive = positive
-        self.random_state = random_state
+    alpha: Any = given(1.0, "[0, inf)", "array-like")
+    _: KW_ONLY
+    fit_intercept: bool = True
+    copy_X: bool = True
+    max_iter: int | None = given(None, "int [1, inf)", None)
+    tol: float = given(1e-4, "[0, inf)")
+    class_weight: Any = given(None, "class_weight")
+    solver: str = given("auto", one_of(*RIDGE_SOLVERS))
+    positive: bool = False
+    random_state: Any = given(None, "random_state")
 
     def _regressor(self, targets: SignedTargets | None = None) -> Ridge:
         parameters = self.get_params(deep=False)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, _raise_for_params, _routing_enabled
 
 from trueline.estimators.labels import SignedTargets
-from trueline.estimators.report import Explanation
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.ridge_classifier import SignRegressionClassifier
 from trueline.estimators.ridge_cv import RidgeCV
 
@@ -24,6 +22,7 @@ __all__ = ["RidgeClassifierCV"]
 Array = NDArray[np.float64]
 
 
+@parameters()
 class RidgeClassifierCV(SignRegressionClassifier):
     """The ridge classifier with its strength chosen by cross-validation.
 
@@ -77,31 +76,13 @@ class RidgeClassifierCV(SignRegressionClassifier):
     (0.01, 0.9631)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alphas": ["array-like", Interval(numbers.Real, 0, None, closed="neither")],
-        "fit_intercept": ["boolean"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "cv": ["cv_object"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "store_cv_results": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        alphas: Any = (0.1, 1.0, 10.0),
-        *,
-        fit_intercept: bool = True,
-        scoring: Any = None,
-        cv: Any = None,
-        class_weight: Any = None,
-        store_cv_results: bool = False,
-    ) -> None:
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.scoring = scoring
-        self.cv = cv
-        self.class_weight = class_weight
-        self.store_cv_results = store_cv_results
+    alphas: Any = given((0.1, 1.0, 10.0), "array-like", "(0, inf)")
+    _: KW_ONLY
+    fit_intercept: bool = True
+    scoring: Any = given(None, one_of(*get_scorer_names()), callable, None)
+    cv: Any = given(None, "cv_object")
+    class_weight: Any = given(None, "class_weight")
+    store_cv_results: bool = False
 
     def _search(self) -> _SignSearch:
         parameters = self.get_params(deep=False)
@@ -137,31 +118,10 @@ class RidgeClassifierCV(SignRegressionClassifier):
         _raise_for_params(params, self, "fit")
         return self._fit_signs(X, y, sample_weight, **params)
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-            Prints as text; ``table()`` gives rows.
-        """
-        explanation = super().explain(X, y, sample_weight, all=all)
-        if X is not None:
-            return explanation
+    def _explained_fit(self) -> Any:
         search = self._search()
         search.alpha_ = self.alpha_
-        return replace(explanation, search=search._search_done())
+        return replace(super()._explained_fit(), search=search._search_done())
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Which metadata go to the scorer and to the splitter."""

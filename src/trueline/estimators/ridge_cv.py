@@ -7,13 +7,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from inspect import signature
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
 from sklearn.utils import check_scalar
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -25,7 +24,7 @@ from sklearn.utils.metadata_routing import (
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.gaussian import GaussianRegressor
-from trueline.estimators.report import Explanation
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.ridge_cv_scores import StrengthSearch
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty, Penalty
@@ -46,6 +45,7 @@ _TINY_WORK = 50_000
 _NAMED = 6
 
 
+@parameters()
 class RidgeCV(StrengthSearch, GaussianRegressor):
     """Ridge regression with the strength chosen by cross-validation, for the cost of a few fits.
 
@@ -101,36 +101,14 @@ class RidgeCV(StrengthSearch, GaussianRegressor):
 
     _keeps_single_target = False
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "alphas": ["array-like", Interval(numbers.Real, 0, None, closed="neither")],
-        "fit_intercept": ["boolean"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "cv": ["cv_object"],
-        "gcv_mode": [StrOptions({"auto", "svd", "eigen"}), None],
-        "store_cv_results": ["boolean"],
-        "alpha_per_target": ["boolean"],
-    }
-
-    cv_results_: NDArray[Any]
-
-    def __init__(
-        self,
-        alphas: Any = _ALPHAS,
-        *,
-        fit_intercept: bool = True,
-        scoring: Any = None,
-        cv: Any = None,
-        gcv_mode: str | None = None,
-        store_cv_results: bool = False,
-        alpha_per_target: bool = False,
-    ) -> None:
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.scoring = scoring
-        self.cv = cv
-        self.gcv_mode = gcv_mode
-        self.store_cv_results = store_cv_results
-        self.alpha_per_target = alpha_per_target
+    alphas: Any = given(_ALPHAS, "array-like", "(0, inf)")
+    _: KW_ONLY
+    fit_intercept: bool = True
+    scoring: Any = given(None, one_of(*get_scorer_names()), callable, None)
+    cv: Any = given(None, "cv_object")
+    gcv_mode: str | None = given(None, one_of("auto", "svd", "eigen"), None)
+    store_cv_results: bool = False
+    alpha_per_target: bool = False
 
     def _penalty(self, n_targets: int) -> Penalty:
         alpha = np.asarray(self.alpha_, dtype=np.float64)
@@ -205,31 +183,11 @@ class RidgeCV(StrengthSearch, GaussianRegressor):
             self.cv_results_ = self.cv_results_.astype(X.dtype, copy=False)
         return self
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
+    def _explained_fit(self) -> Any:
+        return replace(super()._explained_fit(), search=self._search_done())
 
-        Before a fit the strength is not known: the objective names the strengths that would be
-        searched.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-            Prints as text; ``table()`` gives rows.
-        """
-        explanation = super().explain(X, y, sample_weight, all=all)
-        if X is None:
-            return replace(explanation, search=self._search_done())
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        explanation = super()._explained_plan(X, y, sample_weight)
         plan = explanation.plan
         objective = f"{plan.objective},  {self._search_text()}"
         return replace(explanation, plan=replace(plan, objective=objective))

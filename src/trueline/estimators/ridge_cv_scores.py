@@ -14,8 +14,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite
 
 from trueline.design import DenseDesign
-from trueline.estimators.folds import some_folds
 from trueline.estimators.scaling import exponents_of
+from trueline.estimators.validation import some_folds
 from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.selection.folds import Fold, fold_scores, make_folds, r2_from_moments
@@ -39,6 +39,7 @@ class StrengthSearch:
     scoring: Any
     store_cv_results: bool
     alpha_: Any
+    cv_results_: NDArray[Any]
     best_score_: Any
     _own_name: Any
 

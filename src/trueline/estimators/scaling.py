@@ -23,7 +23,7 @@ from trueline.penalties import L2, NonNegative, Penalty
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.independent import proof_at
-from trueline.solvers.loop import Callback, Event, Monitor
+from trueline.solvers.loop import Monitor, seen_through
 from trueline.solvers.normal import project, row_space
 from trueline.solvers.orthogonal import rank_tolerance
 
@@ -171,15 +171,7 @@ def _space_in_units(R: Array, e: Array, n: int) -> Array:
 
 def in_original_units(monitor: Monitor, e: Array, f: Array) -> Monitor:
     """The same watchers, shown the coefficients in the original units."""
-
-    def translated(callback: Callback) -> Callback:
-        def hear(event: Event) -> object:
-            W = np.ldexp(event.coef, e[:, None] - f)
-            return callback(event._replace(coef=W, intercept=np.ldexp(event.intercept, -f)))
-
-        return hear
-
-    return replace(monitor, callbacks=[translated(callback) for callback in monitor.callbacks])
+    return seen_through(monitor, lambda W, b: (np.ldexp(W, e[:, None] - f), np.ldexp(b, -f)))
 
 
 def unscaled(solution: Solution, e: Array, f: Array) -> Solution:

@@ -16,9 +16,8 @@ from sklearn.feature_selection import SequentialFeatureSelector as _Refitting
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite
 from sklearn.utils.metadata_routing import _routing_enabled, process_routing
-from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.numeric_target import numeric_target
+from trueline.estimators.certified import Explained
 from trueline.estimators.sequential_routes import (
     NeedsRefits,
     Refits,
@@ -27,17 +26,17 @@ from trueline.estimators.sequential_routes import (
     least_squares,
     score_name,
 )
-from trueline.estimators.validation import check_array, naming_columns
+from trueline.estimators.validation import check_array, naming_columns, numeric_target
 from trueline.selection.stepwise.scores import FoldScores
 from trueline.threads import single_threaded_blas
-from trueline.wording import counted, shown_as_text
+from trueline.wording import counted
 
 __all__ = ["SequentialFeatureSelector"]
 
 Mask = NDArray[np.bool_]
 
 
-class SequentialFeatureSelector(_Refitting):
+class SequentialFeatureSelector(Explained, _Refitting):
     """Choose features one by one, by the cross-validated score of an estimator.
 
     A drop-in for ``sklearn.feature_selection.SequentialFeatureSelector``: the same parameters, the
@@ -252,23 +251,7 @@ class SequentialFeatureSelector(_Refitting):
             raise NeedsRefits("metadata are routed to the estimator or the scorer")
         return dict(routed.splitter.split)
 
-    @shown_as_text
-    def explain(self, X: Any = None, y: Any = None) -> str:
-        """Say what will be done with (X, y), or which way was taken and what each step chose.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), optional
-            With ``y``: describe the search without running it.
-        y : array-like of shape (n,) or (n, k), optional
-
-        Returns
-        -------
-        text : str
-        """
-        if X is not None:
-            return self._plan(X, y)
-        check_is_fitted(self)
+    def _lines_done(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
         sign = "+" if self.direction == "forward" else "-"
         lines = [
@@ -282,10 +265,9 @@ class SequentialFeatureSelector(_Refitting):
                 f"{step['n_features']:>8}  {step['score']:>12.8g}  {step['refits']:>6}  "
                 f"{sign} {name}"
             )
-        return "\n".join(lines)
+        return lines
 
-    def _plan(self, X: Any, y: Any) -> str:
-        """What a fit would do, in words."""
+    def _lines_planned(self, X: Any, y: Any) -> list[str]:
         if y is None:
             raise ValueError("explain(X, y) needs the target y beside X.")
         self._validate_params()
@@ -308,12 +290,10 @@ class SequentialFeatureSelector(_Refitting):
         open_ended = wanted == "auto" and self.tol is not None
         until = f", ending when the score improves by less than {self.tol:g}" if open_ended else ""
         start = "none" if self.direction == "forward" else "all"
-        return "\n".join(
-            [
-                f"search     {self.direction}, from {start} of {d} features: "
-                f"{'at most ' * open_ended}{counted(steps, 'step')}{until}",
-                f"score      {self.scoring or 'the score of the estimator'}; "
-                f"{'at most ' * open_ended}{counted(candidates, 'candidate')}",
-                f"by         {way}",
-            ]
-        )
+        return [
+            f"search     {self.direction}, from {start} of {d} features: "
+            f"{'at most ' * open_ended}{counted(steps, 'step')}{until}",
+            f"score      {self.scoring or 'the score of the estimator'}; "
+            f"{'at most ' * open_ended}{counted(candidates, 'candidate')}",
+            f"by         {way}",
+        ]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +11,14 @@ from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, WhiteKernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
-from trueline.check import Verification
-from trueline.estimators.as_fitted import marked, settings_of, tied
-from trueline.estimators.kernel_plan import data_text
-from trueline.estimators.numeric_target import numeric_target
-from trueline.estimators.validation import validate_data
+from trueline.estimators.as_fitted import settings_of
+from trueline.estimators.certified import Certified
+from trueline.estimators.kernel_function import data_text
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.validation import new_rows, numeric_target, validate_data
 from trueline.processes.covariance import cross_covariance, diagonal
 from trueline.processes.inducing import InducingBound, choose_points
 from trueline.processes.likelihood import Likelihood
@@ -29,7 +27,6 @@ from trueline.processes.proof import kernel_units
 from trueline.processes.scale import check_scale
 from trueline.processes.search import climb_function, maximise
 from trueline.processes.structure import Structure, recognise
-from trueline.wording import shown_as_text
 
 __all__ = ["SparseGaussianProcessRegressor"]
 
@@ -41,7 +38,8 @@ _START_ROWS = 500
 _BLOCK_ROWS = 20_000
 
 
-class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
+@parameters()
+class SparseGaussianProcessRegressor(RegressorMixin, Certified, BaseEstimator):
     r"""Gaussian process regression with inducing points, and bounds on what they lose.
 
     The process of :class:`~trueline.GaussianProcessRegressor` is seen through its values at few
@@ -98,34 +96,13 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
 
     _doc_link_module = "trueline"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [None, Kernel],
-        "n_inducing": [Interval(Integral, 1, None, closed="left")],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "optimizer": [StrOptions({"fmin_l_bfgs_b"}), None],
-        "normalize_y": ["boolean"],
-        "random_state": ["random_state"],
-    }
-
-    kernel_: Any
-    inducing_points_: Array
-
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        n_inducing: int = 200,
-        alpha: float = 1e-10,
-        optimizer: str | None = "fmin_l_bfgs_b",
-        normalize_y: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.n_inducing = n_inducing
-        self.alpha = alpha
-        self.optimizer = optimizer
-        self.normalize_y = normalize_y
-        self.random_state = random_state
+    kernel: Any = given(None, None, Kernel)
+    _: KW_ONLY
+    n_inducing: int = given(200, "int [1, inf)")
+    alpha: float = given(1e-10, "[0, inf)")
+    optimizer: str | None = given("fmin_l_bfgs_b", one_of("fmin_l_bfgs_b"), None)
+    normalize_y: bool = False
+    random_state: Any = given(0, "random_state")
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the process.
@@ -178,11 +155,10 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
         self.lower_bound_, self.upper_bound_ = self._fit.lower, self._fit.upper
         self.log_marginal_likelihood_value_ = self._fit.lower
         self._certificate = self._certified(bound, theta)
-        self._as_fitted = marked(self._predicting())
+        self._mark_fitted()
         return self
 
     def _predicting(self) -> dict[str, Any]:
-        """What predictions are made of, and what the statement is about."""
         names = ("kernel_", "inducing_points_", "lower_bound_", "upper_bound_", "_level", "_scale")
         own = {name: getattr(self, name) for name in names}
         return {**own, "_fit": vars(self._fit), **settings_of(self)}
@@ -247,39 +223,23 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return self._certificate
 
-    def verify(self, X: Any, y: Any) -> Verification:
-        """Compute both bounds again from the data that were fitted."""
-        verification = self.certificate_.verify(np.asarray(X, dtype=np.float64), y)
-        return tied(self._as_fitted, self._predicting(), verification)
+    def _lines_planned(self, X: Any, y: Any) -> list[str]:
+        most = min(self.n_inducing, _num_samples(X))
+        return [
+            f"kernel     {'the default' if self.kernel is None else self.kernel}",
+            f"data       {data_text(X, y)}",
+            f"solver     up to {most:,} inducing points, chosen from the rows",
+        ]
 
-    @shown_as_text
-    def explain(self, X: Any = None, y: Any = None) -> str:
-        """Say how many points there are, and what they are proven to lose at most.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d), optional
-            With ``y``: say what would be done with these data, without doing it.
-        y : array-like of shape (n,), optional
-
-        Returns
-        -------
-        text : str
-        """
-        if X is not None:
-            most = min(self.n_inducing, _num_samples(X))
-            return (
-                f"kernel     {'the default' if self.kernel is None else self.kernel}\n"
-                f"data       {data_text(X, y)}\n"
-                f"solver     up to {most:,} inducing points, chosen from the rows"
-            )
+    def _lines_done(self) -> list[str]:
         certificate = self.certificate_
-        return (
-            f"kernel     {self.kernel_}\n"
+        return [
+            f"kernel     {self.kernel_}",
             f"points     {len(self.inducing_points_):,}, losing at most "
-            f"{self.upper_bound_ - self.lower_bound_:.4g} of the log marginal likelihood\n"
-            f"proof      {certificate}\n           {certificate.statement}"
-        )
+            f"{self.upper_bound_ - self.lower_bound_:.4g} of the log marginal likelihood",
+            f"proof      {certificate}",
+            f"           {certificate.statement}",
+        ]
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict.
@@ -296,8 +256,7 @@ class SparseGaussianProcessRegressor(RegressorMixin, BaseEstimator):
             If ``return_std``: with the noise that is in the kernel, as in
             :class:`~trueline.GaussianProcessRegressor`.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = new_rows(self, X, accept_sparse=False, dtype=np.float64)
         fit, theta = self._fit, self.kernel_.theta
         mean, std = np.empty(len(X)), np.empty(len(X))
         prior = diagonal(self._structure, theta)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
-from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import assert_all_finite
 
+from trueline.design import as_design
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.gaussian import GaussianRegressor
-from trueline.estimators.linear_regression import LinearRegression
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.stepwise_columns import ChosenColumns
-from trueline.estimators.stepwise_limits import check_combination, check_reached, check_sizes
 from trueline.losses import Squared
 from trueline.penalties import NoPenalty, Penalty
 from trueline.problem import Problem
@@ -36,28 +34,17 @@ from trueline.selection.stepwise import (
     Watcher,
     purpose,
 )
+from trueline.solvers.base import Options
+from trueline.solvers.loop import Monitor
 from trueline.threads import single_threaded_blas
 from trueline.trace import Trace
 
-__all__ = ["StepwiseRegression"]
+__all__ = ["StepwiseRegression", "check_combination", "check_reached", "check_sizes"]
 
 Array = NDArray[np.float64]
 
-# What the fit on the chosen columns knows about itself, and this estimator with it.
-_OF_THE_FIT = (
-    "_rank",
-    "_residual_square",
-    "_total_weight",
-    "_minimised",
-    "_certificate",
-    "_plan",
-    "_solution_facts",
-    "solver_",
-    "n_iter_",
-    "trace_",
-)
 
-
+@parameters()
 class StepwiseRegression(ChosenColumns, GaussianRegressor):
     """Least squares on columns that are chosen step by step, with books and a proof.
 
@@ -147,37 +134,17 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "direction": [StrOptions(set(DIRECTIONS))],
-        "criterion": [StrOptions({*CRITERIA, "cv"})],
-        "n_features_to_select": [Interval(Integral, 0, None, closed="left"), None],
-        "max_features": [Interval(Integral, 0, None, closed="left"), None],
-        "k": [Interval(Real, 0, None, closed="left")],
-        "groups": [None, "array-like", dict, StrOptions({"factors"})],
-        "cv": ["cv_object"],
-        "fit_intercept": ["boolean"],
-    }
+    _targets = "one"
 
-    def __init__(
-        self,
-        direction: str = "both",
-        criterion: str = "aic",
-        *,
-        n_features_to_select: int | None = None,
-        max_features: int | None = None,
-        k: float = 2.0,
-        groups: Any = None,
-        cv: Any = 5,
-        fit_intercept: bool = True,
-    ) -> None:
-        self.direction = direction
-        self.criterion = criterion
-        self.n_features_to_select = n_features_to_select
-        self.max_features = max_features
-        self.k = k
-        self.groups = groups
-        self.cv = cv
-        self.fit_intercept = fit_intercept
+    direction: str = given("both", one_of(*DIRECTIONS))
+    criterion: str = given("aic", one_of(*CRITERIA, "cv"))
+    _: KW_ONLY
+    n_features_to_select: int | None = given(None, "int [0, inf)", None)
+    max_features: int | None = given(None, "int [0, inf)", None)
+    k: float = given(2.0, "[0, inf)")
+    groups: Any = given(None, None, "array-like", dict, one_of("factors"))
+    cv: Any = given(5, "cv_object")
+    fit_intercept: bool = True
 
     def _penalty(self, n_targets: int) -> Penalty:
         return NoPenalty()
@@ -188,8 +155,6 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        if y is not None:
-            y = column_or_1d(y, warn=True)
         if reset:
             self._learn_categories(X)
         validated = super()._validated_problem(self._as_numbers(X), y, sample_weight, reset)
@@ -227,7 +192,7 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
                 )
                 found = search.run(Watcher(scorer.tableau, search, monitor))
             check_reached(self, found, problem.n_samples)
-            self._keep(found, problem, X, y)
+            self._keep(found, problem, X)
         if not found.finished:
             warnings.warn(
                 f"The search was stopped after step {len(found.history) - 1}; the model is the "
@@ -256,7 +221,7 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
             raise
 
-    def _keep(self, found: Selection, problem: Problem, X: Any, y: NDArray[Any]) -> None:
+    def _keep(self, found: Selection, problem: Problem, X: Any) -> None:
         """Fit the chosen columns and store what is known."""
         d = problem.n_features
         self.support_ = np.zeros(d, dtype=bool)
@@ -264,69 +229,92 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
         self.history_ = found.history
         self.n_features_ = len(found.columns)
         self.finished_ = found.finished
-        fit = LinearRegression(fit_intercept=self.fit_intercept)
-        fit.fit(self._chosen(X), y, sample_weight=problem.weights)
-        self.coef_ = np.zeros(d, dtype=fit.coef_.dtype)
-        if self.n_features_:
-            self.coef_[self.support_] = fit.coef_
-        self.intercept_ = fit.intercept_
-        for name in _OF_THE_FIT:
-            setattr(self, name, getattr(fit, name))
-        self.__dict__.pop("moments_", None)
-        if hasattr(fit, "moments_"):
-            self.moments_ = fit.moments_
+        chosen = self._chosen(X)
+        part = replace(problem, design=as_design(chosen))
+        self._store(part, *self._solve(part, chosen, Monitor()), X.dtype, 1)
+
+    def _options(self) -> Options:
+        return Options(tol=1e-12)
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        """Zeros for the columns that were not chosen."""
+        coef = np.zeros(len(self.support_), dtype=W.dtype)
+        coef[self.support_] = W[: self.n_features_, 0]
+        return {"coef_": coef, "intercept_": b[0] if fit_intercept else 0.0}
 
     # --- afterwards -----------------------------------------------------------------------------
 
-    def explain(  # type: ignore[override]
-        self, X: Any = None, y: Any = None, sample_weight: Any = None
-    ) -> StepwiseExplanation:
-        """Say what will be searched in (X, y), or what the last search did.
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> StepwiseExplanation:
+        check_combination(self)
+        # What an earlier fit has learnt says nothing about these data.
+        fresh = type(self)(**self.get_params(deep=False))
+        fresh._learn_categories(X)
+        problem = fresh._validated_problem(X, y, sample_weight, reset=False)[0]
+        names = list(X.columns) if hasattr(X, "columns") else None
+        terms = fresh._terms(problem.n_features, names)
+        check_sizes(self, len(terms), fresh._is_grouped())
+        return StepwiseExplanation(self._purpose(*problem.design.shape, len(terms)))
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: describe the search without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-
-        Returns
-        -------
-        explanation : StepwiseExplanation
-            Prints as text; ``table()`` gives the steps as rows.
-        """
-        if X is not None:
-            if y is None:
-                raise ValueError("explain(X, y) needs the target y beside X.")
-            self._check_parameters()
-            check_combination(self)
-            # What an earlier fit has learnt says nothing about these data.
-            fresh = type(self)(**self.get_params(deep=False))
-            fresh._learn_categories(X)
-            problem = fresh._validated_problem(X, y, sample_weight, reset=False)[0]
-            names = list(X.columns) if hasattr(X, "columns") else None
-            terms = fresh._terms(problem.n_features, names)
-            check_sizes(self, len(terms), fresh._is_grouped())
-            return StepwiseExplanation(self._purpose(*problem.design.shape, len(terms)))
-        check_is_fitted(self)
-        fit = super().explain()
+    def _explained_fit(self) -> StepwiseExplanation:
+        fit = super()._explained_fit()
         title = self._purpose(self._plan.facts.n, len(self.support_), None)
-        names = self._names()
         return StepwiseExplanation(
-            title, self.history_, self.criterion, names, str(fit), fit.certificate
+            title, self.history_, self.criterion, self._names(), fit, fit.certificate
         )
 
     def _purpose(self, n: int, d: int, n_terms: int | None) -> list[str]:
         limits = (self.n_features_to_select, self.max_features)
         return purpose(self.direction, self.criterion, *limits, n, d, n_terms)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        tags.target_tags.single_output = True
-        return tags
-
 
 def _attributes(W: Array, b: Array) -> dict[str, Any]:
     """What a model in the middle of the search would predict with."""
     return {"coef_": W[:, 0], "intercept_": b[0], "support_": W[:, 0] != 0}
+
+
+def check_combination(model: Any) -> None:
+    """Raise for parameters that contradict each other."""
+    if model.n_features_to_select is not None and model.direction == "both":
+        raise ValueError(
+            "n_features_to_select needs direction='forward' or 'backward': a search both ways "
+            "ends where the criterion does. Use max_features to limit it."
+        )
+    if model.max_features is not None and model.direction == "backward":
+        raise ValueError(
+            "max_features limits what enters; with direction='backward' use n_features_to_select."
+        )
+    if model.k != 2.0 and model.criterion != "aic":
+        raise ValueError(
+            f"k={model.k!r} is the charge per parameter of criterion='aic'; "
+            f"criterion={model.criterion!r} has its own."
+        )
+
+
+def check_sizes(model: Any, n_terms: int, is_grouped: bool) -> None:
+    """Raise if more is asked for than there is."""
+    for name in ("n_features_to_select", "max_features"):
+        value = getattr(model, name)
+        if value is not None and value > n_terms:
+            what = "terms" if is_grouped else "columns"
+            raise ValueError(f"{name}={value} is more than the {n_terms} {what} there are.")
+    if None not in (model.max_features, model.n_features_to_select) and (
+        model.max_features < model.n_features_to_select
+    ):
+        raise ValueError(
+            f"max_features={model.max_features} is less than "
+            f"n_features_to_select={model.n_features_to_select}."
+        )
+
+
+def check_reached(model: Any, found: Selection, rows: int) -> None:
+    """Raise if so many columns as were asked for could not be chosen."""
+    wanted = model.n_features_to_select
+    reached = found.history[-1]["n_terms"]
+    if wanted is not None and found.finished and reached < wanted:
+        raise ValueError(
+            f"n_features_to_select={wanted}, but only {reached} are linearly independent on "
+            f"{rows} sample{'s' * (rows != 1)} (constant columns and combinations of others "
+            "cannot be chosen)."
+        )

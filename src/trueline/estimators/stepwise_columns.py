@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from trueline.estimators.frames import design_of, names_of, places_of, sources_of
-from trueline.estimators.validation import validate_data
+from trueline.estimators.validation import is_word, new_rows
 from trueline.selection.stepwise import make_terms
+from trueline.table.columns import MISSING, Column
 from trueline.table.encoding import Source
 
-__all__ = ["ChosenColumns"]
+__all__ = ["ChosenColumns", "design_of", "names_of", "places_of", "sources_of"]
 
 Array = NDArray[np.float64]
 
@@ -133,14 +135,8 @@ class ChosenColumns(TransformerMixin):
         check_is_fitted(self)
         if self._sources is not None:
             return self._checked(X)[:, self.support_]
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=["csr", "csc"],
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        return X[:, np.flatnonzero(self.support_)]
+        rows = new_rows(self, X, accept_sparse=["csr", "csc"])
+        return rows[:, np.flatnonzero(self.support_)]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """The names of the chosen columns.
@@ -185,3 +181,92 @@ class ChosenColumns(TransformerMixin):
         if sp.issparse(X):
             return X.tocsc()[:, np.flatnonzero(self.support_)]
         return X[:, self.support_]
+
+
+def sources_of(X: Any) -> list[Source] | None:
+    """What the columns of a DataFrame are; None if X is none, or all of them are numbers.
+
+    Categories are columns declared as such, and those that hold text. Their levels are in the
+    order that was declared, otherwise in alphabetical order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from trueline.estimators.stepwise_columns import names_of, sources_of
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 4.0], "city": ["Rome", "Oslo", "Rome"]})
+    >>> names_of(sources_of(frame))
+    ['size', 'city=Rome']
+    """
+    if not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
+        return None
+    names = list(X.columns)
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        return None
+    sources = [_source(name, X[name]) for name in names]
+    return None if all(source.kind == "number" for source in sources) else sources
+
+
+def _source(name: str, column: Any) -> Source:
+    declared = _declared(column)
+    values = None if declared is not None else np.asarray(column)
+    if values is not None and (values.dtype.kind not in "OUST" or not any(map(is_word, values))):
+        return Source(name, "number")
+    present = set(_cells(column))
+    levels = sorted(present) if not declared else [level for level in declared if level in present]
+    return Source(name, "category", tuple(level for level in levels if level))
+
+
+def _declared(column: Any) -> list[str] | None:
+    """The levels of a column that is declared as a category; empty if it does not order them."""
+    if not str(getattr(column, "dtype", "")).lower().startswith(("categor", "enum")):
+        return None
+    levels = getattr(getattr(column, "cat", None), "categories", None)
+    return [] if levels is None else [str(level) for level in levels]
+
+
+def _cells(column: Any) -> list[str]:
+    """The values as text, empty where one is missing."""
+    values = np.asarray(column, dtype=object)
+    cells = ["" if value is None or value != value else str(value).strip() for value in values]
+    return ["" if cell in MISSING else cell for cell in cells]
+
+
+def names_of(sources: Sequence[Source]) -> list[str]:
+    """The names of the columns that the sources become."""
+    return [name for source in sources for name in source.names]
+
+
+def places_of(sources: Sequence[Source]) -> list[NDArray[np.intp]]:
+    """For each source, the numbers of the columns it becomes."""
+    stops = np.cumsum([0, *(len(source.names) for source in sources)])
+    return [np.arange(first, last) for first, last in pairwise(stops)]
+
+
+def design_of(X: Any, sources: Sequence[Source]) -> Array:
+    """The columns as numbers; NaN and infinity among numbers are left to be complained about."""
+    names = [source.name for source in sources]
+    if not hasattr(X, "columns"):
+        raise ValueError(
+            f"The model was fitted on a DataFrame with categories; give one with the columns "
+            f"{', '.join(names)}, not a {type(X).__name__}."
+        )
+    if list(X.columns) != names:
+        missing = [name for name in names if name not in set(X.columns)]
+        what = f"it has no column {missing[0]!r}" if missing else "they are others, or in disorder"
+        raise ValueError(
+            f"The columns of X do not match those the model was fitted on ({', '.join(names)}): "
+            f"{what}."
+        )
+    return np.column_stack([_columns(X[source.name], source) for source in sources])
+
+
+def _columns(column: Any, source: Source) -> Array:
+    if source.kind == "number":
+        return np.asarray(column, dtype=np.float64)[:, None]
+    cells = _cells(column)
+    if "" in cells:
+        raise ValueError(
+            f"The category {source.name!r} has no value in row {cells.index('') + 1}: leave the "
+            "row out, or give missing values a level of their own."
+        )
+    return source.columns(Column(source.name, cells))

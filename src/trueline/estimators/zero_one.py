@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import time
 import warnings
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.base import LinearEstimator, is_plain
+from trueline.estimators.base import LinearEstimator
 from trueline.estimators.callbacks import fit_with_callbacks, watch
 from trueline.estimators.labels import encode_declared, encode_labels, signs_of, weighted_classes
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.report import Explanation
-from trueline.estimators.validation import check_X_y, validate_data
+from trueline.estimators.validation import check_X_y, is_plain, keep_columns_of, validate_data
 from trueline.halfspaces.zero_one import Found, Task, local_search, search, state
 from trueline.halfspaces.zero_one.margin import widest
 from trueline.halfspaces.zero_one.milp import MARGIN, by_highs
@@ -46,6 +44,7 @@ _TITLES = {
 _MOST_NUMBERS = 50_000_000
 
 
+@parameters()
 class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
     r"""The halfspace with the fewest training errors: the best of all, proven.
 
@@ -119,28 +118,12 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
     (1, True, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "solver": [StrOptions({"auto", *_TITLES})],
-        "time_limit": [Interval(Real, 0, None, closed="left"), None],
-        "verbose": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        solver: str = "auto",
-        time_limit: float | None = 60.0,
-        verbose: bool = False,
-    ) -> None:
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.solver = solver
-        self.time_limit = time_limit
-        self.verbose = verbose
+    _: KW_ONLY
+    fit_intercept: bool = True
+    class_weight: Any = given(None, "class_weight")
+    solver: str = given("auto", one_of("auto", *_TITLES))
+    time_limit: float | None = given(60.0, "[0, inf)", None)
+    verbose: bool = False
 
     @property
     def progress(self) -> bool:
@@ -170,8 +153,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         make_ready()
         began = time.perf_counter()
         if is_plain(X, y) and y.ndim == 1 and np.isfinite(X).all():
-            self.n_features_in_ = X.shape[1]
-            self.__dict__.pop("feature_names_in_", None)
+            keep_columns_of(self, X)
         else:
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         classes, signs, weights = self._signs_and_weights(X, y, sample_weight)
@@ -275,50 +257,14 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         _, signs, weights = self._signs_and_weights(X, y, sample_weight)
         return X, signs, weights
 
-    def explain(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
-    ) -> Explanation:
-        """Say what will be done with (X, y), or what was done in the last fit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: plan a fit on these data without running it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-        all : bool, default=False
-            List every solver with its reason, those for other losses and penalties too.
-
-        Returns
-        -------
-        explanation : Explanation
-        """
-        if X is None:
-            check_is_fitted(self)
-            return Explanation(
-                self._plan, self._solution_facts, self._resolved_certificate(), all=all
-            )
-        if y is None:
-            raise ValueError("explain(X, y) needs the labels y beside X.")
-        self._validate_params()
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Explanation:
         X, y = check_X_y(X, y, accept_sparse="csr", dtype=np.float64, estimator=self)
         weights = self._signs_and_weights(X, y, sample_weight)[2]
-        return Explanation(self._planned(X.shape, weights is not None), all=all)
+        return Explanation(self._planned(X.shape, weights is not None))
 
     def _planned(self, shape: tuple[int, int], has_weights: bool) -> Plan:
         n, d = shape
-        facts = Facts(
-            n=n,
-            d=d,
-            k=1,
-            nonzeros=n * d,
-            is_sparse=False,
-            fit_intercept=self.fit_intercept,
-            has_weights=has_weights,
-            strengths=1,
-            unpenalised=True,
-            itemsize=8,
-        )
+        facts = Facts(n, d, 1, n * d, False, self.fit_intercept, has_weights, 1, True, 8)
         # What is certain: reading the rows about once for each of the errors at the root.
         flops = 2.0 * n * n * (d + 1)
         cost = Cost(flops, float(n), 16.0 * n * (d + 1), 1e-3 + 5e-10 * flops)
@@ -354,9 +300,7 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         -------
         scores : array of shape (n,)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return np.asarray(X @ self.coef_[0] + self.intercept_[0])
+        return self._scores(X)[:, 0]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row.
@@ -377,7 +321,6 @@ class ZeroOneHalfspace(ClassifierMixin, LinearEstimator):
         tags.classifier_tags.multi_class = False
         # The fewest errors on the rows given promise nothing about others.
         tags.classifier_tags.poor_score = True
-        tags.input_tags.sparse = True
         return tags
 
 

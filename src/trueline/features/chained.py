@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition, available_if
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -26,6 +25,7 @@ from trueline.estimators.multiclass.proof import (
     certified_parts,
     verified_parts,
 )
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.stages import Learner
 from trueline.wording import counted, shown_as_text
 
@@ -43,6 +43,7 @@ def _last_has(name: str) -> Any:
     return check
 
 
+@parameters()
 class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
     """Classifiers in a row, each with the out-of-fold outputs of those before it as features.
 
@@ -95,25 +96,11 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
     (('rough', 'fine'), True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "classifiers": [list, None],
-        "cv": ["cv_object"],
-        "outputs": [StrOptions({"auto", "probabilities", "decision", "labels"})],
-        "passthrough": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        classifiers: list[tuple[str, Any]] | None = None,
-        *,
-        cv: Any = 5,
-        outputs: str = "auto",
-        passthrough: bool = True,
-    ) -> None:
-        self.classifiers = classifiers
-        self.cv = cv
-        self.outputs = outputs
-        self.passthrough = passthrough
+    classifiers: list[tuple[str, Any]] | None = given(None, list, None)
+    _: KW_ONLY
+    cv: Any = given(5, "cv_object")
+    outputs: str = given("auto", one_of("auto", "probabilities", "decision", "labels"))
+    passthrough: bool = True
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the chain and, by the names of its stages, of its classifiers."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import StrOptions
 
+from trueline.estimators.parameters import given, one_of, parameters
 from trueline.features.base import FeatureMap
 
 __all__ = ["ConstantFeature"]
 
 
+@parameters()
 class ConstantFeature(FeatureMap):
     """Put a column of ones beside the features: phi(x) = (1, x).
 
@@ -43,12 +44,7 @@ class ConstantFeature(FeatureMap):
     """
 
     _takes_sparse = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "position": [StrOptions({"first", "last"})]
-    }
-
-    def __init__(self, position: str = "first") -> None:
-        self.position = position
+    position: str = given("first", one_of("first", "last"))
 
     def _learn(self, X: Any, y: Any) -> None:
         pass  # there is nothing to learn of a constant

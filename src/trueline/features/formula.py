@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.errors import TableError, require
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.design import DesignMatrix, grouped_by_source
 from trueline.wording import counted, shown_as_text
 
@@ -21,6 +21,7 @@ __all__ = ["FormulaFeatures", "formula"]
 _INTERCEPT = "Intercept"
 
 
+@parameters()
 class FormulaFeatures(TransformerMixin, BaseEstimator):
     """The right-hand side of a formula, in R's language, as a design.
 
@@ -63,14 +64,9 @@ class FormulaFeatures(TransformerMixin, BaseEstimator):
            [3., 0.]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "formula": [str],
-        "output": [StrOptions({"dense", "sparse"})],
-    }
-
-    def __init__(self, formula: str = "~ .", *, output: str = "dense") -> None:
-        self.formula = formula
-        self.output = output
+    formula: str = given("~ .", str)
+    _: KW_ONLY
+    output: str = given("dense", one_of("dense", "sparse"))
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn levels, knots and polynomials.

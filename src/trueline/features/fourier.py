@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.features.base import FeatureMap
 
 __all__ = ["FourierFeatures"]
 
 
+@parameters()
 class FourierFeatures(FeatureMap):
     """Periodic functions of each column: sin(2 pi k x / period), cos(2 pi k x / period), k = 1..m.
 
@@ -46,14 +46,9 @@ class FourierFeatures(FeatureMap):
     ['sin(2pi hour/24)', 'cos(2pi hour/24)']
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "period": [Interval(Real, 0, None, closed="neither"), "array-like"],
-        "harmonics": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(self, period: Any = 1.0, *, harmonics: int = 1) -> None:
-        self.period = period
-        self.harmonics = harmonics
+    period: Any = given(1.0, "(0, inf)", "array-like")
+    _: KW_ONLY
+    harmonics: int = given(1, "int [1, inf)")
 
     def _learn(self, X: Any, y: Any) -> None:
         period = np.asarray(self.period, dtype=np.float64)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import Interval
 
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.features.base import FeatureMap
 
 __all__ = ["Interactions"]
 
 
+@parameters()
 class Interactions(FeatureMap):
     """Products of different columns: phi(x) = (x_1, ..., x_d, x_1 x_2, x_1 x_3, ...).
 
@@ -47,22 +47,10 @@ class Interactions(FeatureMap):
     """
 
     _takes_sparse = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "products": [list, None],
-        "keep": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        degree: int = 2,
-        *,
-        products: list[tuple[Any, ...]] | None = None,
-        keep: bool = True,
-    ) -> None:
-        self.degree = degree
-        self.products = products
-        self.keep = keep
+    degree: int = given(2, "int [1, inf)")
+    _: KW_ONLY
+    products: list[tuple[Any, ...]] | None = given(None, list, None)
+    keep: bool = True
 
     def _learn(self, X: Any, y: Any) -> None:
         d = X.shape[1]

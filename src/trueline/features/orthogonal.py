@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev, legendre
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.base import FeatureMap
 
 __all__ = ["OrthogonalPolynomialFeatures"]
@@ -52,6 +51,7 @@ def evaluate(t: Array, H: Array) -> Array:
     return P
 
 
+@parameters()
 class OrthogonalPolynomialFeatures(FeatureMap):
     """Polynomials of each column in an orthogonal basis: phi(x) = (p_1(x_j), ..., p_m(x_j)).
 
@@ -95,18 +95,10 @@ class OrthogonalPolynomialFeatures(FeatureMap):
     array(['P1(time)', 'P2(time)'], dtype=object)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "basis": [StrOptions(set(_LETTERS))],
-        "outside": [StrOptions({"extrapolate", "clip", "error"})],
-    }
-
-    def __init__(
-        self, degree: int = 3, *, basis: str = "data", outside: str = "extrapolate"
-    ) -> None:
-        self.degree = degree
-        self.basis = basis
-        self.outside = outside
+    degree: int = given(3, "int [1, inf)")
+    _: KW_ONLY
+    basis: str = given("data", one_of(*_LETTERS))
+    outside: str = given("extrapolate", one_of("extrapolate", "clip", "error"))
 
     def _learn(self, X: Any, y: Any) -> None:
         X = X.astype(np.float64, copy=False)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.base import FeatureMap
 from trueline.features.centres import choose_centres, distances, width_by_rule
 
@@ -26,6 +25,7 @@ _FACTORS = 2.0 ** np.arange(-3.0, 4.5, 0.5)
 _STRENGTHS = np.geomspace(1e-8, 1e4, 25)
 
 
+@parameters()
 class RadialBasisFeatures(FeatureMap):
     """Gaussian bumps around centres: phi_j(x) = exp(-||x - c_j||^2 / (2 width^2)).
 
@@ -68,28 +68,11 @@ class RadialBasisFeatures(FeatureMap):
     """
 
     _takes_sparse = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "centres": [StrOptions({"kmeans", "data", "grid"}), "array-like"],
-        "n_centres": [Interval(Integral, 1, None, closed="left")],
-        "width": [
-            StrOptions({"nearest", "maximum", "validation"}),
-            Interval(Real, 0, None, closed="neither"),
-        ],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        centres: Any = "kmeans",
-        *,
-        n_centres: int = 20,
-        width: Any = "nearest",
-        random_state: Any = None,
-    ) -> None:
-        self.centres = centres
-        self.n_centres = n_centres
-        self.width = width
-        self.random_state = random_state
+    centres: Any = given("kmeans", one_of("kmeans", "data", "grid"), "array-like")
+    _: KW_ONLY
+    n_centres: int = given(20, "int [1, inf)")
+    width: Any = given("nearest", one_of("nearest", "maximum", "validation"), "(0, inf)")
+    random_state: Any = given(None, "random_state")
 
     def _learn(self, X: Any, y: Any) -> None:
         self.centres_ = self._centres(X)

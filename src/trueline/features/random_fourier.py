@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.base import FeatureMap
 
 __all__ = ["RandomFourierFeatures", "pair_bound", "uniform_bound"]
@@ -53,6 +52,7 @@ def uniform_bound(
     return 2.0 if excess(2.0) >= 0.0 else float(brentq(excess, 1e-12, 2.0, xtol=1e-12))
 
 
+@parameters()
 class RandomFourierFeatures(FeatureMap):
     """Sines and cosines of random projections, whose inner products approximate a kernel.
 
@@ -96,26 +96,12 @@ class RandomFourierFeatures(FeatureMap):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_frequencies": [Interval(Integral, 1, None, closed="left")],
-        "kernel": [StrOptions({"gaussian", "laplace"})],
-        "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
-    }
+    n_frequencies: int = given(100, "int [1, inf)")
+    _: KW_ONLY
+    kernel: str = given("gaussian", one_of("gaussian", "laplace"))
+    gamma: Any = given("scale", one_of("scale"), "(0, inf)")
+    random_state: Any = given(None, "random_state")
     _takes_sparse = True
-
-    def __init__(
-        self,
-        n_frequencies: int = 100,
-        *,
-        kernel: str = "gaussian",
-        gamma: Any = "scale",
-        random_state: Any = None,
-    ) -> None:
-        self.n_frequencies = n_frequencies
-        self.kernel = kernel
-        self.gamma = gamma
-        self.random_state = random_state
 
     def _learn(self, X: Any, y: Any) -> None:
         d, count = X.shape[1], self.n_frequencies

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.features.counters import Counter
 from trueline.features.style import MISSPELLING, STYLE, misspelling, style
 from trueline.wording import shown_as_text
@@ -58,6 +59,7 @@ def _text(value: Any, row: int) -> str:
     )
 
 
+@parameters()
 class TextFeatures(TransformerMixin, BaseEstimator):
     """Occurrences of words and of pieces of words, and numbers about the style of a text.
 
@@ -102,40 +104,16 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     2.0
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "words": [_WEIGHTS, None],
-        "word_ngrams": [tuple, list],
-        "characters": [tuple, list, None],
-        "n_hashed": [Interval(Integral, 1, None, closed="left"), None],
-        "style": ["boolean"],
-        "vocabulary": "no_validation",  # type: ignore[dict-item]
-        "min_count": [Interval(Integral, 1, None, closed="left")],
-        "max_features": [Interval(Integral, 1, None, closed="left"), None],
-        "lowercase": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        words: str | None = "tfidf",
-        *,
-        word_ngrams: tuple[int, int] = (1, 1),
-        characters: tuple[int, int] | None = None,
-        n_hashed: int | None = None,
-        style: bool = False,
-        vocabulary: Any = None,
-        min_count: int = 1,
-        max_features: int | None = None,
-        lowercase: bool = True,
-    ) -> None:
-        self.words = words
-        self.word_ngrams = word_ngrams
-        self.characters = characters
-        self.n_hashed = n_hashed
-        self.style = style
-        self.vocabulary = vocabulary
-        self.min_count = min_count
-        self.max_features = max_features
-        self.lowercase = lowercase
+    words: str | None = given("tfidf", _WEIGHTS, None)
+    _: KW_ONLY
+    word_ngrams: tuple[int, int] = given((1, 1), tuple, list)
+    characters: tuple[int, int] | None = given(None, tuple, list, None)
+    n_hashed: int | None = given(None, "int [1, inf)", None)
+    style: bool = False
+    vocabulary: Any = given(None, "no_validation")
+    min_count: int = given(1, "int [1, inf)")
+    max_features: int | None = given(None, "int [1, inf)", None)
+    lowercase: bool = True
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the words.

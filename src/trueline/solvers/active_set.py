@@ -66,6 +66,7 @@ class ActiveSet(Solver):
     """Nonnegative least squares and ridge from moments."""
 
     name = "active_set"
+    shows_nonfinite = True
     title = "active sets on the normal equations (w >= 0)"
     needs_loss = frozenset({"quadratic"})
     needs_penalty = frozenset({"quadratic", "nonnegative"})

@@ -177,6 +177,8 @@ class Solver(ABC):
         The kind of certificate its answers carry.
     hands_over : bool
         Whether it stops where its progress has become slow, if another solver is to go on.
+    shows_nonfinite : bool
+        Whether NaN and infinity in X show in its sums, so that X need not be scanned first.
     is_textbook : bool
         Whether it is here to be learned from or to compare with: chosen by name only.
     """
@@ -189,6 +191,7 @@ class Solver(ABC):
     is_direct: ClassVar[bool] = True
     proof: ClassVar[str] = "duality"
     hands_over: ClassVar[bool] = False
+    shows_nonfinite: ClassVar[bool] = False
     is_textbook: ClassVar[bool] = False
 
     def refuses(self, facts: Facts) -> str | None:

@@ -60,6 +60,7 @@ class Cholesky(Solver):
     """
 
     name = "cholesky"
+    shows_nonfinite = True
     title = "normal equations from one pass, Cholesky"
     needs_loss = frozenset({"quadratic"})
     needs_penalty = frozenset({"quadratic"})

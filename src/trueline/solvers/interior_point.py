@@ -46,6 +46,7 @@ class InteriorPoint(Solver):
     """Interior point and vertex, for losses made of straight lines."""
 
     name = "interior_point"
+    shows_nonfinite = True
     title = "interior point, one weighted Gram matrix per step, then the exact vertex"
     needs_loss = frozenset({"piecewise_linear"})
     needs_penalty = frozenset({"elastic"})

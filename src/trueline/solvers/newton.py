@@ -75,6 +75,7 @@ class Newton(Solver):
     """Newton's method with exact line searches."""
 
     name = "newton"
+    shows_nonfinite = True
     title = "Newton's method, Gram matrices updated by the rows that change"
     needs_loss = frozenset({"curvature", "conjugate"})
     needs_penalty = frozenset({"quadratic"})

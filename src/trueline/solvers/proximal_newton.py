@@ -56,6 +56,7 @@ class ProximalNewton(Solver):
     """Newton steps whose model is a lasso, solved by coordinate descent on its Gram matrix."""
 
     name = "proximal_newton"
+    shows_nonfinite = True
     title = "proximal Newton, each step a lasso on a weighted Gram matrix"
     needs_loss = frozenset({"smooth", "curvature", "conjugate"})
     needs_penalty = frozenset({"coordinates"})

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -21,17 +22,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.check import Check, Verification
 from trueline.estimators.multiclass.linear import planes_of
-from trueline.estimators.multiclass.parts import (
-    Binary,
-    ConstantPredictor,
-    is_ours,
-    scores_of,
-)
+from trueline.estimators.multiclass.parts import Binary, ConstantPredictor, is_ours, scores_of
 from trueline.estimators.multiclass.proof import (
     CombinedCertificate,
     certified_parts,
     verified_parts,
 )
+from trueline.estimators.parameters import KW_ONLY, REQUIRED, given, parameters
 from trueline.estimators.validation import validate_data
 from trueline.wording import Readable, counted
 
@@ -92,19 +89,18 @@ class SchemeExplanation(Readable):
         return "\n".join(lines)
 
 
+@parameters()
 class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A multiclass model made of binary ones."""
 
     _doc_link_module = "trueline"
 
-    estimator: Any
-    n_jobs: int | None
-    estimators_: list[Any]
-    classes_: NDArray[Any]
-    _shared: str
+    estimator: Any = given(REQUIRED, HasMethods(["fit"]))
+    _: KW_ONLY
+    n_jobs: int | None = given(None, "int", None)
 
     #: Methods of the wrapped estimator that metadata are routed to.
-    _routed: tuple[str, ...] = ("fit", "partial_fit")
+    _routed: ClassVar[tuple[str, ...]] = ("fit", "partial_fit")
 
     @abstractmethod
     def _binaries(self, y: Any) -> Sequence[Binary]:
@@ -220,7 +216,7 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             outcomes.append((binary.name, outcome))
         return verified_parts(outcomes)
 
-    def explain(self, X: Any = None, y: Any = None) -> SchemeExplanation:
+    def explain(self, X: Any = None, y: Any = None, *, all: bool = False) -> SchemeExplanation:
         """Say what will be done with (X, y), or what was done in the last fit.
 
         Parameters
@@ -228,6 +224,8 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X : array-like or sparse matrix, optional
             With ``y``: the plan of the first binary problem, without fitting it.
         y : array-like, optional
+        all : bool, default=False
+            Whether every solver is listed, those for other losses and penalties too.
 
         Returns
         -------
@@ -235,16 +233,16 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Prints as text; ``table()`` gives one row per binary problem.
         """
         if X is not None:
-            return self._plan(X, y)
+            return self._plan(X, y, all)
         check_is_fitted(self)
         proof = self.certificate_ if hasattr(self, "certificate_") else None
         explained = tuple(
-            part.explain() if hasattr(part, "explain") else None for part in self.estimators_
+            part.explain(all=all) if hasattr(part, "explain") else None for part in self.estimators_
         )
         names = tuple(self._part_names())
         return SchemeExplanation(self._described(len(names)), names, explained, proof, self._shared)
 
-    def _plan(self, X: Any, y: Any) -> SchemeExplanation:
+    def _plan(self, X: Any, y: Any, all: bool) -> SchemeExplanation:
         if y is None:
             raise ValueError("explain(X, y) needs the labels y beside X.")
         planned = type(self)(**self.get_params(deep=False))
@@ -254,7 +252,7 @@ class BinaryReduction(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         part = None
         if hasattr(self.estimator, "explain"):
             data = X if binary.rows is None else _safe_indexing(X, binary.rows)
-            part = self.estimator.explain(data, binary.labels)
+            part = self.estimator.explain(data, binary.labels, all=all)
         names = tuple(one.name for one in binaries)
         return SchemeExplanation(planned._described(len(names)), (binary.name,), (part,))
 

@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from trueline.estimators.base import LinearRegressorBase
 from trueline.estimators.linear_classifier import LinearClassifierBase
 from trueline.estimators.multiclass.parts import ConstantPredictor
+from trueline.estimators.regressor import LinearRegressorBase
 from trueline.estimators.ridge_classifier import SignRegressionClassifier
 
 __all__ = ["Planes", "planes_of"]

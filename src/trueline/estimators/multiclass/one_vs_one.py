@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import _check_method_params, check_is_fitted
@@ -33,6 +31,7 @@ from trueline.estimators.multiclass.parts import (
     update_parts,
 )
 from trueline.estimators.multiclass.sharing import fit_together
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.validation import validate_data
 
 __all__ = ["OneVsOneClassifier"]
@@ -42,6 +41,7 @@ Array = NDArray[np.float64]
 _BLOCK = 1 << 19  # scores held at a time
 
 
+@parameters()
 class OneVsOneClassifier(BinaryReduction):
     """One binary problem per pair of classes; the class that wins most of its pairs is predicted.
 
@@ -93,20 +93,8 @@ class OneVsOneClassifier(BinaryReduction):
     (0.98, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit"])],
-        "n_jobs": [Integral, None],
-        "coupling": [StrOptions({"least_squares", "likelihood"})],
-    }
-
-    pairwise_indices_: list[NDArray[np.intp]] | None
-
-    def __init__(
-        self, estimator: Any, *, n_jobs: int | None = None, coupling: str = "least_squares"
-    ) -> None:
-        self.estimator = estimator
-        self.n_jobs = n_jobs
-        self.coupling = coupling
+    _: KW_ONLY
+    coupling: str = given("least_squares", one_of("least_squares", "likelihood"))
 
     # --- labels ---------------------------------------------------------------------------------
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,30 +11,23 @@ from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, clone
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
-from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import (
-    _check_partial_fit_first_call,
-    type_of_target,
-)
+from sklearn.utils.multiclass import _check_partial_fit_first_call, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.labels import check_labels, encode_declared
-from trueline.estimators.missing_target import refuse_missing
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have, speaker_of
-from trueline.estimators.multiclass.parts import (
-    Binary,
-    fit_parts,
-    threshold_of,
-    update_parts,
-)
+from trueline.estimators.multiclass.parts import Binary, fit_parts, threshold_of, update_parts
 from trueline.estimators.multiclass.sharing import fit_together
+from trueline.estimators.parameters import KW_ONLY, given, parameters
+from trueline.estimators.validation import refuse_missing
 
 __all__ = ["OneVsRestClassifier"]
 
 Array = NDArray[np.float64]
 
 
+@parameters()
 class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
     """One binary problem per class: the class against all others.
 
@@ -84,16 +76,8 @@ class OneVsRestClassifier(MultiOutputMixin, BinaryReduction):
     (3, True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit"])],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-    }
-
-    def __init__(self, estimator: Any, *, n_jobs: int | None = None, verbose: int = 0) -> None:
-        self.estimator = estimator
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    _: KW_ONLY
+    verbose: int = given(0, "verbose")
 
     # --- labels ---------------------------------------------------------------------------------
 

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.labels import check_labels, encode_declared
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have
 from trueline.estimators.multiclass.code_books import (
+    DECODINGS,
     DESIGNS,
     check_book,
+    class_scores,
     design_book,
     least_distance,
 )
 from trueline.estimators.multiclass.coupling import agreeing, couple_likelihood
-from trueline.estimators.multiclass.decoding import DECODINGS, class_scores
 from trueline.estimators.multiclass.parts import Binary, fit_parts, is_ours
 from trueline.estimators.multiclass.sharing import fit_together
+from trueline.estimators.parameters import KW_ONLY, REQUIRED, given, one_of, parameters
 from trueline.estimators.validation import validate_data
 
 __all__ = ["OutputCodeClassifier"]
@@ -32,6 +33,7 @@ __all__ = ["OutputCodeClassifier"]
 Array = NDArray[np.float64]
 
 
+@parameters()
 class OutputCodeClassifier(BinaryReduction):
     """Classes as codewords of -1 and +1, one binary problem per bit; the nearest one is predicted.
 
@@ -92,37 +94,15 @@ class OutputCodeClassifier(BinaryReduction):
     ((10, 15), 8.0)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [
-            HasMethods(["fit", "decision_function"]),
-            HasMethods(["fit", "predict_proba"]),
-        ],
-        "code_size": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"})],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "code": [StrOptions(set(DESIGNS)), "array-like"],
-        "decoding": [StrOptions(set(DECODINGS))],
-    }
+    estimator: Any = given(
+        REQUIRED, HasMethods(["fit", "decision_function"]), HasMethods(["fit", "predict_proba"])
+    )
+    _: KW_ONLY
+    code_size: Any = given(1.5, "(0, inf)", one_of("auto"))
+    random_state: Any = given(None, "random_state")
+    code: Any = given("random", one_of(*DESIGNS), "array-like")
+    decoding: str = given("euclidean", one_of(*DECODINGS))
     _routed = ("fit",)
-
-    code_book_: Array
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        code_size: Any = 1.5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        code: Any = "random",
-        decoding: str = "euclidean",
-    ) -> None:
-        self.estimator = estimator
-        self.code_size = code_size
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.code = code
-        self.decoding = decoding
 
     # --- labels ---------------------------------------------------------------------------------
 

@@ -8,8 +8,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,76 +16,55 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.support_vectors import SupportVectorCertificate
-from trueline.check import Verification
-from trueline.estimators.as_fitted import marked, same_rows, settings_of, tied
-from trueline.estimators.kernel_plan import data_text, matrix_text
-from trueline.estimators.numeric_target import numeric_target
-from trueline.estimators.support_vectors.guard import judged
-from trueline.estimators.support_vectors.pending import PendingProof
-from trueline.estimators.support_vectors.ranges import require_range
-from trueline.estimators.validation import check_array, validate_data
+from trueline.estimators.as_fitted import same_rows, settings_of
+from trueline.estimators.certified import Certified
+from trueline.estimators.kernel_function import data_text, matrix_text
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.support_vectors.guard import (
+    FoundMachine,
+    PendingProof,
+    checked_weights,
+    gamma_of,
+    judged,
+    precision_of,
+    require_range,
+    short_indices,
+)
+from trueline.estimators.validation import check_array, numeric_target, validate_data
 from trueline.kernels import KernelFunction, KernelSource, kernel_scores
-from trueline.kernels.features import largest_exponent
 from trueline.kernels.source import make_source, require_symmetric
 from trueline.processes.memory import check_memory
 from trueline.solvers.smo.engine import WHOLE, solve_dual
 from trueline.solvers.smo.program import DualProgram, DualSolution
 from trueline.solvers.smo.progress import largest_score
 from trueline.solvers.smo.textbook import solve_textbook
-from trueline.wording import shown_as_text
 
 __all__ = ["SupportVectorMachine"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-# Below so many rows single precision gains nothing that anybody would notice.
-_FEW_ROWS = 3000
-_SINGLE = float(np.finfo(np.float32).eps)
 
-
-class SupportVectorMachine(BaseEstimator):
+@parameters()
+class SupportVectorMachine(FoundMachine, Certified, BaseEstimator):
     """A kernel machine: a sum of kernels at some of the training rows, and an intercept."""
 
     _doc_link_module = "trueline"
-    #: Its name in certificates.
-    _machine: str
-
-    kernel: Any
-    degree: int
-    gamma: Any
-    coef0: float
-    tol: float
-    cache_size: float
-    max_iter: int
-    solver: str
-    trace: bool
-    dual_coef_: Any
-    intercept_: Array
-    support_: NDArray[np.int32]
-    support_vectors_: Any
-    _n_support: NDArray[np.int32]
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [
-            StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}),
-            callable,
-        ],
-        "degree": [Interval(Integral, 0, None, closed="left")],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "shrinking": ["boolean"],
-        "cache_size": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
-        "max_iter": [Interval(Integral, -1, None, closed="left")],
-        "solver": [StrOptions({"auto", "working_set", "textbook_smo"})],
-        "trace": ["boolean"],
-    }
+    _: KW_ONLY
+    kernel: Any = given("rbf", one_of("linear", "poly", "rbf", "sigmoid", "precomputed"), callable)
+    degree: int = given(3, "int [0, inf)")
+    gamma: Any = given("scale", one_of("scale", "auto"), "[0, inf)")
+    coef0: float = given(0.0, "(-inf, inf)")
+    tol: float = given(1e-3, "(0, inf)")
+    shrinking: bool = True
+    cache_size: float = given(200, "(0, inf)")
+    verbose: Any = given(False, "verbose")
+    max_iter: int = given(-1, "int [-1, inf)")
+    solver: str = given("auto", one_of("auto", "working_set", "textbook_smo"))
+    trace: bool = False
 
     # --- fitting --------------------------------------------------------------------------------
 
@@ -113,13 +91,13 @@ class SupportVectorMachine(BaseEstimator):
         n = _num_samples(X)
         if len(target) != n:
             raise ValueError(f"X has {n} rows, but y has {len(target)}.")
-        weights = self._checked_weights(sample_weight, n)
+        weights = checked_weights(sample_weight, n, X)
         if self.kernel == "precomputed" and X.shape[1] != n:
             raise ValueError(
                 "A precomputed kernel matrix must be square: one row and one column for each "
                 f"sample. Input is a {X.shape[0]}x{X.shape[1]} matrix."
             )
-        self._gamma = self._gamma_of(X)
+        self._gamma = gamma_of(self.kernel, self.gamma, X)
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
         began = time.perf_counter()
         self._fit_checked(X, target, weights)
@@ -129,7 +107,7 @@ class SupportVectorMachine(BaseEstimator):
                 "The dual coefficients or intercepts are not finite: the input data may contain "
                 "values that are too large. Scale the columns, or lower C."
             )
-        self._as_fitted = marked(self._predicting())
+        self._mark_fitted()
         self._proof: Any = PendingProof(X, self._proof_target(y), weights, self._claim())
         self._warn_if_short()
         return self
@@ -149,7 +127,7 @@ class SupportVectorMachine(BaseEstimator):
             check_consistent_length(X, y)
             return X, y
         X, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse="csr")
-        return _short_indices(X), y
+        return short_indices(X), y
 
     def _checked_target(self, y: Any) -> NDArray[Any]:
         with numeric_target(self, y):
@@ -158,36 +136,6 @@ class SupportVectorMachine(BaseEstimator):
     def _proof_target(self, y: Any) -> Any:
         """The target that the certificate is about."""
         return y
-
-    def _checked_weights(self, sample_weight: Any, n: int) -> Array:
-        if sample_weight is None:
-            return np.ones(n)
-        weights = np.asarray(sample_weight, dtype=np.float64)
-        if weights.ndim == 0:
-            weights = np.full(n, float(weights))
-        if weights.shape != (n,):
-            raise ValueError(
-                f"sample_weight and X have incompatible shapes: {weights.shape} and "
-                f"{self.__dict__.get('shape_fit_', (n,))}; give one weight for each of {n} rows."
-            )
-        if not np.isfinite(weights).all():
-            raise ValueError("Input sample_weight contains NaN or infinity.")
-        if not (weights > 0).any():
-            raise ValueError(
-                "Invalid input - all samples have zero or negative weights: no row is left to fit."
-            )
-        return weights
-
-    def _gamma_of(self, X: Any) -> float:
-        """gamma as a number; "scale" is 1 / (d var(X))."""
-        if callable(self.kernel) or self.kernel == "precomputed":
-            return 0.0
-        if self.gamma == "auto":
-            return 1.0 / X.shape[1]
-        if self.gamma == "scale":
-            variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else float(X.var())
-            return 1.0 / (X.shape[1] * variance) if variance != 0 else 1.0
-        return float(self.gamma)
 
     def _kernel_function(self) -> KernelFunction:
         if callable(self.kernel) or self.kernel == "precomputed":
@@ -218,19 +166,7 @@ class SupportVectorMachine(BaseEstimator):
             require_symmetric(X)
             return make_source(X, function, np.float64).subset(rows)
         X = X if np.array_equal(rows, np.arange(X.shape[0])) else X[rows]
-        return make_source(X, function, self._precision(X, function, box))
-
-    def _precision(self, X: Any, function: KernelFunction, box: float) -> Any:
-        """Single precision for kernel values where it cannot be felt within tol.
-
-        Scores are sums of kernel values times multipliers of up to ``box``; their errors add up
-        like the square root of their number.
-        """
-        n = X.shape[0]
-        if function.name != "rbf" or n <= _FEW_ROWS:
-            return np.float64
-        error = _SINGLE * (1.0 + largest_exponent(X, function)) * math.sqrt(n) * box
-        return np.float32 if error <= 0.1 * self.tol else np.float64
+        return make_source(X, function, precision_of(X, function, box, self.tol))
 
     def _solve(self, program: DualProgram, source: KernelSource) -> DualSolution:
         # Numbers too large for doubles are told afterwards, in a sentence.
@@ -251,10 +187,8 @@ class SupportVectorMachine(BaseEstimator):
         if self.fit_status_ == 0:
             return
         steps = int(np.max(self.n_iter_))
-        if 0 <= self.max_iter <= steps:
-            remedy = "Raise max_iter"
-        else:
-            remedy = "Standardise the columns, or lower C"
+        is_limited = 0 <= self.max_iter <= steps
+        remedy = "Raise max_iter" if is_limited else "Standardise the columns, or lower C"
         warnings.warn(
             f"Solver terminated early, after {steps:,} steps (max_iter={self.max_iter}): the "
             f"largest violation is {self._violation:.3g}, tol is {self.tol:.3g}; "
@@ -279,28 +213,29 @@ class SupportVectorMachine(BaseEstimator):
             K = self._called(X)
             if K.ndim == 1:
                 K = check_array(K, order="C")
-            if K.shape[1] != self.shape_fit_[0]:
-                raise ValueError(
-                    f"X.shape[1] = {K.shape[1]} should be equal to {self.shape_fit_[0]}, the "
-                    "number of samples at training time."
-                )
-            return K
+            return self._of_training_rows(K)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
-        X = _short_indices(X)
+        X = short_indices(X)
         name = type(self).__name__
         if self._sparse and not sp.issparse(X):
             X = sp.csr_array(X)
         if sp.issparse(X) and not self._sparse:
             raise ValueError(f"cannot use sparse input in {name!r} trained on dense data")
-        if self.kernel == "precomputed" and X.shape[1] != self.shape_fit_[0]:
-            raise ValueError(
-                f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, the number "
-                "of samples at training time."
-            )
+        if self.kernel == "precomputed":
+            self._of_training_rows(X)
         vectors = self.support_vectors_
         if not self._sparse and vectors.size > 0 and int(self.n_support_.sum()) != vectors.shape[0]:
             raise ValueError(f"The internal representation of {name} was altered")
         return X
+
+    def _of_training_rows(self, K: Any) -> Any:
+        """Kernel values, which must be those with all training rows."""
+        if K.shape[1] != self.shape_fit_[0]:
+            raise ValueError(
+                f"X.shape[1] = {K.shape[1]} should be equal to {self.shape_fit_[0]}, the number "
+                "of samples at training time."
+            )
+        return K
 
     def _sums(self, X: Any, coef: Array) -> Array:
         """sum_j coef_j k(x_j, x) over the support vectors, for several columns of coef."""
@@ -389,28 +324,6 @@ class SupportVectorMachine(BaseEstimator):
             witness=self._witness(),
         )
 
-    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Check the certificate against the data that were fitted.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        verification : Verification
-            True in a boolean context if every claim holds.
-        """
-        verification = self.certificate_.verify(X, y, sample_weight)
-        return tied(
-            self._as_fitted,
-            self._predicting(),
-            verification,
-            support_vectors_=self._is_support_of(X),
-        )
-
     def _predicting(self) -> dict[str, Any]:
         """What scores are made of, and what the statement is about."""
         names = ["intercept_", "support_", "classes_", "class_weight_", "_gamma", "_n_support"]
@@ -418,58 +331,39 @@ class SupportVectorMachine(BaseEstimator):
         fitted = {name: self.__dict__[name] for name in names if name in self.__dict__}
         return {**fitted, "dual_coef_": self._dense_coef(), **settings_of(self)}
 
-    def _is_support_of(self, X: Any) -> bool:
-        """Whether the rows that scores are sums over are those of the data."""
+    def _rows_kept(self, X: Any) -> dict[str, bool]:
         if callable(self.kernel):
-            return same_rows(self._X_fit, X)
+            return {"support_vectors_": same_rows(self._X_fit, X)}
         if self.kernel == "precomputed":
-            return True  # there are none
-        return same_rows(self.support_vectors_, X, self.support_)
+            return {}  # there are none
+        return {"support_vectors_": same_rows(self.support_vectors_, X, self.support_)}
 
-    @shown_as_text
-    def explain(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> str:
-        """Say what was minimised, what happened, and what is proven.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix, optional
-            With ``y``: say what would be done with these data, without doing it.
-        y : array-like, optional
-        sample_weight : array-like, optional
-            Has no influence on what is done.
-
-        Returns
-        -------
-        text : str
-        """
-        if X is not None:
-            return clone(self)._planned(X, y)
-        check_is_fitted(self)
+    def _lines_done(self) -> list[str]:
         certificate = self.certificate_
-        n = self.shape_fit_[0]
         steps = int(np.sum(self.n_iter_))
-        lines = [
+        return [
             f"minimise   {self._objective_text}{self._numbers_text()}",
             f"kernel     {self._kernel_text()}",
             f"happened   {self.solver_}: {steps:,} steps with two multipliers, "
             f"{self._seconds:.3g} s",
             *(f"           {note}" for note in self._notes),
-            f"found      {len(self.support_):,} support vectors of {n:,} rows",
+            f"found      {len(self.support_):,} support vectors of {self.shape_fit_[0]:,} rows",
             f"proof      {certificate}",
             f"           {certificate.statement}",
         ]
-        return "\n".join(lines)
 
     def _kernel_text(self) -> str:
         uses_gamma = self.kernel in ("poly", "rbf", "sigmoid")
         return f"{self.kernel!r}" + (f", gamma {self._gamma:.6g}" if uses_gamma else "")
 
-    def _planned(self, X: Any, y: Any) -> str:
-        """What a fit would do; on a copy, which checks of data may change."""
+    def _lines_planned(self, X: Any, y: Any) -> list[str]:
+        return clone(self)._planned(X, y)  # checks of data may change the copy
+
+    def _planned(self, X: Any, y: Any) -> list[str]:
         data = data_text(X, y)
         self._validate_params()
         X, y = self._checked_data(X, y)
-        self._gamma = self._gamma_of(X)
+        self._gamma = gamma_of(self.kernel, self.gamma, X)
         n = _num_samples(X)
         if self.solver == "textbook_smo":
             how = f"textbook_smo: two multipliers at a time, kernel matrix of {matrix_text(n)}"
@@ -480,13 +374,12 @@ class SupportVectorMachine(BaseEstimator):
                 "working_set: many multipliers together, kernel rows computed where they are "
                 f"needed and kept within cache_size, {self.cache_size:g} MB"
             )
-        lines = [
+        return [
             f"minimise   {self._objective_text}{self._numbers_text()}",
             f"data       {data}",
             f"kernel     {self._kernel_text()}",
             f"solver     {how}",
         ]
-        return "\n".join(lines)
 
     def _numbers_text(self) -> str:
         """The parameters that the objective names."""
@@ -505,16 +398,3 @@ class SupportVectorMachine(BaseEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
-
-
-def _short_indices(X: Any) -> Any:
-    """Sparse rows with places of 32 bits, which is how kernels count; anything else as it is."""
-    if not sp.issparse(X) or X.indices.dtype == X.indptr.dtype == np.int32:
-        return X
-    if max(X.nnz, X.shape[1]) > np.iinfo(np.int32).max:
-        raise ValueError(
-            f"X has {X.nnz:,} entries and {X.shape[1]:,} columns; support vector machines with "
-            "kernels take up to 2,147,483,647 of either. Use LinearSVC or LinearSVR."
-        )
-    places = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return type(X)((X.data, *places), shape=X.shape)

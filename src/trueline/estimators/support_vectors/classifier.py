@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,20 +12,15 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import column_or_1d
-from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.labels import check_labels
+from trueline.estimators.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.support_vectors.base import SupportVectorMachine
-from trueline.estimators.support_vectors.pairs import (
-    layout,
-    pairs_of,
-    solve_pairwise,
-    votes,
-)
+from trueline.estimators.support_vectors.pairs import Pair, layout, pairs_of, solve_pairwise, votes
 from trueline.estimators.support_vectors.probability import calibrate, probabilities
 from trueline.kernels import KernelSource, kernel_scores
 from trueline.solvers.smo.program import DualProgram, DualSolution
@@ -42,25 +37,16 @@ def _offers_probabilities(machine: Any) -> bool:
     return True
 
 
+@parameters()
 class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     """One machine per pair of classes."""
 
-    classes_: NDArray[Any]
-    class_weight: Any
-    class_weight_: Array
-    probability: Any
-    decision_function_shape: str
-    break_ties: bool
-    random_state: Any
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SupportVectorMachine._parameter_constraints,
-        "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
-        "break_ties": ["boolean"],
-        "random_state": ["random_state"],
-    }
+    _: KW_ONLY
+    probability: Any = given("deprecated", "boolean", hidden("deprecated"))
+    class_weight: Any = given(None, "class_weight")
+    decision_function_shape: str = given("ovr", one_of("ovr", "ovo"))
+    break_ties: bool = False
+    random_state: Any = given(None, "random_state")
 
     @abstractmethod
     def _boxes(self, codes: Index, weights: Array) -> Array:
@@ -129,24 +115,16 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
         def solve(rows: Index, signs: Index, part: KernelSource) -> DualSolution:
             names = self.classes_[codes[rows[[-1, 0]]]]
-            return self._solve_pair(X, order[rows], signs, box[rows], part, names)
+            return self._solve_pair(Pair(X, order[rows], signs, box[rows], part, names))
 
         return solve_pairwise(source, codes, k, solve, self.cache_size * 1e6)
 
-    def _solve_pair(
-        self,
-        X: Any,
-        rows: Index,
-        signs: Index,
-        box: Array,
-        source: KernelSource,
-        names: NDArray[Any],
-    ) -> DualSolution:
+    def _solve_pair(self, pair: Pair) -> DualSolution:
         """The machine of two classes, for rows of the first one before those of the second.
 
         ``names`` are the negative class and the positive one, for messages.
         """
-        return self._solve(self._program(signs, box), source)
+        return self._solve(self._program(pair.signs, pair.box), pair.source)
 
     def _scores_of_pair(
         self,
@@ -164,7 +142,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         box = self._boxes(codes, weights[order])
         source = self._source(X, rows[order], float(box.max()))
         names = self.classes_[codes[[-1, 0]]]
-        solution = self._solve_pair(X, rows[order], signs, box, source, names)
+        solution = self._solve_pair(Pair(X, rows[order], signs, box, source, names))
         beta, level, _ = self._unscaled(solution)
         used = beta != 0
         support = rows[order[used]]

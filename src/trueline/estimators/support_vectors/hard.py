@@ -3,7 +3,7 @@ r"""The hard margin of a kernel machine: C is infinite, and no row may be inside
 The widest margin is half the distance of the convex hulls of both classes in the kernel's space.
 With multipliers a of sum one in each class, p = sum_i a_i y_i k(x_i, .) joins two points of the
 hulls, and at the nearest ones the machine is f = 2 p / ||p||^2. For the linear kernel the points
-are found, or excluded, with a proof in exact arithmetic (:mod:`trueline.estimators.hard_margin`);
+are found, or excluded, with a proof in exact arithmetic (:mod:`trueline.estimators.separability`);
 for others by steps with two multipliers on the bounded program
 
     minimise  1/2 ||sum_i a_i y_i k(x_i, .)||^2   such that   a >= 0, of sum one in each class,
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.estimators.hard_margin import REMEDY, separated
+from trueline.estimators.separability import REMEDY, separated
 from trueline.kernels import KernelSource
 from trueline.solvers.smo.engine import solve_dual
 from trueline.solvers.smo.program import DualProgram, DualSolution, levels

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
-from trueline.estimators.as_fitted import marked
-from trueline.estimators.support_vectors.base import SupportVectorMachine
-from trueline.estimators.support_vectors.ranges import normalised
-from trueline.estimators.support_vectors.single import SingleMachine
+from trueline.estimators.parameters import KW_ONLY, given, parameters
+from trueline.estimators.support_vectors.guard import normalised
+from trueline.estimators.support_vectors.svr import SingleMachine
 from trueline.kernels import KernelSource
 from trueline.solvers.smo.program import DualProgram, DualSolution, filled
 
@@ -27,6 +24,7 @@ Array = NDArray[np.float64]
 _ROUNDING = 1e-12
 
 
+@parameters()
 class OneClassSVM(OutlierMixin, SingleMachine):
     r"""A region that holds all but about a share nu of the rows.
 
@@ -96,39 +94,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     _machine = "one_class"
     _objective_text = "1/2 ||f||^2 - nu sum_i s_i rho + sum_i s_i max(0, rho - f(x_i))"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SupportVectorMachine._parameter_constraints,
-        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
-    }
-
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        nu: float = 0.5,
-        shrinking: bool = True,
-        cache_size: float = 200,
-        verbose: Any = False,
-        max_iter: int = -1,
-        solver: str = "auto",
-        trace: bool = False,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.nu = nu
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.solver = solver
-        self.trace = trace
+    _: KW_ONLY
+    nu: float = given(0.5, "(0, 1]")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the region.
@@ -146,7 +113,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         """
         super().fit(X, np.ones(_num_samples(X)), sample_weight)
         self.offset_ = -self.intercept_
-        self._as_fitted = marked(self._predicting())
+        self._mark_fitted()
         return self
 
     def _predicting(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ vector of class a has its coefficient against class b in row b - 1 if a < b, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from trueline.solvers.smo.engine import WHOLE
 from trueline.solvers.smo.program import DualSolution
 from trueline.threads import run_strands
 
-__all__ = ["layout", "pairs_of", "solve_pairwise", "votes"]
+__all__ = ["Pair", "layout", "pairs_of", "solve_pairwise", "votes"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -29,6 +29,18 @@ def pairs_of(k: int) -> Iterator[tuple[int, int]]:
     for a in range(k):
         for b in range(a + 1, k):
             yield a, b
+
+
+class Pair(NamedTuple):
+    """Two classes: rows of the first one before those of the second, and what a machine needs."""
+
+    X: Any
+    rows: Index
+    signs: Index
+    box: Array
+    source: KernelSource
+    #: Of the second class and of the first.
+    names: NDArray[Any]
 
 
 class ClassBlocks:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.support_vectors.classifier import SupportVectorClassifier
+from trueline.estimators.support_vectors.guard import normalised, priced
 from trueline.estimators.support_vectors.hard import (
     linear_margin,
     nearest_hulls,
     on_margins,
     program_of,
 )
-from trueline.estimators.support_vectors.ranges import normalised, priced
-from trueline.kernels import KernelSource
+from trueline.estimators.support_vectors.pairs import Pair
 from trueline.solvers.smo.program import DualProgram, DualSolution, filled
 
 __all__ = ["SVC", "NuSVC"]
@@ -28,6 +27,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
+@parameters()
 class SVC(SupportVectorClassifier):
     r"""Support vector classification with a kernel: the widest margin, at a price for errors.
 
@@ -121,49 +121,8 @@ class SVC(SupportVectorClassifier):
     _machine = "svc"
     _objective_text = "1/2 ||f||^2 + C sum_i s_i max(0, 1 - y_i (f(x_i) + b))"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SupportVectorClassifier._parameter_constraints,
-        "C": [Interval(Real, 0.0, None, closed="right")],
-    }
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        probability: Any = "deprecated",
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        class_weight: Any = None,
-        verbose: Any = False,
-        max_iter: int = -1,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: Any = None,
-        solver: str = "auto",
-        trace: bool = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.solver = solver
-        self.trace = trace
+    _: KW_ONLY
+    C: float = given(1.0, "(0, inf]")
 
     def _boxes(self, codes: Index, weights: Array) -> Array:
         return priced(float(self.C), self.class_weight_[codes], weights)
@@ -173,17 +132,10 @@ class SVC(SupportVectorClassifier):
         low, high = np.where(y > 0, 0.0, -box), np.where(y > 0, box, 0.0)
         return DualProgram(y, low, high, np.zeros(len(y)))
 
-    def _solve_pair(
-        self,
-        X: Any,
-        rows: Index,
-        signs: Index,
-        box: Array,
-        source: KernelSource,
-        names: NDArray[Any],
-    ) -> DualSolution:
+    def _solve_pair(self, pair: Pair) -> DualSolution:
         if np.isfinite(self.C):
-            return super()._solve_pair(X, rows, signs, box, source, names)
+            return super()._solve_pair(pair)
+        X, rows, signs, _, source, names = pair
         if self.kernel == "linear":
             best = linear_margin(X[rows], source, signs, names, rows, self.tol)
         else:
@@ -200,6 +152,7 @@ class SVC(SupportVectorClassifier):
         return {"C": float(self.C)}
 
 
+@parameters()
 class NuSVC(SupportVectorClassifier):
     r"""Support vector classification that chooses its margin so that a share nu of rows errs.
 
@@ -287,65 +240,16 @@ class NuSVC(SupportVectorClassifier):
     _machine = "nu_svc"
     _objective_text = "1/2 ||f||^2 - nu sum_i s_i rho + sum_i s_i max(0, rho - y_i (f(x_i) + b))"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SupportVectorClassifier._parameter_constraints,
-        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
-    }
-
-    def __init__(
-        self,
-        *,
-        nu: float = 0.5,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        probability: Any = "deprecated",
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        class_weight: Any = None,
-        verbose: Any = False,
-        max_iter: int = -1,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: Any = None,
-        solver: str = "auto",
-        trace: bool = False,
-    ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.solver = solver
-        self.trace = trace
+    _: KW_ONLY
+    nu: float = given(0.5, "(0, 1]")
 
     def _boxes(self, codes: Index, weights: Array) -> Array:
         return weights
 
-    def _solve_pair(
-        self,
-        X: Any,
-        rows: Index,
-        signs: Index,
-        box: Array,
-        source: KernelSource,
-        names: NDArray[Any],
-    ) -> DualSolution:
+    def _solve_pair(self, pair: Pair) -> DualSolution:
         """Multipliers and thresholds grow with the weights: they are solved for in units."""
-        units, size = normalised(box, source)
-        found = super()._solve_pair(X, rows, signs, units, source, names)
+        units, size = normalised(pair.box, pair.source)
+        found = super()._solve_pair(pair._replace(box=units))
         return found.times(size)
 
     def _program(self, signs: Index, box: Array) -> DualProgram:

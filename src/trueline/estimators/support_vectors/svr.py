@@ -1,34 +1,70 @@
-"""Support vector regression: errors below a width cost nothing."""
+"""Support vector regression, errors below a width cost nothing; and machines of one program."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils._param_validation import Interval
 
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.support_vectors.base import SupportVectorMachine
-from trueline.estimators.support_vectors.ranges import priced
-from trueline.estimators.support_vectors.single import SingleMachine
+from trueline.estimators.support_vectors.guard import priced
 from trueline.kernels import KernelSource
 from trueline.solvers.smo.program import DualProgram, DualSolution, filled
 
-__all__ = ["SVR", "NuSVR"]
+__all__ = ["NuSVR", "SVR", "SingleMachine"]
 
 Array = NDArray[np.float64]
 
 
-class _Regressor(RegressorMixin, SingleMachine):
-    C: float
+class SingleMachine(SupportVectorMachine):
+    """One program, one intercept."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SupportVectorMachine._parameter_constraints,
-        "C": [Interval(Real, 0.0, None, closed="right")],
-    }
+    n_iter_: int
+
+    @abstractmethod
+    def _boxes(self, weights: Array) -> Array:
+        """The largest multiplier of each row."""
+
+    @abstractmethod
+    def _program(self, target: Array, box: Array) -> DualProgram:
+        """The program of checked rows."""
+
+    def _answer(self, solution: DualSolution) -> tuple[Array, float]:
+        """Dual coefficients of the rows, and the intercept."""
+        return solution.beta, float(solution.level[0])
+
+    def _fit_checked(self, X: Any, target: Array, weights: Array) -> None:
+        rows = np.flatnonzero(weights > 0)
+        box = self._boxes(weights[rows])
+        source = self._source(X, rows, float(box.max()))
+        solution = self._solve(self._program(target[rows], box), source)
+        beta, intercept = self._answer(solution)
+        used = np.flatnonzero(beta)
+        self._keep_support(X, rows[used])
+        self._n_support = np.array([len(used)], dtype=np.int32)
+        self.dual_coef_ = self._stored_coef(beta[None, used])
+        self.intercept_ = np.array([intercept]) + 0.0
+        self.n_iter_ = solution.n_iter
+        self.fit_status_ = int(not solution.is_solved)
+        self._violation = solution.violation
+        self._notes = solution.notes
+        self.trace_ = solution.trace
+        self.solver_ = "textbook_smo" if self.solver == "textbook_smo" else "working_set"
+
+    def _scores(self, X: Any) -> Array:
+        """Scores of new rows."""
+        return self._sums(self._checked_rows(X), self._dense_coef().T)[:, 0] + self.intercept_[0]
+
+
+@parameters()
+class _Regressor(RegressorMixin, SingleMachine):
+    _: KW_ONLY
+    C: float = given(1.0, "(0, inf]")
 
     def _boxes(self, weights: Array) -> Array:
         return priced(float(self.C), np.ones(len(weights)), weights)
@@ -48,6 +84,7 @@ class _Regressor(RegressorMixin, SingleMachine):
         return self._scores(X)
 
 
+@parameters()
 class SVR(_Regressor):
     r"""Support vector regression with a kernel.
 
@@ -117,41 +154,8 @@ class SVR(_Regressor):
     _machine = "svr"
     _objective_text = "1/2 ||f||^2 + C sum_i s_i max(0, |y_i - f(x_i) - b| - epsilon)"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Regressor._parameter_constraints,
-        "epsilon": [Interval(Real, 0.0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        shrinking: bool = True,
-        cache_size: float = 200,
-        verbose: Any = False,
-        max_iter: int = -1,
-        solver: str = "auto",
-        trace: bool = False,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.C = C
-        self.epsilon = epsilon
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.solver = solver
-        self.trace = trace
+    _: KW_ONLY
+    epsilon: float = given(0.1, "[0, inf)")
 
     def _program(self, target: Array, box: Array) -> DualProgram:
         return DualProgram(target, -box, box, np.zeros(len(box)), float(self.epsilon))
@@ -169,6 +173,7 @@ class SVR(_Regressor):
         return {"C": float(self.C), "epsilon": float(self.epsilon)}
 
 
+@parameters()
 class NuSVR(_Regressor):
     r"""Support vector regression that chooses its width so that a share nu of the rows lies beyond.
 
@@ -244,41 +249,8 @@ class NuSVR(_Regressor):
         "1/2 ||f||^2 + C (nu sum_i s_i epsilon + sum_i s_i max(0, |y_i - f(x_i) - b| - epsilon))"
     )
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Regressor._parameter_constraints,
-        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
-    }
-
-    def __init__(
-        self,
-        *,
-        nu: float = 0.5,
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        verbose: Any = False,
-        max_iter: int = -1,
-        solver: str = "auto",
-        trace: bool = False,
-    ) -> None:
-        self.nu = nu
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.solver = solver
-        self.trace = trace
+    _: KW_ONLY
+    nu: float = given(0.5, "(0, 1]")
 
     def _program(self, target: Array, box: Array) -> DualProgram:
         """Two variables for each row: what pulls it up, and what pulls it down."""
@@ -306,3 +278,6 @@ class NuSVR(_Regressor):
 
     def _witness(self) -> dict[str, Any]:
         return {"epsilon": np.float64(self.epsilon_)}
+
+
+Index = NDArray[np.intp]

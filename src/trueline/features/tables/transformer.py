@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.errors import TableError
+from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.design import grouped_by_source
 from trueline.features.tables.assembly import assemble
 from trueline.features.tables.categories import Categories
@@ -37,6 +36,7 @@ _IDENTIFIER_SHARE = 0.9
 _IDENTIFIER_ROWS = 50
 
 
+@parameters()
 class TableFeatures(TransformerMixin, BaseEstimator):
     """Numbers, categories, booleans, dates and texts of a table as one matrix with named columns.
 
@@ -128,49 +128,19 @@ class TableFeatures(TransformerMixin, BaseEstimator):
     ['size', 'size', 'city', 'city', 'lift']
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "columns": [dict, None],
-        "max_levels": [Interval(Integral, 1, None, closed="left")],
-        "min_count": [Interval(Integral, 1, None, closed="left")],
-        "n_hashed": [Interval(Integral, 0, None, closed="left")],
-        "unknown": [StrOptions({"ignore", "error"})],
-        "dates_outside": [StrOptions({"clip", "extrapolate", "error"})],
-        "text": "no_validation",  # type: ignore[dict-item]
-        "standardize": ["boolean"],
-        "drop_first": ["boolean"],
-        "leakage": [StrOptions({"warn", "drop", "error", "ignore"})],
-        "sparse_threshold": [Interval(Real, 0, 1, closed="both")],
-        "dtype": "no_validation",  # type: ignore[dict-item]
-    }
-
-    def __init__(
-        self,
-        columns: dict[str, str] | None = None,
-        *,
-        max_levels: int = 10_000,
-        min_count: int = 1,
-        n_hashed: int = 0,
-        unknown: str = "ignore",
-        dates_outside: str = "clip",
-        text: Any = None,
-        standardize: bool = False,
-        drop_first: bool = False,
-        leakage: str = "warn",
-        sparse_threshold: float = 0.3,
-        dtype: Any = np.float64,
-    ) -> None:
-        self.columns = columns
-        self.max_levels = max_levels
-        self.min_count = min_count
-        self.n_hashed = n_hashed
-        self.unknown = unknown
-        self.dates_outside = dates_outside
-        self.text = text
-        self.standardize = standardize
-        self.drop_first = drop_first
-        self.leakage = leakage
-        self.sparse_threshold = sparse_threshold
-        self.dtype = dtype
+    columns: dict[str, str] | None = given(None, dict, None)
+    _: KW_ONLY
+    max_levels: int = given(10_000, "int [1, inf)")
+    min_count: int = given(1, "int [1, inf)")
+    n_hashed: int = given(0, "int [0, inf)")
+    unknown: str = given("ignore", one_of("ignore", "error"))
+    dates_outside: str = given("clip", one_of("clip", "extrapolate", "error"))
+    text: Any = given(None, "no_validation")
+    standardize: bool = False
+    drop_first: bool = False
+    leakage: str = given("warn", one_of("warn", "drop", "error", "ignore"))
+    sparse_threshold: float = given(0.3, "[0, 1]")
+    dtype: Any = given(np.float64, "no_validation")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn what becomes of each column.

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils._param_validation import Interval
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
+from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.features.text import read_texts
 from trueline.features.translation.corpus import Corpus, Vocabulary
 from trueline.features.translation.language_model import LanguageModel
@@ -53,6 +52,7 @@ class Side:
     own: bool  # whether the model was learned from the pairs themselves
 
 
+@parameters()
 class TranslationFeatures(TransformerMixin, BaseEstimator):
     """Numbers about a source text and its translation, for estimating the translation's quality.
 
@@ -100,37 +100,15 @@ class TranslationFeatures(TransformerMixin, BaseEstimator):
     {'source tokens': 4.0, 'target tokens': 2.0, 'target tokens per source token': 0.5}
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "source_corpus": "no_validation",  # type: ignore[dict-item]
-        "target_corpus": "no_validation",  # type: ignore[dict-item]
-        "lexicon": [dict, None],
-        "order": [Interval(Integral, 1, 5, closed="both")],
-        "rounds": [Interval(Integral, 1, None, closed="left")],
-        "source_text": "no_validation",  # type: ignore[dict-item]
-        "target_text": "no_validation",  # type: ignore[dict-item]
-        "standardize": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        *,
-        source_corpus: Any = None,
-        target_corpus: Any = None,
-        lexicon: dict[str, Any] | None = None,
-        order: int = 3,
-        rounds: int = 5,
-        source_text: Any = None,
-        target_text: Any = None,
-        standardize: bool = True,
-    ) -> None:
-        self.source_corpus = source_corpus
-        self.target_corpus = target_corpus
-        self.lexicon = lexicon
-        self.order = order
-        self.rounds = rounds
-        self.source_text = source_text
-        self.target_text = target_text
-        self.standardize = standardize
+    _: KW_ONLY
+    source_corpus: Any = given(None, "no_validation")
+    target_corpus: Any = given(None, "no_validation")
+    lexicon: dict[str, Any] | None = given(None, dict, None)
+    order: int = given(3, "int [1, 5]")
+    rounds: int = given(5, "int [1, inf)")
+    source_text: Any = given(None, "no_validation")
+    target_text: Any = given(None, "no_validation")
+    standardize: bool = True
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn language models and lexicon.

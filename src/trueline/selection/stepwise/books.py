@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trueline.certificates.base import Certificate
@@ -105,8 +105,10 @@ class StepwiseExplanation(Readable):
     history: Sequence[dict[str, Any]] = ()
     criterion: str = ""
     names: Sequence[str] | None = None
-    fit: str = ""
+    fit: Any = ""
     certificate: Certificate | None = None
+    #: Whether every solver of the fit is listed, those for other losses and penalties too.
+    all: bool = False
 
     def table(self) -> list[dict[str, Any]]:
         """The steps, with columns by name."""
@@ -123,5 +125,5 @@ class StepwiseExplanation(Readable):
         lines = list(self.title)
         if self.history:
             lines += ["", *table_of_steps(self.history, self.criterion, self.names)]
-            lines += ["", "The fit on the chosen columns:", self.fit]
+            lines += ["", "The fit on the chosen columns:", str(replace(self.fit, all=self.all))]
         return "\n".join(lines)

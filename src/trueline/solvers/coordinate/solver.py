@@ -215,6 +215,7 @@ class CoordinateDescent(_CoordinateSolver):
     """From the rows, on the columns that matter."""
 
     name = "coordinate_descent"
+    shows_nonfinite = True
     title = "coordinate descent on a working set of columns, with exact steps"
 
     def cost(self, facts: Facts) -> Cost:
@@ -232,6 +233,7 @@ class GramDescent(_CoordinateSolver):
     """From the moments: one pass over the rows, and nothing else depends on their number."""
 
     name = "gram_descent"
+    shows_nonfinite = True
     title = "LARS homotopy and coordinate descent on the Gram matrix"
 
     def refuses(self, facts: Facts) -> str | None:
