@@ -179,6 +179,8 @@ class Solver(ABC):
         Whether it stops where its progress has become slow, if another solver is to go on.
     is_textbook : bool
         Whether it is here to be learned from or to compare with: chosen by name only.
+    takes_few_rows : bool
+        Whether :meth:`solve_set` shares work also between members that name few of the rows.
     """
 
     name: ClassVar[str]
@@ -190,6 +192,7 @@ class Solver(ABC):
     proof: ClassVar[str] = "duality"
     hands_over: ClassVar[bool] = False
     is_textbook: ClassVar[bool] = False
+    takes_few_rows: ClassVar[bool] = False
 
     def refuses(self, facts: Facts) -> str | None:
         """Why this solver cannot take a problem of such a shape; None if it can."""
