@@ -93,7 +93,7 @@ class Points:
 def minimise(batch: Batch, at: Points, goals: Array, model: Model, limit: int) -> None:
     """Take steps until every problem is done, gets no further or has taken so many."""
     live, part, now = np.arange(len(goals)), batch, at
-    moved = np.ones(len(goals), dtype=bool)
+    moved: NDArray[np.bool_] = np.ones(len(goals), dtype=bool)
     for count in range(limit + 1):
         left = _most(part, now)
         now.is_done[:] = left <= goals[live]
@@ -107,7 +107,7 @@ def minimise(batch: Batch, at: Points, goals: Array, model: Model, limit: int) -
             live, part, now, left = live[keep], part.take(keep), now.take(keep), left[keep]
         # Conjugate gradients need not leave less than the last step has to reach.
         D = model.direction(part, now.B, now.G, live, _LEFT * goals[live] / left)
-        moved = (_move(part, now, D) > 0).any(axis=1)
+        moved = np.asarray((_move(part, now, D) > 0).any(axis=1))
         now.G = part.gradients(now.V, now.U)
         now.steps += 1
     if now is not at:
