@@ -271,3 +271,46 @@ def test_products_with_the_hessians_of_several_problems(kind, k):
         image, total = design.curved_product(H, V, level)
         assert_allclose(image, A.T @ Z, rtol=1e-12, atol=1e-12)
         assert_allclose(total, Z.sum(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("loss", ["logistic", "squared hinge"])
+@pytest.mark.parametrize(("kind", "d"), [("dense", 6), ("dense", 140), ("sparse", 6)])
+def test_members_may_name_few_of_the_rows(loss, kind, d, fit_intercept, weighted):
+    n, loss = 480, LOSSES[loss]
+    X, scores = rows(n, d)
+    y, draw = target_of(loss, scores), np.random.default_rng(1)
+    members = []
+    for size in (200, 300, 480):
+        chosen = None if size == n else draw.permutation(n)[:size]
+        own = y if chosen is None else y[chosen]
+        s = draw.uniform(0.5, 2.0, size) if weighted else None
+        members += [Member(own, L2(strength), s, rows=chosen) for strength in (0.1, 10.0)]
+    problems = ProblemSet(as_design(KINDS[kind](X)), loss, tuple(members), fit_intercept)
+    assert problems[0].n_samples == 200
+    # The classes are separated by 140 columns: at 1e-12 of the constant's objective is rounding.
+    assert_each_as_alone(problems, tol=1e-12 if d < 100 else 1e-10, solver="newton_cg")
+
+
+def test_common_rows_leave_the_problems_as_they_are():
+    X, scores = rows()
+    y = target_of(Logistic(), scores)
+    chosen = np.array([7, 3, 50, 90, 11])
+    given = ProblemSet(
+        as_design(X), Logistic(), (Member(y, L2(1.0)), Member(y[chosen], L2(1.0), rows=chosen))
+    )
+    common = given.on_common_rows()
+    W, b = np.linspace(-1, 1, 6)[:, None], np.array([0.3])
+    for number in range(2):
+        expected = given[number].objective(W, b)
+        assert_allclose(common[number].objective(W, b), expected, rtol=1e-14)
+        assert common[number].n_samples == given[number].n_samples
+
+
+def test_solvers_for_whole_sets_take_members_on_few_rows_one_by_one():
+    X, scores = rows()
+    y, chosen = target_of(Squared(), scores), np.arange(40)
+    members = tuple(Member(y[chosen], L2(a), rows=chosen) for a in STRENGTHS)
+    problems = ProblemSet(as_design(X), Squared(), members)
+    assert_each_as_alone(problems, solver="conjugate_gradient")

@@ -28,7 +28,15 @@ from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 from trueline.threads import single_threaded_blas
 from trueline.wording import Readable, counted
 
-__all__ = ["Candidate", "Plan", "execute", "execute_set", "make_plan", "make_set_plans"]
+__all__ = [
+    "Candidate",
+    "Plan",
+    "execute",
+    "execute_set",
+    "make_plan",
+    "make_set_plans",
+    "shares_work",
+]
 
 
 # A solver takes over if it is not estimated to take more than so many times as long (and a second),
@@ -206,6 +214,19 @@ def make_set_plans(problems: ProblemSet, solver: str = "auto") -> list[Plan]:
     return [plans[key] for key in keys]
 
 
+def shares_work(problems: ProblemSet, plans: list[Plan]) -> bool:
+    """Whether solving the set by these plans is expected to be less work than one by one."""
+    is_whole = all(member.rows is None for member in problems.members)
+
+    def shares(plan: Plan) -> bool:
+        solver, facts, count = SOLVERS[plan.chosen], plan.facts, plan.count
+        alone = count * solver.cost(facts).seconds
+        is_able = is_whole or solver.takes_few_rows
+        return is_able and solver.set_cost(facts, count).seconds < alone
+
+    return all(shares(plan) for plan in {id(plan): plan for plan in plans}.values())
+
+
 def _kind(problems: ProblemSet, number: int) -> tuple[object, ...]:
     """What members that are solved together have in common."""
     member = problems.members[number]
@@ -379,7 +400,11 @@ def execute_set(problems: ProblemSet, plans: list[Plan], options: Options) -> li
 def _run_set(problems: ProblemSet, plan: Plan, options: Options) -> list[Solution]:
     """The answers of the chosen solver, judged."""
     start = time.perf_counter()
-    found = SOLVERS[plan.chosen].solve_set(problems, options)
+    solver = SOLVERS[plan.chosen]
+    is_whole = all(member.rows is None for member in problems.members)
+    # A solver that knows only sets on all rows takes other members one by one.
+    kind = type(solver) if is_whole or solver.takes_few_rows else Solver
+    found = kind.solve_set(solver, problems, options)
     seconds = (time.perf_counter() - start) / len(found)
     for number, solution in enumerate(found):
         solution.seconds = seconds

@@ -43,12 +43,15 @@ class Member(NamedTuple):
         None means one for each row; weight zero leaves a row out.
     start : pair of arrays of shape (d, k) and (k,), optional
         Coefficients and intercepts near the solution.
+    rows : array of int of shape (m,), optional
+        A problem about few of the rows names them; target and weights are then of these alone.
     """
 
     target: Array
     penalty: Penalty
     weights: Array | None = None
     start: tuple[Array, Array] | None = None
+    rows: NDArray[np.intp] | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,7 +106,7 @@ class ProblemSet(Readable):
     def __getitem__(self, number: int) -> Problem:
         """One member by itself, without the rows that have no weight in it."""
         problem, weights = self.on_all_rows(number), self.members[number].weights
-        if weights is None or weights.all():
+        if weights is None or weights.all() or self.members[number].rows is not None:
             return problem
         if not self._kept or self._kept[0][0] is not weights:
             rows = np.flatnonzero(weights)
@@ -115,10 +118,26 @@ class ProblemSet(Readable):
         return replace(problem, design=design, target=target, weights=own_weights)
 
     def on_all_rows(self, number: int) -> Problem:
-        """One member, with the rows that have no weight in it: nothing is copied."""
+        """One member, with the rows that have no weight in it; only rows it names are copied."""
         member = self.members[number]
         parts = member.target, self.loss, member.penalty, self.fit_intercept, member.weights
-        return Problem(self.design, *parts)
+        design = self.design if member.rows is None else self.design.take(member.rows)
+        return Problem(design, *parts)
+
+    def on_common_rows(self) -> ProblemSet:
+        """The same problems, each on all rows: those that a member does not name weigh nothing.
+
+        Rows that are in the same problems become neighbours.
+        """
+        if all(member.rows is None for member in self.members):
+            return self
+        n, mark = self.design.shape[0], np.random.default_rng(0)
+        marks = np.zeros(n)
+        for member in self.members:
+            marks[slice(None) if member.rows is None else member.rows] += mark.random()
+        order = np.argsort(marks, kind="stable")
+        members = tuple(_on_all(member, n, order) for member in self.members)
+        return replace(self, design=self.design.take(order), members=members, _kept=[])
 
     def take(self, numbers: Sequence[int]) -> ProblemSet:
         """The set of some of the members."""
@@ -136,6 +155,15 @@ class ProblemSet(Readable):
             found.setdefault((id(member.weights), id(member.target)), []).append(number)
         strengths = [_strength(member.penalty) for member in self.members]
         return [sorted(path, key=lambda number: -strengths[number]) for path in found.values()]
+
+
+def _on_all(member: Member, n: int, order: NDArray[np.intp]) -> Member:
+    """A member on all rows, in this order."""
+    target, weights = np.repeat(member.target[:1], n, axis=0), np.zeros(n)
+    rows = slice(None) if member.rows is None else member.rows
+    target[rows] = member.target
+    weights[rows] = 1.0 if member.weights is None else member.weights
+    return member._replace(target=target[order], weights=weights[order], rows=None)
 
 
 def _strength(penalty: Penalty) -> float:

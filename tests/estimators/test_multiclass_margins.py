@@ -24,21 +24,15 @@ SCHEMES = [
     lambda base: OutputCodeClassifier(base, code="sparse", random_state=0),
 ]
 BASES = [
-    LogisticRegression(),
-    LogisticRegression(fit_intercept=False, C=0.1),
-    LogisticRegression(C=100.0, class_weight="balanced"),
-    LogisticRegression(class_weight={-1: 1.5, 0: 3.0, 1: 0.5}),
+    LogisticRegression(tol=1e-6),
+    LogisticRegression(tol=1e-6, fit_intercept=False, C=0.1),
+    LogisticRegression(tol=1e-6, C=100.0, class_weight="balanced"),
+    LogisticRegression(tol=1e-6, class_weight={-1: 1.5, 0: 3.0, 1: 0.5}),
     LinearSVC(),
     LinearSVC(fit_intercept=False, C=0.1, class_weight="balanced"),
     LinearSVC(intercept_scaling=None, C=0.5),
     LinearSVC(intercept_scaling=3.0),
 ]
-
-
-@pytest.fixture(autouse=True)
-def small_work_too(monkeypatch):
-    """Let the compiled run take problems that would not be worth loading it."""
-    monkeypatch.setattr(margins, "_LEAST_SECONDS", 0.0)
 
 
 def clouds(n=300, d=5, classes=4, seed=0):
@@ -49,7 +43,7 @@ def clouds(n=300, d=5, classes=4, seed=0):
 
 
 def one_by_one(monkeypatch):
-    """Leave the compiled run out."""
+    """State no set of problems."""
     monkeypatch.setattr(margins, "_is_suited", lambda *_: False)
 
 
@@ -81,15 +75,15 @@ def textbook(base, X, y, s):
 
 
 def assert_optimal(model, X, y, weights=None):
-    """Coefficients to nine digits, whatever the tolerance says of the objective."""
+    """Coefficients to six digits, and those of losses with kinks, whose last step is exact."""
     for binary, part in zip(model._binaries(y), model.estimators_):
         rows = np.arange(len(y)) if binary.rows is None else binary.rows
         s = np.ones(len(rows)) if weights is None else weights[rows]
         codes = (binary.labels > 0).astype(int)
         s = part._with_class_weights(part.classes_, codes, s)
         w, b = textbook(part, X[rows], 2.0 * codes - 1.0, s)
-        assert_allclose(part.coef_[0], w, rtol=1e-9, atol=1e-9 * np.abs(w).max())
-        assert_allclose(part.intercept_[0], b, rtol=1e-9, atol=1e-9 * (1 + np.abs(w).max()))
+        assert_allclose(part.coef_[0], w, rtol=1e-6, atol=1e-6 * np.abs(w).max())
+        assert_allclose(part.intercept_[0], b, rtol=1e-6, atol=1e-6 * (1 + np.abs(w).max()))
 
 
 def assert_same_parts(ours, alone):
@@ -110,7 +104,7 @@ def assert_same_parts(ours, alone):
 def test_parts_are_optimal_and_proven(scheme, base):
     X, y = clouds()
     model = scheme(base).fit(X, y)
-    assert "compiled" in model._shared
+    assert "one set" in model._shared
     assert_optimal(model, X, y)
     assert model.certificate_.relative_gap < 1e-8
     assert model.verify(X, y), model.verify(X, y)
@@ -138,10 +132,10 @@ def test_parts_explain_themselves(scheme):
     moved = X.copy()
     moved[:100] += 0.5
     assert not model.verify(moved, y)
-    assert "compiled" in str(model.explain())
+    assert "one set" in str(model.explain())
     part = model.estimators_[0]
-    assert part.solver_ == "newton"
-    assert "newton" in str(part.explain())
+    assert part.solver_ == "newton_cg"
+    assert "exact Newton steps, together with" in str(part.explain())
     assert part.explain().certificate.gap == part.certificate_.gap
 
 
@@ -153,7 +147,7 @@ def test_weights_count_rows(monkeypatch, scheme, base):
     with config_context(enable_metadata_routing=True):
         base = type(base)(**base.get_params()).set_fit_request(sample_weight=True)
         model = scheme(base).fit(X, y, sample_weight=weights)
-        assert "compiled" in model._shared
+        assert "one set" in model._shared
         assert model.verify(X, y, weights)
         assert_optimal(model, X, y, weights)
         with monkeypatch.context() as patch:
@@ -170,7 +164,7 @@ def test_columns_of_zeros_and_other_orders_of_memory(monkeypatch):
     X[:, 2] = 0.0
     base = LogisticRegression()
     model = OneVsOneClassifier(base).fit(np.asfortranarray(X), y)
-    assert "compiled" in model._shared
+    assert "one set" in model._shared
     assert all(part.coef_[0, 2] == 0 for part in model.estimators_)
     one_by_one(monkeypatch)
     assert_same_parts(model, OneVsOneClassifier(base).fit(X, y))
@@ -203,7 +197,7 @@ def test_separated_classes_have_a_finite_answer(scheme):
     "base",
     [
         LogisticRegression(l1_ratio=1.0),
-        LogisticRegression(solver="newton_cg"),
+        LogisticRegression(solver="newton"),
         LogisticRegression(trace=True),
         LinearSVC(loss="hinge"),
     ],
@@ -217,12 +211,15 @@ def test_what_is_another_problem_is_fitted_one_by_one(base):
 
 
 @pytest.mark.parametrize("X_of", [sp.csr_matrix, lambda X: X.astype(np.float32)])
-def test_other_kinds_of_matrices_are_fitted_one_by_one(X_of):
+def test_other_kinds_of_matrices_give_the_same(X_of):
     X, y = clouds()
     given = X_of(X)
-    model = OneVsRestClassifier(LogisticRegression()).fit(given, y)
-    assert model._shared == ""
+    model = OneVsRestClassifier(BASES[0]).fit(given, y)
     assert model.verify(given, y)
+    dense = OneVsRestClassifier(BASES[0]).fit(X, y)
+    for part, own in zip(model.estimators_, dense.estimators_):
+        assert part.coef_.dtype == given.dtype
+        assert_allclose(part.coef_, own.coef_, rtol=1e-4, atol=1e-4)
 
 
 def test_rows_without_weight_and_missing_numbers():
@@ -245,11 +242,3 @@ def test_too_few_steps_are_reported():
         OneVsOneClassifier(LogisticRegression(max_iter=1)).fit(X, y)
     with pytest.raises(ValueError, match="C"):
         OneVsOneClassifier(LogisticRegression(C=-1.0)).fit(X, y)
-
-
-def test_small_work_is_left_to_separate_fits(monkeypatch):
-    monkeypatch.undo()
-    X, y = clouds()
-    model = OneVsOneClassifier(LogisticRegression()).fit(X, y)
-    assert model._shared == ""
-    assert model.verify(X, y)

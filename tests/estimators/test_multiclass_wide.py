@@ -14,7 +14,7 @@ from trueline import (
     OutputCodeClassifier,
 )
 from trueline.estimators.multiclass import margins
-from trueline.solvers.books import precondition
+from trueline.solvers.batched_newton import precondition, rows, solver
 
 SCHEMES = {
     "rest": OneVsRestClassifier,
@@ -28,12 +28,6 @@ BASES = [
     LinearSVC(),
     LinearSVC(fit_intercept=False, C=0.1, class_weight="balanced"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def small_work_too(monkeypatch):
-    """Let problems be fitted together that would not be worth it."""
-    monkeypatch.setattr(margins, "_LEAST_SECONDS", 0.0)
 
 
 def pictures(n=400, d=70, classes=4, seed=0):
@@ -68,7 +62,7 @@ def assert_same_parts(together, alone):
 def test_parts_are_those_of_separate_fits_and_proven(monkeypatch, scheme, base):
     X, y = pictures()
     model = SCHEMES[scheme](base).fit(X, y)
-    assert "each row" in model._shared
+    assert "one set" in model._shared
     assert {part.solver_ for part in model.estimators_} == {"newton_cg"}
     assert model.certificate_.relative_gap < 1e-6
     assert model.verify(X, y), model.verify(X, y)
@@ -109,19 +103,26 @@ def test_weights_count_rows(base):
     with config_context(enable_metadata_routing=True):
         own = type(base)(**base.get_params()).set_fit_request(sample_weight=True)
         model = OneVsOneClassifier(own).fit(X, y, sample_weight=weights)
-        assert "each row" in model._shared
+        assert "one set" in model._shared
         assert model.verify(X, y, weights)
         repeated = OneVsOneClassifier(own).fit(X[often], y[often])
     for part, other in zip(model.estimators_, repeated.estimators_, strict=True):
         assert_allclose(part.coef_, other.coef_, atol=2e-4 * np.abs(other.coef_).max())
 
 
+WAYS = {
+    "diagonal preconditioner": (precondition, "_MOST_COLUMNS", 0),
+    "single precision": (rows, "_MANY_NUMBERS", 0),
+    "a Hessian for each problem": (solver, "_FEW_COLUMNS", 100),
+}
+
+
 @pytest.mark.parametrize("base", [BASES[0], BASES[3]], ids=str)
-def test_factors_of_all_columns_change_nothing_but_the_way(monkeypatch, base):
+@pytest.mark.parametrize("way", WAYS)
+def test_other_steps_change_nothing_but_the_way(monkeypatch, base, way):
     X, y = pictures(n=600, d=90)
     expected = OneVsRestClassifier(base).fit(X, y)
-    monkeypatch.setattr(precondition, "_LEADING", 4)
-    monkeypatch.setattr(precondition, "_FEW", 1)
+    monkeypatch.setattr(*WAYS[way])
     model = OneVsRestClassifier(base).fit(X, y)
     assert model.verify(X, y)
     assert_same_parts(model, expected)
@@ -150,8 +151,9 @@ def test_the_proof_does_not_hold_for_other_rows():
     moved = X.copy()
     moved[:100] += 0.5
     assert not model.verify(moved, y)
-    assert "each row" in str(model.explain())
-    assert "Hessian-vector" in str(model.estimators_[0].explain())
+    assert "one set" in str(model.explain())
+    said = str(model.estimators_[0].explain())
+    assert "conjugate gradient steps, together with 3 other problems" in said
 
 
 @pytest.mark.parametrize("base", [LogisticRegression(solver="newton"), LinearSVC(loss="hinge")])

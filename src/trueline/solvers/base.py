@@ -181,6 +181,8 @@ class Solver(ABC):
         Whether NaN and infinity in X show in its sums, so that X need not be scanned first.
     is_textbook : bool
         Whether it is here to be learned from or to compare with: chosen by name only.
+    takes_few_rows : bool
+        Whether :meth:`solve_set` shares work also between members that name few of the rows.
     """
 
     name: ClassVar[str]
@@ -193,6 +195,7 @@ class Solver(ABC):
     hands_over: ClassVar[bool] = False
     shows_nonfinite: ClassVar[bool] = False
     is_textbook: ClassVar[bool] = False
+    takes_few_rows: ClassVar[bool] = False
 
     def refuses(self, facts: Facts) -> str | None:
         """Why this solver cannot take a problem of such a shape; None if it can."""

@@ -63,6 +63,7 @@ class NewtonCG(Solver):
     needs_penalty = frozenset({"quadratic"})
     is_direct = False
     proof = "tangent or duality"
+    takes_few_rows = True
 
     def cost(self, facts: Facts) -> Cost:
         each = iteration_seconds(facts) + 3e-8 * facts.n * facts.k
@@ -132,7 +133,7 @@ class NewtonCG(Solver):
         strengths = [member.penalty.curvature for member in problems.members]
         if not all(np.ndim(strength) == 0 and float(strength) > 0 for strength in strengths):
             return super().solve_set(problems, options)
-        return solve_batch(problems, options.tol, self.name)
+        return solve_batch(problems, options, self.name)
 
 
 class _Iteration(Iteration):

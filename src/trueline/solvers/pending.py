@@ -1,7 +1,8 @@
-"""The proof of a member of a set, worked out when somebody asks for it."""
+"""The answer to a member of a set, with a proof that is worked out when somebody asks for it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,33 +12,81 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.choose import certify
 from trueline.certificates.tangent import at_most_objective
 from trueline.problem_set import ProblemSet
+from trueline.solution import Solution, Status
 
-__all__ = ["PendingMember"]
+__all__ = ["CLAIMED", "Answer", "PendingMember"]
+
+Array = NDArray[np.float64]
+
+#: Certificates claim a little more than the bound that they rest on.
+CLAIMED = 1.25
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found for one member.
+
+    Attributes
+    ----------
+    number : int
+        The member.
+    coef, intercept : arrays of shape (d, k) and (k,)
+    steps : int
+    bound : float
+        At least the gap, but for rounding.
+    allowed : float
+        The gap that was asked for.
+    status : Status
+    by_sums : callable, optional
+        Makes the certificate from sums over the rows that are known: no pass over them.
+    """
+
+    number: int
+    coef: Array
+    intercept: Array
+    steps: int
+    bound: float
+    allowed: float
+    status: Status
+    by_sums: Callable[[], Certificate] | None = None
+
+    def solution(self, problems: ProblemSet, solver: str, note: str) -> Solution:
+        """As a solution of the set, found by a solver of this name."""
+        return Solution(
+            self.coef,
+            self.intercept,
+            self.status,
+            solver,
+            n_iter=self.steps,
+            proof=PendingMember(problems, self),
+            notes=[note],
+            tolerance=self.allowed,
+        )
 
 
 @dataclass(frozen=True)
 class PendingMember:
-    """What is known of the gap of an answer, and how the proof is made.
-
-    Parameters
-    ----------
-    problems : ProblemSet
-    number : int
-        The member that it is about.
-    coef, intercept : arrays of shape (d, k) and (k,)
-    most : float
-        At least the gap.
-    """
+    """What is known of the gap of an answer, and how the proof is made."""
 
     problems: ProblemSet
-    number: int
-    coef: NDArray[np.float64]
-    intercept: NDArray[np.float64]
-    most: float
+    answer: Answer
+
+    @property
+    def coef(self) -> Array:
+        return self.answer.coef
+
+    @property
+    def intercept(self) -> Array:
+        return self.answer.intercept
 
     def bound(self) -> float:
-        return self.most
+        return CLAIMED * self.answer.bound
 
     def certificate(self) -> Certificate:
-        problem = self.problems[self.number]
-        return at_most_objective(problem, certify(problem, self.coef, self.intercept))
+        answer = self.answer
+        if answer.by_sums is not None:
+            found = answer.by_sums()
+            if found.gap <= answer.allowed:
+                return found
+        problem = self.problems[answer.number]
+        return at_most_objective(problem, certify(problem, answer.coef, answer.intercept))

@@ -32,7 +32,7 @@ from trueline.solvers.base import Facts
 from trueline.solvers.batched_newton.precondition import coupled_hessian
 from trueline.solvers.columns.descent import least_penalised
 from trueline.solvers.iterative import best_constant, target_gap
-from trueline.solvers.pending import PendingMember
+from trueline.solvers.pending import CLAIMED, Answer
 
 __all__ = ["is_worth_sharing", "solve_with_shared_hessian"]
 
@@ -53,8 +53,9 @@ _NEAR, _NOTHING = 1e-7, 1e-20
 _TRACE = 1e-9
 # Coordinate descent on the model: most sweeps, and the share of the first violation it leaves.
 _SWEEPS, _LEFT = 300, 1e-3
-# Of the gap asked for, what is left for rounding; certificates claim a little more than the bound.
-_SHARE, _CLAIMED = 0.5, 1.25
+# Of the gap asked for, what is left for rounding.
+_SHARE = 0.5
+_NOTE = "with a Hessian that all problems on these rows share"
 
 
 def is_worth_sharing(facts: Facts) -> bool:
@@ -90,16 +91,10 @@ def solve_with_shared_hessian(problems: ProblemSet, tol: float, name: str) -> li
                 number = path[position]
                 gap, steps = descent.run(number, model, _PATIENCE if f else _FIRST_PATIENCE)
                 W, b = descent.coefficients()
-                found[number] = Solution(
-                    W,
-                    b,
-                    Status.CONVERGED if gap <= descent.allowed else Status.STALLED,
-                    name,
-                    n_iter=steps,
-                    proof=PendingMember(problems, number, W, b, gap),
-                    notes=["with a Hessian that all problems on these rows share"],
-                    tolerance=descent.allowed,
-                )
+                is_done = CLAIMED * gap <= descent.allowed
+                status = Status.CONVERGED if is_done else Status.STALLED
+                answer = Answer(number, W, b, steps, gap, descent.allowed, status)
+                found[number] = answer.solution(problems, name, _NOTE)
     return [solution for solution in found if solution is not None]
 
 
@@ -231,7 +226,7 @@ class _Descent:
                 continue
             at, before, is_new, steps = new, promise, False, steps + 1
         self._V = at.V
-        return _CLAIMED * self._gap(at, member.penalty), steps
+        return self._gap(at, member.penalty), steps
 
     def _gap(self, at: _Point, penalty: Penalty) -> float:
         """What the tangent proves, but for rounding."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
 from trueline.solvers.iterative import target_gap
-from trueline.solvers.pending import PendingMember
+from trueline.solvers.pending import CLAIMED, Answer
 
 __all__ = ["can_shift", "solve_shifted"]
 
@@ -29,8 +29,7 @@ Array = NDArray[np.float64]
 _LIMIT = 2000
 # Of the gap that is asked for, what is left for rounding.
 _SHARE = 0.1
-# Certificates claim a little more than the bound that they rest on.
-_CLAIMED = 1.25
+_NOTE = "one Krylov space for all strengths of a path"
 
 
 def can_shift(problems: ProblemSet) -> bool:
@@ -97,11 +96,10 @@ def solve_shifted(problems: ProblemSet, tol: float, name: str) -> list[Solution]
             own = slice(f * k, (f + 1) * k)
             coef = np.ascontiguousarray(W[i][:, own])
             level = levels[f] - means[:, f] @ coef
-            bound = _CLAIMED * float(gaps[own].sum())
-            pending = PendingMember(problems, path[i], coef, level, bound)
-            status = Status.CONVERGED if bound <= allowed[f] else Status.STALLED
-            facts = {"n_iter": steps, "proof": pending, "tolerance": float(allowed[f])}
-            found[path[i]] = Solution(coef, level, status, name, **facts)  # type: ignore[arg-type]
+            bound, asked = float(gaps[own].sum()), float(allowed[f])
+            status = Status.CONVERGED if CLAIMED * bound <= asked else Status.STALLED
+            answer = Answer(path[i], coef, level, steps, bound, asked, status)
+            found[path[i]] = answer.solution(problems, name, _NOTE)
     return [solution for solution in found if solution is not None]
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from trueline.estimators.multiclass.margins import fit_margins
 from trueline.estimators.multiclass.parts import Binary, Coding
 from trueline.estimators.multiclass.together import fit_all_rows, fit_by_class
-from trueline.solvers.narrow.solver import MOST_COLUMNS
 
 __all__ = ["fit_together"]
 
@@ -38,19 +37,12 @@ def fit_together(
         The same problems, by their rows and labels.
     fit_params : mapping
     """
-    coding = None if codes is None else Coding(codes, book, binaries)
-    if coding is not None:
-        parts = fit_margins(estimator, X, coding, fit_params)
-        if parts is not None:
-            is_wide = X.shape[1] > MOST_COLUMNS
-            return parts, (
-                "rows sorted by class, each row read once for all binary problems that it is in"
-                if is_wide
-                else "rows sorted by class, and one compiled run for all binary problems"
-            )
+    parts = fit_margins(estimator, X, binaries, fit_params)
+    if parts is not None:
+        return parts, "one set of binary problems on the same rows, solved together"
     if book.all():
         parts = fit_all_rows(estimator, X, binaries, fit_params)
         return parts, "" if parts is None else "one factorisation serves all binary problems"
-    assert coding is not None
-    parts = fit_by_class(estimator, X, coding, fit_params)
+    assert codes is not None
+    parts = fit_by_class(estimator, X, Coding(codes, book, binaries), fit_params)
     return parts, "" if parts is None else "moments of each class, summed for each binary problem"

@@ -13,8 +13,7 @@ P the objective, h the slope in the intercepts and r the largest norm of a row,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,45 +24,113 @@ from trueline.losses import Loss
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
-from trueline.solvers.batched_newton.descent import Points, minimise
-from trueline.solvers.batched_newton.precondition import make_preconditioner
-from trueline.solvers.batched_newton.rows import Batch
+from trueline.solvers.base import Options
+from trueline.solvers.batched_newton.descent import Points, balance, minimise
+from trueline.solvers.batched_newton.precondition import Model, make_model
+from trueline.solvers.batched_newton.proof import SumsOfRows
+from trueline.solvers.batched_newton.rows import Batch, OwnRows, SharedRows
 from trueline.solvers.iterative import best_constant, target_gap
-from trueline.solvers.pending import PendingMember
+from trueline.solvers.pending import CLAIMED, Answer
+from trueline.threads import run_strands
 from trueline.wording import counted
 
 __all__ = ["solve_batch"]
 
 Array = NDArray[np.float64]
+Paths = list[list[int]]
 
-# Numbers that the scores of problems solved together may take.
-_MOST_SCORES = 2**24
+# Numbers that the scores of problems solved together may take; of those that have rows for
+# themselves, the rows too, so that they stay in the caches.
+_MOST_SCORES, _MOST_OWN = 2**24, 2**18
+# Up to so many columns Hessians of each problem are cheaper than conjugate gradients: on rows that
+# all have in common, and on few rows that a problem has for itself.
+_FEW_COLUMNS, _OWN_COLUMNS = 32, 128
+_MOST_STEPS = 60
 # Of the gap asked for, the part that is not left for what a proof adds.
 _SHARE = 0.5
-# Certificates claim a little more than the bound that they rest on.
-_CLAIMED = 1.25
+# How often steps go on where that was too little, and the part of the goal that is asked for then.
+_ROUNDS, _FURTHER = 3, 1e-2
+# A step that passes no kink is exact: of losses with kinks so much less is left.
+_PAST_KINKS = 1e-4
 
 
-def solve_batch(problems: ProblemSet, tol: float, name: str) -> list[Solution]:
+def solve_batch(problems: ProblemSet, options: Options, name: str) -> list[Solution]:
     """Solutions of all members, which have squared penalties of one positive strength each.
 
     Parameters
     ----------
     problems : ProblemSet
-    tol : float
-        The gap asked for, relative to the objective of the best constant.
+    options : Options
+        ``tol``, the gap asked for relative to the objective of the best constant; ``max_iter``.
     name : str
         The solver's, for the solutions.
     """
+    others = f"together with {counted(len(problems) - 1, 'other problem')} on the same rows"
+    if _has_few_columns(problems):
+        answers = _solve_own(problems, options)
+        note = f"exact Newton steps, {others}"
+    else:
+        answers = _solve_shared(problems.on_common_rows(), options)
+        note = f"conjugate gradient steps, {others}"
+    answers.sort(key=lambda answer: answer.number)
+    return [answer.solution(problems, name, note) for answer in answers]
+
+
+def _has_few_columns(problems: ProblemSet) -> bool:
+    """Whether each problem is to have a Hessian for itself."""
+    members, is_coupled = problems.members, "coupled" in problems.loss.capabilities
+    if problems.design.is_sparse or is_coupled or members[0].target.shape[1] > 1:
+        return False
+    few = _FEW_COLUMNS if all(member.rows is None for member in members) else _OWN_COLUMNS
+    return problems.design.shape[1] <= few
+
+
+def _solve_own(problems: ProblemSet, options: Options) -> list[Answer]:
+    """Problems with Hessians of their own, a few problems at a time in each thread."""
+    X, d = problems.design.toarray(), problems.design.shape[1]
+    # About their means columns are far from being parallel to the intercept's.
+    middle = X.mean(axis=0) if problems.fit_intercept else np.zeros(d)
+    A = np.ones((len(X), d + problems.fit_intercept))
+    np.subtract(X, middle, out=A[:, :d])
+    paths = problems.paths()
+    sizes = np.array([len(problems.members[path[0]].target) for path in paths])
+    is_common = all(member.rows is None for member in problems.members)
+    width = 1 if is_common else A.shape[1]
+    groups, start, order = list[list[int]](), 0, np.argsort(sizes, kind="stable")
+    while start < len(order):
+        count = max(1, _MOST_OWN // (int(sizes[order[start]]) * width))
+        groups.append(order[start : start + count].tolist())
+        start += count
+
+    def work(group: list[int]) -> list[Answer]:
+        own = [paths[f] for f in group]
+        blocks = A[None]
+        if not is_common:
+            blocks = np.zeros((len(own), int(sizes[group].max()), A.shape[1]))
+            for block, f, path in zip(blocks, group, own):
+                which = problems.members[path[0]].rows
+                block[: sizes[f]] = A if which is None else A[which]
+        rows = OwnRows(blocks, problems.fit_intercept)
+        return _follow(problems, own, rows, middle, options)
+
+    return [answer for found in run_strands(work, groups) for answer in found]
+
+
+def _solve_shared(problems: ProblemSet, options: Options) -> list[Answer]:
+    """Problems whose products with the rows are one product with a matrix."""
     small, back = _narrowed(problems)
-    found: list[Solution | None] = [None] * len(problems)
     n, k = problems.design.shape[0], problems.members[0].target.shape[1]
     paths = problems.paths()
     together = max(1, _MOST_SCORES // (n * k))
-    for start in range(0, len(paths), together):
-        for answer in _follow(small, paths[start : start + together], tol):
-            found[answer.number] = _solution(problems, answer, back, name)
-    return [solution for solution in found if solution is not None]
+    rows, middle = SharedRows(small.design, small.fit_intercept), np.zeros(small.design.shape[1])
+    answers = [
+        answer
+        for start in range(0, len(paths), together)
+        for answer in _follow(small, paths[start : start + together], rows, middle, options)
+    ]
+    if back is None:
+        return answers
+    return [replace(one, coef=back @ one.coef, by_sums=None) for one in answers]
 
 
 def _narrowed(problems: ProblemSet) -> tuple[ProblemSet, Array | None]:
@@ -84,58 +151,115 @@ def _narrowed(problems: ProblemSet) -> tuple[ProblemSet, Array | None]:
     return replace(problems, design=design, members=members, _kept=[]), Q
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """What was found for one member."""
+def _follow(
+    problems: ProblemSet,
+    paths: Paths,
+    rows: SharedRows | OwnRows,
+    middle: Array,
+    options: Options,
+) -> list[Answer]:
+    """Answers of all members of these paths, one position of the paths after the other.
 
-    number: int
-    coef: Array
-    intercept: Array
-    steps: int
-    is_done: bool
-    bound: float
-    allowed: float
-
-
-def _follow(problems: ProblemSet, paths: list[list[int]], tol: float) -> Iterator[_Answer]:
-    """Answers of all members of these paths, one position of the paths after the other."""
-    members, design = problems.members, problems.design
-    first = [problems.on_all_rows(path[0]) for path in paths]
+    ``middle`` is what was subtracted from the rows.
+    """
+    members = problems.members
+    first = [_without_rows(problems, path[0]) for path in paths]
     # What is asked for, and how far intercepts can be, do not depend on the penalty.
-    allowed = np.array([target_gap(problem, tol) for problem in first])
+    allowed = np.array([target_gap(problem, options.tol) for problem in first])
     shares = [_shares(problem) for problem in first]
-    Y = np.stack([problem.target for problem in first], axis=1)
-    ones = np.ones(len(Y))
-    S = np.stack([ones if one.weights is None else one.weights for one in first], axis=1)
-    V = np.zeros((design.shape[1] + 1, len(paths), Y.shape[2]))
+    whole = Batch(rows, problems.loss, *_stacked(first), np.ones(len(paths)))
+    V = np.zeros((len(middle) + 1, len(paths), whole.Y.shape[2]))
     if problems.fit_intercept:
         V[-1] = [best_constant(problem) for problem in first]
-    whole = Batch(design, problems.fit_intercept, problems.loss, Y, S, np.ones(len(paths)))
-    preconditioner = make_preconditioner(whole)
-    farthest = float(np.sqrt(design.row_squares(None).max(initial=0.0)))
+    model, sums = make_model(whole), SumsOfRows.of(whole, middle)
+    out: list[Answer] = []
     for position in range(max(map(len, paths))):
         own = np.flatnonzero([position < len(path) for path in paths])
         numbers = [paths[f][position] for f in own]
         for f, number in zip(own, numbers):
             start = members[number].start
             if start is not None:
-                V[:-1, f], V[-1, f] = start
+                V[:-1, f], V[-1, f] = start[0], start[1] + middle @ start[0]
         strength = np.array([float(members[number].penalty.curvature) for number in numbers])
         batch = replace(whole.take(own), strength=strength)
         at = Points.at(batch, V[:, own])
-        minimise(batch, at, _SHARE * allowed[own], preconditioner)
+        bounds = _reach_goals(batch, at, allowed[own], [shares[f] for f in own], model, options)
         V[:, own] = at.V
-        bounds = (at.G[:-1] ** 2).sum(axis=(0, 2)) / (2 * strength)
+        penalties = [members[number].penalty for number in numbers]
+        proofs = [None] * len(own) if sums is None else sums.proofs(own, batch, at, penalties)
         for j, (f, number) in enumerate(zip(own, numbers)):
-            W, b, bound = at.V[:-1, j].copy(), at.V[-1, j].copy(), bounds[j]
+            status = Status.CONVERGED if at.is_done[j] else Status.STALLED
+            if not at.is_done[j] and at.steps[j] == options.max_iter:
+                status = Status.MAX_ITER
+            W, b = at.V[:-1, j].copy(), at.V[-1, j] - middle @ at.V[:-1, j]
             if batch.is_coupled:
                 b -= b.mean()  # the same shift of all scores changes no loss
-            if problems.fit_intercept:
-                spread = 2 * farthest * float(np.sqrt(at.objective[j] / strength[j]))
-                reach = spread + _reach(problems.loss, float(at.objective[j]), shares[f], b)
-                bound += float(np.abs(at.G[-1, j]).sum()) * reach
-            facts = int(at.steps[j]), bool(at.is_done[j]), _CLAIMED * float(bound)
-            yield _Answer(number, W, b, *facts, float(allowed[f]))
+            facts = int(at.steps[j]), float(bounds[j]), float(allowed[f]), status
+            out.append(Answer(number, W, b, *facts, proofs[j]))
+    return out
+
+
+def _reach_goals(
+    batch: Batch,
+    at: Points,
+    allowed: Array,
+    shares: list[Array | None],
+    model: Model,
+    options: Options,
+) -> Array:
+    """Minimise until the gaps are proven to be small enough, but for rounding; their bounds.
+
+    The slope in an intercept that is nothing beside its curvature may still be much for the proof.
+    """
+    limit = min(_MOST_STEPS, options.max_iter or _MOST_STEPS)
+    goals = _SHARE * allowed * (_PAST_KINKS if batch.loss.kinks else 1.0)
+    for _ in range(_ROUNDS):
+        minimise(batch, at, goals, model, limit)
+        bounds = _bounds(batch, at, shares)
+        if not batch.fit_intercept or (CLAIMED * bounds <= allowed).all():
+            break
+        balance(batch, at)
+        bounds = _bounds(batch, at, shares)
+        open_ones = ~(CLAIMED * bounds <= allowed) & (at.steps < limit)
+        if not open_ones.any():
+            break
+        goals = np.where(open_ones, _FURTHER * goals, np.inf)
+    at.is_done |= CLAIMED * bounds <= allowed
+    return bounds
+
+
+def _without_rows(problems: ProblemSet, number: int) -> Problem:
+    """A member to be asked for all but its rows, which are not copied."""
+    member = problems.members[number]
+    parts = member.target, problems.loss, member.penalty, problems.fit_intercept, member.weights
+    return Problem(problems.design, *parts)
+
+
+def _stacked(problems: list[Problem]) -> tuple[Array, Array]:
+    """Targets of shape (n, p, k) and weights (n, p), neighbours in memory along the rows.
+
+    Problems with fewer rows than others end with rows without weight.
+    """
+    n, k = max(len(problem.target) for problem in problems), problems[0].n_targets
+    Y, S = np.ones((len(problems), n, k)), np.zeros((len(problems), n))
+    for j, problem in enumerate(problems):
+        m = len(problem.target)
+        Y[j, :m], Y[j, m:] = problem.target, problem.target[:1]
+        S[j, :m] = 1.0 if problem.weights is None else problem.weights
+    return Y.transpose(1, 0, 2), S.T
+
+
+def _bounds(batch: Batch, at: Points, shares: list[Array | None]) -> Array:
+    """At least the gaps, but for rounding."""
+    bounds = np.asarray((at.G[:-1] ** 2).sum(axis=(0, 2)) / (2 * batch.strength))
+    if not batch.fit_intercept:
+        return bounds
+    slopes, objectives = np.abs(at.G[-1]).sum(axis=1), batch.objective(at.V, at.Z)
+    spread = 2 * batch.rows.farthest * np.sqrt(objectives / batch.strength)
+    for j in np.flatnonzero(slopes).tolist():
+        reach = _reach(batch.loss, float(objectives[j]), shares[j], at.V[-1, j])
+        bounds[j] += slopes[j] * (spread[j] + reach)
+    return bounds
 
 
 def _shares(problem: Problem) -> Array | None:
@@ -153,17 +277,3 @@ def _reach(loss: Loss, P: float, shares: Array | None, b: Array) -> float:
         return np.inf
     margins = [abs(loss.least_margin(P / share)) for share in shares]
     return float(max(margins) + np.abs(b).max() + np.ptp(b))
-
-
-def _solution(problems: ProblemSet, answer: _Answer, back: Array | None, name: str) -> Solution:
-    W = answer.coef if back is None else back @ answer.coef
-    return Solution(
-        W,
-        answer.intercept,
-        Status.CONVERGED if answer.is_done else Status.STALLED,
-        name,
-        n_iter=answer.steps,
-        proof=PendingMember(problems, answer.number, W, answer.intercept, answer.bound),
-        notes=[f"together with {counted(len(problems) - 1, 'other problem')} on the same rows"],
-        tolerance=answer.allowed,
-    )

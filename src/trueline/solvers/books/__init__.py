@@ -1,1 +1,0 @@
-"""Many problems of two classes on the same wide rows, solved together."""
