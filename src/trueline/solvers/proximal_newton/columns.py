@@ -56,6 +56,7 @@ class ColumnDescent:
     def __init__(self, problem: Problem, linear: Array, quad: Array, V: Array) -> None:
         self._problem, self.linear, self.quad = problem, linear, quad
         self.fit_intercept = problem.fit_intercept
+        self.loss = problem.loss
         self.is_coupled = "coupled" in problem.loss.capabilities
         n, d = problem.n_samples, problem.n_features
         self.s = np.ones(n) if problem.weights is None else problem.weights
@@ -97,7 +98,7 @@ class ColumnDescent:
         """The best intercepts for these coefficients, and scores afresh."""
         self.Z = self._scores()
         if self.fit_intercept:
-            shift = best_levels(self._problem.loss, self._problem.target, self.Z, self.s)
+            shift = best_levels(self.loss, self._problem.target, self.Z, self.s)
             self.V = self.V.copy()
             self.V[-1] += shift
             self.Z = self.Z + shift
@@ -105,7 +106,7 @@ class ColumnDescent:
 
     def look(self) -> None:
         """Slopes and curvatures at the present point, and who is in play."""
-        loss, y, s = self._problem.loss, self._problem.target, self.s[:, None]
+        loss, y, s = self.loss, self._problem.target, self.s[:, None]
         if self.is_coupled:
             u, self.curvature = s * loss.gradient(y, self.Z), loss.bending(y, self.Z)
         else:
@@ -161,7 +162,7 @@ class ColumnDescent:
 
     def _length(self, D: Array, shift: Array, change: Array) -> float:
         """How far along a step, which is as far as it helps."""
-        loss, y, s = self._problem.loss, self._problem.target, self.s[:, None]
+        loss, y, s = self.loss, self._problem.target, self.s[:, None]
         linear, quad = self.linear[self.chosen, None], self.quad[self.chosen, None]
         # Where no sign changes, the difference of absolute values is known without rounding.
         ahead, signs = self.own + D, np.sign(self.own)

@@ -151,7 +151,49 @@ class _CoupledColumns(Model):
             first = total if number == 0 else first
             if number and total <= (_LEFT if number < _SWEEPS else _FINE) * first:
                 break
+        if at.violation <= _SETTLED * at.first:
+            Q = self._solve_face(at, columns, Q)
         return state[1, chosen], state[1, -1].copy(), Q
+
+    def _solve_face(self, at: ColumnDescent, columns: Integers, Q: Array) -> Array:
+        """Conjugate gradients on entries that are not zero, up to the first change of a sign.
+
+        What the step does to the scores is returned.
+        """
+        (V, D, G, curvature), (linear, quad) = self._state, self._strengths[:, :, None]
+        free = np.zeros(V.shape, dtype=bool)
+        free[columns] = V[columns] + D[columns] != 0
+        free[-1] = at.fit_intercept
+
+        def image(p: Array, scores: Array) -> Array:
+            T = at.s[:, None] * at.loss.bend(at.curvature, scores)
+            out = np.vstack([at.design.rmatvec(T), T.sum(axis=0)]) + quad * p
+            return np.where(free, out, 0.0)
+
+        R = np.where(free, -(G + image(D, Q) + linear * np.sign(V + D)), 0.0)
+        scale = np.where(free, curvature, 1.0)
+        p = R / scale
+        size = first = float((R * p).sum())
+        left = max(at.violation / at.first, 1e-6)
+        for _ in range(_CONJUGATE):
+            if size <= left * first:
+                break
+            scores = at.design.matvec(p[:-1]) + p[-1]
+            along = image(p, scores)
+            bend, place = float((p * along).sum()), V + D
+            if not bend > 0:
+                break
+            with np.errstate(divide="ignore", invalid="ignore"):
+                until = np.where((p * place < 0) & (linear > 0), -place / p, np.inf)
+            a = min(size / bend, float(until.min()))
+            D += a * p
+            D[until <= a] = -V[until <= a]
+            Q, R = Q + a * scores, R - a * along
+            if (until <= a).any():
+                break
+            before, size = size, float((R * R / scale).sum())
+            p = R / scale + (size / before) * p
+        return Q
 
 
 class CoupledHessian(Model):
