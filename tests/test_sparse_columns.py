@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from trueline.design import as_design
 from trueline.design import sparse_columns as module
 from trueline.design.columns import columns_of
+from trueline.design.sparse_products import gram_of_rows
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "weighted"])
@@ -109,3 +110,13 @@ def test_correlations_of_gathered_columns_can_be_given(both):
     np.testing.assert_allclose(given, V.T @ r, atol=1e-12)
     # Those that were given once are computed from the rows when they are not.
     np.testing.assert_allclose(columns.correlations(r[None])[0], V.T @ r, atol=1e-12)
+
+
+def test_gram_matrices_row_by_row(weights):
+    random = np.random.default_rng(0)
+    X = sp.random_array((60, 20), density=0.15, format="csr", random_state=random)
+    A = X.toarray()
+    expected = A.T @ (A if weights is None else weights[:, None] * A)
+    found = gram_of_rows(X, weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_array_equal(found, found.T)

@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression as Peer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trueline import LogisticRegression, LogisticRegressionCV, load, save
+from trueline.estimators.labels import encode_labels
 
 PENALTIES = ({}, {"C": 30.0}, {"l1_ratio": 1.0}, {"l1_ratio": 0.4, "C": 0.3})
 CHOICE = {"l1_ratios": (0,), "scoring": "neg_log_loss", "use_legacy_attributes": False}
@@ -450,3 +451,23 @@ def test_a_search_is_explained_before_it_is_run():
     text = str(search.explain(X, y))
     assert "C the best of 2 from 0.1 to 1,  l1_ratio the best of 0, 0.5" in text
     assert not hasattr(search, "C")
+
+
+@pytest.mark.parametrize("dtype", [object, "U5"])
+def test_words_are_encoded_as_sorting_would(dtype):
+    y = np.array(["b", "a", "c", "b", "a", "c", "a"], dtype=dtype)
+    classes, codes = encode_labels(y, "model")
+    expected, places = np.unique(y, return_inverse=True)
+    np.testing.assert_array_equal(classes, expected)
+    np.testing.assert_array_equal(codes, places)
+    assert classes.dtype == expected.dtype
+
+
+def test_labels_that_are_no_words_are_still_refused():
+    X, y = np.arange(12.0).reshape(6, 2), np.array(["spam", "ham"] * 3, dtype=object)
+    y[3] = 1.5
+    with pytest.raises(TypeError, match="several types"):
+        LogisticRegression().fit(X, y)
+    y[3] = None
+    with pytest.raises((TypeError, ValueError)):
+        LogisticRegression().fit(X, y)

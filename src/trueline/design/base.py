@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 __all__ = ["Accuracy", "Design", "SecondMoments"]
@@ -121,6 +122,11 @@ class Design(ABC):
     def is_same(self, other: Design) -> bool:
         """Whether this is certain to be the same matrix as another, without a look at it."""
         return self is other
+
+    @property
+    def by_columns(self) -> sp.csc_array:
+        """Compressed columns, in double precision."""
+        return sp.csc_array(self.toarray())
 
     def toarray(self) -> Array:
         """The whole matrix, dense; for small designs and tests."""

@@ -30,11 +30,11 @@ from trueline.solvers.newton import Newton
 from trueline.solvers.newton_cg import NewtonCG
 from trueline.solvers.non_crossing import NonCrossing
 from trueline.solvers.proximal_gradient import ProximalGradient
-from trueline.solvers.proximal_newton import ProximalNewton
+from trueline.solvers.proximal_newton.columns_solver import WorkingSetNewton
+from trueline.solvers.proximal_newton.gram_solver import ProximalNewton
 from trueline.solvers.qr import QR, SVD
 from trueline.solvers.smoothed import Smoothed
 from trueline.solvers.stochastic_gradient import MiniBatch, StochasticGradient
-from trueline.solvers.working_set_newton import WorkingSetNewton
 
 __all__ = ["SOLVERS", "as_solver", "missing", "pairing_table", "solvers_for"]
 

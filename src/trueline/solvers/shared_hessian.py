@@ -30,9 +30,9 @@ from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Facts
 from trueline.solvers.batched_newton.precondition import coupled_hessian
-from trueline.solvers.columns.descent import least_penalised
 from trueline.solvers.iterative import best_constant, target_gap
 from trueline.solvers.pending import CLAIMED, Answer
+from trueline.solvers.proximal_newton.models import least_penalised, solve_gram
 
 __all__ = ["is_worth_sharing", "solve_with_shared_hessian"]
 
@@ -51,8 +51,6 @@ _PATIENCE, _FIRST_PATIENCE = 12, 5
 _NEAR, _NOTHING = 1e-7, 1e-20
 # Of the diagonal: shifts of all scores by the same, which no loss feels, stay where they are.
 _TRACE = 1e-9
-# Coordinate descent on the model: most sweeps, and the share of the first violation it leaves.
-_SWEEPS, _LEFT = 300, 1e-3
 # Of the gap asked for, what is left for rounding.
 _SHARE = 0.5
 _NOTE = "with a Hessian that all problems on these rows share"
@@ -131,14 +129,10 @@ class _Model:
 
     def step(self, V: Array, G: Array, linear: Array, quad: Array, weight: float) -> Array:
         """The best step by coordinate descent, G of the losses and the squares."""
-        from trueline.solvers.columns.kernels import solve_gram
-
         assert self.H is not None
-        k, D = V.shape[1], np.zeros(V.size)
         H = weight * self.H
-        H[np.diag_indices(len(H))] += np.repeat(quad, k)
-        solve_gram(H, V.ravel(), G.ravel().copy(), np.repeat(linear, k), _SWEEPS, _LEFT, D)
-        return D.reshape(V.shape)
+        H[np.diag_indices(len(H))] += np.repeat(quad, V.shape[1])
+        return solve_gram(H, V, G, linear)[0]
 
 
 class _Descent:

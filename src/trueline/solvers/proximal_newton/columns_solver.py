@@ -1,6 +1,6 @@
 r"""Proximal Newton on working sets of columns, for losses of margins with an elastic penalty.
 
-The mathematics is in :mod:`trueline.solvers.columns.descent` and its kernels. Made for many
+The mathematics is in :mod:`trueline.solvers.proximal_newton.columns` and its models. Made for many
 columns, most of which end at zero, and for the coupled scores of softmax regression.
 """
 
@@ -18,29 +18,28 @@ from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
 from trueline.solvers.balanced import is_unbalanced, solve_balanced
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.columns.descent import ColumnDescent
-from trueline.solvers.columns.small import SmallDescent, is_small
 from trueline.solvers.costs import CALL, iteration_seconds
 from trueline.solvers.curved.proof import better_by_curvature
 from trueline.solvers.iterative import best_constant, target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.one_by_one import is_separable, solve_one_by_one
+from trueline.solvers.proximal_newton.columns import ColumnDescent
 from trueline.solvers.shared_hessian import is_worth_sharing, solve_with_shared_hessian
 from trueline.wording import counted
 
-__all__ = ["WorkingSetNewton", "per_column"]
+__all__ = ["WorkingSetNewton"]
 
 Array = NDArray[np.float64]
 
 # Weights that differ by many powers of ten keep gaps of this share from being proven.
 _UNSEEN = 1e-6
 _MAX_ITER = 200
-_TIGHT, _FINE = 1e-7, 1e-4
-# The gap that is looked for on small data, relative to the target: proofs add a little to it.
-# Where more digits are asked for than the estimators' defaults do, one more step costs little, too.
-_ABOUT, _ORDINARY = 0.5, 9e-9
+# The gap that is looked for, relative to the target: proofs add a little to it. Where more digits
+# are asked for than the estimators' defaults do, one more step costs little.
+_ABOUT, _FINE, _ORDINARY, _COUPLED = 0.5, 1e-4, 9e-9, 1e-7
 # Violations this much smaller than the first are made of rounding, if they do not fall any more.
 _ROUNDING = 1e-9
+_STEPS, _LEFT = 8, 0.1
 _ROUNDS, _SWEEPS = 8.0, 200.0
 
 
@@ -80,7 +79,6 @@ class WorkingSetNewton(Solver):
         if problem.n_targets > 1 and is_unbalanced(problem):
             return solve_balanced(self, problem, options, monitor)
         d, k = problem.n_features, problem.n_targets
-        weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
         V = np.zeros((d + 1, k))
         if problem.fit_intercept:
             V[-1] = best_constant(problem)
@@ -88,93 +86,63 @@ class WorkingSetNewton(Solver):
             V[:-1] = options.start
             V[-1] = V[-1] if options.start_intercept is None else options.start_intercept
         target = target_gap(problem, options.tol)
-        # The last steps are Newton's: where many digits are asked for, one more costs little.
-        enough = target * (_FINE if options.tol <= _TIGHT else 1.0)
-        strengths = per_column(problem.penalty.linear, d), per_column(problem.penalty.curvature, d)
-        limit, before, swept = options.max_iter or _MAX_ITER, 0, 0
-        if is_small(problem) and not monitor.is_watching:
-            near = SmallDescent(problem, strengths[0][:-1], strengths[1][:-1], V)
-            share = _ABOUT if options.tol >= _ORDINARY else _FINE
-            if near.approach(share * target, limit):
-                found = self._after_few_steps(problem, near, target, monitor)
-                if found is not None:
-                    return found
-            V, before, swept = near.V[:, None], near.steps, near.sweeps
-        descent = ColumnDescent(
-            problem.design,
-            problem.loss,
-            problem.target,
-            weights,
-            *strengths,
-            V,
-            problem.fit_intercept,
+        strengths = (
+            _per_column(problem.penalty.linear, d),
+            _per_column(problem.penalty.curvature, d),
         )
-        iteration = _Iteration(problem, descent, enough, monitor.is_watching)
-        status, count, _ = run(iteration, monitor, max_iter=limit - before, target_gap=target)
+        descent = ColumnDescent(problem, *strengths, V)
+        # The last steps are Newton's: where many digits are asked for, one more costs little.
+        ordinary = _COUPLED if descent.is_coupled else _ORDINARY
+        share = _ABOUT if options.tol >= ordinary else _FINE
+        iteration = _Iteration(problem, descent, target, share, monitor.is_watching)
+        limit = options.max_iter or _MAX_ITER
+        status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
         certificate = iteration.certify()
         if certificate.gap > target:
             certificate = better_by_curvature(problem, certificate)
             status = Status.CONVERGED if certificate.gap <= target else status
         notes = []
         close = certificate.gap <= target + _UNSEEN * certificate.objective
-        if status is Status.STALLED and descent.about() <= target and close:
+        if status is Status.STALLED and descent.gap <= target and close:
             # Nothing is left to do: what is not proven is what rounding keeps from being proven.
             status = Status.CONVERGED
-            notes = ["the gradient vanished; the gap that is left is made of rounding"]
+            notes = ["the gradient vanished; the remaining gap is at rounding level"]
         return Solution(
             iteration.coef,
             iteration.intercept,
             status,
             self.name,
-            n_iter=before + count,
+            n_iter=count,
             proof=certificate,
             trace=monitor.trace,
             notes=[
-                f"{counted(before + descent.steps, 'proximal Newton step')}, "
-                f"{counted(swept + descent.sweeps, 'sweep')} of coordinate descent",
+                f"{counted(descent.steps, 'proximal Newton step')}, "
+                f"{counted(descent.sweeps, 'sweep')} of coordinate descent",
                 *notes,
             ],
         )
 
-    def _after_few_steps(
-        self, problem: Problem, near: SmallDescent, target: float, monitor: Monitor
-    ) -> Solution | None:
-        """The solution if the proof says that it is one."""
-        W, b = near.V[:-1, None].copy(), near.V[-1:].copy()
-        proof = Prover(problem).certify(W, b)
-        if not proof.gap <= target:
-            return None
-        return Solution(
-            W,
-            b,
-            Status.CONVERGED,
-            self.name,
-            n_iter=near.steps,
-            proof=proof,
-            trace=monitor.trace,
-            notes=[
-                f"{counted(near.steps, 'proximal Newton step')}, "
-                f"{counted(near.sweeps, 'sweep')} of coordinate descent"
-            ],
-        )
 
-
-def per_column(strength: float | Array, d: int) -> Array:
-    """One strength for each column, and none for the intercept."""
-    out = np.zeros(d + 1)
+def _per_column(strength: float | Array, d: int) -> Array:
+    """One strength for each column."""
     values = np.asarray(strength, dtype=np.float64)
-    out[:-1] = values[:, 0] if values.ndim == 2 and values.shape[0] == d else values.max()
-    return out
+    is_own = values.ndim == 2 and values.shape[0] == d
+    return values[:, 0].copy() if is_own else np.full(d, values.max())
 
 
 class _Iteration(Iteration):
-    """A step of the loop is a working set."""
+    """A step of the loop is a few proximal Newton steps, until little of the violation is left."""
 
     def __init__(
-        self, problem: Problem, descent: ColumnDescent, target: float, is_watched: bool
+        self,
+        problem: Problem,
+        descent: ColumnDescent,
+        target: float,
+        share: float,
+        is_watched: bool,
     ) -> None:
-        self._problem, self._descent, self._target = problem, descent, target
-        self._is_watched = is_watched
+        self._problem, self._descent, self._is_watched = problem, descent, is_watched
+        self._enough, self._least = share * target, _FINE * target
         self._prover: Prover | None = None
         self._known: tuple[Array, Certificate] | None = None
         self._best, self._idle = math.inf, 0
@@ -186,14 +154,18 @@ class _Iteration(Iteration):
         self.coef, self.intercept = self._descent.coefficients()
 
     def step(self) -> None:
-        self._descent.round()
+        before = self._descent.violation
+        for _ in range(_STEPS):
+            has_moved = self._descent.step()
+            left = self._descent.violation
+            if not has_moved or left <= _LEFT * before or self._descent.gap <= self._enough:
+                break
         self._expose()
-        left = self._descent.violation
         falls = self._descent.objective < self._lowest * (1 - 1e-5)
         self._idle = 0 if falls or left < 0.5 * self._best else self._idle + 1
         self._best, self._lowest = min(self._best, left), min(self._lowest, self._descent.objective)
         is_rounding = left <= _ROUNDING * self._first
-        self.is_stalled = self._idle > (1 if is_rounding else 10)
+        self.is_stalled = self._idle > (1 if is_rounding or not has_moved else 10)
 
     @property
     def prover(self) -> Prover:
@@ -210,17 +182,19 @@ class _Iteration(Iteration):
 
     def progress(self) -> Progress:
         objective = self._descent.objective
-        if not (self._is_watched or self.is_stalled or self._descent.about() <= self._target):
+        if not (self._is_watched or self.is_stalled or self._descent.gap <= self._enough):
             return Progress(objective, math.inf)
         has_level = self._problem.fit_intercept
         if not self._is_watched and has_level:
             self._descent.balance()
             self._expose()
         gap = self.certify().gap
-        if not (self._is_watched or has_level) and gap > self._target:
+        if not (self._is_watched or has_level) and gap > self._enough:
             self._descent.balance()  # scores afresh: rounding may be what keeps the gap open
-        if self._descent.about() <= self._target:
+        if self._descent.gap <= self._least:
             # As good as it gets, and the proof is not better than the last: that is rounding.
             self.is_stalled = self.is_stalled or gap > 0.5 * self._proven
             self._proven = min(gap, self._proven)
+        if self._descent.gap <= self._enough:
+            self._enough = self._least  # where the proof asks for more, this is what it gets
         return Progress(objective, gap)

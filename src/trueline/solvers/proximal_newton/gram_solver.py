@@ -1,6 +1,6 @@
 r"""Proximal Newton for losses that bend, with penalties of absolute values, squares and bounds.
 
-The mathematics of a step is in :mod:`trueline.solvers.curved.proximal`.
+The mathematics of a step is in :mod:`trueline.solvers.proximal_newton.gram`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from trueline.solvers.coordinate.solver import penalty_terms
 from trueline.solvers.coordinate.terms import Terms
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.curved.approach import approach, continuation_notes
-from trueline.solvers.curved.multipliers import settled_multipliers
 from trueline.solvers.curved.proof import better_by_curvature
-from trueline.solvers.curved.proximal import ProximalDescent, proximal_start, standard_terms
 from trueline.solvers.curved.rows import StandardRows
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.newton import constant_model, require_ordinary
+from trueline.solvers.proximal_newton.gram import ProximalDescent, proximal_start, standard_terms
+from trueline.solvers.proximal_newton.multipliers import settled_multipliers
 from trueline.wording import counted
 
 __all__ = ["ProximalNewton"]

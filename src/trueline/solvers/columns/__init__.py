@@ -1,1 +1,0 @@
-"""Proximal Newton on working sets of columns, for many columns and coupled scores."""

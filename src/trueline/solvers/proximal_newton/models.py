@@ -1,0 +1,277 @@
+r"""The model of a proximal Newton step on the columns in play, and its minimum.
+
+    minimise over D     G.D + 1/2 D.H D + sum_jt ( l_j abs(V + D)_jt + a_j/2 (V + D)_jt^2 )
+
+One score: sweeps over the columns, and conjugate gradients once signs are settled. Coupled scores:
+sweeps over the columns, or over H itself where it is small. H of m columns and k scores is a matrix
+of (m k)^2 numbers: coordinate descent on it costs as many for a sweep, however many rows there are.
+It comes from a sample of the rows (about ten for each of its columns: R. H. Byrd, G. M. Chin,
+W. Neveitt, J. Nocedal, "On the use of stochastic Hessian information in optimization methods for
+machine learning", SIAM J. Optim. 21 (2011) 977-995) and is kept while probabilities are about the
+same; gradients are always those of all rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.solvers.batched_newton.precondition import coupled_hessian
+
+if TYPE_CHECKING:
+    from trueline.solvers.proximal_newton.columns import ColumnDescent
+
+__all__ = ["CoupledHessian", "Model", "least_penalised", "make_model", "solve_gram"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+_SWEEPS, _MOST_SWEEPS, _WORK, _CONJUGATE = 4, 30, 2_000_000, 60
+# The model is swept until this share of the violation is left, after _SWEEPS sweeps a smaller one.
+# Conjugate gradients begin when so much is left of the first violation: signs are settled then.
+_LEFT, _FINE, _SETTLED = 0.1, 0.01, 1e-3
+# Roots of curvatures by which nothing is divided.
+_FLAT = 1e-100
+# Coordinate descent on a Hessian: most sweeps, and the share of the first decrease it leaves.
+_GRAM_SWEEPS, _GRAM_LEFT = 300, 1e-6
+_MOST_COLUMNS, _ROWS_EACH = 700, 10
+# The Hessian is renewed when probabilities moved by this share of their variance.
+_MOVED = 0.25
+# Steps that had to be cut say that the sample promises too much; whole ones that it does not.
+_CUT, _HARDER, _SOFTER = 0.7, 1.5, 0.8
+_BISECTIONS = 60
+
+
+class Model(ABC):
+    """How the model of a step is stored and minimised.
+
+    Attributes
+    ----------
+    sweeps : int
+        How often coordinate descent went through the columns in play.
+    length : float
+        How far the last step went.
+    """
+
+    sweeps, length = 0, 1.0
+
+    @abstractmethod
+    def solve(self, at: ColumnDescent) -> tuple[Array, Array, Array | None]:
+        """The best step of the chosen columns (m, k) and of the intercepts (k,).
+
+        And what it does to the scores, if that is known.
+        """
+
+
+def make_model(at: ColumnDescent) -> Model:
+    """The model that suits the data."""
+    if not at.is_coupled:
+        return _SingleModel(at)
+    n, size = len(at.s), at.V.size
+    # Where the Hessian is small, and rows are more than coefficients.
+    is_small = size <= _MOST_COLUMNS and n >= size and not at.design.is_sparse
+    return CoupledHessian(at) if is_small else _CoupledColumns(at)
+
+
+def _most_sweeps(indptr: Integers, columns: Integers, k: int) -> int:
+    """Where sweeps cost nothing the model is solved as well as it can be."""
+    work = k * int((indptr[columns + 1] - indptr[columns]).sum())
+    return int(np.clip(_WORK / max(work, 1), _SWEEPS, _MOST_SWEEPS))
+
+
+class _SingleModel(Model):
+    """One score: the compressed columns, intercept eliminated."""
+
+    def __init__(self, at: ColumnDescent) -> None:
+        self._state = np.zeros((7, len(at.linear)))
+        self._state[4:6] = at.linear, at.quad
+        self._scaled = np.empty(len(at.entries[0]))
+
+    def solve(self, at: ColumnDescent) -> tuple[Array, Array, Array | None]:
+        from trueline.solvers.proximal_newton.kernels import (
+            scale_about_means,
+            solve_face,
+            solve_model,
+        )
+
+        state, chosen, h = self._state, at.chosen, at.curvature[:, 0]
+        root, slope = np.sqrt(h), float(at.slope[0])
+        total = float(h.sum()) if at.fit_intercept else 0.0
+        state[0, chosen], state[1, chosen], state[2, chosen] = at.own[:, 0], 0.0, at.G[:, 0]
+        scale_about_means(*at.entries, root, chosen, total, slope, state, self._scaled)
+        q, columns = np.zeros(len(root)), (self._scaled, *at.entries[1:])
+        most = _most_sweeps(at.entries[2], chosen, 1)
+        enough = _LEFT * at.violation
+        count, mean = solve_model(*columns, chosen.copy(), state, q, total, 0.0, most, enough)
+        self.sweeps += count
+        share = at.violation / at.first if at.first > 0 else 0.0
+        if share <= _SETTLED:
+            face = chosen[state[0, chosen] + state[1, chosen] != 0]
+            left = max(share, 1e-6)
+            _, mean = solve_face(*columns, face, state, q, total, mean, _CONJUGATE, left)
+        shift = -slope / total - mean if total > 0 else 0.0
+        change = (q / root + shift)[:, None] if root.min(initial=np.inf) > _FLAT else None
+        return state[1, chosen][:, None], np.array([shift]), change
+
+
+class _CoupledColumns(Model):
+    """Coupled scores: the compressed columns, with one of ones for the intercepts."""
+
+    def __init__(self, at: ColumnDescent) -> None:
+        data, indices, indptr = at.entries
+        if at.fit_intercept:
+            n = len(at.s)
+            data, indptr = np.append(data, np.ones(n)), np.append(indptr, indptr[-1] + n)
+            indices = np.append(indices, np.arange(n, dtype=np.int32))
+        self._parts, d = (data, indices, indptr), len(at.linear)
+        self._state = np.zeros((4, d + 1, at.V.shape[1]))
+        self._strengths = np.zeros((2, d + 1))
+        self._strengths[:, :-1] = at.linear, at.quad
+
+    def solve(self, at: ColumnDescent) -> tuple[Array, Array, Array | None]:
+        from trueline.solvers.proximal_newton.kernels import coupled_diagonal, sweep_coupled
+
+        state, chosen = self._state, at.chosen
+        columns = np.append(chosen, len(at.linear)) if at.fit_intercept else chosen.copy()
+        state[0, chosen], state[2, chosen] = at.own, at.G
+        state[0, -1], state[2, -1], state[1] = at.V[-1], at.slope, 0.0
+        P = np.ascontiguousarray(at.curvature)
+        weighted = at.s[:, None] * (P * (1 - P))
+        coupled_diagonal(*self._parts, columns, weighted, self._strengths[1], state[3])
+        Q, M = np.zeros_like(at.Z), np.zeros(len(P))
+        count, first = len(columns), 0.0
+        for number in range(_most_sweeps(self._parts[2], columns, P.shape[1])):
+            count, total = sweep_coupled(
+                *self._parts, columns, count, at.s, P, Q, M, state, self._strengths
+            )
+            self.sweeps += 1
+            first = total if number == 0 else first
+            if number and total <= (_LEFT if number < _SWEEPS else _FINE) * first:
+                break
+        if at.violation <= _SETTLED * at.first:
+            Q = self._solve_face(at, columns, Q)
+        return state[1, chosen], state[1, -1].copy(), Q
+
+    def _solve_face(self, at: ColumnDescent, columns: Integers, Q: Array) -> Array:
+        """Conjugate gradients on entries that are not zero, up to the first change of a sign.
+
+        What the step does to the scores is returned.
+        """
+        (V, D, G, curvature), (linear, quad) = self._state, self._strengths[:, :, None]
+        free = np.zeros(V.shape, dtype=bool)
+        free[columns] = V[columns] + D[columns] != 0
+        free[-1] = at.fit_intercept
+
+        def image(p: Array, scores: Array) -> Array:
+            T = at.s[:, None] * at.loss.bend(at.curvature, scores)
+            out = np.vstack([at.design.rmatvec(T), T.sum(axis=0)]) + quad * p
+            return np.where(free, out, 0.0)
+
+        R = np.where(free, -(G + image(D, Q) + linear * np.sign(V + D)), 0.0)
+        scale = np.where(free, curvature, 1.0)
+        p = R / scale
+        size = first = float((R * p).sum())
+        left = max(at.violation / at.first, 1e-6)
+        for _ in range(_CONJUGATE):
+            if size <= left * first:
+                break
+            scores = at.design.matvec(p[:-1]) + p[-1]
+            along = image(p, scores)
+            bend, place = float((p * along).sum()), V + D
+            if not bend > 0:
+                break
+            with np.errstate(divide="ignore", invalid="ignore"):
+                until = np.where((p * place < 0) & (linear > 0), -place / p, np.inf)
+            a = min(size / bend, float(until.min()))
+            D += a * p
+            D[until <= a] = -V[until <= a]
+            Q, R = Q + a * scores, R - a * along
+            if (until <= a).any():
+                break
+            before, size = size, float((R * R / scale).sum())
+            p = R / scale + (size / before) * p
+        return Q
+
+
+class CoupledHessian(Model):
+    """Coupled scores, few of them on dense rows: the Hessian near the present point."""
+
+    def __init__(self, at: ColumnDescent) -> None:
+        n, size = len(at.s), at.V.size
+        self._rows = np.arange(n)
+        if _ROWS_EACH * size < n:
+            some = np.random.default_rng(0).choice(n, _ROWS_EACH * size, False, shuffle=False)
+            self._rows = np.sort(some)
+        ones = np.full((len(self._rows), 1), float(at.fit_intercept))
+        self._A = np.hstack([at.design.take(self._rows).toarray(), ones])
+        s = at.s[self._rows]
+        self._s = s * (at.s.sum() / max(float(s.sum()), 1e-300))
+        self._P: Array | None = None
+        self._hardness = 1.0
+
+    def renew(self, P: Array) -> None:
+        """The Hessian again, if probabilities P of all rows are others than they were."""
+        P = P[self._rows]
+        if self._P is not None:
+            moved = float((self._s @ np.abs(P - self._P)).sum())
+            if moved <= _MOVED * float((self._s @ (P * (1 - P))).sum()):
+                return
+        self._P, self.H = P, coupled_hessian(self._A, self._s, P)
+
+    def solve(self, at: ColumnDescent) -> tuple[Array, Array, Array | None]:
+        self.renew(at.curvature)
+        self._hardness = max(self._hardness * (_HARDER if self.length < _CUT else _SOFTER), 1.0)
+        k, m, last = at.V.shape[1], len(at.chosen), len(at.linear)
+        columns = np.append(at.chosen, last) if at.fit_intercept else at.chosen
+        V, G = np.vstack([at.own, at.V[-1:]]), np.vstack([at.G, at.slope[None]])
+        linear, quad = (np.append(each[at.chosen], 0.0) for each in (at.linear, at.quad))
+        where, count = (columns[:, None] * k + np.arange(k)).ravel(), len(columns)
+        H = self._hardness * self.H[np.ix_(where, where)]
+        diagonal = np.maximum(H.diagonal(), 0.0)
+        # Where no row has curvature; and a trace that keeps shifts of all scores where they are.
+        least = 1e-8 * max(float(diagonal.max(initial=0.0)), 1e-300)
+        H[np.diag_indices(len(where))] = diagonal + np.repeat(quad[:count], k) + least
+        D, sweeps = solve_gram(H, V[:count], G[:count], linear[:count])
+        self.sweeps += sweeps
+        return D[:m], D[m:].sum(axis=0), None
+
+
+def solve_gram(H: Array, V: Array, G: Array, linear: Array) -> tuple[Array, int]:
+    """Coordinate descent on the model by its Hessian, which has the squares: the step, and sweeps.
+
+    V and G have shape (m, k), ``linear`` (m,).
+    """
+    from trueline.solvers.coordinate.kernels import descend
+
+    state = np.zeros((7, V.size))
+    state[0], state[1], state[2] = V.ravel(), -G.ravel(), np.repeat(linear, V.shape[1])
+    state[4], state[5] = -np.inf, np.inf
+    _, first = descend(H, state, V.size, 1, 0.0)
+    sweeps, _ = descend(H, state, V.size, _GRAM_SWEEPS - 1, _GRAM_LEFT * first)
+    return state[0].reshape(V.shape) - V, 1 + sweeps
+
+
+def least_penalised(V: Array, linear: Array, quad: Array) -> Array:
+    """Per row, the t that minimises sum_k (l abs(v_k - t) + a/2 (v_k - t)^2), of shape (m, 1).
+
+    The same shift of all scores changes no coupled loss: only the penalty decides about it. For
+    absolute values alone a median, the one nearest to zero; with squares the root of the slope, by
+    bisection between the median and the mean.
+    """
+    k = V.shape[1]
+    ranked = np.sort(V, axis=1)
+    median = np.clip(0.0, ranked[:, (k - 1) // 2], ranked[:, k // 2])
+    low, high = np.minimum(median, V.mean(axis=1)), np.maximum(median, V.mean(axis=1))
+    for _ in range(_BISECTIONS if quad.any() else 0):
+        middle = 0.5 * (low + high)
+        rest = V - middle[:, None]
+        rises = linear * np.sign(rest).sum(axis=1) + quad * rest.sum(axis=1) > 0
+        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+    # Zero and the median leave entries at zero exactly: they are taken where nothing is lower.
+    shifts = np.stack([np.zeros_like(median), median, 0.5 * (low + high)])
+    rest = np.abs(V[None] - shifts[:, :, None])
+    costs = (linear[:, None] * rest + 0.5 * quad[:, None] * rest**2).sum(axis=2)
+    return shifts[costs.argmin(axis=0), np.arange(len(V))][:, None]
