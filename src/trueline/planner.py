@@ -19,8 +19,6 @@ from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.cholesky import solve_from_moments
-from trueline.solvers.coordinate.solver import GramDescent
 from trueline.solvers.independent import IndependentColumns, is_open
 from trueline.solvers.loop import Monitor, seen_through
 from trueline.solvers.proximal_gradient import ProximalGradient
@@ -397,12 +395,11 @@ def _run(
     start = time.perf_counter()
     if plan.successors:
         options = replace(options, has_successor=True)
-    if moments is not None and plan.chosen == "cholesky":
-        solution = solve_from_moments(problem, moments)
-    elif moments is not None and plan.chosen == GramDescent.name:
-        solution = GramDescent().solve_from_moments(problem, moments, options, monitor)
+    solver = SOLVERS[plan.chosen]
+    if moments is None:
+        solution = solver.solve(problem, options, monitor)
     else:
-        solution = SOLVERS[plan.chosen].solve(problem, options, monitor)
+        solution = solver.solve_from_moments(problem, moments, options, monitor)
     solution.seconds = time.perf_counter() - start
     verdict = judge(problem, solution, options.tol)
     asked_to_end = solution.status in _LIMITS

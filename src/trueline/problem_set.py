@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from trueline.design import Design
 from trueline.losses import Loss
+from trueline.moments import Moments, SharedMoments
 from trueline.penalties import Penalty
 from trueline.problem import Problem
 from trueline.wording import Readable, counted
@@ -62,6 +63,8 @@ class ProblemSet(Readable):
     loss : Loss
     members : tuple of Member
     fit_intercept : bool, default=True
+    shared : SharedMoments, optional
+        Of the members' rows and their target; formed when a solver first asks for them.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class ProblemSet(Readable):
     loss: Loss
     members: tuple[Member, ...]
     fit_intercept: bool = True
+    shared: SharedMoments | None = field(default=None, compare=False)
     #: The training rows that were used last; a path of strengths asks for the same ones again.
     _kept: list[tuple[Array, Design, Array | None]] = field(default_factory=list, compare=False)
 
@@ -120,6 +124,14 @@ class ProblemSet(Readable):
         parts = member.target, self.loss, member.penalty, self.fit_intercept, member.weights
         return Problem(self.design, *parts)
 
+    def moments(self, number: int) -> Moments:
+        """The moments of the rows that one member counts."""
+        member = self.members[number]
+        if self.shared is not None and self.shared.target is member.target:
+            return self.shared.kept(member.weights)
+        problem = self[number]
+        return Moments.from_rows(problem.design, problem.target, problem.weights)
+
     def take(self, numbers: Sequence[int]) -> ProblemSet:
         """The set of some of the members."""
         if len(numbers) == len(self):
@@ -139,4 +151,5 @@ class ProblemSet(Readable):
 
 
 def _strength(penalty: Penalty) -> float:
-    return float(np.max(penalty.linear)) + float(np.max(penalty.curvature))
+    parts = penalty.linear, penalty.curvature
+    return sum(part if isinstance(part, float) else float(np.max(part)) for part in parts)

@@ -77,6 +77,8 @@ class AdaptiveLasso(ElasticNet):
     True
     """
 
+    _is_its_problem = False
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="left")],

@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from functools import cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -101,9 +101,17 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """Who solves the problem, and why."""
         return make_plan(problem, self._solver_name())
 
+    #: Whether a fit is the solution of the stated problem, and nothing else.
+    _is_its_problem: ClassVar[bool] = False
+
     def _can_be_in_a_set(self) -> bool:
-        """Whether a fit is what the stated problem says, and can be solved with others."""
-        return False
+        """Whether the problem can be solved with others: unless somebody watches the fit.
+
+        A class derived from ours may do something else.
+        """
+        is_watched = getattr(self, "trace", False) or getattr(self, "_skl_callbacks", None)
+        is_ours = self._is_its_problem and type(self).__module__.startswith(__package__)
+        return is_ours and not (is_watched or getattr(self, "warm_start", False))
 
     # --- fitting --------------------------------------------------------------------------------
 
@@ -435,6 +443,10 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
     #: Whether a target of shape (n, 1) gives ``coef_`` of shape (1, d) (as in least squares) or
     #: (d,) (as in ridge regression): scikit-learn does both.
     _keeps_single_target = True
+
+    def _posed_on_all_rows(self, X: Any, Y: Array, weights: Array, classes: None = None) -> Problem:
+        """The problem of checked data, with rows of weight zero in their place."""
+        return self._problem(X, Y, weights)
 
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool

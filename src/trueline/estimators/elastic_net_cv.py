@@ -45,7 +45,8 @@ from trueline.selection.penalty_path import (
     source_of,
 )
 from trueline.solvers.base import Options
-from trueline.solvers.coordinate.solver import GramDescent, penalty_terms
+from trueline.solvers.coordinate.solver import GramDescent
+from trueline.solvers.coordinate.terms import penalty_terms
 
 __all__ = ["ElasticNetCV"]
 
@@ -208,6 +209,7 @@ class ElasticNetCV(ElasticNet):
         )
 
     warm_start = False
+    _is_its_problem = False
 
     @fit_with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:

@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from trueline.design import Design, as_design
 from trueline.estimators.scaling import exponents_of
 from trueline.guard import Verdict, verdict_of
+from trueline.moments import SharedMoments
 from trueline.planner import Plan, execute_set, make_set_plans
 from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet
@@ -27,7 +28,7 @@ from trueline.solution import Solution
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
 
-__all__ = ["FoldFit", "fold_weights", "predicted_codes", "solve_folds"]
+__all__ = ["FoldFit", "fold_weights", "predicted", "solve_folds"]
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -85,21 +86,28 @@ class FoldFit:
         return verdict_of(self.solution)
 
 
-def predicted_codes(models: Sequence[Any], X: Any) -> Codes:
-    """The classes that fitted models predict, as positions, of shape (n, models): one product."""
-    coef = np.concatenate([model.coef_ for model in models])
+def predicted(models: Sequence[Any], X: Any) -> NDArray[Any]:
+    """What fitted models predict, of shape (n, models): one product.
+
+    Numbers, or the positions of classes.
+    """
+    coef = np.concatenate([np.atleast_2d(model.coef_) for model in models])
     level = np.concatenate([np.atleast_1d(model.intercept_) for model in models])
     scores = (np.asarray(X @ coef.T) + level).reshape(X.shape[0], len(models), -1)
+    if not hasattr(models[0], "classes_"):
+        return scores[:, :, 0]
     return (scores[:, :, 0] > 0).astype(np.intp) if scores.shape[2] == 1 else scores.argmax(axis=2)
 
 
 def solve_folds(
     models: Sequence[Any],
     X: Any,
-    classes: NDArray[Any],
-    codes: Codes,
+    y: NDArray[Any],
     weights: Sequence[Array],
     tol: Callable[[Problem, float], float] = lambda problem, tol: tol,
+    *,
+    classes: NDArray[Any] | None = None,
+    shared: SharedMoments | None = None,
 ) -> list[list[FoldFit]]:
     """Every model fitted to every fold, by fold.
 
@@ -109,26 +117,30 @@ def solve_folds(
         Of one class; their parameters may differ.
     X : array or sparse matrix of shape (n, d)
         Finite numbers.
-    classes : array of shape (k,)
-    codes : array of shape (n,)
-        Positions of the classes.
+    y : array of shape (n, 1), or of shape (n,)
+        The target, or positions of the classes.
     weights : sequence of arrays of shape (n,)
         Those of each fold.
     tol : callable, optional
         From a problem and the tolerance that its model asks for to the one that is asked of the
         solver.
+    classes : array of shape (k,), optional
+    shared : SharedMoments, optional
+        Of these rows.
     """
-    design = as_design(X)
+    design = as_design(X) if shared is None else shared.design
     stated: list[_Stated] = []
     for fold in weights:
         for model in models:
             near = stated[-1].problem if stated else None
-            one = _state(model, design, classes, codes, fold, near)
+            one = _state(model, design, y, fold, classes, near)
+            if shared is not None and np.array_equal(one.problem.target, shared.target):
+                one.problem = replace(one.problem, target=shared.target)
             one.options = replace(one.options, tol=tol(one.problem, one.options.tol))
             stated.append(one)
     found: list[FoldFit | None] = [None] * len(stated)
     for group in _grouped(stated):
-        for number, fit in zip(group, _solve([stated[number] for number in group], X)):
+        for number, fit in zip(group, _solve([stated[number] for number in group], X, shared)):
             found[number] = fit
     fits = [fit for fit in found if fit is not None]
     return [fits[start : start + len(models)] for start in range(0, len(fits), len(models))]
@@ -147,22 +159,22 @@ class _Stated:
 def _state(
     model: Any,
     design: Design,
-    classes: NDArray[Any],
-    codes: Codes,
+    y: NDArray[Any],
     weights: Array,
+    classes: NDArray[Any] | None,
     near: Problem | None,
 ) -> _Stated:
     """What a model states for the rows of a fold; arrays that are equal to those near are those."""
     own = copy(model)
-    own.classes_, own.n_features_in_ = classes, design.shape[1]
-    problem, own._present = own._posed_on_all_rows(design, classes, codes, weights)
+    own.n_features_in_ = design.shape[1]
+    problem = own._posed_on_all_rows(design, y, weights, classes)
+    s = weights if np.array_equal(problem.weights, weights) else problem.weights
     if near is not None:
         same = near.design if problem.design.is_same(near.design) else problem.design
         target = near.target if np.array_equal(problem.target, near.target) else problem.target
-        s, other = problem.weights, near.weights
-        if s is not None and other is not None and np.array_equal(s, other):
-            s = other
-        problem = replace(problem, design=same, target=target, weights=s)
+        s = near.weights if np.array_equal(s, near.weights) else s
+        problem = replace(problem, design=same, target=target)
+    problem = replace(problem, weights=s)
     return _Stated(own, problem, own._options(), own._solver_name())
 
 
@@ -186,14 +198,14 @@ def _grouped(stated: list[_Stated]) -> list[list[int]]:
     return groups
 
 
-def _solve(parts: list[_Stated], X: Any) -> list[FoldFit]:
+def _solve(parts: list[_Stated], X: Any, moments: SharedMoments | None) -> list[FoldFit]:
     """The problems as one set."""
     members = tuple(
         Member(one.problem.target, one.problem.penalty, one.problem.weights) for one in parts
     )
-    shared = parts[0].problem
-    problems = ProblemSet(shared.design, shared.loss, members, shared.fit_intercept)
-    if exponents_of(replace(shared, weights=None)) is not None:
+    first = parts[0].problem
+    problems = ProblemSet(first.design, first.loss, members, first.fit_intercept, moments)
+    if exponents_of(replace(first, weights=None)) is not None:
         return [_alone(one, problems[number], X) for number, one in enumerate(parts)]
     plans = make_set_plans(problems, parts[0].solver)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -14,7 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.base import LinearEstimator, build_problem
 from trueline.estimators.callbacks import Seen, fit_with_callbacks, watch
-from trueline.estimators.labels import encode_declared, encode_labels, weighted_classes
+from trueline.estimators.labels import (
+    Codes,
+    class_signs,
+    encode_declared,
+    encode_labels,
+    weighted_classes,
+)
 from trueline.estimators.validation import check_X_y, validate_data
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty
@@ -102,6 +108,8 @@ class LeastSquaresClassifier(ClassifierMixin, LinearEstimator):
         self.class_weight = class_weight
         self.solver = solver
 
+    _is_its_problem = True
+
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         penalty = L2(float(self.alpha)) if self.alpha else NoPenalty()
         return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
@@ -114,8 +122,7 @@ class LeastSquaresClassifier(ClassifierMixin, LinearEstimator):
     ) -> tuple[NDArray[Any], Array, Array | None]:
         """The classes, +1 for the class of each row and -1 for the others, and the weights."""
         classes, codes = encode_labels(y, type(self).__name__)
-        Y = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        Y = Y[:, 1:] if len(classes) == 2 else Y
+        Y = class_signs(codes, len(classes))
         weights = self._weights(sample_weight, X)
         weights = weighted_classes(self.class_weight, classes, codes, weights)
         return classes, Y, weights
@@ -154,15 +161,24 @@ class LeastSquaresClassifier(ClassifierMixin, LinearEstimator):
         self._check_parameters()
         problem, X, classes = self._validated_problem(X, y, sample_weight, reset=True)
         with watch(self, Trace(), Seen(X, problem.target, None)) as monitor:
-            self._plan, solution = self._solve(problem, X, monitor)
+            plan, solution = self._solve(problem, X, monitor)
             self.classes_ = classes
-            self.coef_ = np.ascontiguousarray(solution.coef.T)
-            self.intercept_ = np.array(solution.intercept)
-        self._certificate = solution.proof
-        self._mark_fitted()
-        self._solution_facts = solution.facts()
-        self.solver_, self.n_iter_ = solution.solver, solution.n_iter
+            self._store(problem, plan, solution, X.dtype, 2)
         return self
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        return {"coef_": np.ascontiguousarray(W.T), "intercept_": np.array(b)}
+
+    def _posed_on_all_rows(
+        self, X: Any, codes: Codes, weights: Array, classes: NDArray[Any]
+    ) -> Problem:
+        self.classes_ = classes
+        return self._problem(X, class_signs(codes, len(classes)), weights)
+
+    def _can_be_in_a_set(self) -> bool:
+        return self.class_weight is None and super()._can_be_in_a_set()
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         encode_declared(y, self.classes_)  # labels of other names are told

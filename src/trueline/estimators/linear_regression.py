@@ -132,6 +132,8 @@ class LinearRegression(ColumnRank, IncrementalRegressor):
         self.positive = positive
         self.solver = solver
 
+    _is_its_problem = True
+
     def _penalty(self, n_targets: int) -> Penalty:
         return NonNegative(NoPenalty()) if self.positive else NoPenalty()
 

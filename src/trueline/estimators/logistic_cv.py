@@ -129,6 +129,7 @@ class LogisticRegressionCV(LogisticRegression):
         "use_legacy_attributes": ["boolean", Hidden(StrOptions({"warn"}))],
     }
     warm_start = False
+    _is_its_problem = False
 
     def __init__(
         self,

@@ -32,6 +32,7 @@ class CoupledTargets:
     """What the multi-task estimators have in common: two-dimensional targets, one gap."""
 
     _keeps_single_target = True
+    _is_its_problem = False
     positive = False
     precompute = False
     feature_weights = bounds = None

@@ -33,7 +33,7 @@ from trueline.selection.penalty_path import (
     source_of,
     verdicts,
 )
-from trueline.solvers.coordinate.solver import penalty_terms
+from trueline.solvers.coordinate.terms import penalty_terms
 from trueline.wording import Readable, counted
 
 __all__ = [

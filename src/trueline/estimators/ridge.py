@@ -103,6 +103,7 @@ class Ridge(IncrementalRegressor):
     """
 
     _keeps_single_target = False
+    _is_its_problem = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],

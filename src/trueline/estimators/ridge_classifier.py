@@ -15,11 +15,12 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trueline.estimators.base import LinearEstimator
-from trueline.estimators.labels import SignedTargets, signed_targets
+from trueline.estimators.labels import Codes, SignedTargets, class_signs, signed_targets
 from trueline.estimators.report import Explanation
 from trueline.estimators.ridge import RIDGE_SOLVERS, Ridge
 from trueline.estimators.validation import validate_data
 from trueline.problem import Problem
+from trueline.solvers.base import Options
 
 __all__ = ["RidgeClassifier", "SignRegressionClassifier"]
 
@@ -43,10 +44,10 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
 
     class_weight: Any
     classes_: NDArray[Any]
-    _is_multilabel: bool
+    _is_multilabel: bool = False
 
     @abstractmethod
-    def _regressor(self, targets: SignedTargets) -> Any:
+    def _regressor(self, targets: SignedTargets | None = None) -> Any:
         """The regression that is fitted to the signs, with this classifier's parameters."""
 
     def _speaking(self, regressor: Any) -> Any:
@@ -89,7 +90,27 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
         return weights * _check_sample_weight(sample_weight, targets.signs, dtype=np.float64)
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        raise NotImplementedError("the regression on the signs states the problem")
+        return self._regressor()._problem(X, Y, weights)
+
+    def _posed_on_all_rows(
+        self, X: Any, codes: Codes, weights: Array, classes: NDArray[Any]
+    ) -> Problem:
+        self.classes_ = classes
+        return self._problem(X, class_signs(codes, len(classes)), weights)
+
+    def _can_be_in_a_set(self) -> bool:
+        return self.class_weight is None and super()._can_be_in_a_set()
+
+    def _solver_name(self) -> str:
+        return self._regressor()._solver_name()
+
+    def _options(self) -> Options:
+        return self._regressor()._options()
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        return self._regressor()._fitted_attributes(W, b, 2 - (W.shape[1] == 1), fit_intercept)
 
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
@@ -241,6 +262,8 @@ class RidgeClassifier(SignRegressionClassifier):
     >>> round(model.score(X, y), 4), bool(model.verify(X, y))
     (0.8533, True)
     """
+
+    _is_its_problem = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],

@@ -20,8 +20,8 @@ from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.selection.folds import Fold, fold_scores, make_folds, r2_from_moments
 from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
-from trueline.selection.spectrum import Spectrum
 from trueline.solvers.quadratic import MOST_DENSE
+from trueline.solvers.spectrum import Spectrum
 
 __all__ = ["StrengthSearch"]
 

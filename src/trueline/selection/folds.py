@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from trueline.moments import Moments
 from trueline.problem import Problem
-from trueline.selection.spectrum import Spectrum
+from trueline.solvers.spectrum import Spectrum
 
 __all__ = ["Fold", "fold_scores", "make_folds", "r2_from_moments"]
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import Solution
@@ -202,6 +203,12 @@ class Solver(ABC):
     @abstractmethod
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         """Solve."""
+
+    def solve_from_moments(
+        self, problem: Problem, moments: Moments, options: Options, monitor: Monitor
+    ) -> Solution:
+        """The same where the moments are known; who does not work from them leaves them aside."""
+        return self.solve(problem, options, monitor)
 
     # --- many problems on the same rows ---------------------------------------------------------
 

@@ -22,24 +22,26 @@ from trueline.solution import Solution, Status
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.pending import PendingMember
 
-__all__ = ["can_shift", "solve_shifted"]
+__all__ = ["CLAIMED", "can_shift", "has_strengths", "solve_shifted"]
 
 Array = NDArray[np.float64]
 
 _LIMIT = 2000
 # Of the gap that is asked for, what is left for rounding.
 _SHARE = 0.1
-# Certificates claim a little more than the bound that they rest on.
-_CLAIMED = 1.25
+#: Certificates claim a little more than the bound that they rest on.
+CLAIMED = 1.25
 
 
 def can_shift(problems: ProblemSet) -> bool:
     """Whether all members have one positive strength, and their paths the same number of them."""
+    return has_strengths(problems) and len({len(path) for path in problems.paths()}) == 1
+
+
+def has_strengths(problems: ProblemSet) -> bool:
+    """Whether all members have one positive strength."""
     strengths = [member.penalty.curvature for member in problems.members]
-    return (
-        all(np.ndim(strength) == 0 and float(strength) > 0 for strength in strengths)
-        and len({len(path) for path in problems.paths()}) == 1
-    )
+    return all(np.ndim(strength) == 0 and float(strength) > 0 for strength in strengths)
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def solve_shifted(problems: ProblemSet, tol: float, name: str) -> list[Solution]
             own = slice(f * k, (f + 1) * k)
             coef = np.ascontiguousarray(W[i][:, own])
             level = levels[f] - means[:, f] @ coef
-            bound = _CLAIMED * float(gaps[own].sum())
+            bound = CLAIMED * float(gaps[own].sum())
             pending = PendingMember(problems, path[i], coef, level, bound)
             status = Status.CONVERGED if bound <= allowed[f] else Status.STALLED
             facts = {"n_iter": steps, "proof": pending, "tolerance": float(allowed[f])}
