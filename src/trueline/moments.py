@@ -34,6 +34,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -317,8 +318,16 @@ class SharedMoments:
                 return reduce(add, [part for part in parts if part is not None])
         return self._of(self._every)
 
-    def left_out(self, weights: Array) -> Moments | None:
-        """Of the rows that a fold leaves out; None if it is not all rows but these, or fewer."""
+    def left_out(self, weights: Array, test: Any = None) -> Moments | None:
+        """Of the rows that a fold leaves out; None if these are not all others, or the most.
+
+        With ``test``, if these rows are the ones that are left out.
+        """
+        if test is not None:
+            n = len(self._every)
+            times = np.bincount(np.arange(n)[test], minlength=n)
+            if (times * self._every + weights != self._every).any():
+                return None
         if id(weights) not in self._left:
             is_fold = any(weights is s for s in self._folds)
             left = np.where(weights == 0, self._every, 0.0)
@@ -335,9 +344,10 @@ class SharedMoments:
         return self._of(weights) if left is None else self.total - left
 
     def _of(self, weights: Array) -> Moments:
-        rows: slice | NDArray[np.intp] = np.flatnonzero(weights)
-        if len(rows) and rows[-1] - rows[0] == len(rows) - 1:  # no copy
-            rows = slice(int(rows[0]), int(rows[-1]) + 1)
+        index = np.flatnonzero(weights)
+        rows: slice | NDArray[np.intp] = index
+        if len(index) and index[-1] - index[0] == len(index) - 1:  # no copy
+            rows = slice(int(index[0]), int(index[-1]) + 1)
         own = weights[rows]
         given = None if (own == 1).all() else own
         return Moments.from_rows(self.design.take(rows), self.target[rows], given)

@@ -8,7 +8,7 @@ fold does not train on have weight zero. The problems are planned and solved tog
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,23 +28,10 @@ from trueline.solution import Solution
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
 
-__all__ = ["FoldFit", "fold_weights", "predicted", "solve_folds"]
+__all__ = ["FoldFit", "predicted", "solve_folds"]
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
-
-
-def fold_weights(n: int, train: Iterable[Any], weights: Array | None) -> list[Array]:
-    """The weights of all rows in each fold: none for rows that are not trained on.
-
-    Examples
-    --------
-    >>> from trueline.estimators.fold_sets import fold_weights
-    >>> fold_weights(3, [[0, 1], [2, 2]], None)
-    [array([1., 1., 0.]), array([0., 0., 2.])]
-    """
-    counts = [np.bincount(np.arange(n)[rows], minlength=n).astype(float) for rows in train]
-    return counts if weights is None else [count * weights for count in counts]
 
 
 @dataclass
@@ -132,10 +119,14 @@ def solve_folds(
     stated: list[_Stated] = []
     for fold in weights:
         for model in models:
-            near = stated[-1].problem if stated else None
-            one = _state(model, design, y, fold, classes, near)
-            if shared is not None and np.array_equal(one.problem.target, shared.target):
-                one.problem = replace(one.problem, target=shared.target)
+            one = _state(model, design, y, fold, classes)
+            near = [stated[-1].problem] if stated else []
+            targets = [shared.target] if shared is not None else []
+            one.problem = replace(
+                one.problem,
+                target=_known(one.problem.target, *targets, *(other.target for other in near)),
+                weights=_known(one.problem.weights, fold, *(other.weights for other in near)),
+            )
             one.options = replace(one.options, tol=tol(one.problem, one.options.tol))
             stated.append(one)
     found: list[FoldFit | None] = [None] * len(stated)
@@ -162,20 +153,17 @@ def _state(
     y: NDArray[Any],
     weights: Array,
     classes: NDArray[Any] | None,
-    near: Problem | None,
 ) -> _Stated:
-    """What a model states for the rows of a fold; arrays that are equal to those near are those."""
+    """What a model states for the rows of a fold."""
     own = copy(model)
     own.n_features_in_ = design.shape[1]
     problem = own._posed_on_all_rows(design, y, weights, classes)
-    s = weights if np.array_equal(problem.weights, weights) else problem.weights
-    if near is not None:
-        same = near.design if problem.design.is_same(near.design) else problem.design
-        target = near.target if np.array_equal(problem.target, near.target) else problem.target
-        s = near.weights if np.array_equal(s, near.weights) else s
-        problem = replace(problem, design=same, target=target)
-    problem = replace(problem, weights=s)
     return _Stated(own, problem, own._options(), own._solver_name())
+
+
+def _known(array: Any, *known: Any) -> Any:
+    """The first of the known arrays that is equal, so that equal ones are the same object."""
+    return next((one for one in known if one is array or np.array_equal(one, array)), array)
 
 
 def _grouped(stated: list[_Stated]) -> list[list[int]]:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from trueline.estimators.elastic_net_cv import ElasticNetCV
 from trueline.estimators.paths import lasso_path
-from trueline.selection.penalty_path import Grid
 
 __all__ = ["LassoCV"]
 
@@ -124,7 +123,7 @@ class LassoCV(ElasticNetCV):
         self.bounds = bounds
         self.rule = rule
 
-    def _choose(self, errors: Array, grids: list[Grid]) -> tuple[int, int]:
+    def _choose(self, errors: Array, grids: list[Array]) -> tuple[int, int]:
         chosen = super()._choose(errors, grids)
         del self.l1_ratio_
         return chosen

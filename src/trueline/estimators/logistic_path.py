@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
-from trueline.estimators.fold_sets import fold_weights, predicted, solve_folds
+from trueline.estimators.fold_sets import predicted, solve_folds
 from trueline.guard import Verdict
+from trueline.selection.folds import fold_weights
 from trueline.selection.metrics import fast_metric
 
 __all__ = ["Grid", "ScoredGrid", "scored_grid"]

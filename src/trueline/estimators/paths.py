@@ -33,6 +33,7 @@ from trueline.selection.penalty_path import (
     source_of,
     verdicts,
 )
+from trueline.selection.strengths import strengths
 from trueline.solvers.coordinate.terms import penalty_terms
 from trueline.wording import Readable, counted
 
@@ -42,12 +43,9 @@ __all__ = [
     "lasso_path",
     "regularization_path",
     "said_of",
-    "strengths",
 ]
 
 Array = NDArray[np.float64]
-
-_SMALLEST = float(np.finfo(np.float64).resolution)
 
 
 @contextmanager
@@ -63,24 +61,6 @@ def said_of(X: Any) -> Iterator[None]:
             f"The squares of these numbers leave the range of double precision ({error}). Divide "
             "the columns or the target by a power of ten first."
         ) from error
-
-
-def strengths(alphas: Any, top: float, eps: float) -> Array:
-    """A decreasing grid: so many strengths from ``top`` down to ``eps top``, or those given."""
-    if isinstance(alphas, Integral):
-        if top <= _SMALLEST:
-            return np.full(int(alphas), _SMALLEST)
-        if not 0 < eps < np.inf:
-            raise ValueError(
-                f"eps must be positive: the last strength relative to the first; got {eps!r}."
-            )
-        return np.geomspace(top, top * eps, int(alphas))
-    values = np.sort(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
-    if not len(values):
-        raise ValueError("alphas is empty: give at least one strength, or their number.")
-    if not (np.isfinite(values) & (values >= 0)).all():
-        raise ValueError(f"alphas must be finite and not negative, got {alphas!r}.")
-    return values
 
 
 @dataclass(frozen=True, repr=False)

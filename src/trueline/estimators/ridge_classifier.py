@@ -110,7 +110,8 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
     def _fitted_attributes(
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
     ) -> dict[str, Any]:
-        return self._regressor()._fitted_attributes(W, b, 2 - (W.shape[1] == 1), fit_intercept)
+        coef = W[:, 0].copy() if W.shape[1] == 1 else np.ascontiguousarray(W.T)
+        return {"coef_": coef, "intercept_": b if fit_intercept else 0.0}
 
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
@@ -301,9 +302,7 @@ class RidgeClassifier(SignRegressionClassifier):
         self.random_state = random_state
 
     def _regressor(self, targets: SignedTargets | None = None) -> Ridge:
-        parameters = self.get_params(deep=False)
-        del parameters["class_weight"]
-        return Ridge(**parameters)
+        return Ridge(**{name: getattr(self, name) for name in Ridge._parameter_constraints})
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.

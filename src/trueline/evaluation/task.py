@@ -14,7 +14,6 @@ from sklearn.utils import _safe_indexing, check_array, check_consistent_length, 
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from trueline.design import as_design
-from trueline.estimators.fold_sets import fold_weights
 from trueline.estimators.labels import class_signs
 from trueline.evaluation.leakage import column_names, missing
 from trueline.evaluation.splits import Split, make_splits
@@ -22,6 +21,7 @@ from trueline.losses import Squared
 from trueline.moments import SharedMoments
 from trueline.penalties import L2
 from trueline.problem import Problem
+from trueline.selection.folds import fold_weights
 from trueline.wording import counted
 
 __all__ = ["FoldRows", "Task", "make_task"]

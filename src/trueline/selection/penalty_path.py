@@ -13,32 +13,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.design.columns import submatrix
 from trueline.guard import Verdict
 from trueline.moments import Moments
 from trueline.planner import make_plan
 from trueline.problem import Problem
-from trueline.selection.folds import Fold, make_folds
 from trueline.solvers.coordinate.path import PathPoint, PathWalk, follow_path
 from trueline.solvers.coordinate.solver import GramDescent
 from trueline.solvers.coordinate.source import MomentsSource, RowsSource, Source
 from trueline.solvers.coordinate.terms import Terms
-from trueline.threads import available_threads, run_strands, single_threaded_blas
+from trueline.threads import single_threaded_blas
 
 __all__ = [
-    "FoldErrors",
     "Grid",
-    "Splits",
     "alpha_max",
     "coefficient_matrix",
     "dense_coefficients",
-    "fold_errors",
     "solve_grid",
     "source_of",
     "verdicts",
@@ -118,70 +113,10 @@ def solve_grid(
         return follow_path(source, terms, list(grid.alphas), grid.tol, start, on_point)
 
 
-class Splits:
-    """Training and test rows, with their moments if the planner would take these.
-
-    Parameters
-    ----------
-    problem : Problem
-    rows : sequence of pairs
-        Training and test rows of each fold.
-
-    Attributes
-    ----------
-    total : Moments, optional
-        Of all rows: the rows are read once for the folds, the grid and the final fit.
-    """
-
-    def __init__(self, problem: Problem, rows: Sequence[tuple[Any, Any]]) -> None:
-        self.rows = rows
-        self.folds: list[Fold] = []
-        self.total: Moments | None = None
-        if make_plan(problem).chosen == GramDescent.name:
-            self.folds, self.total = make_folds(problem, rows)
-
-
 def verdicts(points: Sequence[PathPoint], source: Source, grid: Grid) -> list[Verdict]:
     """Whether the gap of each solution is what was asked for, or rounding."""
     allowed = (grid.tol + _ROUNDING) * source.scale + _UNDERFLOW
     return [Verdict(bool(point.gap <= allowed), point.gap, allowed) for point in points]
-
-
-class FoldErrors(NamedTuple):
-    """What the folds say about some grids.
-
-    Attributes
-    ----------
-    errors : array of shape (grids, folds, strengths)
-        Mean squared errors on the test rows; the mean is weighted if the rows are.
-    first : list of sparse arrays of shape (d, strengths)
-        For each grid the solutions of the first fold, which are near those of all rows; empty if
-        the folds were solved from moments.
-    verdicts : list of Verdict
-        Of all fits.
-    """
-
-    errors: Array
-    first: list[sp.csc_array]
-    verdicts: list[Verdict]
-
-
-def fold_errors(problem: Problem, splits: Splits, grids: Sequence[Grid]) -> FoldErrors:
-    """Solve for all strengths on the training rows of every fold."""
-    total, shape = splits.total, (len(grids), len(splits.rows), -1)
-    if total is not None:
-        work = [(fold, grid) for grid in grids for fold in splits.folds]
-        found = run_strands(lambda pair: _from_moments(problem, total, *pair), work)
-        judged = [verdict for _, own in found for verdict in own]
-        return FoldErrors(np.reshape([errors for errors, _ in found], shape), [], judged)
-    tasks = [(train, test, grid) for grid in grids for train, test in splits.rows]
-    # One fold that is left over has all threads to itself instead of keeping one busy.
-    together = len(tasks) - (len(tasks) % available_threads() == 1)
-    results = run_strands(lambda task: _from_rows(problem, *task), tasks[:together])
-    results += run_strands(lambda task: _from_rows(problem, *task), tasks[together:])
-    first = [W for _, W, _ in results[:: len(splits.rows)]]
-    judged = [verdict for *_, own in results for verdict in own]
-    return FoldErrors(np.reshape([errors for errors, *_ in results], shape), first, judged)
 
 
 def coefficient_matrix(points: Sequence[PathPoint], n_features: int) -> sp.csc_array:
@@ -202,41 +137,3 @@ def dense_coefficients(points: Sequence[PathPoint], n_features: int, dtype: Any)
     for row, point in zip(out, points, strict=True):
         row[point.columns] = point.values
     return out.T
-
-
-def _from_moments(
-    problem: Problem, total: Moments, fold: Fold, grid: Grid
-) -> tuple[Array, list[Verdict]]:
-    """Test errors of one fold from its moments, and what is proven of its fits."""
-    train, held = fold.training_moments(total), fold.held
-    assert held is not None
-    source = MomentsSource(train, problem.fit_intercept)
-    points = solve_grid(source, grid, train.weight)
-    W = coefficient_matrix(points, problem.n_features).toarray()
-    b = source.y_mean - source.x_mean @ W if problem.fit_intercept else np.zeros(W.shape[1])
-    each = np.zeros(W.shape[1], dtype=np.intp)
-    square = held.targets(each).residual_square(W)[0]
-    off = held.y_mean - held.x_mean @ W - b
-    return square / held.weight + off**2, verdicts(points, source, grid)
-
-
-def _from_rows(
-    problem: Problem, train: Any, test: Any, grid: Grid
-) -> tuple[Array, sp.csc_array, list[Verdict]]:
-    """Test errors of one fold, and the solutions; test rows are left out by weights of zero."""
-    n = problem.n_samples
-    counts = np.bincount(np.arange(n)[train], minlength=n).astype(float)
-    weights = counts if problem.weights is None else counts * problem.weights
-    y = problem.target[:, 0]
-    source = RowsSource(problem.design, y, weights, problem.fit_intercept)
-    points = solve_grid(source, grid, float(weights.sum()))
-    W = coefficient_matrix(points, problem.n_features)
-    b = source.y_mean - source.x_mean @ W if problem.fit_intercept else np.zeros(W.shape[1])
-    index = np.arange(n)[test]
-    by_rows = W.tocsr()
-    used = np.flatnonzero(np.diff(by_rows.indptr))
-    scores = submatrix(problem.design, index, used) @ by_rows[used].toarray()
-    errors = (y[index, None] - scores - b) ** 2
-    s = None if problem.weights is None else problem.weights[index]
-    mean = np.asarray(np.average(errors, axis=0, weights=s))
-    return mean, W, verdicts(points, source, grid)

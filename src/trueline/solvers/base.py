@@ -204,6 +204,10 @@ class Solver(ABC):
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         """Solve."""
 
+    def reads_once(self, facts: Facts) -> bool:
+        """Whether the rows of such a problem are read once, for their moments."""
+        return False
+
     def solve_from_moments(
         self, problem: Problem, moments: Moments, options: Options, monitor: Monitor
     ) -> Solution:

@@ -104,6 +104,9 @@ class Cholesky(Solver):
     ) -> Solution:
         return solve_from_moments(problem, moments, self.name)
 
+    def reads_once(self, facts: Facts) -> bool:
+        return True
+
     def set_cost(self, facts: Facts, count: int) -> Cost:
         one = self.cost(facts)
         # The rows are read once for all, and decomposed once for the strengths of a path.

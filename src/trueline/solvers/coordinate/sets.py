@@ -55,10 +55,9 @@ def solve_paths(problems: ProblemSet, tol: float, name: str, from_moments: bool)
             y = problem.target[:, 0]
             source = RowsSource(problem.design, y, problem.weights, problem.fit_intercept)
         terms, strengths = _terms(problems, path)
-        start = problems.members[path[0]].start
-        points = follow_path(
-            source, terms, strengths, tol, None if start is None else start[0][:, 0]
-        )
+        near = problems.members[path[0]].start
+        start = None if near is None else near[0][:, 0]
+        points = follow_path(source, terms, strengths, tol, start)
         allowed = (tol + _ROUNDING) * source.scale + _UNDERFLOW
         for number, point in zip(path, points):
             solution = _solution(problems, number, source, point, allowed, name)
@@ -75,13 +74,9 @@ def solve_paths(problems: ProblemSet, tol: float, name: str, from_moments: bool)
 def _solution(
     problems: ProblemSet, number: int, source: Source, point: PathPoint, allowed: float, name: str
 ) -> Solution:
-    w = point.coef(source.n_features)
-    b = (
-        source.y_mean - source.x_mean[point.columns] @ point.values
-        if problems.fit_intercept
-        else 0.0
-    )
-    coef, intercept = w[:, None], np.array([b])
+    coef = point.coef(source.n_features)[:, None]
+    # Both means are zero where there is no intercept.
+    intercept = np.array([source.y_mean - source.x_mean[point.columns] @ point.values])
     return Solution(
         coef,
         intercept,
@@ -98,39 +93,32 @@ def _mixtures(problems: ProblemSet, path: list[int]) -> list[list[int]]:
     """The members of a path, by the ratio of the two parts of their penalties."""
     found: dict[str, list[int]] = {}
     for number in path:
-        penalty = problems.members[number].penalty
-        linear, bend = (_largest(part) for part in (penalty.linear, penalty.curvature))
+        linear, bend = _sizes(problems.members[number].penalty)
         found.setdefault(f"{bend / linear:.10g}" if linear else "", []).append(number)
     return list(found.values())
 
 
-def _largest(part: float | Array) -> float:
-    return part if isinstance(part, float) else float(np.max(part))
+def _sizes(penalty: Penalty) -> tuple[float, float]:
+    """The largest factors of the absolute values and of the squares."""
+    linear, bend = (
+        part if isinstance(part, float) else float(np.max(part))
+        for part in (penalty.linear, penalty.curvature)
+    )
+    return linear, bend
 
 
-def _terms(problems: ProblemSet, path: list[int]) -> tuple[list[Terms], list[float]]:
-    """The penalties of a path, and their strengths: those of the first are one."""
+def _terms(problems: ProblemSet, path: list[int]) -> tuple[list[Terms], list[np.float64]]:
+    """The penalties of a path, and their strengths: that of the first is one."""
     d = problems.design.shape[1]
     first, *others = [problems.members[number].penalty for number in path]
-    unit = penalty_terms(first, d, 1)
+    unit, top = penalty_terms(first, d, 1), _sizes(first)
     terms, strengths = [unit], [np.float64(1.0)]
     for penalty in others:
-        linear, bend = (
-            _ratio(penalty.linear, first.linear),
-            _ratio(penalty.curvature, first.curvature),
-        )
-        terms.append(
-            unit.scaled(linear, bend)
-            if _is_scaled(penalty, first)
-            else penalty_terms(penalty, d, 1)
-        )
-        strengths.append(np.float64(linear if np.any(first.linear) else bend))
+        linear, bend = (size / most if most else 1.0 for size, most in zip(_sizes(penalty), top))
+        scaled = unit.scaled(linear, bend)
+        terms.append(scaled if _is_scaled(penalty, first) else penalty_terms(penalty, d, 1))
+        strengths.append(np.float64(linear if top[0] else bend))
     return terms, strengths
-
-
-def _ratio(part: float | Array, first: float | Array) -> float:
-    largest = _largest(first)
-    return _largest(part) / largest if largest else 1.0
 
 
 def _is_scaled(penalty: Penalty, first: Penalty) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,11 +157,9 @@ class _CoordinateSolver(Solver):
     is_direct = False
     proof = "fenchel"
 
-    from_moments: ClassVar[bool]
-
     def _moments(self, problem: Problem) -> Moments | None:
         """The moments, for the solver that works from them."""
-        if not self.from_moments:
+        if not self.reads_once(Facts.of(problem)):
             return None
         return Moments.from_rows(problem.design, problem.target, problem.weights)
 
@@ -178,7 +175,8 @@ class _CoordinateSolver(Solver):
     def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
         if any(member.target.shape[1] > 1 for member in problems.members):
             return super().solve_set(problems, options)
-        return solve_paths(problems, options.tol, self.name, self.from_moments)
+        from_moments = self.reads_once(Facts.of(problems.on_all_rows(0)))
+        return solve_paths(problems, options.tol, self.name, from_moments)
 
     def _solve(
         self, problem: Problem, moments: Moments | None, options: Options, monitor: Monitor
@@ -227,7 +225,6 @@ class CoordinateDescent(_CoordinateSolver):
 
     name = "coordinate_descent"
     title = "coordinate descent on a working set of columns, with exact steps"
-    from_moments = False
 
     def cost(self, facts: Facts) -> Cost:
         n, d, k = facts.n, facts.d, facts.k
@@ -245,7 +242,9 @@ class GramDescent(_CoordinateSolver):
 
     name = "gram_descent"
     title = "LARS homotopy and coordinate descent on the Gram matrix"
-    from_moments = True
+
+    def reads_once(self, facts: Facts) -> bool:
+        return True
 
     def refuses(self, facts: Facts) -> str | None:
         if facts.d > _MOST_COLUMNS:
