@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trueline.errors import PairingError
-from trueline.guard import confirm, judge
+from trueline.guard import Verdict, confirm, judge, verdict_of
 from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
-from trueline.solution import Solution, Status
+from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.independent import IndependentColumns, is_open
 from trueline.solvers.loop import Monitor, seen_through
@@ -26,7 +26,15 @@ from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 from trueline.threads import single_threaded_blas
 from trueline.wording import Readable, counted
 
-__all__ = ["Candidate", "Plan", "execute", "execute_set", "make_plan", "make_set_plans"]
+__all__ = [
+    "Candidate",
+    "Plan",
+    "execute",
+    "execute_paths",
+    "execute_set",
+    "make_plan",
+    "make_set_plans",
+]
 
 
 # A solver takes over if it is not estimated to take more than so many times as long (and a second),
@@ -182,7 +190,13 @@ def make_set_plans(problems: ProblemSet, solver: str = "auto") -> list[Plan]:
     the fastest for all of them together, by its
     :meth:`~trueline.solvers.base.Solver.set_cost`.
     """
-    keys = [_kind(problems, number) for number in range(len(problems))]
+    kinds: dict[tuple[int, ...], tuple[object, ...]] = {}  # folds may have the same penalties
+    keys = []
+    for number, (target, penalty, weights, _) in enumerate(problems.members):
+        known = id(penalty), id(target), weights is None
+        if known not in kinds:
+            kinds[known] = _kind(problems, number)
+        keys.append(kinds[known])
     plans = {
         key: _planned(problems.on_all_rows(keys.index(key)), solver, keys.count(key))
         for key in dict.fromkeys(keys)
@@ -358,6 +372,41 @@ def execute_set(problems: ProblemSet, plans: list[Plan], options: Options) -> li
         else _run_alone(problems, number, plans[number], options, solution)
         for number, solution in enumerate(found)
     ]
+
+
+def execute_paths(
+    problems: ProblemSet, plans: list[Plan], options: Options
+) -> tuple[list[PathSolution], list[Verdict]]:
+    """As :func:`execute_set`, path by path, without an object for each answer.
+
+    Returns the paths, and for each member whether its answer is proven.
+    """
+    found: list[PathSolution] = []
+    verdicts: dict[int, Verdict] = {}
+    for plan in {id(plan): plan for plan in plans}.values():
+        own = [i for i, other in enumerate(plans) if other is plan]
+        with single_threaded_blas():
+            paths = SOLVERS[plan.chosen].solve_paths(problems.take(own), options)
+        if paths is None:
+            solved = execute_set(problems.take(own), [plan] * len(own), options)
+            verdicts.update(zip(own, map(verdict_of, solved)))
+            found += [_path_of_one(number, one) for number, one in zip(own, solved)]
+            continue
+        for path in paths:
+            path.numbers = [own[number] for number in path.numbers]
+            for i, (number, gap) in enumerate(zip(path.numbers, path.gaps.tolist())):
+                verdicts[number] = Verdict(gap <= path.allowed, gap, path.allowed)
+                if not gap <= path.allowed:
+                    alone = _run_alone(problems, number, plan, options, None)
+                    path.coefs[..., i], path.intercepts[:, i] = alone.coef, alone.intercept
+                    verdicts[number] = verdict_of(alone)
+        found += paths
+    return found, [verdicts[number] for number in range(len(problems))]
+
+
+def _path_of_one(number: int, solution: Solution) -> PathSolution:
+    parts = solution.coef[..., None], solution.intercept[:, None], np.zeros(1), solution.allowed
+    return PathSolution([number], *parts, solution.solver, [solution.n_iter], solution.moments)
 
 
 def _run_set(problems: ProblemSet, plan: Plan, options: Options) -> list[Solution]:

@@ -151,5 +151,7 @@ class ProblemSet(Readable):
 
 
 def _strength(penalty: Penalty) -> float:
-    parts = penalty.linear, penalty.curvature
-    return sum(part if isinstance(part, float) else float(np.max(part)) for part in parts)
+    linear, bend = penalty.linear, penalty.curvature
+    if isinstance(linear, float) and isinstance(bend, float):
+        return linear + bend
+    return float(np.max(linear)) + float(np.max(bend))

@@ -35,9 +35,9 @@ from trueline.estimators.numeric_target import numeric_target
 from trueline.estimators.paths import enet_path, said_of
 from trueline.estimators.report import Explanation
 from trueline.estimators.validation import validate_data
-from trueline.guard import verdict_of, warn_of_gaps
+from trueline.guard import warn_of_gaps
 from trueline.penalties import Penalty
-from trueline.planner import execute_set, make_set_plans
+from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
 from trueline.selection.folds import fold_problems, squared_errors
 from trueline.selection.strengths import largest_strength, strengths
@@ -237,22 +237,21 @@ class ElasticNetCV(ElasticNet):
             grids = self._grids(problem)
             problems = fold_problems(problem, folds, partial(self._penalties, grids, X.shape[1]))
             plans = make_set_plans(problems)
-            found = execute_set(problems, plans, Options(tol=self._fold_tol()))
-            count = len(found) // len(folds)
-            scored = [
-                squared_errors(problems, i, found[i : i + count], test, problem.weights)
-                for i, (_, test) in zip(range(0, len(found), count), folds)
-            ]
-        verdicts = [verdict_of(solution) for solution in found]
+            found, verdicts = execute_paths(problems, plans, Options(tol=self._fold_tol()))
+            flat, count = np.empty(len(problems)), len(problems) // len(folds)
+            for path in found:
+                test = folds[path.numbers[0] // count][1]
+                flat[path.numbers] = squared_errors(problems, path, test, problem.weights)
         warn_of_gaps(type(self).__name__, "folds and strengths", verdicts, stacklevel=4)
-        errors = np.reshape(scored, (len(folds), len(grids), -1)).swapaxes(0, 1)
+        errors = flat.reshape(len(folds), len(grids), -1).swapaxes(0, 1)
         mixture, strength = self._choose(errors, grids)
         problem = self._problem(X, problem.target, problem.weights)
-        first, moments = found[mixture * len(grids[0]) + strength], None
-        if first.moments is not None and problems.shared is not None:
+        number, moments = mixture * len(grids[0]) + strength, None
+        near = next(path for path in found if number in path.numbers)
+        if near.moments is not None and problems.shared is not None:
             moments = problems.shared.total
         else:  # the solution of the first fold at what was chosen: the final fit is not far from it
-            self._start = first.coef
+            self._start = near.coefs[..., near.numbers.index(number)]
         try:
             self._solve_and_store(problem, X, y, given, moments)
         finally:

@@ -18,10 +18,11 @@ from trueline.estimators.folds import some_folds
 from trueline.estimators.scaling import exponents_of
 from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty
-from trueline.planner import execute_set, make_set_plans
+from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
 from trueline.selection.folds import fold_problems, r2_from_moments, tested
 from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
+from trueline.solution import PathSolution
 from trueline.solvers.base import Options
 from trueline.solvers.quadratic import MOST_DENSE
 from trueline.solvers.registry import SOLVERS
@@ -156,27 +157,27 @@ class StrengthSearch:
                 moments = problems.shared.total
         if not _is_safe(moments):
             _check_range(problem)
-        found = execute_set(problems, plans, Options(tol=_TOL))
+        found, _ = execute_paths(problems, plans, Options(tol=_TOL))
         scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
 
-        def score(number: int, test: Any) -> Array:
-            own = found[number : number + len(alphas)]
+        def score(path: PathSolution, test: Any) -> Array:
             held = None
             if self._scores_from_moments and self.scoring is None and moments is not None:
-                held = tested(problems, number, test)
+                held = tested(problems, path.numbers[0], test)
+            W, b = path.coefs, path.intercepts
             if held is not None and held.count > 1:
-                W = np.stack([solution.coef for solution in own], axis=2)
-                b = np.stack([solution.intercept for solution in own], axis=1)
                 return r2_from_moments(held, W, b)
             given = {
                 name: np.asarray(value)[test] if np.ndim(value) else value
                 for name, value in scorer_params.items()
             }
-            models = [self._model(one.coef, one.intercept, y.ndim) for one in own]
+            models = [self._model(W[..., i], b[:, i], y.ndim) for i in range(b.shape[1])]
             return np.array([float(scorer(one, X[test], scored[test], **given)) for one in models])
 
-        starts = range(0, len(found), len(alphas))
-        self.fold_scores_ = np.array([score(i, test) for i, (_, test) in zip(starts, splits)])
+        flat = np.empty(len(problems))
+        for path in found:
+            flat[path.numbers] = score(path, splits[path.numbers[0] // len(alphas)][1])
+        self.fold_scores_ = flat.reshape(len(splits), len(alphas))
         mean = self.fold_scores_.mean(axis=0)
         best = int(np.argmax(mean))
         self.alpha_, self.best_score_ = float(alphas[best]), float(mean[best])

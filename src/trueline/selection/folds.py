@@ -23,7 +23,7 @@ from trueline.moments import Moments, SharedMoments
 from trueline.penalties import Penalty
 from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet
-from trueline.solution import Solution
+from trueline.solution import PathSolution
 
 __all__ = ["fold_problems", "fold_weights", "r2_from_moments", "squared_errors", "tested"]
 
@@ -61,9 +61,10 @@ def fold_problems(
     """
     rows = fold_weights(problem.n_samples, (train for train, _ in splits), problem.weights)
     shared = SharedMoments(problem.design, problem.target, problem.weights, rows)
-    members = tuple(
-        Member(problem.target, penalty, s) for s in rows for penalty in penalties(float(s.sum()))
-    )
+    # Folds of the same weight have the same penalties.
+    known = {weight: penalties(weight) for weight in {float(s.sum()) for s in rows}}
+    target = problem.target
+    members = tuple(Member(target, each, s) for s in rows for each in known[float(s.sum())])
     return ProblemSet(problem.design, problem.loss, members, problem.fit_intercept, shared)
 
 
@@ -76,23 +77,20 @@ def tested(problems: ProblemSet, number: int, test: Any) -> Moments | None:
 
 
 def squared_errors(
-    problems: ProblemSet, first: int, found: Sequence[Solution], test: Any, weights: Array | None
+    problems: ProblemSet, path: PathSolution, test: Any, weights: Array | None
 ) -> Array:
     """Mean squared errors of the solutions of one fold on its test rows, over all targets.
 
     Parameters
     ----------
     problems : ProblemSet
-    first : int
-        The number of the first of the members that were solved.
-    found : sequence of Solution
+    path : PathSolution
     test : row numbers
     weights : array of shape (n,), optional
         Of all rows, for the means.
     """
-    W = np.stack([solution.coef for solution in found], axis=2)
-    b = np.stack([solution.intercept for solution in found], axis=1)
-    held = tested(problems, first, test) if found[0].moments is not None else None
+    W, b, first = path.coefs, path.intercepts, path.numbers[0]
+    held = tested(problems, first, test) if path.moments is not None else None
     if held is not None:
         return (_squares(held, W, b) / held.weight).mean(axis=0)
     index = np.arange(problems.design.shape[0])[test]

@@ -21,7 +21,7 @@ from trueline.moments import Moments
 from trueline.penalties.group import BlockNorms
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
-from trueline.solution import Solution, Status
+from trueline.solution import PathSolution, Solution
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.blocks.proof import certify_blocks
 from trueline.solvers.blocks.source import MomentsTargets, RowsTargets, TargetsSource
@@ -29,7 +29,6 @@ from trueline.solvers.blocks.walk import BlockWalk
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
-from trueline.solvers.pending import PendingMember
 from trueline.threads import run_strands, single_threaded_blas
 
 __all__ = ["BlockDescent", "prefers_moments", "walks_for"]
@@ -111,20 +110,15 @@ class BlockDescent(Solver):
         one, share = self.cost(facts), _OF_A_PATH * count
         return Cost(share * one.flops, share * one.passes, one.memory, share * one.seconds)
 
-    def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
+    def solve_paths(self, problems: ProblemSet, options: Options) -> list[PathSolution] | None:
         first = problems.on_all_rows(0)
         if first.n_targets > 1 and "coupled" not in first.penalty.capabilities:
-            return super().solve_set(problems, options)
+            return None
         from_moments = self.reads_once(Facts.of(first))
         paths = [mixture for path in problems.paths() for mixture in _mixtures(problems, path)]
         moments = [problems.moments(path[0]) if from_moments else None for path in paths]
-        found: dict[int, Solution] = {}
         pairs = list(zip(paths, moments))
-        for solved in run_strands(
-            lambda pair: _follow(problems, pair[0], pair[1], options.tol), pairs
-        ):
-            found.update(solved)
-        return [found[number] for number in range(len(problems))]
+        return run_strands(lambda pair: _follow(problems, pair[0], pair[1], options.tol), pairs)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         n, d = problem.design.shape
@@ -171,15 +165,14 @@ def _mixtures(problems: ProblemSet, path: list[int]) -> list[list[int]]:
 
 def _follow(
     problems: ProblemSet, path: list[int], moments: Moments | None, tol: float
-) -> dict[int, Solution]:
+) -> PathSolution:
     """The solutions along a path of strengths, each from the one before."""
     problem, start = problems.on_all_rows(path[0]), problems.members[path[0]].start
     about = moments if moments is None or problem.fit_intercept else moments.about_zero()
     walk = walks_for(problem, about)[0]
     if start is not None:
         walk.start_at(np.ascontiguousarray(start[0].T))
-    target, found = tol * walk.scale, {}
-    allowed = target + _ROUNDING * walk.scale + _UNDERFLOW
+    target, coefs, intercepts, gaps, counts = tol * walk.scale, [], [], [], []
     for number in path:
         penalty = problems.members[number].penalty
         assert isinstance(penalty, BlockNorms)
@@ -191,14 +184,14 @@ def _follow(
             walk.step(target)
             steps += 1
         W = walk.coef()
-        b = walk.intercept(W) if problem.fit_intercept else np.zeros(len(W))
-        coef = np.ascontiguousarray(W.T)
-        status = Status.CONVERGED if walk.gap <= allowed else Status.STALLED
-        proof = PendingMember(problems, number, coef, b, walk.gap)
-        solution = Solution(coef, b, status, BlockDescent.name, steps, proof, moments=moments)
-        solution.tolerance = allowed
-        found[number] = solution
-    return found
+        coefs.append(W.T)
+        intercepts.append(walk.intercept(W) if problem.fit_intercept else np.zeros(len(W)))
+        gaps.append(walk.gap)
+        counts.append(steps)
+    allowed = target + _ROUNDING * walk.scale + _UNDERFLOW
+    W, b = np.stack(coefs, axis=2), np.stack(intercepts, axis=1)
+    parts = W, b, np.array(gaps), allowed, BlockDescent.name, counts, moments
+    return PathSolution(path, *parts)
 
 
 class _Iteration(Iteration):

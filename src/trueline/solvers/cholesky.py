@@ -15,7 +15,7 @@ from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.moments import Moments
 from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import ProblemSet
-from trueline.solution import Solution, Status
+from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import (
     CALL,
@@ -116,9 +116,14 @@ class Cholesky(Solver):
         seconds = CALL + gram_seconds(facts) + count * each
         return Cost(count * one.flops, one.passes, one.memory, seconds)
 
+    def solve_paths(self, problems: ProblemSet, options: Options) -> list[PathSolution] | None:
+        if not serves_strengths(problems):
+            return None
+        return solve_strengths(problems, options.tol, self.name)
+
     def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
         if serves_strengths(problems):
-            return solve_strengths(problems, options.tol, self.name)
+            return super().solve_set(problems, options)
         return [
             solve_from_moments(problems.on_all_rows(i), problems.moments(i), self.name)
             for i in range(len(problems))

@@ -26,7 +26,7 @@ from trueline.blas import svd
 from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
-from trueline.solution import Solution, Status
+from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, kernel_seconds
 from trueline.solvers.loop import Monitor
@@ -94,10 +94,10 @@ class Kernel(Solver):
         seconds = CALL + count * _OF_A_PATH * (one.seconds + 2e-10 * float(facts.n) ** 3)
         return Cost(count * one.flops, count * one.passes, one.memory, seconds)
 
-    def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
-        if serves_strengths(problems):
-            return solve_strengths(problems, options.tol, self.name, from_rows=True)
-        return super().solve_set(problems, options)
+    def solve_paths(self, problems: ProblemSet, options: Options) -> list[PathSolution] | None:
+        if not serves_strengths(problems):
+            return None
+        return solve_strengths(problems, options.tol, self.name, from_rows=True)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         start = time.perf_counter()

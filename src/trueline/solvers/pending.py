@@ -11,8 +11,9 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.choose import certify
 from trueline.certificates.tangent import at_most_objective
 from trueline.problem_set import ProblemSet
+from trueline.solution import PathSolution, Solution, Status
 
-__all__ = ["PendingMember"]
+__all__ = ["PendingMember", "single_solutions"]
 
 
 @dataclass(frozen=True)
@@ -41,3 +42,23 @@ class PendingMember:
     def certificate(self) -> Certificate:
         problem = self.problems[self.number]
         return at_most_objective(problem, certify(problem, self.coef, self.intercept))
+
+
+def single_solutions(problems: ProblemSet, paths: list[PathSolution]) -> list[Solution]:
+    """One solution for each member, whose proofs are worked out when somebody asks for them."""
+    found: dict[int, Solution] = {}
+    for path in paths:
+        for i, number in enumerate(path.numbers):
+            coef, intercept = np.ascontiguousarray(path.coefs[..., i]), path.intercepts[:, i].copy()
+            gap = float(path.gaps[i])
+            found[number] = Solution(
+                coef,
+                intercept,
+                Status.CONVERGED if gap <= path.allowed else Status.STALLED,
+                path.solver,
+                n_iter=int(path.n_iter[i]),
+                proof=PendingMember(problems, number, coef, intercept, gap),
+                moments=path.moments,
+                tolerance=path.allowed,
+            )
+    return [found[number] for number in range(len(problems))]

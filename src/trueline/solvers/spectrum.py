@@ -30,10 +30,9 @@ from trueline.design.dense import DenseDesign
 from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
-from trueline.solution import Solution, Status
+from trueline.solution import PathSolution
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.orthogonal import triangular_factor
-from trueline.solvers.pending import PendingMember
 from trueline.solvers.shifted import CLAIMED, has_strengths
 
 __all__ = ["Spectrum", "serves_strengths", "solve_strengths"]
@@ -170,7 +169,7 @@ def serves_strengths(problems: ProblemSet) -> bool:
 
 def solve_strengths(
     problems: ProblemSet, tol: float, name: str, *, from_rows: bool = False
-) -> list[Solution]:
+) -> list[PathSolution]:
     """Solutions of all members, from one decomposition for each path of strengths.
 
     Parameters
@@ -184,7 +183,7 @@ def solve_strengths(
     from_rows : bool, default=False
         Whether the kernel of the rows is decomposed, not their Gram matrix.
     """
-    found: dict[int, Solution] = {}
+    found = []
     for path in problems.paths():
         problem = problems.on_all_rows(path[0])
         alphas = np.array([float(problems.members[i].penalty.curvature) for i in path])
@@ -201,15 +200,10 @@ def solve_strengths(
                 problem = problems[path[0]]
                 spectrum = Spectrum.of(problem, moments, alphas[-1])
         W, b = spectrum.coefficients(problem, alphas)
-        bounds = CLAIMED * _gaps(problem, moments, W, b, alphas)
+        gaps, steps = CLAIMED * _gaps(problem, moments, W, b, alphas), [1] * len(path)
         allowed = target_gap(problem, tol)
-        for i, number in enumerate(path):
-            coef, intercept = np.ascontiguousarray(W[..., i]), b[:, i].copy()
-            proof = PendingMember(problems, number, coef, intercept, float(bounds[i]))
-            solution = Solution(coef, intercept, Status.SOLVED, name, proof=proof)
-            solution.moments, solution.tolerance = moments, allowed
-            found[number] = solution
-    return [found[number] for number in range(len(problems))]
+        found.append(PathSolution(path, W, b, gaps, allowed, name, steps, moments))
+    return found
 
 
 def _gaps(problem: Problem, moments: Moments | None, W: Array, b: Array, alphas: Array) -> Array:

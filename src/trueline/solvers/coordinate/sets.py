@@ -7,27 +7,33 @@ not count have weight zero.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.moments import Moments
 from trueline.penalties import Penalty
 from trueline.problem_set import ProblemSet
-from trueline.solution import Solution, Status
+from trueline.solution import PathSolution
 from trueline.solvers.coordinate.path import PathPoint, follow_path
 from trueline.solvers.coordinate.source import MomentsSource, RowsSource, Source
 from trueline.solvers.coordinate.terms import Terms, penalty_terms
-from trueline.solvers.pending import PendingMember
 from trueline.threads import available_threads, run_strands
 
-__all__ = ["solve_paths"]
+__all__ = ["dense_coefficients", "solve_paths"]
 
 Array = NDArray[np.float64]
 
 # Gaps of this share of the target's square are rounding.
 _ROUNDING, _UNDERFLOW = 1e-13, 1e-280
+_FREE = ((-np.inf, np.inf), (-np.inf, np.inf))
 
 
-def solve_paths(problems: ProblemSet, tol: float, name: str, from_moments: bool) -> list[Solution]:
+def solve_paths(
+    problems: ProblemSet, tol: float, name: str, from_moments: bool
+) -> list[PathSolution]:
     """Solutions of all members, which have one target each.
 
     Parameters
@@ -39,54 +45,51 @@ def solve_paths(problems: ProblemSet, tol: float, name: str, from_moments: bool)
         The solver's, for the solutions.
     from_moments : bool
     """
-    found: dict[int, Solution] = {}
     paths = [mixture for path in problems.paths() for mixture in _mixtures(problems, path)]
-    all_moments = [problems.moments(path[0]) if from_moments else None for path in paths]
+    moments = [problems.moments(path[0]) if from_moments else None for path in paths]
+    terms: dict[tuple[int, ...], tuple[list[Terms], list[np.float64]]] = {}
+    for path in paths:  # folds of the same weight have the same penalties
+        key = tuple(id(problems.members[number].penalty) for number in path)
+        terms[key] = terms[tuple(path)] = terms.get(key) or _terms(problems, path)
+    work = [(path, own, *terms[tuple(path)]) for path, own in zip(paths, moments)]
 
-    def work(which: int) -> None:
-        path, moments = paths[which], all_moments[which]
-        problem = problems.on_all_rows(path[0])
-        source: Source
-        if moments is not None:
-            if not moments.is_finite():
-                raise FloatingPointError("the sums of squares of the data are not finite")
-            source = MomentsSource(moments, problem.fit_intercept)
-        else:
-            y = problem.target[:, 0]
-            source = RowsSource(problem.design, y, problem.weights, problem.fit_intercept)
-        terms, strengths = _terms(problems, path)
-        near = problems.members[path[0]].start
+    def follow(path: list[int], own: Moments | None, penalties: Any, at: Any) -> PathSolution:
+        source, near = _source(problems, path[0], own), problems.members[path[0]].start
         start = None if near is None else near[0][:, 0]
-        points = follow_path(source, terms, strengths, tol, start)
+        points = follow_path(source, penalties, at, tol, start)
         allowed = (tol + _ROUNDING) * source.scale + _UNDERFLOW
-        for number, point in zip(path, points):
-            solution = _solution(problems, number, source, point, allowed, name)
-            solution.moments = moments
-            found[number] = solution
+        coefs = dense_coefficients(points, source.n_features)
+        # Both means are zero where there is no intercept.
+        b = source.y_mean - np.array([source.x_mean[p.columns] @ p.values for p in points])
+        gaps, steps = np.array([p.gap for p in points]), [max(1, p.sweeps) for p in points]
+        return PathSolution(path, coefs[:, None], b[None], gaps, allowed, name, steps, own)
 
     # One path that is left over has all threads to itself instead of keeping one busy.
-    together = len(paths) - (not from_moments and len(paths) % available_threads() == 1)
-    run_strands(work, list(range(together)))
-    run_strands(work, list(range(together, len(paths))))
-    return [found[number] for number in range(len(problems))]
+    together = len(work) - (not from_moments and len(work) % available_threads() == 1)
+    found = run_strands(lambda one: follow(*one), work[:together])
+    return found + run_strands(lambda one: follow(*one), work[together:])
 
 
-def _solution(
-    problems: ProblemSet, number: int, source: Source, point: PathPoint, allowed: float, name: str
-) -> Solution:
-    coef = point.coef(source.n_features)[:, None]
-    # Both means are zero where there is no intercept.
-    intercept = np.array([source.y_mean - source.x_mean[point.columns] @ point.values])
-    return Solution(
-        coef,
-        intercept,
-        Status.CONVERGED if point.gap <= allowed else Status.STALLED,
-        name,
-        n_iter=max(1, point.sweeps),
-        proof=PendingMember(problems, number, coef, intercept, point.gap),
-        tolerance=allowed,
-        residual_square=np.array([point.residual_square]),
-    )
+def _source(problems: ProblemSet, number: int, moments: Moments | None) -> Source:
+    """Where the correlations of a member come from."""
+    problem = problems.on_all_rows(number)
+    if moments is None:
+        y = problem.target[:, 0]
+        return RowsSource(problem.design, y, problem.weights, problem.fit_intercept)
+    if not moments.is_finite():
+        raise FloatingPointError("the sums of squares of the data are not finite")
+    return MomentsSource(moments, problem.fit_intercept)
+
+
+def dense_coefficients(points: Sequence[PathPoint], n_features: int) -> Array:
+    """Coefficients of all points as an array of shape (d, points).
+
+    One point after the other in memory: pages without a coefficient are never written.
+    """
+    out = np.zeros((len(points), n_features))
+    for row, point in zip(out, points, strict=True):
+        row[point.columns] = point.values
+    return out.T
 
 
 def _mixtures(problems: ProblemSet, path: list[int]) -> list[list[int]]:
@@ -100,30 +103,31 @@ def _mixtures(problems: ProblemSet, path: list[int]) -> list[list[int]]:
 
 def _sizes(penalty: Penalty) -> tuple[float, float]:
     """The largest factors of the absolute values and of the squares."""
-    linear, bend = (
-        part if isinstance(part, float) else float(np.max(part))
-        for part in (penalty.linear, penalty.curvature)
-    )
-    return linear, bend
+    linear, bend = penalty.linear, penalty.curvature
+    if isinstance(linear, float) and isinstance(bend, float):
+        return linear, bend
+    return float(np.max(linear)), float(np.max(bend))
 
 
 def _terms(problems: ProblemSet, path: list[int]) -> tuple[list[Terms], list[np.float64]]:
     """The penalties of a path, and their strengths: that of the first is one."""
     d = problems.design.shape[1]
     first, *others = [problems.members[number].penalty for number in path]
-    unit, top = penalty_terms(first, d, 1), _sizes(first)
+    unit, (top_linear, top_bend) = penalty_terms(first, d, 1), _sizes(first)
     terms, strengths = [unit], [np.float64(1.0)]
     for penalty in others:
-        linear, bend = (size / most if most else 1.0 for size, most in zip(_sizes(penalty), top))
-        scaled = unit.scaled(linear, bend)
-        terms.append(scaled if _is_scaled(penalty, first) else penalty_terms(penalty, d, 1))
-        strengths.append(np.float64(linear if top[0] else bend))
+        linear, bend = _sizes(penalty)
+        linear = linear / top_linear if top_linear else 1.0
+        bend = bend / top_bend if top_bend else 1.0
+        is_scaled = _is_scaled(penalty, first)
+        terms.append(unit.scaled(linear, bend) if is_scaled else penalty_terms(penalty, d, 1))
+        strengths.append(np.float64(linear if top_linear else bend))
     return terms, strengths
 
 
 def _is_scaled(penalty: Penalty, first: Penalty) -> bool:
     """Whether both are numbers, and the bounds are the same."""
-    parts = (penalty.linear, penalty.curvature, first.linear, first.curvature)
-    return all(isinstance(part, float) for part in parts) and (
-        np.array_equal(penalty.lower, first.lower) and np.array_equal(penalty.upper, first.upper)
-    )
+    if not (isinstance(penalty.linear, float) and isinstance(first.linear, float)):
+        return False
+    bounds = (penalty.lower, penalty.upper), (first.lower, first.upper)
+    return bounds == _FREE or all(map(np.array_equal, *bounds))

@@ -20,7 +20,7 @@ from trueline.certificates.fenchel import certify_from_moments, is_fenchel, mome
 from trueline.moments import Moments
 from trueline.problem import MomentsProblem, Problem
 from trueline.problem_set import ProblemSet
-from trueline.solution import Solution, Status
+from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.coordinate.path import PathWalk
 from trueline.solvers.coordinate.sets import solve_paths
@@ -172,9 +172,9 @@ class _CoordinateSolver(Solver):
         passes, share = count * one.passes, _OF_A_PATH * count
         return Cost(share * one.flops, share * passes, one.memory, share * one.seconds)
 
-    def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
+    def solve_paths(self, problems: ProblemSet, options: Options) -> list[PathSolution] | None:
         if any(member.target.shape[1] > 1 for member in problems.members):
-            return super().solve_set(problems, options)
+            return None
         from_moments = self.reads_once(Facts.of(problems.on_all_rows(0)))
         return solve_paths(problems, options.tol, self.name, from_moments)
 
