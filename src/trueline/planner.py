@@ -379,7 +379,8 @@ def execute_paths(
 ) -> tuple[list[PathSolution], list[Verdict]]:
     """As :func:`execute_set`, path by path, without an object for each answer.
 
-    Returns the paths, and for each member whether its answer is proven.
+    Returns the paths, and for each member that was solved whether its answer is proven: an
+    interrupt from the keyboard ends a single path early.
     """
     found: list[PathSolution] = []
     verdicts: dict[int, Verdict] = {}
@@ -396,12 +397,13 @@ def execute_paths(
             path.numbers = [own[number] for number in path.numbers]
             for i, (number, gap) in enumerate(zip(path.numbers, path.gaps.tolist())):
                 verdicts[number] = Verdict(gap <= path.allowed, gap, path.allowed)
-                if not gap <= path.allowed:
+                # Iterations that end above their tolerance are told of; others have no business to.
+                if not gap <= path.allowed and SOLVERS[plan.chosen].is_direct:
                     alone = _run_alone(problems, number, plan, options, None)
                     path.coefs[..., i], path.intercepts[:, i] = alone.coef, alone.intercept
                     verdicts[number] = verdict_of(alone)
         found += paths
-    return found, [verdicts[number] for number in range(len(problems))]
+    return found, [verdicts[number] for number in sorted(verdicts)]
 
 
 def _path_of_one(number: int, solution: Solution) -> PathSolution:

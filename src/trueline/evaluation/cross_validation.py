@@ -151,7 +151,8 @@ def cross_validate(
     array([0.411, 0.518, 0.492, 0.44 , 0.537])
     >>> print(result)
     score: 0.479882 ± 0.024 (5 folds)
-    route: exact from fold moments: one decomposition for each fold serves all strengths
+    route: all folds and settings at once, as problems on the same rows that share their work:
+    fold moments, for which the rows are read once
     """
     if shortcuts not in SHORTCUTS:
         raise ValueError(f"shortcuts={shortcuts!r} is not one of {SHORTCUTS}.")

@@ -56,13 +56,19 @@ def solve_paths(
     def follow(path: list[int], own: Moments | None, penalties: Any, at: Any) -> PathSolution:
         source, near = _source(problems, path[0], own), problems.members[path[0]].start
         start = None if near is None else near[0][:, 0]
-        points = follow_path(source, penalties, at, tol, start)
+        points: list[PathPoint] = []
+        try:
+            points.extend(follow_path(source, penalties, at, tol, start))
+        except KeyboardInterrupt:  # what was found of a single path is an answer
+            if len(work) > 1 or not points:
+                raise
         allowed = (tol + _ROUNDING) * source.scale + _UNDERFLOW
         coefs = dense_coefficients(points, source.n_features)
         # Both means are zero where there is no intercept.
         b = source.y_mean - np.array([source.x_mean[p.columns] @ p.values for p in points])
         gaps, steps = np.array([p.gap for p in points]), [max(1, p.sweeps) for p in points]
-        return PathSolution(path, coefs[:, None], b[None], gaps, allowed, name, steps, own)
+        parts = coefs[:, None], b[None], gaps, allowed, name, steps, own
+        return PathSolution(path[: len(points)], *parts)
 
     # One path that is left over has all threads to itself instead of keeping one busy.
     together = len(work) - (not from_moments and len(work) % available_threads() == 1)
