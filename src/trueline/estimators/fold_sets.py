@@ -118,8 +118,9 @@ def solve_folds(
     design = as_design(X) if shared is None else shared.design
     stated: list[_Stated] = []
     for fold in weights:
-        for model in models:
-            one = _state(model, design, y, fold, classes)
+        for number, model in enumerate(models):
+            same = stated[number] if len(stated) >= len(models) else None
+            one = _state(model, design, y, fold, classes, same)
             near = [stated[-1].problem] if stated else []
             targets = [shared.target] if shared is not None else []
             one.problem = replace(
@@ -127,7 +128,8 @@ def solve_folds(
                 target=_known(one.problem.target, *targets, *(other.target for other in near)),
                 weights=_known(one.problem.weights, fold, *(other.weights for other in near)),
             )
-            one.options = replace(one.options, tol=tol(one.problem, one.options.tol))
+            if same is None:
+                one.options = replace(one.options, tol=tol(one.problem, one.options.tol))
             stated.append(one)
     found: list[FoldFit | None] = [None] * len(stated)
     for group in _grouped(stated):
@@ -153,11 +155,14 @@ def _state(
     y: NDArray[Any],
     weights: Array,
     classes: NDArray[Any] | None,
+    same: _Stated | None,
 ) -> _Stated:
-    """What a model states for the rows of a fold."""
+    """What a model states for the rows of a fold; it asks the same of the solver in all folds."""
     own = copy(model)
     own.n_features_in_ = design.shape[1]
     problem = own._posed_on_all_rows(design, y, weights, classes)
+    if same is not None:
+        return _Stated(own, problem, same.options, same.solver)
     return _Stated(own, problem, own._options(), own._solver_name())
 
 

@@ -20,7 +20,7 @@ from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty
 from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
-from trueline.selection.folds import fold_problems, r2_from_moments, tested
+from trueline.selection.folds import fold_problems, held_moments, r2_from_moments
 from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
 from trueline.solution import PathSolution
 from trueline.solvers.base import Options
@@ -163,7 +163,7 @@ class StrengthSearch:
         def score(path: PathSolution, test: Any) -> Array:
             held = None
             if self._scores_from_moments and self.scoring is None and moments is not None:
-                held = tested(problems, path.numbers[0], test)
+                held = held_moments(problems, path.numbers[0], test)
             W, b = path.coefs, path.intercepts
             if held is not None and held.count > 1:
                 return r2_from_moments(held, W, b)

@@ -151,8 +151,7 @@ def cross_validate(
     array([0.411, 0.518, 0.492, 0.44 , 0.537])
     >>> print(result)
     score: 0.479882 ± 0.024 (5 folds)
-    route: all folds and settings at once, as problems on the same rows that share their work:
-    fold moments, for which the rows are read once
+    route: all folds and settings together, as problems on the same rows, from fold moments
     """
     if shortcuts not in SHORTCUTS:
         raise ValueError(f"shortcuts={shortcuts!r} is not one of {SHORTCUTS}.")

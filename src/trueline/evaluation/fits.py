@@ -203,7 +203,7 @@ class _SetOfFold(Fits):
 class SetFits(GridFits):
     """All settings and all folds are planned and solved together, once."""
 
-    route = "all folds and settings at once, as problems on the same rows that share their work"
+    route = "all folds and settings together, as problems on the same rows"
 
     def __init__(self, model: Any, settings: Sequence[Setting]) -> None:
         super().__init__(model, settings)
@@ -223,7 +223,7 @@ class SetFits(GridFits):
             parts = models, task.matrix, codes, task.fold_weights, tol
             found = solve_folds(*parts, classes=classes, shared=task.moments)
             if all(fit.solution.moments is not None for fold in found for fit in fold):
-                self.route = f"{type(self).route}: fold moments, for which the rows are read once"
+                self.route = f"{type(self).route}, from fold moments"
             self._solved = task, found
         return self._solved[1]
 

@@ -25,7 +25,7 @@ from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.solution import PathSolution
 
-__all__ = ["fold_problems", "fold_weights", "r2_from_moments", "squared_errors", "tested"]
+__all__ = ["fold_problems", "fold_weights", "r2_from_moments", "squared_errors", "held_moments"]
 
 Array = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def fold_problems(
     return ProblemSet(problem.design, problem.loss, members, problem.fit_intercept, shared)
 
 
-def tested(problems: ProblemSet, number: int, test: Any) -> Moments | None:
+def held_moments(problems: ProblemSet, number: int, test: Any) -> Moments | None:
     """The moments of test rows, if these are the rows that a member leaves out."""
     weights = problems.members[number].weights
     assert problems.shared is not None
@@ -90,7 +90,7 @@ def squared_errors(
         Of all rows, for the means.
     """
     W, b, first = path.coefs, path.intercepts, path.numbers[0]
-    held = tested(problems, first, test) if path.moments is not None else None
+    held = held_moments(problems, first, test) if path.moments is not None else None
     if held is not None:
         return (_squares(held, W, b) / held.weight).mean(axis=0)
     index = np.arange(problems.design.shape[0])[test]
