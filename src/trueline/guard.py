@@ -143,10 +143,9 @@ def confirm(solution: Solution, verdict: Verdict) -> None:
 
 def verdict_of(solution: Solution) -> Verdict:
     """What was found when the solution was judged."""
-    gap = min(stage.gap for stage in solution.stages)
-    certificate = solution.certificate if not solution.status.is_final else None
-    gap = gap if certificate is None else certificate.gap
-    return Verdict(solution.status.is_final, gap, solution.allowed)
+    gap, is_final = min([stage.gap for stage in solution.stages]), solution.status.is_final
+    certificate = None if is_final else solution.certificate
+    return Verdict(is_final, gap if certificate is None else certificate.gap, solution.allowed)
 
 
 def is_about(proof: Certificate | PendingCertificate, coef: Array, intercept: Array) -> bool:

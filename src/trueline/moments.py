@@ -30,7 +30,11 @@ a subtraction.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +43,7 @@ from trueline.design import Design
 from trueline.precision import two_sum
 from trueline.wording import Readable
 
-__all__ = ["Moments"]
+__all__ = ["Moments", "SharedMoments"]
 
 Array = NDArray[np.float64]
 
@@ -278,6 +282,75 @@ class Moments(Readable):
         reach = np.sqrt(self.y_size) + root @ np.abs(W)
         units = self.unit + (len(W) + 4) * _EPS
         return value, 2 * units * root[:, None] * reach
+
+
+class SharedMoments:
+    """Moments of the same rows under the weights of several folds; the rows are read once.
+
+    The moments of a fold are those of all rows minus those of the rows that it leaves out.
+
+    Parameters
+    ----------
+    design : Design
+    target : array of shape (n, k)
+    weights : array of shape (n,), optional
+        Of all rows.
+    folds : sequence of arrays of shape (n,)
+        The weights of each fold: those of all rows, zero where a row is left out. They are known
+        again as objects.
+    """
+
+    def __init__(
+        self, design: Design, target: Array, weights: Array | None, folds: Sequence[Array]
+    ) -> None:
+        self.design, self.target = design, target
+        self._every = np.ones(len(target)) if weights is None else weights
+        self._folds = list(folds)
+        self._left: dict[int, Moments | None] = {}
+
+    @cached_property
+    def total(self) -> Moments:
+        """Of all rows, merged from the folds if each row is left out once."""
+        left = [np.not_equal(s, self._every) for s in self._folds]
+        if self._folds and (np.sum(left, axis=0) == 1)[self._every > 0].all():
+            parts = [self.left_out(s) for s in self._folds]
+            if None not in parts:
+                return reduce(add, [part for part in parts if part is not None])
+        return self._of(self._every)
+
+    def left_out(self, weights: Array, test: Any = None) -> Moments | None:
+        """Of the rows that a fold leaves out; None if these are not all others, or the most.
+
+        With ``test``, if these rows are the ones that are left out.
+        """
+        if test is not None:
+            n = len(self._every)
+            times = np.bincount(np.arange(n)[test], minlength=n)
+            if (times * self._every + weights != self._every).any():
+                return None
+        if id(weights) not in self._left:
+            is_fold = any(weights is s for s in self._folds)
+            left = np.where(weights == 0, self._every, 0.0)
+            is_rest = is_fold and bool((weights + left == self._every).all())
+            is_less = 2 * np.count_nonzero(left) <= len(left) + 1
+            self._left[id(weights)] = self._of(left) if is_rest and is_less else None
+        return self._left[id(weights)]
+
+    def kept(self, weights: Array | None) -> Moments:
+        """Of the rows that a fold has."""
+        if weights is None:
+            return self.total
+        left = self.left_out(weights)
+        return self._of(weights) if left is None else self.total - left
+
+    def _of(self, weights: Array) -> Moments:
+        index = np.flatnonzero(weights)
+        rows: slice | NDArray[np.intp] = index
+        if len(index) and index[-1] - index[0] == len(index) - 1:  # no copy
+            rows = slice(int(index[0]), int(index[-1]) + 1)
+        own = weights[rows]
+        given = None if (own == 1).all() else own
+        return Moments.from_rows(self.design.take(rows), self.target[rows], given)
 
 
 def _shift(design: Design) -> Array | None:

@@ -13,14 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trueline.errors import PairingError
-from trueline.guard import confirm, judge
+from trueline.guard import Verdict, confirm, judge, verdict_of
 from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
-from trueline.solution import Solution, Status
+from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.cholesky import solve_from_moments
-from trueline.solvers.coordinate.solver import GramDescent
 from trueline.solvers.independent import IndependentColumns, is_open
 from trueline.solvers.loop import Monitor, seen_through
 from trueline.solvers.proximal_gradient import ProximalGradient
@@ -32,6 +30,7 @@ __all__ = [
     "Candidate",
     "Plan",
     "execute",
+    "execute_paths",
     "execute_set",
     "make_plan",
     "make_set_plans",
@@ -206,7 +205,13 @@ def make_set_plans(problems: ProblemSet, solver: str = "auto") -> list[Plan]:
     the fastest for all of them together, by its
     :meth:`~trueline.solvers.base.Solver.set_cost`.
     """
-    keys = [_kind(problems, number) for number in range(len(problems))]
+    kinds: dict[tuple[int, ...], tuple[object, ...]] = {}  # folds may have the same penalties
+    keys = []
+    for number, member in enumerate(problems.members):
+        known = id(member.penalty), id(member.target), member.weights is None
+        if known not in kinds:
+            kinds[known] = _kind(problems, number)
+        keys.append(kinds[known])
     plans = {
         key: _planned(problems.on_all_rows(keys.index(key)), solver, keys.count(key))
         for key in dict.fromkeys(keys)
@@ -397,6 +402,43 @@ def execute_set(problems: ProblemSet, plans: list[Plan], options: Options) -> li
     ]
 
 
+def execute_paths(
+    problems: ProblemSet, plans: list[Plan], options: Options
+) -> tuple[list[PathSolution], list[Verdict]]:
+    """As :func:`execute_set`, path by path, without an object for each answer.
+
+    Returns the paths, and for each member that was solved whether its answer is proven: an
+    interrupt from the keyboard ends a single path early.
+    """
+    found: list[PathSolution] = []
+    verdicts: dict[int, Verdict] = {}
+    for plan in {id(plan): plan for plan in plans}.values():
+        own = [i for i, other in enumerate(plans) if other is plan]
+        with single_threaded_blas():
+            paths = SOLVERS[plan.chosen].solve_paths(problems.take(own), options)
+        if paths is None:
+            solved = execute_set(problems.take(own), [plan] * len(own), options)
+            verdicts.update(zip(own, map(verdict_of, solved)))
+            found += [_path_of_one(number, one) for number, one in zip(own, solved)]
+            continue
+        for path in paths:
+            path.numbers = [own[number] for number in path.numbers]
+            for i, (number, gap) in enumerate(zip(path.numbers, path.gaps.tolist())):
+                verdicts[number] = Verdict(gap <= path.allowed, gap, path.allowed)
+                # Iterations that end above their tolerance are told of; others have no business to.
+                if not gap <= path.allowed and SOLVERS[plan.chosen].is_direct:
+                    alone = _run_alone(problems, number, plan, options, None)
+                    path.coefs[..., i], path.intercepts[:, i] = alone.coef, alone.intercept
+                    verdicts[number] = verdict_of(alone)
+        found += paths
+    return found, [verdicts[number] for number in sorted(verdicts)]
+
+
+def _path_of_one(number: int, solution: Solution) -> PathSolution:
+    parts = solution.coef[..., None], solution.intercept[:, None], np.zeros(1), solution.allowed
+    return PathSolution([number], *parts, solution.solver, [solution.n_iter], solution.moments)
+
+
 def _run_set(problems: ProblemSet, plan: Plan, options: Options) -> list[Solution]:
     """The answers of the chosen solver, judged."""
     start = time.perf_counter()
@@ -436,12 +478,11 @@ def _run(
     start = time.perf_counter()
     if plan.successors:
         options = replace(options, has_successor=True)
-    if moments is not None and plan.chosen == "cholesky":
-        solution = solve_from_moments(problem, moments)
-    elif moments is not None and plan.chosen == GramDescent.name:
-        solution = GramDescent().solve_from_moments(problem, moments, options, monitor)
+    solver = SOLVERS[plan.chosen]
+    if moments is None:
+        solution = solver.solve(problem, options, monitor)
     else:
-        solution = SOLVERS[plan.chosen].solve(problem, options, monitor)
+        solution = solver.solve_from_moments(problem, moments, options, monitor)
     solution.seconds = time.perf_counter() - start
     verdict = judge(problem, solution, options.tol)
     asked_to_end = solution.status in _LIMITS

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from trueline.design import Design
 from trueline.losses import Loss
+from trueline.moments import Moments, SharedMoments
 from trueline.penalties import Penalty
 from trueline.problem import Problem
 from trueline.wording import Readable, counted
@@ -65,6 +66,8 @@ class ProblemSet(Readable):
     loss : Loss
     members : tuple of Member
     fit_intercept : bool, default=True
+    shared : SharedMoments, optional
+        Of the members' rows and their target; formed when a solver first asks for them.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class ProblemSet(Readable):
     loss: Loss
     members: tuple[Member, ...]
     fit_intercept: bool = True
+    shared: SharedMoments | None = field(default=None, compare=False)
     #: The training rows that were used last; a path of strengths asks for the same ones again.
     _kept: list[tuple[Array, Design, Array | None]] = field(default_factory=list, compare=False)
 
@@ -137,7 +141,16 @@ class ProblemSet(Readable):
             marks[slice(None) if member.rows is None else member.rows] += mark.random()
         order = np.argsort(marks, kind="stable")
         members = tuple(_on_all(member, n, order) for member in self.members)
-        return replace(self, design=self.design.take(order), members=members, _kept=[])
+        design = self.design.take(order)
+        return replace(self, design=design, members=members, shared=None, _kept=[])
+
+    def moments(self, number: int) -> Moments:
+        """The moments of the rows that one member counts."""
+        member = self.members[number]
+        if self.shared is not None and self.shared.target is member.target:
+            return self.shared.kept(member.weights)
+        problem = self[number]
+        return Moments.from_rows(problem.design, problem.target, problem.weights)
 
     def take(self, numbers: Sequence[int]) -> ProblemSet:
         """The set of some of the members."""
@@ -167,4 +180,7 @@ def _on_all(member: Member, n: int, order: NDArray[np.intp]) -> Member:
 
 
 def _strength(penalty: Penalty) -> float:
-    return float(np.max(penalty.linear)) + float(np.max(penalty.curvature))
+    linear, bend = penalty.linear, penalty.curvature
+    if isinstance(linear, float) and isinstance(bend, float):
+        return linear + bend
+    return float(np.max(linear)) + float(np.max(bend))

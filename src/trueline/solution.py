@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from trueline.moments import Moments
 from trueline.trace import Trace
 from trueline.wording import Readable, counted
 
-__all__ = ["PendingCertificate", "Solution", "Stage", "Status", "resolved"]
+__all__ = ["PathSolution", "PendingCertificate", "Solution", "Stage", "Status", "resolved"]
 
 Array = NDArray[np.float64]
 
@@ -59,13 +60,16 @@ class Status(Enum):
     @property
     def is_final(self) -> bool:
         """Whether the answer is as good as was asked for."""
-        return self in (
-            Status.SOLVED,
-            Status.CONVERGED,
-            Status.SETTLED,
-            Status.SMOOTHED,
-            Status.STATIONARY,
-        )
+        return self in _FINAL
+
+
+_FINAL = (
+    Status.SOLVED,
+    Status.CONVERGED,
+    Status.SETTLED,
+    Status.SMOOTHED,
+    Status.STATIONARY,
+)
 
 
 class PendingCertificate(Protocol):
@@ -113,6 +117,35 @@ class Stage(Readable):
     def facts(self) -> list[Any]:
         """Plain data: solver, iterations, seconds, gap, and the ending in words."""
         return [self.solver, self.n_iter, self.seconds, self.gap, self.status.value]
+
+
+@dataclass
+class PathSolution:
+    """The answers to members of a set that differ in the strength of their penalty, together.
+
+    Attributes
+    ----------
+    numbers : list of int
+        The members, m of them.
+    coefs, intercepts : arrays of shape (d, k, m) and (k, m)
+    gaps : array of shape (m,)
+        Each is at least the distance of an answer to the optimum.
+    allowed : float
+        The gap that was to be reached.
+    solver : str
+    n_iter : sequence of int
+    moments : Moments, optional
+        Of the rows, when the solver formed them.
+    """
+
+    numbers: list[int]
+    coefs: Array
+    intercepts: Array
+    gaps: Array
+    allowed: float
+    solver: str
+    n_iter: Sequence[int]
+    moments: Moments | None = None
 
 
 @dataclass(repr=False)

@@ -92,10 +92,10 @@ from trueline.moments import Moments
 from trueline.penalties import L2, NoPenalty
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
-from trueline.selection import penalty_path
 from trueline.solution import Status
 from trueline.solvers.base import Options
 from trueline.solvers.cholesky import PendingProof
+from trueline.solvers.coordinate import sets
 from trueline.solvers.loop import Monitor
 from trueline.solvers.registry import SOLVERS
 
@@ -188,19 +188,13 @@ def spoil(monkeypatch, names, how):
 
         monkeypatch.setattr(cls, "solve", solve)
 
-    def from_moments(problem, moments, honest=planner.solve_from_moments):
-        solution = honest(problem, moments)
-        return replace(solution, coef=np.zeros_like(solution.coef))
+        if "solve_from_moments" in vars(cls):
 
-    def from_moments_too(self, problem, moments, options, monitor):
-        solution = self._solve(problem, moments, options, monitor)
-        return replace(solution, coef=np.zeros_like(solution.coef))
+            def from_moments(self, *arguments, honest=cls.solve_from_moments):
+                solution = honest(self, *arguments)
+                return replace(solution, coef=np.zeros_like(solution.coef))
 
-    if "cholesky" in names:
-        monkeypatch.setattr(planner, "solve_from_moments", from_moments)
-    if "gram_descent" in names:
-        cls = type(SOLVERS["gram_descent"])
-        monkeypatch.setattr(cls, "solve_from_moments", from_moments_too)
+            monkeypatch.setattr(cls, "solve_from_moments", from_moments)
 
 
 def solvers_of(monkeypatch, model, X, y):
@@ -423,16 +417,17 @@ def test_wrong_moments_of_classes_are_said(monkeypatch):
 
 
 def with_gap(function):
-    """Paths whose points have a gap as large as their objective."""
+    """Paths without coefficients, whose points have a gap as large as their objective."""
 
-    def spoilt(*arguments, **options):
-        return [replace(point, gap=point.objective) for point in function(*arguments, **options)]
+    def spoilt(*arguments):
+        points = function(*arguments)
+        return [replace(one, gap=one.objective, values=0.0 * one.values) for one in points]
 
     return spoilt
 
 
 def test_folds_that_are_not_proven_are_counted_once(monkeypatch):
-    monkeypatch.setattr(penalty_path, "follow_path", with_gap(penalty_path.follow_path))
+    monkeypatch.setattr(sets, "follow_path", with_gap(sets.follow_path))
     with pytest.warns(ConvergenceWarning, match="LassoCV: 50 of 50 fits") as caught:
         LassoCV(alphas=10).fit(ROWS, TARGET)
     assert len(caught) == 1
@@ -440,7 +435,7 @@ def test_folds_that_are_not_proven_are_counted_once(monkeypatch):
 
 
 def test_paths_that_are_not_proven_are_said(monkeypatch):
-    monkeypatch.setattr(penalty_path, "follow_path", with_gap(penalty_path.follow_path))
+    monkeypatch.setattr(sets, "follow_path", with_gap(sets.follow_path))
     with pytest.warns(ConvergenceWarning, match="enet_path: 5 of 5 fits"):
         enet_path(ROWS, TARGET, alphas=5)
 
@@ -457,7 +452,9 @@ def test_cross_validation_counts_the_fits_that_are_not_proven(model, monkeypatch
 
 
 def test_comparisons_count_the_fits_that_are_not_proven(monkeypatch):
-    monkeypatch.setattr(penalty_path, "follow_path", with_gap(penalty_path.follow_path))
+    monkeypatch.setattr(sets, "follow_path", with_gap(sets.follow_path))
+    compare(ROWS, TARGET, models=["lasso", "ridge"])  # solved again, one by one
+    spoil(monkeypatch, ["gram_descent", "coordinate_descent", "proximal_newton"], zeros)
     with pytest.warns(ConvergenceWarning, match="compare: .* of .* fits") as caught:
         compare(ROWS, TARGET, models=["lasso", "ridge"])
     assert len(caught) == 1

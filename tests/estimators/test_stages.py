@@ -12,9 +12,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
 import trueline
-from trueline import LinearRegression, LinearSVC, LogisticRegression, planner
+from trueline import LinearRegression, LinearSVC, LogisticRegression
 from trueline.estimators.base import LinearEstimator
-from trueline.solvers.coordinate.solver import GramDescent
 from trueline.solvers.registry import SOLVERS
 
 
@@ -44,12 +43,8 @@ def entered(monkeypatch):
         return run
 
     for name, solver in SOLVERS.items():
-        monkeypatch.setattr(solver, "solve", watched(name, solver.solve), raising=False)
-    # The same solvers where the moments of the data are known already.
-    from_moments = watched("cholesky", planner.solve_from_moments)
-    monkeypatch.setattr(planner, "solve_from_moments", from_moments)
-    from_moments = watched("gram_descent", GramDescent.solve_from_moments)
-    monkeypatch.setattr(GramDescent, "solve_from_moments", from_moments)
+        for work in ("solve", "solve_from_moments"):
+            monkeypatch.setattr(solver, work, watched(name, getattr(solver, work)), raising=False)
     return calls
 
 

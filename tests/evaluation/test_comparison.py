@@ -13,12 +13,11 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler, scale
 
 import trueline as tl
+from trueline.evaluation.fits import choose_fits, same_settings
 from trueline.evaluation.grid import evaluate_grid
 from trueline.evaluation.scoring import as_scorers
 from trueline.evaluation.significance import holm, paired_test
 from trueline.evaluation.task import make_task
-from trueline.evaluation.walks import choose_walk
-from trueline.evaluation.walks.pipeline import same_settings
 
 CS = np.logspace(-2, 1, 4)
 
@@ -82,7 +81,7 @@ def test_same_scores_and_choice_as_grid_search(ours, theirs, grid, weighted, dia
 
 @pytest.mark.parametrize("kind", ["two", "sparse", "three", "wide"])
 @pytest.mark.parametrize("l1_ratio", [0.0, 1.0])
-def test_walks_of_logistic_regression_score_as_single_fits_do(kind, l1_ratio):
+def test_grids_of_logistic_regression_score_as_single_fits_do(kind, l1_ratio):
     if kind == "wide":
         rng = np.random.default_rng(0)
         X, y = rng.standard_normal((40, 90)), rng.integers(0, 2, 40)
@@ -103,7 +102,7 @@ def test_walks_of_logistic_regression_score_as_single_fits_do(kind, l1_ratio):
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("folds", [3, 7])  # less and more than go side by side
-def test_walks_reach_the_minimum(kind, folds):
+def test_fits_of_folds_reach_the_minimum(kind, folds):
     """The objective of a fold's fit is that of a fit of its own, to many digits."""
     X, y = load_breast_cancer(return_X_y=True)
     X = kind(scale(X))
@@ -125,10 +124,10 @@ def test_folds_of_several_classes_reach_their_own_minimum(l1_ratio, weighted):
     X = scale(X)
     weights = np.random.default_rng(0).integers(0, 4, len(y)).astype(float) if weighted else None
     task = make_task(X, y, cv=StratifiedKFold(3), sample_weight=weights, is_classifier=True)
-    walk = choose_walk(tl.LogisticRegression(l1_ratio=l1_ratio), [{"C": C} for C in CS], task)
-    assert "problems on the same rows" in walk.route
+    way = choose_fits(tl.LogisticRegression(l1_ratio=l1_ratio), [{"C": C} for C in CS], task)
+    assert "problems on the same rows" in way.route
     for fold in task.folds:
-        fits, (rows, classes, some) = walk.fit(fold), fold.part("train")
+        fits, (rows, classes, some) = way.fit(fold), fold.part("train")
         for i, C in enumerate(CS):
             own = tl.LogisticRegression(C=C, l1_ratio=l1_ratio).fit(rows, classes, some)
             problem = own._validated_problem(rows, classes, some, reset=False)[0]
@@ -260,15 +259,15 @@ def test_what_a_fold_has_not_seen_does_not_help_it():
     assert grid.test["score"].mean(axis=0).max() < 0.5
 
 
-def test_no_walk_is_taken_for_another():
-    """Walks come and go while a task stays: memory, and with it identity, is used again."""
+def test_no_grid_is_taken_for_another():
+    """Grids come and go while a task stays: memory, and with it identity, is used again."""
     rng = np.random.default_rng(0)
     X, y = sp.random_array((40, 5), density=0.5, rng=rng, format="csr"), np.arange(40) % 2
     task = make_task(X, y, cv=2, is_classifier=True)
     for _ in range(20):
         for count in (3, 2):
             settings = [{"alpha": 10.0**-i} for i in range(count)]
-            fits = choose_walk(tl.RidgeClassifier(), settings, task).fit(task.folds[0])
+            fits = choose_fits(tl.RidgeClassifier(), settings, task).fit(task.folds[0])
             assert fits.predictions(task.folds[0], "test").shape == (20, count)
 
 

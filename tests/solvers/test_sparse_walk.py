@@ -107,18 +107,9 @@ def test_steps_that_are_too_far_are_left_to_others():
     levels = np.array([1.0, 0.9, 0.1, 0.05]) * top(source)
     assert len(swept(source, levels, 1e-8)) == 2
     terms = [unit(0.0).scaled(level, level) for level in levels]
-    points = follow_path(source, terms, list(levels), 1e-8)
+    points = list(follow_path(source, terms, list(levels), 1e-8))
     assert len(points) == 4
     assert all(point.gap <= 1e-8 * source.scale for point in points)
-
-
-def test_a_walk_that_is_stopped_keeps_its_points():
-    X, y = text_like()
-    source = RowsSource(as_design(X), y, None, True)
-    levels = np.geomspace(1.0, 0.1, 40) * top(source)
-    terms = [unit(0.0).scaled(level, level) for level in levels]
-    points = follow_path(source, terms, list(levels), 1e-6, None, lambda i, point: i == 17)
-    assert len(points) == 18
 
 
 @pytest.mark.parametrize("layout", ["csc", "csr"])

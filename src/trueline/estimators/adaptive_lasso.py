@@ -81,6 +81,8 @@ class AdaptiveLasso(ElasticNet):
     True
     """
 
+    _is_its_problem = False
+
     _: KW_ONLY
     gamma: float = given(1.0, "[0, inf)")
     first: Any = given(None, HasMethods(["fit"]), None)

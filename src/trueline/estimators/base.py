@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,9 +75,17 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """Who solves the problem, and why."""
         return make_plan(problem, self._solver_name())
 
+    #: Whether a fit is the solution of the stated problem, and nothing else.
+    _is_its_problem: ClassVar[bool] = False
+
     def _can_be_in_a_set(self) -> bool:
-        """Whether a fit is what the stated problem says, and can be solved with others."""
-        return False
+        """Whether the problem can be solved with others: unless somebody watches the fit.
+
+        A class derived from ours may do something else.
+        """
+        is_watched = getattr(self, "trace", False) or getattr(self, "_skl_callbacks", None)
+        is_ours = self._is_its_problem and type(self).__module__.startswith(__package__)
+        return is_ours and not (is_watched or getattr(self, "warm_start", False))
 
     # --- fitting --------------------------------------------------------------------------------
 

@@ -159,6 +159,7 @@ class ElasticNet(GaussianRegressor):
     """
 
     _keeps_single_target = False
+    _is_its_problem = True
     _strength_in_sum = "n alpha"
 
     alpha: float = given(1.0, "[0, inf)")
@@ -195,6 +196,9 @@ class ElasticNet(GaussianRegressor):
         total = float(len(Y)) if weights is None else float(weights.sum())
         penalty = self._scaled_penalty(total, X.shape[1])
         return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
+
+    def _can_be_in_a_set(self) -> bool:
+        return self.alpha != 0 and super()._can_be_in_a_set()  # a fit would warn
 
     def _options(self) -> Options:
         start = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Number, Real
 from typing import Any, Self
 
@@ -28,20 +29,16 @@ from trueline.estimators.elastic_net_search import (
     without_strength,
 )
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.paths import enet_path, said_of, strengths
+from trueline.estimators.paths import enet_path, said_of
 from trueline.estimators.validation import numeric_target, some_folds, validate_data
 from trueline.guard import warn_of_gaps
-from trueline.moments import Moments
-from trueline.planner import Plan
-from trueline.selection.penalty_path import (
-    Grid,
-    Splits,
-    alpha_max,
-    fold_errors,
-    source_of,
-)
+from trueline.penalties import Penalty
+from trueline.planner import execute_paths, make_set_plans
+from trueline.problem import Problem
+from trueline.selection.folds import fold_problems, squared_errors
+from trueline.selection.strengths import largest_strength, strengths
 from trueline.solvers.base import Options
-from trueline.solvers.coordinate.solver import GramDescent, penalty_terms
+from trueline.solvers.registry import SOLVERS
 
 __all__ = ["ElasticNetCV"]
 
@@ -158,6 +155,7 @@ class ElasticNetCV(ElasticNet):
         )
 
     warm_start = False
+    _is_its_problem = False
 
     @fit_with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
@@ -166,7 +164,7 @@ class ElasticNetCV(ElasticNet):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
+        y : array-like of shape (n,), or (n, k) for the multi-task estimators
         sample_weight : float or array-like of shape (n,), optional
             Used in the fits and in the mean squared errors of the folds.
         **params
@@ -186,19 +184,38 @@ class ElasticNetCV(ElasticNet):
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         folds = self._splits(X, y, given, params)
         with said_of(X):
-            splits = Splits(problem, folds)
-            grids = self._grids(problem, splits.total)
-            found = fold_errors(problem, splits, grids)
-        warn_of_gaps(type(self).__name__, "folds and strengths", found.verdicts, stacklevel=4)
-        mixture, strength = self._choose(found.errors, grids)
+            grids = self._grids(problem)
+            problems = fold_problems(problem, folds, partial(self._penalties, grids, X.shape[1]))
+            plans = make_set_plans(problems)
+            found, verdicts = execute_paths(problems, plans, Options(tol=self._fold_tol()))
+            flat, count = np.empty(len(problems)), len(problems) // len(folds)
+            for path in found:
+                test = folds[path.numbers[0] // count][1]
+                flat[path.numbers] = squared_errors(problems, path, test, problem.weights)
+        warn_of_gaps(type(self).__name__, "folds and strengths", verdicts, stacklevel=4)
+        errors = flat.reshape(len(folds), len(grids), -1).swapaxes(0, 1)
+        mixture, strength = self._choose(errors, grids)
         problem = self._problem(X, problem.target, problem.weights)
-        # The solution of the first fold at what was chosen: the final fit is not far from it.
-        self._start = found.first[mixture][:, [strength]].toarray() if found.first else None
+        number, moments = mixture * len(grids[0]) + strength, None
+        near = next(path for path in found if number in path.numbers)
+        if near.moments is not None and problems.shared is not None:
+            moments = problems.shared.total
+        else:  # the solution of the first fold at what was chosen: the final fit is not far from it
+            self._start = near.coefs[..., near.numbers.index(number)]
         try:
-            self._solve_and_store(problem, X, y, given, splits.total)
+            self._solve_and_store(problem, X, y, given, moments)
         finally:
-            del self._start
+            self.__dict__.pop("_start", None)
         return self
+
+    def _fold_tol(self) -> float:
+        """The gap asked of the fits of the folds, relative to half the square of the target."""
+        return self.tol / 100
+
+    def _penalties(self, grids: list[Array], d: int, weight: float) -> list[Penalty]:
+        """The penalties of all mixtures and strengths, for rows of that weight."""
+        pairs = [(self._at(1.0, ratio), grid) for ratio, grid in zip(self._mixtures(), grids)]
+        return [one._scaled_penalty(float(a) * weight, d) for one, grid in pairs for a in grid]
 
     def _options(self) -> Options:
         return replace(super()._options(), start=getattr(self, "_start", None))
@@ -226,34 +243,33 @@ class ElasticNetCV(ElasticNet):
             routed = process_routing(self, "fit", sample_weight=weights, **params).splitter.split
         return some_folds(check_cv(self.cv).split(X, y, **routed))
 
-    def _grids(self, problem: Any, moments: Moments | None) -> list[Grid]:
+    def _grids(self, problem: Problem) -> list[Array]:
         """The strengths to try, for each mixture."""
         if not isinstance(self.alphas, Integral):
             for i, alpha in enumerate(self.alphas):
                 check_scalar(alpha, f"alphas[{i}]", Real, min_val=0.0, include_boundaries="left")
-        source, grids = None, []
-        for ratio in self._mixtures():
-            penalty = self._at(1.0, ratio)._scaled_penalty(1.0, problem.n_features)
-            unit, top = penalty_terms(penalty, problem.n_features, 1), 0.0
-            if isinstance(self.alphas, Integral):
-                if ratio == 0:
-                    raise ValueError(
-                        "Automatic alpha grid generation is not supported for l1_ratio=0: no "
-                        "strength makes all coefficients zero. Give the alphas themselves."
-                    )
-                source = source or source_of(problem, moments)
-                top = alpha_max(source, unit, problem.total_weight)
-            grids.append(Grid(strengths(self.alphas, top, self.eps), unit, self.tol / 100))
-        return grids
+            return [strengths(self.alphas, 0.0, self.eps) for _ in self._mixtures()]
+        if 0 in self._mixtures():
+            raise ValueError(
+                "Automatic alpha grid generation is not supported for l1_ratio=0: no strength "
+                "makes all coefficients zero. Give the alphas themselves."
+            )
+        tops = [self._top(problem, ratio) / problem.total_weight for ratio in self._mixtures()]
+        return [strengths(self.alphas, top, self.eps) for top in tops]
 
-    def _choose(self, errors: Array, grids: list[Grid]) -> tuple[int, int]:
+    def _top(self, problem: Problem, ratio: float) -> float:
+        """The smallest strength at which no coefficient is left, times the weight of the rows."""
+        model = self._at(1.0, ratio)
+        return largest_strength(problem, lambda a: model._scaled_penalty(a, problem.n_features))
+
+    def _choose(self, errors: Array, grids: list[Array]) -> tuple[int, int]:
         """Take the best mixture and strength, and return their numbers.
 
         ``errors`` has the shape (mixtures, folds, strengths).
         """
         mean = errors.mean(axis=1)
         best = int(np.argmin(mean.min(axis=1)))
-        alphas, here = grids[best].alphas, mean[best]
+        alphas, here = grids[best], mean[best]
         least = int(np.argmin(here))
         folds = errors.shape[1]
         spread = errors[best, :, least].std(ddof=1) / np.sqrt(folds) if folds > 1 else 0.0
@@ -262,9 +278,8 @@ class ElasticNetCV(ElasticNet):
         self.alpha_ = self.alpha_min_ if self.rule == "min" else self.alpha_1se_
         self.l1_ratio_ = self._mixtures()[best]
         self.mse_path_ = np.squeeze(np.moveaxis(errors, 2, 1))
-        all_alphas = np.array([grid.alphas for grid in grids])
         one_row = len(grids) == 1 or not isinstance(self.alphas, Integral)
-        self.alphas_ = all_alphas[0] if one_row else all_alphas
+        self.alphas_ = grids[0] if one_row else np.array(grids)
         return best, least if self.rule == "min" else within
 
     def _explained_fit(self) -> Any:
@@ -277,12 +292,8 @@ class ElasticNetCV(ElasticNet):
         weights = None if isinstance(sample_weight, Number) else sample_weight
         total = explanation.plan.facts.n if weights is None else float(np.sum(weights))
         plan = without_strength(explanation.plan, total)
-        way = self._way_of_folds(plan)
+        way = WAYS[SOLVERS[plan.chosen].reads_once(plan.facts)]
         return replace(explanation, plan=plan, search=search_planned(self, way, X, y))
-
-    def _way_of_folds(self, plan: Plan) -> str:
-        """How the fits of the folds get at the data."""
-        return WAYS[plan.chosen == GramDescent.name]
 
     def get_metadata_routing(self) -> MetadataRouter:
         """The routing of metadata, for the splitter."""

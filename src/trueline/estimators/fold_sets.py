@@ -8,7 +8,7 @@ fold does not train on have weight zero. The problems are planned and solved tog
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from trueline.design import Design, as_design
 from trueline.estimators.scaling import exponents_of
 from trueline.guard import Verdict, verdict_of
+from trueline.moments import SharedMoments
 from trueline.planner import Plan, execute_set, make_set_plans
 from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet
@@ -27,23 +28,10 @@ from trueline.solution import Solution
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
 
-__all__ = ["FoldFit", "fold_weights", "predicted_codes", "solve_folds"]
+__all__ = ["FoldFit", "predicted", "solve_folds"]
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
-
-
-def fold_weights(n: int, train: Iterable[Any], weights: Array | None) -> list[Array]:
-    """The weights of all rows in each fold: none for rows that are not trained on.
-
-    Examples
-    --------
-    >>> from trueline.estimators.fold_sets import fold_weights
-    >>> fold_weights(3, [[0, 1], [2, 2]], None)
-    [array([1., 1., 0.]), array([0., 0., 2.])]
-    """
-    counts = [np.bincount(np.arange(n)[rows], minlength=n).astype(float) for rows in train]
-    return counts if weights is None else [count * weights for count in counts]
 
 
 @dataclass
@@ -85,21 +73,28 @@ class FoldFit:
         return verdict_of(self.solution)
 
 
-def predicted_codes(models: Sequence[Any], X: Any) -> Codes:
-    """The classes that fitted models predict, as positions, of shape (n, models): one product."""
-    coef = np.concatenate([model.coef_ for model in models])
+def predicted(models: Sequence[Any], X: Any) -> NDArray[Any]:
+    """What fitted models predict, of shape (n, models): one product.
+
+    Numbers, or the positions of classes.
+    """
+    coef = np.concatenate([np.atleast_2d(model.coef_) for model in models])
     level = np.concatenate([np.atleast_1d(model.intercept_) for model in models])
     scores = (np.asarray(X @ coef.T) + level).reshape(X.shape[0], len(models), -1)
+    if not hasattr(models[0], "classes_"):
+        return scores[:, :, 0]
     return (scores[:, :, 0] > 0).astype(np.intp) if scores.shape[2] == 1 else scores.argmax(axis=2)
 
 
 def solve_folds(
     models: Sequence[Any],
     X: Any,
-    classes: NDArray[Any],
-    codes: Codes,
+    y: NDArray[Any],
     weights: Sequence[Array],
     tol: Callable[[Problem, float], float] = lambda problem, tol: tol,
+    *,
+    classes: NDArray[Any] | None = None,
+    shared: SharedMoments | None = None,
 ) -> list[list[FoldFit]]:
     """Every model fitted to every fold, by fold.
 
@@ -109,26 +104,36 @@ def solve_folds(
         Of one class; their parameters may differ.
     X : array or sparse matrix of shape (n, d)
         Finite numbers.
-    classes : array of shape (k,)
-    codes : array of shape (n,)
-        Positions of the classes.
+    y : array of shape (n, 1), or of shape (n,)
+        The target, or positions of the classes.
     weights : sequence of arrays of shape (n,)
         Those of each fold.
     tol : callable, optional
         From a problem and the tolerance that its model asks for to the one that is asked of the
         solver.
+    classes : array of shape (k,), optional
+    shared : SharedMoments, optional
+        Of these rows.
     """
-    design = as_design(X)
+    design = as_design(X) if shared is None else shared.design
     stated: list[_Stated] = []
     for fold in weights:
-        for model in models:
-            near = stated[-1].problem if stated else None
-            one = _state(model, design, classes, codes, fold, near)
-            one.options = replace(one.options, tol=tol(one.problem, one.options.tol))
+        for number, model in enumerate(models):
+            same = stated[number] if len(stated) >= len(models) else None
+            one = _state(model, design, y, fold, classes, same)
+            near = [stated[-1].problem] if stated else []
+            targets = [shared.target] if shared is not None else []
+            one.problem = replace(
+                one.problem,
+                target=_known(one.problem.target, *targets, *(other.target for other in near)),
+                weights=_known(one.problem.weights, fold, *(other.weights for other in near)),
+            )
+            if same is None:
+                one.options = replace(one.options, tol=tol(one.problem, one.options.tol))
             stated.append(one)
     found: list[FoldFit | None] = [None] * len(stated)
     for group in _grouped(stated):
-        for number, fit in zip(group, _solve([stated[number] for number in group], X)):
+        for number, fit in zip(group, _solve([stated[number] for number in group], X, shared)):
             found[number] = fit
     fits = [fit for fit in found if fit is not None]
     return [fits[start : start + len(models)] for start in range(0, len(fits), len(models))]
@@ -147,23 +152,23 @@ class _Stated:
 def _state(
     model: Any,
     design: Design,
-    classes: NDArray[Any],
-    codes: Codes,
+    y: NDArray[Any],
     weights: Array,
-    near: Problem | None,
+    classes: NDArray[Any] | None,
+    same: _Stated | None,
 ) -> _Stated:
-    """What a model states for the rows of a fold; arrays that are equal to those near are those."""
+    """What a model states for the rows of a fold; it asks the same of the solver in all folds."""
     own = copy(model)
-    own.classes_, own.n_features_in_ = classes, design.shape[1]
-    problem, own._present = own._posed_on_all_rows(design, classes, codes, weights)
-    if near is not None:
-        same = near.design if problem.design.is_same(near.design) else problem.design
-        target = near.target if np.array_equal(problem.target, near.target) else problem.target
-        s, other = problem.weights, near.weights
-        if s is not None and other is not None and np.array_equal(s, other):
-            s = other
-        problem = replace(problem, design=same, target=target, weights=s)
+    own.n_features_in_ = design.shape[1]
+    problem = own._posed_on_all_rows(design, y, weights, classes)
+    if same is not None:
+        return _Stated(own, problem, same.options, same.solver)
     return _Stated(own, problem, own._options(), own._solver_name())
+
+
+def _known(array: Any, *known: Any) -> Any:
+    """The first of the known arrays that is equal, so that equal ones are the same object."""
+    return next((one for one in known if one is array or np.array_equal(one, array)), array)
 
 
 def _grouped(stated: list[_Stated]) -> list[list[int]]:
@@ -186,14 +191,14 @@ def _grouped(stated: list[_Stated]) -> list[list[int]]:
     return groups
 
 
-def _solve(parts: list[_Stated], X: Any) -> list[FoldFit]:
+def _solve(parts: list[_Stated], X: Any, moments: SharedMoments | None) -> list[FoldFit]:
     """The problems as one set."""
     members = tuple(
         Member(one.problem.target, one.problem.penalty, one.problem.weights) for one in parts
     )
-    shared = parts[0].problem
-    problems = ProblemSet(shared.design, shared.loss, members, shared.fit_intercept)
-    if exponents_of(replace(shared, weights=None)) is not None:
+    first = parts[0].problem
+    problems = ProblemSet(first.design, first.loss, members, first.fit_intercept, moments)
+    if exponents_of(replace(first, weights=None)) is not None:
         return [_alone(one, problems[number], X) for number, one in enumerate(parts)]
     plans = make_set_plans(problems, parts[0].solver)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -15,9 +15,11 @@ from trueline.estimators.validation import refuse_missing
 from trueline.wording import counted
 
 __all__ = [
+    "Codes",
     "SignedTargets",
     "SparseCoefficients",
     "check_labels",
+    "class_signs",
     "encode_declared",
     "encode_labels",
     "holds_words",
@@ -128,6 +130,12 @@ def signs_of(codes: Codes) -> Array:
     return np.where(codes == 1, 1.0, -1.0)
 
 
+def class_signs(codes: Codes, count: int) -> Array:
+    """+1 for the class of each row and -1 for the others; of two classes the second alone."""
+    signs = np.where(codes[:, None] == np.arange(count), 1.0, -1.0)
+    return np.ascontiguousarray(signs[:, 1:]) if count == 2 else signs
+
+
 def weighted_classes(
     class_weight: Any, classes: NDArray[Any], codes: Codes, weights: Array | None
 ) -> Array | None:
@@ -201,11 +209,7 @@ def signed_targets(y: Any, name: str) -> SignedTargets:
             "columns of classes. Fit one classifier per column, or give 0/1 indicators."
         )
     classes, codes = encode_labels(y, name)
-    if len(classes) == 2:
-        signs = signs_of(codes)[:, None]
-    else:
-        signs = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
-    return SignedTargets(classes, signs, classes[codes], False)
+    return SignedTargets(classes, class_signs(codes, len(classes)), classes[codes], False)
 
 
 class SparseCoefficients:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from trueline.estimators.elastic_net_cv import ElasticNetCV
 from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.estimators.paths import lasso_path
-from trueline.selection.penalty_path import Grid
 
 __all__ = ["LassoCV"]
 
@@ -86,7 +85,7 @@ class LassoCV(ElasticNetCV):
     path = staticmethod(lasso_path)
     l1_ratio = 1.0
 
-    def _choose(self, errors: Array, grids: list[Grid]) -> tuple[int, int]:
+    def _choose(self, errors: Array, grids: list[Array]) -> tuple[int, int]:
         chosen = super()._choose(errors, grids)
         del self.l1_ratio_
         return chosen

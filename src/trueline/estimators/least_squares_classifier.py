@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.estimators.labels import class_signs
 from trueline.estimators.linear_classifier import LinearClassifierBase
 from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.losses import Loss, Squared
@@ -88,8 +89,7 @@ class LeastSquaresClassifier(LinearClassifierBase):
 
     def _target(self, codes: NDArray[np.intp], count: int) -> NDArray[np.float64]:
         """+1 for the class of each row and -1 for the others."""
-        signs = np.where(codes[:, None] == np.arange(count), 1.0, -1.0)
-        return signs[:, 1:] if count == 2 else signs
+        return class_signs(codes, count)
 
     def _can_be_in_a_set(self) -> bool:
-        return False  # of a fit by moments, the moments are kept
+        return self.class_weight is None and super()._can_be_in_a_set()

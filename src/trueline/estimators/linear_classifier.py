@@ -39,6 +39,7 @@ class LinearClassifierBase(SparseCoefficients, ClassifierMixin, LinearEstimator)
 
     classes_: NDArray[Any]
     _present: Codes
+    _is_its_problem = True
     _strength_in_sum = "1/C"
     class_weight: Any
     fit_intercept: bool
@@ -88,8 +89,8 @@ class LinearClassifierBase(SparseCoefficients, ClassifierMixin, LinearEstimator)
         return self._stated(X, target, weights), present
 
     def _posed_on_all_rows(
-        self, X: Any, classes: NDArray[Any], codes: Codes, weights: Array
-    ) -> tuple[Problem, Codes]:
+        self, X: Any, codes: Codes, weights: Array, classes: NDArray[Any]
+    ) -> Problem:
         """The same with all rows in their place: those without weight stay, and do not count.
 
         Problems of a set share their rows, so that none can be left out.
@@ -99,12 +100,12 @@ class LinearClassifierBase(SparseCoefficients, ClassifierMixin, LinearEstimator)
         every = np.zeros(len(codes))
         every[counted] = own
         is_used = every > 0
-        present = self._present_classes(classes, codes[is_used])
+        self.classes_, self._present = classes, self._present_classes(classes, codes[is_used])
         target = self._target(codes, len(classes))
-        if len(present) < len(classes):
-            target = np.ascontiguousarray(target[:, present])
+        if len(self._present) < len(classes):
+            target = np.ascontiguousarray(target[:, self._present])
             target[~is_used] = target[np.argmax(is_used)]  # any target that there is
-        return self._stated(X, target, every), present
+        return self._stated(X, target, every)
 
     def _stated(self, X: Any, target: Array, weights: Array | None) -> Problem:
         """The problem, for checked data."""
@@ -155,12 +156,6 @@ class LinearClassifierBase(SparseCoefficients, ClassifierMixin, LinearEstimator)
         if not combined.any():
             raise ValueError("All weights are zero: no row is left to fit.")
         return combined
-
-    def _can_be_in_a_set(self) -> bool:
-        """Unless a class derived from ours does something else, or somebody watches the fit."""
-        is_watched = getattr(self, "trace", False) or getattr(self, "_skl_callbacks", None)
-        is_ours = type(self).__module__.startswith(__package__)
-        return is_ours and not (is_watched or getattr(self, "warm_start", False))
 
     # --- fitting --------------------------------------------------------------------------------
 

@@ -113,6 +113,8 @@ class LinearRegression(ColumnRank, IncrementalRegressor):
     positive: bool = False
     solver: str = given("auto", one_of(*_SOLVERS))
 
+    _is_its_problem = True
+
     def _penalty(self, n_targets: int) -> Penalty:
         return NonNegative(NoPenalty()) if self.positive else NoPenalty()
 

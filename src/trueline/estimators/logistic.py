@@ -211,8 +211,9 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
 
     def _can_be_in_a_set(self) -> bool:
         # Without a penalty, whether classes are separated is looked at after the fit.
-        is_penalised = not self._is_firth and "none" not in self._penalty().capabilities
-        return is_penalised and super()._can_be_in_a_set()
+        if self._is_firth or not super()._can_be_in_a_set():
+            return False
+        return "none" not in self._penalty().capabilities
 
     def _plan_for(self, problem: Problem) -> Plan:
         return firth_plan(problem) if self._is_firth else super()._plan_for(problem)

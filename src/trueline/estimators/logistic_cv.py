@@ -116,6 +116,7 @@ class LogisticRegressionCV(LogisticRegression):
     intercept_scaling: float = given(1.0, "(0, inf)")
     use_legacy_attributes: Any = given("warn", "boolean", hidden("warn"))
     warm_start = False
+    _is_its_problem = False
 
     # --- parameters -----------------------------------------------------------------------------
 

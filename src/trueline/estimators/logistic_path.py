@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
-from trueline.estimators.fold_sets import fold_weights, predicted_codes, solve_folds
+from trueline.estimators.fold_sets import predicted, solve_folds
 from trueline.guard import Verdict
+from trueline.selection.folds import fold_weights
 from trueline.selection.metrics import fast_metric
 
 __all__ = ["Grid", "ScoredGrid", "scored_grid"]
@@ -79,17 +80,18 @@ def scored_grid(
     rows = fold_weights(len(codes), (train for train, _ in folds), weights)
     alone = [len(np.unique(codes[own > 0])) == 1 for own in rows]
     several = [own for own, is_alone in zip(rows, alone) if not is_alone]
-    found = iter(solve_folds(models, X, model.classes_, codes, several) if several else ())
+    fits = solve_folds(models, X, codes, several, classes=model.classes_) if several else ()
+    found = iter(fits)
     scores, coefs, counts, verdicts = [], [], [], list[Verdict]()
     for (_, test), own, is_alone in zip(folds, rows, alone):
         if is_alone:
             fitted = [_certain(one, codes[np.argmax(own > 0)], X.shape[1]) for one in models]
             counts.append([0] * len(models))
         else:
-            fits = next(found)
-            fitted = [fit.scored() for fit in fits]
-            counts.append([fit.solution.n_iter for fit in fits])
-            verdicts += [fit.verdict for fit in fits]
+            own_fits = next(found)
+            fitted = [fit.scored() for fit in own_fits]
+            counts.append([fit.solution.n_iter for fit in own_fits])
+            verdicts += [fit.verdict for fit in own_fits]
         params = _check_method_params(X, params=score_params, indices=test)
         scores.append(_scores(fitted, X[test], _safe_indexing(y, test), scorer, params))
         coefs.append([_flat(one) for one in fitted])
@@ -122,7 +124,7 @@ def _scores(fitted: list[Any], X: Any, y: NDArray[Any], scorer: Any, params: Any
     if metric is None or set(params) - {"sample_weight"}:
         return [scorer(one, X, y, **params) for one in fitted]
     codes = np.searchsorted(fitted[0].classes_, y)
-    return list(metric(codes, predicted_codes(fitted, X), params.get("sample_weight")))
+    return list(metric(codes, predicted(fitted, X), params.get("sample_weight")))
 
 
 def _flat(model: Any) -> Array:

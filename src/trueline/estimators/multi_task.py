@@ -14,14 +14,15 @@ from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net import ElasticNet
 from trueline.estimators.freedom import ActiveColumns, coupled_freedom
 from trueline.estimators.parameters import parameters
-from trueline.estimators.paths import strengths
-from trueline.guard import warn_of_gaps
+from trueline.guard import verdict_of, warn_of_gaps
 from trueline.losses import Squared
 from trueline.penalties import MultiTask, Penalty
+from trueline.planner import execute_set, make_set_plans
 from trueline.problem import Problem
-from trueline.selection.multi_task import Mixture, alpha_max, follow_mixture, walk_of
+from trueline.problem_set import Member, ProblemSet
+from trueline.selection.strengths import largest_correlation, strengths
 from trueline.solution import Solution
-from trueline.threads import single_threaded_blas
+from trueline.solvers.base import Options
 
 __all__ = ["CoupledTargets", "MultiTaskElasticNet", "MultiTaskLasso", "multi_task_path"]
 
@@ -33,6 +34,7 @@ class CoupledTargets:
 
     _keeps_single_target = True
     _targets = "several"
+    _is_its_problem = False
     positive = False
     precompute = False
     feature_weights = bounds = None
@@ -270,18 +272,19 @@ def multi_task_path(
     n_iters : list of int
         If ``return_n_iter``.
     """
-    penalty, target = MultiTask(1.0, float(l1_ratio)), Y.astype(np.float64)
-    problem = Problem(as_design(X), target, Squared(), penalty, False, weights)
-    total = problem.total_weight
-    with single_threaded_blas():
-        walk = walk_of(problem)
-        top = alpha_max(walk, l1_ratio, total) if isinstance(alphas, Integral) else 0.0
-        if coef_init is not None:
-            walk.start_at(np.array(coef_init, dtype=np.float64))
-        grid = strengths(alphas, top, eps)
-        points = list(follow_mixture(walk, Mixture(grid, float(l1_ratio), tol / 100), total))
-    warn_of_gaps("enet_path", "strengths", [point.verdict for point in points], stacklevel=6)
-    coefs = np.stack([point.coef for point in points], axis=-1).astype(X.dtype, copy=False)
-    gaps = np.array([point.gap for point in points]) / total
-    answer = (grid, coefs, gaps)
-    return (*answer, [point.steps for point in points]) if return_n_iter else answer
+    target, ratio = Y.astype(np.float64), float(l1_ratio)
+    problem = Problem(as_design(X), target, Squared(), MultiTask(1.0, ratio), False, weights)
+    total, start = problem.total_weight, None
+    top = largest_correlation(problem) / (total * ratio) if isinstance(alphas, Integral) else 0.0
+    grid = strengths(alphas, top, eps)
+    if coef_init is not None:
+        start = np.array(coef_init, dtype=np.float64).T, np.zeros(target.shape[1])
+    penalties = [MultiTask(float(alpha) * total, ratio) for alpha in grid]
+    members = tuple(Member(target, penalty, weights, start) for penalty in penalties)
+    problems = ProblemSet(problem.design, Squared(), members, fit_intercept=False)
+    found = execute_set(problems, make_set_plans(problems), Options(tol=tol / 100))
+    verdicts = [verdict_of(solution) for solution in found]
+    warn_of_gaps("enet_path", "strengths", verdicts, stacklevel=6)
+    coefs = np.stack([one.coef.T for one in found], axis=-1).astype(X.dtype, copy=False)
+    answer = (grid, coefs, np.array([verdict.gap for verdict in verdicts]) / total)
+    return (*answer, [solution.n_iter for solution in found]) if return_n_iter else answer

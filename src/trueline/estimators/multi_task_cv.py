@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Integral, Number, Real
-from typing import Any, Self
+from typing import Any
 
-from sklearn.utils import assert_all_finite, check_scalar
-from sklearn.utils.metadata_routing import _raise_for_params
-
-from trueline.estimators.callbacks import fit_with_callbacks
 from trueline.estimators.elastic_net_cv import ElasticNetCV
-from trueline.estimators.elastic_net_search import WAYS
 from trueline.estimators.multi_task import CoupledTargets, MultiTaskElasticNet
 from trueline.estimators.parameters import KW_ONLY, given, parameters
-from trueline.estimators.paths import lasso_path, said_of, strengths
-from trueline.guard import warn_of_gaps
-from trueline.planner import Plan
+from trueline.estimators.paths import lasso_path
 from trueline.problem import Problem
-from trueline.selection.multi_task import Mixture, alpha_max, fold_errors, walk_of
-from trueline.solvers.block_descent import prefers_moments
-from trueline.threads import single_threaded_blas
+from trueline.selection.strengths import largest_correlation
 
 __all__ = ["MultiTaskElasticNetCV", "MultiTaskLassoCV"]
 
@@ -106,68 +95,14 @@ class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
             tol=self.tol,
         )
 
-    @fit_with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
-        """Choose the strength and fit.
+    def _single_target(self, X: Any, y: Any) -> Any:
+        return y
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n, k)
-        sample_weight : float or array-like of shape (n,), optional
-            Used in the fits and in the mean squared errors of the folds.
-        **params
-            For the splitter, if metadata routing is enabled.
+    def _fold_tol(self) -> float:
+        return self.tol
 
-        Returns
-        -------
-        self : object
-        """
-        self._begin(params)
-        given = None if isinstance(sample_weight, Number) else sample_weight
-        problem, X, y = self._validated_problem(X, y, given, reset=True)
-        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-        splits = self._splits(X, y, given, params)
-        with said_of(X):
-            mixtures = self._mixture_grids(problem)
-        errors, verdicts = fold_errors(problem, splits, mixtures)
-        warn_of_gaps(type(self).__name__, "folds and strengths", verdicts, stacklevel=4)
-        self._choose(errors, mixtures)  # type: ignore[arg-type]
-        problem = self._problem(X, problem.target, problem.weights)
-        self._solve_and_store(problem, X, y, given)
-        return self
-
-    def _begin(self, params: dict[str, Any]) -> None:
-        """Check parameters and forget an earlier choice."""
-        _raise_for_params(params, self, "fit")
-        self._check_parameters()
-        for name in ("alpha_", "l1_ratio_"):
-            self.__dict__.pop(name, None)
-
-    def _way_of_folds(self, plan: Plan) -> str:
-        facts = plan.facts
-        return WAYS[prefers_moments(facts.n, facts.d, facts.k, facts.is_sparse)]
-
-    def _mixture_grids(self, problem: Problem) -> list[Mixture]:
-        """The strengths to try, for each mixture."""
-        top = 0.0
-        if isinstance(self.alphas, Integral):
-            if 0 in self._mixtures():
-                raise ValueError(
-                    "Automatic alpha grid generation is not supported for l1_ratio=0: no strength "
-                    "makes all coefficients zero. Give the alphas themselves."
-                )
-            with single_threaded_blas():
-                top = alpha_max(walk_of(problem), 1.0, problem.total_weight)
-            if not math.isfinite(top):
-                raise FloatingPointError("the products of the data are not finite")
-        else:
-            for i, alpha in enumerate(self.alphas):
-                check_scalar(alpha, f"alphas[{i}]", Real, min_val=0.0, include_boundaries="left")
-        return [
-            Mixture(strengths(self.alphas, top / (ratio or 1.0), self.eps), ratio, self.tol)
-            for ratio in self._mixtures()
-        ]
+    def _top(self, problem: Problem, ratio: float) -> float:
+        return largest_correlation(problem) / ratio
 
 
 @parameters(without=["l1_ratio"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,22 +18,18 @@ from sklearn.utils._param_validation import Hidden, Interval, StrOptions, valida
 from sklearn.utils.validation import _check_sample_weight
 
 from trueline.design import as_design
+from trueline.design.columns import submatrix
 from trueline.estimators.validation import check_array, check_X_y
-from trueline.guard import warn_of_gaps
+from trueline.guard import Verdict, warn_of_gaps
 from trueline.losses import Squared
+from trueline.moments import Moments
 from trueline.penalties import Penalty
+from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
+from trueline.problem_set import Member, ProblemSet
 from trueline.selection import criteria
-from trueline.selection.penalty_path import (
-    Grid,
-    alpha_max,
-    coefficient_matrix,
-    dense_coefficients,
-    solve_grid,
-    source_of,
-    verdicts,
-)
-from trueline.solvers.coordinate.solver import penalty_terms
+from trueline.selection.strengths import largest_strength, strengths
+from trueline.solvers.base import Options
 from trueline.wording import Readable, counted
 
 __all__ = [
@@ -42,12 +38,9 @@ __all__ = [
     "lasso_path",
     "regularization_path",
     "said_of",
-    "strengths",
 ]
 
 Array = NDArray[np.float64]
-
-_SMALLEST = float(np.finfo(np.float64).resolution)
 
 
 @contextmanager
@@ -63,24 +56,6 @@ def said_of(X: Any) -> Iterator[None]:
             f"The squares of these numbers leave the range of double precision ({error}). Divide "
             "the columns or the target by a power of ten first."
         ) from error
-
-
-def strengths(alphas: Any, top: float, eps: float) -> Array:
-    """A decreasing grid: so many strengths from ``top`` down to ``eps top``, or those given."""
-    if isinstance(alphas, Integral):
-        if top <= _SMALLEST:
-            return np.full(int(alphas), _SMALLEST)
-        if not 0 < eps < np.inf:
-            raise ValueError(
-                f"eps must be positive: the last strength relative to the first; got {eps!r}."
-            )
-        return np.geomspace(top, top * eps, int(alphas))
-    values = np.sort(np.asarray(alphas, dtype=np.float64).ravel())[::-1]
-    if not len(values):
-        raise ValueError("alphas is empty: give at least one strength, or their number.")
-    if not (np.isfinite(values) & (values >= 0)).all():
-        raise ValueError(f"alphas must be finite and not negative, got {alphas!r}.")
-    return values
 
 
 @dataclass(frozen=True, repr=False)
@@ -301,46 +276,94 @@ def regularization_path(
             raise ValueError("Sample weights are all zero: no row is left to fit.")
     if not 0 < l1_ratio <= 1:
         raise ValueError(f"l1_ratio must lie above 0 and not above 1, got {l1_ratio!r}.")
-    penalty = elastic_net_penalty(
-        1.0,
-        l1_ratio,
-        X.shape[1],
+    penalty = partial(
+        elastic_net_penalty,
+        l1_ratio=l1_ratio,
+        n_features=X.shape[1],
         positive=positive,
         feature_weights=feature_weights,
         bounds=bounds,
     )
     Y = y.astype(np.float64)[:, None]
-    problem = Problem(as_design(X), Y, Squared(), penalty, fit_intercept, weights)
-    unit, total = penalty_terms(penalty, X.shape[1], 1), problem.total_weight
-    found: list[Any] = []
-    try:
-        with said_of(X):
-            source = source_of(problem)
-            grid = Grid(strengths(alphas, alpha_max(source, unit, total), eps), unit, tol)
-            solve_grid(source, grid, total, on_point=lambda i, point: found.append(point))  # type: ignore[arg-type, return-value]
-    except KeyboardInterrupt:
-        if not found:
-            raise
+    problem = Problem(as_design(X), Y, Squared(), penalty(1.0), fit_intercept, weights)
+    with said_of(X):
+        top = largest_strength(problem, penalty) / problem.total_weight
+        grid = strengths(alphas, top, eps)
+        found = _follow(problem, penalty, grid, tol)
+    if found.coefs.shape[1] < len(grid):
         warnings.warn(
-            f"The path was interrupted after {len(found)} of {len(grid.alphas)} strengths.",
+            f"The path was interrupted after {found.coefs.shape[1]} of {len(grid)} strengths.",
             stacklevel=2,
         )
-    warn_of_gaps("regularization_path", "strengths", verdicts(found, source, grid))
-    coefs = coefficient_matrix(found, X.shape[1])
+    warn_of_gaps("regularization_path", "strengths", found.verdicts)
+    return _described(problem, penalty, grid[: found.coefs.shape[1]], found, l1_ratio, names)
+
+
+class _Found(NamedTuple):
+    """Coefficients of shape (d, m), intercepts, verdicts and sweeps of the strengths of a path."""
+
+    coefs: Array
+    intercepts: Array
+    verdicts: list[Verdict]
+    sweeps: list[int]
+
+
+def _follow(
+    problem: Problem,
+    penalty: Callable[[float], Penalty],
+    grid: Array,
+    tol: float,
+    start: Any = None,
+) -> _Found:
+    """The solutions over a grid of strengths, those that an interrupt from the keyboard left."""
+    penalties = [penalty(float(alpha) * problem.total_weight) for alpha in grid]
+    members = [Member(problem.target, each, problem.weights) for each in penalties]
+    if start is not None:
+        near = np.asarray(start, dtype=np.float64)[:, None], np.zeros(1)
+        members[0] = members[0]._replace(start=near)
+    problems = ProblemSet(problem.design, problem.loss, tuple(members), problem.fit_intercept)
+    paths, verdicts = execute_paths(problems, make_set_plans(problems), Options(tol=tol))
+    if len(paths) == 1:
+        path = paths[0]
+        return _Found(path.coefs[:, 0], path.intercepts[0], verdicts, list(path.n_iter))
+    order = np.argsort([number for path in paths for number in path.numbers])
+    coefs = np.concatenate([path.coefs[:, 0] for path in paths], axis=1)[:, order]
+    intercepts = np.concatenate([path.intercepts[0] for path in paths])[order]
+    sweeps = np.concatenate([path.n_iter for path in paths])[order].tolist()
+    return _Found(coefs, intercepts, verdicts, sweeps)
+
+
+def _described(
+    problem: Problem,
+    penalty: Callable[[float], Penalty],
+    grid: Array,
+    found: _Found,
+    l1_ratio: float,
+    names: Any,
+) -> RegularizationPath:
+    """The path with what is known of its solutions."""
+    W, total = found.coefs, problem.total_weight
+    used = np.flatnonzero(W.any(axis=1))
+    X = submatrix(problem.design, np.arange(problem.n_samples), used)
+    residual = problem.target - X @ W[used] - found.intercepts
+    squares = problem.weigh(residual**2).sum(axis=0)
+    costs = [penalty(float(alpha) * total).value(W[:, [i]]) for i, alpha in enumerate(grid)]
     gram = None
     if l1_ratio < 1:
-        used = np.unique(coefs.indices).astype(np.intp)
-        gram = (used, source.fresh().gather(used) if len(used) else np.empty((0, 0)), unit.bend)
+        moments = Moments.from_rows(as_design(X), problem.target, problem.weights)
+        about = moments if problem.fit_intercept else moments.about_zero()
+        bend = np.broadcast_to(penalty(1.0).curvature, (problem.n_features, 1))[:, 0]
+        gram = (used, about.gram, bend)
     return RegularizationPath(
-        alphas=grid.alphas[: len(found)],
-        coefs=coefs,
-        intercepts=source.y_mean - source.x_mean @ coefs,
-        objectives=np.array([point.objective for point in found]) / total,
-        gaps=np.array([point.gap for point in found]) / total,
-        residual_squares=np.array([point.residual_square for point in found]),
+        alphas=grid,
+        coefs=sp.csc_array(W),
+        intercepts=found.intercepts,
+        objectives=(0.5 * squares + costs) / total,
+        gaps=np.array([verdict.gap for verdict in found.verdicts]) / total,
+        residual_squares=squares,
         l1_ratio=l1_ratio,
         total_weight=total,
-        fit_intercept=fit_intercept,
+        fit_intercept=problem.fit_intercept,
         feature_names=None if names is None else np.asarray(names, dtype=object),
         _gram=gram,
     )
@@ -561,21 +584,19 @@ def enet_path(
 
         assert_all_finite(X, input_name="X")
         return multi_task_path(X, y, l1_ratio, alphas, eps, coef_init, tol, weights, return_n_iter)
-    d = X.shape[1]
-    penalty: Penalty = elastic_net_penalty(1.0, l1_ratio, d, positive=positive)
+    penalty = partial(
+        elastic_net_penalty, l1_ratio=l1_ratio, n_features=X.shape[1], positive=positive
+    )
     Y = y.astype(np.float64)[:, None]
-    problem = Problem(as_design(X), Y, Squared(), penalty, False, weights)
-    unit, total = penalty_terms(penalty, d, 1), problem.total_weight
-    start = None if coef_init is None else np.asarray(coef_init, dtype=np.float64)
+    problem = Problem(as_design(X), Y, Squared(), penalty(1.0), False, weights)
     with said_of(X):
-        source = source_of(problem)
-        top = alpha_max(source, unit, total) if isinstance(alphas, Integral) else 0.0
-        grid = Grid(strengths(alphas, top, eps), unit, tol / 100)
-        points = solve_grid(source, grid, total, start)
-    warn_of_gaps("enet_path", "strengths", verdicts(points, source, grid), stacklevel=5)
-    coefs = dense_coefficients(points, d, X.dtype)
-    gaps = np.array([point.gap for point in points]) / total
+        is_made = isinstance(alphas, Integral)
+        top = largest_strength(problem, penalty) / problem.total_weight if is_made else 0.0
+        grid = strengths(alphas, top, eps)
+        found = _follow(problem, penalty, grid, tol / 100, coef_init)
+    warn_of_gaps("enet_path", "strengths", found.verdicts, stacklevel=5)
+    gaps = np.array([verdict.gap for verdict in found.verdicts]) / problem.total_weight
     if verbose:
-        print(f"Path of {len(points)} strengths, largest gap {gaps.max():.3g}")  # noqa: T201
-    answer = (grid.alphas, coefs, gaps)
-    return (*answer, [max(1, point.sweeps) for point in points]) if return_n_iter else answer
+        print(f"Path of {len(gaps)} strengths, largest gap {gaps.max():.3g}")  # noqa: T201
+    answer = (grid, found.coefs.astype(X.dtype, copy=False), gaps)
+    return (*answer, found.sweeps) if return_n_iter else answer

@@ -38,6 +38,10 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
     #: Whether rows of weight zero must not be in the problem: a dual point has an entry for each.
     _leaves_out_idle_rows = False
 
+    def _posed_on_all_rows(self, X: Any, Y: Array, weights: Array, classes: None = None) -> Problem:
+        """The problem of checked data, with rows of weight zero in their place."""
+        return self._problem(X, Y, weights)
+
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:

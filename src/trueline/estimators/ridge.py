@@ -102,6 +102,7 @@ class Ridge(IncrementalRegressor):
     """
 
     _keeps_single_target = False
+    _is_its_problem = True
 
     alpha: Any = given(1.0, "[0, inf)", "array-like")
     _: KW_ONLY

@@ -12,10 +12,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from trueline.estimators.base import LinearEstimator
-from trueline.estimators.labels import SignedTargets, signed_targets
+from trueline.estimators.labels import Codes, SignedTargets, class_signs, signed_targets
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.ridge import RIDGE_SOLVERS, Ridge
 from trueline.problem import Problem
+from trueline.solvers.base import Options
 
 __all__ = ["RidgeClassifier", "SignRegressionClassifier"]
 
@@ -39,10 +40,10 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
 
     class_weight: Any
     classes_: NDArray[Any]
-    _is_multilabel: bool
+    _is_multilabel: bool = False
 
     @abstractmethod
-    def _regressor(self, targets: SignedTargets) -> Any:
+    def _regressor(self, targets: SignedTargets | None = None) -> Any:
         """The regression that is fitted to the signs, with this classifier's parameters."""
 
     def _fit_signs(self, X: Any, y: Any, sample_weight: Any, **params: Any) -> Self:
@@ -74,7 +75,28 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
         return weights * _check_sample_weight(sample_weight, targets.signs, dtype=np.float64)
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        raise NotImplementedError("the regression on the signs states the problem")
+        return self._regressor()._problem(X, Y, weights)
+
+    def _posed_on_all_rows(
+        self, X: Any, codes: Codes, weights: Array, classes: NDArray[Any]
+    ) -> Problem:
+        self.classes_ = classes
+        return self._problem(X, class_signs(codes, len(classes)), weights)
+
+    def _can_be_in_a_set(self) -> bool:
+        return self.class_weight is None and super()._can_be_in_a_set()
+
+    def _solver_name(self) -> str:
+        return self._regressor()._solver_name()
+
+    def _options(self) -> Options:
+        return self._regressor()._options()
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        coef = W[:, 0].copy() if W.shape[1] == 1 else np.ascontiguousarray(W.T)
+        return {"coef_": coef, "intercept_": b if fit_intercept else 0.0}
 
     def _signed(self, y: Any, sample_weight: Any) -> tuple[Any, SignedTargets, Any]:
         """The regression, its targets, and the weights of the rows."""
@@ -198,6 +220,8 @@ class RidgeClassifier(SignRegressionClassifier):
     (0.8533, True)
     """
 
+    _is_its_problem = True
+
     alpha: Any = given(1.0, "[0, inf)", "array-like")
     _: KW_ONLY
     fit_intercept: bool = True
@@ -210,9 +234,7 @@ class RidgeClassifier(SignRegressionClassifier):
     random_state: Any = given(None, "random_state")
 
     def _regressor(self, targets: SignedTargets | None = None) -> Ridge:
-        parameters = self.get_params(deep=False)
-        del parameters["class_weight"]
-        return Ridge(**parameters)
+        return Ridge(**{name: getattr(self, name) for name in Ridge._parameter_constraints})
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.

@@ -89,9 +89,10 @@ class RidgeClassifierCV(SignRegressionClassifier):
         del parameters["class_weight"]
         return _SignSearch(**parameters)
 
-    def _regressor(self, targets: SignedTargets) -> _SignSearch:
+    def _regressor(self, targets: SignedTargets | None = None) -> _SignSearch:
         search = self._search()
-        search.of_signs = targets
+        if targets is not None:
+            search.of_signs = targets
         return search
 
     def _check_parameters(self) -> None:

@@ -17,16 +17,23 @@ from trueline.design import DenseDesign
 from trueline.estimators.scaling import exponents_of
 from trueline.estimators.validation import some_folds
 from trueline.moments import Moments
+from trueline.penalties import L2, NoPenalty
+from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
-from trueline.selection.folds import Fold, fold_scores, make_folds, r2_from_moments
+from trueline.selection.folds import fold_problems, held_moments, r2_from_moments
 from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
-from trueline.selection.spectrum import Spectrum
+from trueline.solution import PathSolution
+from trueline.solvers.base import Options
 from trueline.solvers.quadratic import MOST_DENSE
+from trueline.solvers.registry import SOLVERS
+from trueline.solvers.spectrum import Spectrum
 
 __all__ = ["StrengthSearch"]
 
 Array = NDArray[np.float64]
 
+# The gap that is asked of the fits of the folds, relative to the objective of the best constant.
+_TOL = 1e-12
 # Squares of means relative to those of spreads that cost more than four digits.
 _FAR = 1e4
 
@@ -141,25 +148,37 @@ class StrengthSearch:
         scored = self._scored_target(y)
         splits = some_folds(self._splitter(scored).split(X, scored, **split_params))
         problem = _near_zero(problem)
-        with np.errstate(over="ignore", invalid="ignore"):  # looked at next
-            folds, moments = make_folds(problem, splits)
+        penalties = [L2(float(alpha)) if alpha else NoPenalty() for alpha in alphas]
+        problems = fold_problems(problem, splits, lambda weight: penalties)
+        plans = make_set_plans(problems)
+        assert problems.shared is not None
+        moments = None
+        if all(SOLVERS[plan.chosen].reads_once(plan.facts) for plan in plans):
+            with np.errstate(over="ignore", invalid="ignore"):  # looked at next
+                moments = problems.shared.total
         if not _is_safe(moments):
             _check_range(problem)
+        found, _ = execute_paths(problems, plans, Options(tol=_TOL))
         scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
 
-        def score(fold: Fold, W: Array, b: Array) -> Array:
-            if self._scores_from_moments and self.scoring is None and fold.held is not None:
-                return r2_from_moments(fold.held, W, b)
-            test = fold.test
+        def score(path: PathSolution, test: Any) -> Array:
+            held = None
+            if self._scores_from_moments and self.scoring is None and moments is not None:
+                held = held_moments(problems, path.numbers[0], test)
+            W, b = path.coefs, path.intercepts
+            if held is not None and held.count > 1:
+                return r2_from_moments(held, W, b)
             given = {
                 name: np.asarray(value)[test] if np.ndim(value) else value
                 for name, value in scorer_params.items()
             }
-            X_test, y_test = X[test], scored[test]
-            models = [self._model(W[..., a], b[..., a], y.ndim) for a in range(len(alphas))]
-            return np.array([float(scorer(model, X_test, y_test, **given)) for model in models])
+            models = [self._model(W[..., i], b[:, i], y.ndim) for i in range(b.shape[1])]
+            return np.array([float(scorer(one, X[test], scored[test], **given)) for one in models])
 
-        self.fold_scores_ = fold_scores(folds, moments, alphas, score)
+        flat = np.empty(len(problems))
+        for path in found:
+            flat[path.numbers] = score(path, splits[path.numbers[0] // len(alphas)][1])
+        self.fold_scores_ = flat.reshape(len(splits), len(alphas))
         mean = self.fold_scores_.mean(axis=0)
         best = int(np.argmax(mean))
         self.alpha_, self.best_score_ = float(alphas[best]), float(mean[best])

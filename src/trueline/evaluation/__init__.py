@@ -10,7 +10,7 @@ module                 holds
 ``leave_one_out``      leave-one-out without refitting
 ``significance``       whether a difference is more than luck
 ``leakage``            columns that give the target away
-``walks``              all fits of a grid together
+``fits``               all fits of a grid together
 =====================  ==========================================================================
 """
 

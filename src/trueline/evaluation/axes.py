@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from trueline.evaluation.fits import Setting
 from trueline.evaluation.task import Task
-from trueline.evaluation.walks.base import Setting
 
 __all__ = ["Axis", "Values", "absolute_alphas", "absolute_costs", "squared_alphas", "squared_costs"]
 

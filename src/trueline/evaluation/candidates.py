@@ -31,8 +31,8 @@ from trueline.evaluation.axes import (
     squared_alphas,
     squared_costs,
 )
+from trueline.evaluation.fits import Setting
 from trueline.evaluation.task import Task
-from trueline.evaluation.walks.base import Setting
 
 __all__ = ["Candidate", "candidates_for", "known_candidates", "simplest_first"]
 

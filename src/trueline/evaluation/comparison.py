@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import type_of_target
 
 from trueline.evaluation.candidates import Candidate, candidates_for
+from trueline.evaluation.fits import fit_weights
 from trueline.evaluation.leakage import warn_of_leakage
 from trueline.evaluation.progress import Progress
 from trueline.evaluation.report import Comparison, Entry
@@ -22,7 +23,6 @@ from trueline.evaluation.search import search_grid, standard_error
 from trueline.evaluation.significance import holm, paired_test
 from trueline.evaluation.splits import test_shares
 from trueline.evaluation.task import Task, checked_target, make_task
-from trueline.evaluation.walks.refit import fit_weights
 from trueline.guard import warn_of_gaps
 from trueline.table.columns import implausible_classes
 

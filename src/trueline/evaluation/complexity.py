@@ -15,11 +15,11 @@ from trueline.estimators.best_subset import BestSubset
 from trueline.estimators.polynomial import PolynomialRegression
 from trueline.estimators.ridge import Ridge
 from trueline.evaluation.features import RadialRidge
+from trueline.evaluation.fits import fit_weights
 from trueline.evaluation.grid import evaluate_grid
 from trueline.evaluation.scoring import as_scorers, scorer_name
 from trueline.evaluation.splits import Split
 from trueline.evaluation.task import Task, make_task
-from trueline.evaluation.walks.refit import fit_weights
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.wording import Readable
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from trueline.evaluation.fits import Refits
 from trueline.evaluation.grid import evaluate_grid
 from trueline.evaluation.leakage import warn_of_leakage
 from trueline.evaluation.leave_one_out import leave_one_out_route
 from trueline.evaluation.scoring import as_scorers
 from trueline.evaluation.splits import is_leave_one_out
 from trueline.evaluation.task import make_task
-from trueline.evaluation.walks.refit import Refit
 from trueline.guard import warn_of_gaps
 from trueline.wording import Readable
 
@@ -151,7 +151,7 @@ def cross_validate(
     array([0.411, 0.518, 0.492, 0.44 , 0.537])
     >>> print(result)
     score: 0.479882 ± 0.024 (5 folds)
-    route: exact from fold moments: one decomposition for each fold serves all strengths
+    route: all folds and settings together, as problems on the same rows, from fold moments
     """
     if shortcuts not in SHORTCUTS:
         raise ValueError(f"shortcuts={shortcuts!r} is not one of {SHORTCUTS}.")
@@ -167,7 +167,7 @@ def cross_validate(
             return CrossValidation(
                 found.results, found.route, found.is_exact, found.measured_error, leaking
             )
-    walk = Refit(model, [{}]) if shortcuts == "none" else None
+    way = Refits(model, [{}]) if shortcuts == "none" else None
     grid = evaluate_grid(
         model,
         [{}],
@@ -175,7 +175,7 @@ def cross_validate(
         scorers,
         train=return_train_score,
         keep=return_estimator,
-        walk=walk,
+        way=way,
     )
     warn_of_gaps(f"cross_validate of {type(model).__name__}", "folds", grid.verdicts)
     results: dict[str, Any] = {"fit_time": grid.fit_time, "score_time": grid.score_time}

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from trueline.evaluation.fits import Fits, GridFits, Setting, choose_fits
 from trueline.evaluation.scoring import Scorers, takes_weights
 from trueline.evaluation.task import FoldRows, Task
-from trueline.evaluation.walks import Fits, Walk, choose_walk
-from trueline.evaluation.walks.base import Setting
 from trueline.guard import Verdict
 from trueline.selection.metrics import fast_metric
 from trueline.wording import Readable
@@ -62,10 +61,10 @@ def evaluate_grid(
     train: bool = False,
     keep: bool = False,
     weigh_scores: bool = False,
-    walk: Walk | None = None,
+    way: GridFits | None = None,
 ) -> GridScores:
     """Fit all settings to the training rows of every fold, and score them."""
-    walk = walk or choose_walk(model, settings, task)
+    way = way or choose_fits(model, settings, task)
     fit_time, score_time = [], []
     test_rows: list[dict[str, Array]] = []
     train_rows: list[dict[str, Array]] = []
@@ -76,13 +75,13 @@ def evaluate_grid(
         task.watch(f"fold {fold.number + 1} of {len(task.folds)}")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
-            fits = walk.fit(fold)
+            fits = way.fit(fold)
         verdicts += fits.verdicts
         for one in caught:  # fits that are judged are counted, and said once
             if not (fits.verdicts and issubclass(one.category, ConvergenceWarning)):
                 warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
         middle = time.perf_counter()
-        count = len(walk.settings)
+        count = len(way.settings)
         test_rows.append(score_fits(fits, count, fold, "test", scorers, weigh_scores))
         if train:
             train_rows.append(score_fits(fits, count, fold, "train", scorers, weigh_scores))
@@ -91,12 +90,12 @@ def evaluate_grid(
         if keep:
             kept.append([fits.estimator(i) for i in range(count)])
     return GridScores(
-        walk.settings,
+        way.settings,
         _stacked(test_rows),
         _stacked(train_rows),
         np.array(fit_time),
         np.array(score_time),
-        walk.route,
+        way.route,
         kept,
         verdicts,
     )
@@ -127,7 +126,7 @@ def score_fits(
             continue
         rows = rows or fold.part(part)[:2]
         given = {"sample_weight": weights} if weights is not None and takes_weights(scorer) else {}
-        values = [scorer(fits.estimator(i), *rows, **given) for i in range(count)]
+        values = [scorer(fits.scored(i), *rows, **given) for i in range(count)]
         if values and isinstance(values[0], dict):
             for key in values[0]:
                 scores[key] = np.array([value[key] for value in values], dtype=float)

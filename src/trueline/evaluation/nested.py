@@ -11,11 +11,11 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 
 from trueline.evaluation.candidates import candidates_for
+from trueline.evaluation.fits import fit_weights
 from trueline.evaluation.report import setting_text
 from trueline.evaluation.scoring import as_scorers, scorer_name
 from trueline.evaluation.search import search_grid
 from trueline.evaluation.task import make_task
-from trueline.evaluation.walks.refit import fit_weights
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.wording import Readable
 

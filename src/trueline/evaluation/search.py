@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.evaluation.candidates import Candidate
+from trueline.evaluation.fits import Setting
 from trueline.evaluation.grid import GridScores, evaluate_grid
 from trueline.evaluation.scoring import Scorers
 from trueline.evaluation.task import Task
-from trueline.evaluation.walks.base import Setting
 
 __all__ = ["Search", "choose_setting", "search_grid", "standard_error"]
 

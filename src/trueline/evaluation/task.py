@@ -14,27 +14,19 @@ from sklearn.utils import _safe_indexing, check_array, check_consistent_length, 
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from trueline.design import as_design
+from trueline.estimators.labels import class_signs
 from trueline.evaluation.leakage import column_names, missing
 from trueline.evaluation.splits import Split, make_splits
 from trueline.losses import Squared
-from trueline.moments import Moments
+from trueline.moments import SharedMoments
 from trueline.penalties import L2
 from trueline.problem import Problem
-from trueline.selection.folds import Fold, make_folds
+from trueline.selection.folds import fold_weights
 from trueline.wording import counted
 
-__all__ = ["FoldRows", "MomentFolds", "Task", "make_task"]
+__all__ = ["FoldRows", "Task", "make_task"]
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class MomentFolds:
-    """The folds of a least-squares problem, and the moments of all rows (none of wide data)."""
-
-    problem: Problem
-    folds: list[Fold]
-    total: Moments | None
 
 
 @dataclass
@@ -90,15 +82,15 @@ class Task:
             self._kept[key] = make()
         return self._kept[key]
 
-    def moment_folds(self, fit_intercept: bool) -> MomentFolds:
-        """Folds with moments: of the target, or of +1 and -1 for the classes."""
+    @cached_property
+    def fold_weights(self) -> list[Array]:
+        """The weights of all rows in each fold."""
+        return fold_weights(self.n_samples, [split.train for split in self.splits], self.weights)
 
-        def make() -> MomentFolds:
-            problem = self.least_squares(fit_intercept)
-            folds, total = make_folds(problem, self.splits)
-            return MomentFolds(problem, folds, total)
-
-        return self.shared(("moments", fit_intercept), make)
+    @cached_property
+    def moments(self) -> SharedMoments:
+        """Of the target, or of +1 and -1 for the classes; formed when somebody asks for them."""
+        return SharedMoments(as_design(self.matrix), self.targets, self.weights, self.fold_weights)
 
     def least_squares(self, fit_intercept: bool) -> Problem:
         """Least squares on all rows."""
@@ -120,9 +112,7 @@ class Task:
         """What least squares fits, of shape (n, k)."""
         if not self.is_classifier:
             return self.y.reshape(len(self.y), -1).astype(np.float64)
-        classes, codes = self.labels
-        signs = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        return signs[:, 1:] if len(classes) == 2 else signs
+        return class_signs(self.labels[1], len(self.labels[0]))
 
 
 @dataclass

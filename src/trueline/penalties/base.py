@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 
 def check_strength(alpha: float | Array) -> None:
     """Raise ``ValueError`` unless every strength is finite and not negative."""
+    if isinstance(alpha, float) and 0.0 <= alpha < np.inf:
+        return
     values = np.asarray(alpha, dtype=float)
     if values.size == 0 or not np.all(np.isfinite(values)) or np.any(values < 0):
         raise ValueError(f"alpha must be finite and not negative, got {alpha!r}.")

@@ -1,147 +1,123 @@
-r"""k-fold cross-validation of ridge regression from fold moments.
+r"""One problem on the training rows of every fold, and squared errors on the other rows.
 
-The moments of the training rows are those of all rows minus those of the test rows; the score on
-the test rows follows from their own moments,
+The problems of all folds and penalties are one set (:class:`~trueline.problem_set.ProblemSet`):
+rows that a fold does not train on have weight zero. Where they were solved from moments, the errors
+follow from the moments of the rows left out,
 
     sum over the fold of (y - prediction)^2 = residual square about the fold's means
                                               + (rows of the fold) (mean error)^2,
 
-so that after one pass over the data nothing depends on the number of rows. Wide data use blocks of
-one kernel matrix instead. Any splitter will do: rows that are in neither part, or in several test
-parts, only cost a pass of their own.
+so that after one pass over the data nothing depends on the number of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import reduce
-from operator import add
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.moments import Moments
+from trueline.design.columns import submatrix
+from trueline.moments import Moments, SharedMoments
+from trueline.penalties import Penalty
 from trueline.problem import Problem
-from trueline.selection.spectrum import Spectrum
+from trueline.problem_set import Member, ProblemSet
+from trueline.solution import PathSolution
 
-__all__ = ["Fold", "fold_scores", "make_folds", "r2_from_moments"]
+__all__ = ["fold_problems", "fold_weights", "r2_from_moments", "squared_errors", "held_moments"]
 
 Array = NDArray[np.float64]
-Rows = NDArray[np.intp] | slice
 
 
-class Fold:
-    """Training and test rows, and the moments of the test rows (none for wide data)."""
+def fold_weights(n: int, train: Iterable[Any], weights: Array | None) -> list[Array]:
+    """The weights of all rows in each fold: none for rows that are not trained on.
 
-    def __init__(self, problem: Problem, train: Any, test: Any) -> None:
-        n, d = problem.design.shape
-        self.problem = problem
-        self.train, self.test = _as_rows(train), _as_rows(test)
-        self.held = _moments(_take(problem, self.test)) if n > d else None
-
-    def counts(self) -> NDArray[np.intp]:
-        """How often each row stands in either part."""
-        seen = np.zeros(self.problem.n_samples, dtype=np.intp)
-        for rows in (self.train, self.test):
-            index = np.arange(self.problem.n_samples)[rows]
-            seen += np.bincount(index, minlength=len(seen))
-        return seen
-
-    def training_moments(self, total: Moments) -> Moments:
-        """Total minus test if the two parts make up all rows; else a pass of its own."""
-        assert self.held is not None
-        if (self.counts() == 1).all() and self.held.weight < total.weight:
-            return total - self.held
-        return _moments(_take(self.problem, self.train))
-
-    def coefficients(self, total: Moments | None, alphas: Array) -> tuple[Array, Array]:
-        """Coefficients and intercepts for every strength, from the training rows."""
-        smallest = float(alphas.min())
-        if total is None:
-            part = _take(self.problem, self.train)
-            return Spectrum.of(part, None, smallest).coefficients(part, alphas)
-        moments = self.training_moments(total)
-        spectrum = Spectrum.from_moments(moments, self.problem.fit_intercept)
-        if not spectrum.resolves(smallest):
-            spectrum = Spectrum.of(_take(self.problem, self.train), moments, smallest)
-        return spectrum.coefficients(self.problem, alphas)
+    Examples
+    --------
+    >>> from trueline.selection.folds import fold_weights
+    >>> fold_weights(3, [[0, 1], [2, 2]], None)
+    [array([1., 1., 0.]), array([0., 0., 2.])]
+    """
+    counts = [np.bincount(np.arange(n)[rows], minlength=n).astype(float) for rows in train]
+    return counts if weights is None else [count * weights for count in counts]
 
 
-def make_folds(
-    problem: Problem, splits: Sequence[tuple[Any, Any]]
-) -> tuple[list[Fold], Moments | None]:
-    """The folds, and the moments of all rows (merged from the folds if these make up all rows)."""
-    folds = [Fold(problem, train, test) for train, test in splits]
-    n, d = problem.design.shape
-    if n <= d or not folds:
-        return folds, None
-    tested = sum(np.bincount(np.arange(n)[fold.test], minlength=n) for fold in folds)
-    if np.all(np.asarray(tested) == 1):
-        return folds, reduce(add, [fold.held for fold in folds if fold.held is not None])
-    return folds, _moments(problem)
-
-
-def fold_scores(
-    folds: Sequence[Fold],
-    total: Moments | None,
-    alphas: Array,
-    score: Callable[[Fold, Array, Array], Array],
-) -> Array:
-    """Scores of every fold and strength, of shape (folds, number of alphas).
+def fold_problems(
+    problem: Problem,
+    splits: Iterable[tuple[Any, Any]],
+    penalties: Callable[[float], Sequence[Penalty]],
+) -> ProblemSet:
+    """A problem with several penalties on the training rows of every fold, fold by fold.
 
     Parameters
     ----------
-    folds : sequence of Fold
-    total : Moments, optional
-        Of all rows; None for wide data.
-    alphas : array
-    score : callable
-        Given a fold, coefficients (d, k, number of alphas) and intercepts (k, number of alphas):
-        the scores of all strengths.
+    problem : Problem
+        On all rows.
+    splits : iterable of pairs
+        Training and test rows of each fold.
+    penalties : callable
+        From the total weight of a fold's rows to its penalties.
     """
-    return np.array([score(fold, *fold.coefficients(total, alphas)) for fold in folds])
+    rows = fold_weights(problem.n_samples, (train for train, _ in splits), problem.weights)
+    shared = SharedMoments(problem.design, problem.target, problem.weights, rows)
+    # Folds of the same weight have the same penalties.
+    known = {weight: penalties(weight) for weight in {float(s.sum()) for s in rows}}
+    target = problem.target
+    members = tuple(Member(target, each, s) for s in rows for each in known[float(s.sum())])
+    return ProblemSet(problem.design, problem.loss, members, problem.fit_intercept, shared)
 
 
-def _as_rows(which: Any) -> Rows:
-    """Row numbers, or a slice where they are consecutive, which needs no copy."""
-    index = np.asarray(which)
-    index = np.flatnonzero(index) if index.dtype == bool else index
-    if len(index) and index[-1] - index[0] == len(index) - 1 and (np.diff(index) == 1).all():
-        return slice(int(index[0]), int(index[-1]) + 1)
-    return index
+def held_moments(problems: ProblemSet, number: int, test: Any) -> Moments | None:
+    """The moments of test rows, if these are the rows that a member leaves out."""
+    weights = problems.members[number].weights
+    assert problems.shared is not None
+    assert weights is not None
+    return problems.shared.left_out(weights, test)
 
 
-def _take(problem: Problem, which: Rows) -> Problem:
-    return replace(
-        problem,
-        design=problem.design.take(which),
-        target=problem.target[which],
-        weights=None if problem.weights is None else problem.weights[which],
-    )
+def squared_errors(
+    problems: ProblemSet, path: PathSolution, test: Any, weights: Array | None
+) -> Array:
+    """Mean squared errors of the solutions of one fold on its test rows, over all targets.
+
+    Parameters
+    ----------
+    problems : ProblemSet
+    path : PathSolution
+    test : row numbers
+    weights : array of shape (n,), optional
+        Of all rows, for the means.
+    """
+    W, b, first = path.coefs, path.intercepts, path.numbers[0]
+    held = held_moments(problems, first, test) if path.moments is not None else None
+    if held is not None:
+        return (_squares(held, W, b) / held.weight).mean(axis=0)
+    index = np.arange(problems.design.shape[0])[test]
+    used = np.flatnonzero(W.any(axis=(1, 2)))
+    scores = submatrix(problems.design, index, used) @ W[used].reshape(len(used), -1)
+    target = problems.members[first].target[index]
+    errors = (target[:, :, None] - scores.reshape(len(index), *b.shape) - b) ** 2
+    s = None if weights is None else weights[index]
+    return np.asarray(np.average(errors, axis=0, weights=s).mean(axis=0))
 
 
-def _moments(problem: Problem) -> Moments:
-    return Moments.from_rows(problem.design, problem.target, problem.weights)
+def _squares(held: Moments, W: Array, b: Array) -> Array:
+    """Sums of squared errors on the rows of these moments, of shape (k, m)."""
+    k, count = b.shape
+    flat = W.reshape(len(W), -1)
+    residual = held.targets(np.repeat(np.arange(k), count)).residual_square(flat)[0]
+    off = held.y_mean[:, None] - (held.x_mean @ flat).reshape(k, count) - b
+    return residual.reshape(k, count) + held.weight * off**2
 
 
 def r2_from_moments(held: Moments, W: Array, b: Array) -> Array:
-    """The coefficient of determination on the rows of these moments, for every strength.
+    """The coefficient of determination on the rows of these moments, for every model.
 
-    W has shape (d, k, number of alphas), b (k, number of alphas). As scikit-learn defines it: mean
-    over targets; a constant target scores 1 if it is hit exactly and 0 otherwise; fewer than two
-    rows give NaN.
+    W has shape (d, k, m), b (k, m). As scikit-learn defines it: mean over targets; a constant
+    target scores 1 if it is hit exactly and 0 otherwise.
     """
-    k, count = b.shape
-    if held.count < 2:
-        return np.full(count, np.nan)
-    each = np.repeat(np.arange(k), count)
-    flat = W.reshape(len(W), -1)
-    residual = held.targets(each).residual_square(flat)[0].reshape(k, count)
-    off = held.y_mean[:, None] - (held.x_mean @ flat).reshape(k, count) - b
-    residual = residual + held.weight * off**2
-    spread = held.y_square[:, None]
+    residual, spread = _squares(held, W, b), held.y_square[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = 1.0 - residual / spread
     hit = np.where(residual == 0, 1.0, 0.0)

@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
-from trueline.solution import Solution
+from trueline.solution import PathSolution, Solution
 from trueline.solvers.loop import Monitor
+from trueline.solvers.pending import single_solutions
 
 __all__ = ["Cost", "Facts", "Options", "Solver"]
 
@@ -209,6 +211,16 @@ class Solver(ABC):
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         """Solve."""
 
+    def reads_once(self, facts: Facts) -> bool:
+        """Whether the rows of such a problem are read once, for their moments."""
+        return False
+
+    def solve_from_moments(
+        self, problem: Problem, moments: Moments, options: Options, monitor: Monitor
+    ) -> Solution:
+        """The same where the moments are known; who does not work from them leaves them aside."""
+        return self.solve(problem, options, monitor)
+
     # --- many problems on the same rows ---------------------------------------------------------
 
     def set_cost(self, facts: Facts, count: int) -> Cost:
@@ -219,11 +231,22 @@ class Solver(ABC):
         one = self.cost(facts)
         return Cost(count * one.flops, count * one.passes, one.memory, count * one.seconds)
 
-    def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
-        """Solve all members; here one by one, each started at the solution of its neighbour.
+    def solve_paths(self, problems: ProblemSet, options: Options) -> list[PathSolution] | None:
+        """Solve all members, path by path; None if the solver does not follow paths of strengths.
 
-        A solver that shares work between the members overrides this, and :meth:`set_cost`.
+        As :meth:`solve_set`, without an object for each answer.
         """
+        return None
+
+    def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
+        """Solve all members, path by path, or one by one from the solution of the neighbour.
+
+        A solver that shares work between the members overrides this or :meth:`solve_paths`, and
+        :meth:`set_cost`.
+        """
+        paths = self.solve_paths(problems, options)
+        if paths is not None:
+            return single_solutions(problems, paths)
         found: list[Solution | None] = [None] * len(problems)
         for path in problems.paths():
             near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None

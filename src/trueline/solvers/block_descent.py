@@ -20,7 +20,8 @@ from trueline.certificates.evaluation import Rounding
 from trueline.moments import Moments
 from trueline.penalties.group import BlockNorms
 from trueline.problem import Problem
-from trueline.solution import Solution
+from trueline.problem_set import ProblemSet
+from trueline.solution import PathSolution, Solution
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.blocks.proof import certify_blocks
 from trueline.solvers.blocks.source import MomentsTargets, RowsTargets, TargetsSource
@@ -28,13 +29,16 @@ from trueline.solvers.blocks.walk import BlockWalk
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
-from trueline.threads import single_threaded_blas
+from trueline.threads import run_strands, single_threaded_blas
 
 __all__ = ["BlockDescent", "prefers_moments", "walks_for"]
 
 Array = NDArray[np.float64]
 
 _MAX_ITER = 1000
+# The most steps for one strength of a path; of many strengths each takes this share of the work of
+# one alone. Gaps of this share of the targets' square are rounding.
+_MAX_STEPS, _OF_A_PATH, _ROUNDING, _UNDERFLOW = 200, 0.1, 1e-13, 1e-280
 # The Gram matrix of all columns is worth its price if the rows are many times read otherwise.
 _COLUMNS_PER_TARGET = 200
 _SPARSE_COLUMNS = 500
@@ -98,6 +102,24 @@ class BlockDescent(Solver):
             memory += 16.0 * d * d
         return Cost(flops, readings, memory, seconds)
 
+    def reads_once(self, facts: Facts) -> bool:
+        return prefers_moments(facts.n, facts.d, facts.k, facts.is_sparse)
+
+    def set_cost(self, facts: Facts, count: int) -> Cost:
+        # Each starts at the solution of its neighbour.
+        one, share = self.cost(facts), _OF_A_PATH * count
+        return Cost(share * one.flops, share * one.passes, one.memory, share * one.seconds)
+
+    def solve_paths(self, problems: ProblemSet, options: Options) -> list[PathSolution] | None:
+        first = problems.on_all_rows(0)
+        if first.n_targets > 1 and "coupled" not in first.penalty.capabilities:
+            return None
+        from_moments = self.reads_once(Facts.of(first))
+        paths = [mixture for path in problems.paths() for mixture in _mixtures(problems, path)]
+        moments = [problems.moments(path[0]) if from_moments else None for path in paths]
+        pairs = list(zip(paths, moments))
+        return run_strands(lambda pair: _follow(problems, pair[0], pair[1], options.tol), pairs)
+
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         n, d = problem.design.shape
         moments = whole = None
@@ -126,6 +148,50 @@ class BlockDescent(Solver):
             ],
             moments=whole,
         )
+
+
+def _mixtures(problems: ProblemSet, path: list[int]) -> list[list[int]]:
+    """The members of a path, by the ratio of the two parts of their penalties."""
+    shape = problems.design.shape[1], problems.members[path[0]].target.shape[1]
+    found: dict[str, list[tuple[float, int]]] = {}
+    for number in path:
+        penalty = problems.members[number].penalty
+        assert isinstance(penalty, BlockNorms)
+        norms = float(penalty.strengths(*shape).max(initial=0.0))
+        mixture = f"{penalty.curvature / norms:.10g}" if norms else ""
+        found.setdefault(mixture, []).append((norms or penalty.curvature, number))
+    return [[number for _, number in sorted(own, reverse=True)] for own in found.values()]
+
+
+def _follow(
+    problems: ProblemSet, path: list[int], moments: Moments | None, tol: float
+) -> PathSolution:
+    """The solutions along a path of strengths, each from the one before."""
+    problem, start = problems.on_all_rows(path[0]), problems.members[path[0]].start
+    about = moments if moments is None or problem.fit_intercept else moments.about_zero()
+    walk = walks_for(problem, about)[0]
+    if start is not None:
+        walk.start_at(np.ascontiguousarray(start[0].T))
+    target, coefs, intercepts, gaps, counts = tol * walk.scale, [], [], [], []
+    for number in path:
+        penalty = problems.members[number].penalty
+        assert isinstance(penalty, BlockNorms)
+        strengths = penalty.strengths(problem.n_features, problem.n_targets)
+        walk.approach(np.ascontiguousarray(strengths[:, 0]), penalty.curvature)
+        walk.step(target)  # also if the point before would do: the last digits are cheap
+        steps = 1
+        while walk.gap > target and not walk.is_stuck and steps < _MAX_STEPS:
+            walk.step(target)
+            steps += 1
+        W = walk.coef()
+        coefs.append(W.T)
+        intercepts.append(walk.intercept(W) if problem.fit_intercept else np.zeros(len(W)))
+        gaps.append(walk.gap)
+        counts.append(steps)
+    allowed = target + _ROUNDING * walk.scale + _UNDERFLOW
+    W, b = np.stack(coefs, axis=2), np.stack(intercepts, axis=1)
+    parts = W, b, np.array(gaps), allowed, BlockDescent.name, counts, moments
+    return PathSolution(path, *parts)
 
 
 class _Iteration(Iteration):

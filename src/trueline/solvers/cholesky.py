@@ -14,7 +14,8 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.moments import Moments
 from trueline.problem import MomentsProblem, Problem
-from trueline.solution import Solution, Status
+from trueline.problem_set import ProblemSet
+from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import (
     CALL,
@@ -34,6 +35,7 @@ from trueline.solvers.quadratic import (
     same_strength_groups,
 )
 from trueline.solvers.refinement import can_refine, refine
+from trueline.solvers.spectrum import serves_strengths, solve_strengths
 from trueline.wording import counted
 
 __all__ = ["Cholesky", "solve_from_moments"]
@@ -42,6 +44,8 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
+# Of many strengths on the same rows each takes this share of a decomposition.
+_OF_A_PATH = 0.1
 # What M^T H M >= nu I must reach for the normal equations to be trusted.
 _PROVEN_ENOUGH = 0.5
 # Up to this many elements (times targets) refinement costs less than a millisecond: always do it.
@@ -95,6 +99,36 @@ class Cholesky(Solver):
         if not moments.is_finite():
             raise FloatingPointError("the sums of squares of the data are not finite")
         return solve_from_moments(problem, moments, self.name)
+
+    def solve_from_moments(
+        self, problem: Problem, moments: Moments, options: Options, monitor: Monitor
+    ) -> Solution:
+        return solve_from_moments(problem, moments, self.name)
+
+    def reads_once(self, facts: Facts) -> bool:
+        return True
+
+    def set_cost(self, facts: Facts, count: int) -> Cost:
+        one = self.cost(facts)
+        # The rows are read once for all, and decomposed once for the strengths of a path.
+        each = one.seconds - gram_seconds(facts) - 0.9 * CALL
+        if facts.has_one_strength:
+            each = _OF_A_PATH * (each + 5e-10 * float(facts.d) ** 3)
+        seconds = CALL + gram_seconds(facts) + count * each
+        return Cost(count * one.flops, one.passes, one.memory, seconds)
+
+    def solve_paths(self, problems: ProblemSet, options: Options) -> list[PathSolution] | None:
+        if not serves_strengths(problems):
+            return None
+        return solve_strengths(problems, options.tol, self.name)
+
+    def solve_set(self, problems: ProblemSet, options: Options) -> list[Solution]:
+        if serves_strengths(problems):
+            return super().solve_set(problems, options)
+        return [
+            solve_from_moments(problems.on_all_rows(i), problems.moments(i), self.name)
+            for i in range(len(problems))
+        ]
 
 
 def solve_from_moments(

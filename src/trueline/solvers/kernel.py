@@ -25,7 +25,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from trueline.blas import svd
 from trueline.certificates.quadratic import Evidence, certify_quadratic
 from trueline.problem import Problem
-from trueline.solution import Solution, Status
+from trueline.problem_set import ProblemSet
+from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.costs import CALL, kernel_seconds
 from trueline.solvers.loop import Monitor
@@ -39,12 +40,15 @@ from trueline.solvers.quadratic import (
     same_strength_groups,
 )
 from trueline.solvers.refinement import can_refine, refine
+from trueline.solvers.spectrum import serves_strengths, solve_strengths
 from trueline.wording import counted
 
 __all__ = ["Kernel"]
 
 Array = NDArray[np.float64]
 
+# Of many strengths on the same rows each takes this share of a decomposition.
+_OF_A_PATH = 0.1
 # Steps of refinement; the first is enough unless alpha is small against the kernel.
 _STEPS = 4
 # Of the squares that a constant leaves: the gap up to which the answer is taken as it is.
@@ -82,6 +86,18 @@ class Kernel(Solver):
         # With more rows than columns it would win by a hair at most, and leave no moments.
         doubt = 10.0 if facts.n > facts.d else 1.0
         return Cost(flops, 4.0, memory, doubt * (CALL + kernel_seconds(facts)))
+
+    def set_cost(self, facts: Facts, count: int) -> Cost:
+        if not facts.has_one_strength:
+            return super().set_cost(facts, count)
+        one = self.cost(facts)
+        seconds = CALL + count * _OF_A_PATH * (one.seconds + 2e-10 * float(facts.n) ** 3)
+        return Cost(count * one.flops, count * one.passes, one.memory, seconds)
+
+    def solve_paths(self, problems: ProblemSet, options: Options) -> list[PathSolution] | None:
+        if not serves_strengths(problems):
+            return None
+        return solve_strengths(problems, options.tol, self.name, from_rows=True)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         start = time.perf_counter()

@@ -12,9 +12,9 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.choose import certify
 from trueline.certificates.tangent import at_most_objective
 from trueline.problem_set import ProblemSet
-from trueline.solution import Solution, Status
+from trueline.solution import PathSolution, Solution, Status
 
-__all__ = ["CLAIMED", "Answer", "PendingMember"]
+__all__ = ["CLAIMED", "Answer", "PendingMember", "single_solutions"]
 
 Array = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class Answer:
     status: Status
     by_sums: Callable[[], Certificate] | None = None
 
-    def solution(self, problems: ProblemSet, solver: str, note: str) -> Solution:
+    def solution(self, problems: ProblemSet, solver: str, note: str = "") -> Solution:
         """As a solution of the set, found by a solver of this name."""
         return Solution(
             self.coef,
@@ -59,7 +59,7 @@ class Answer:
             solver,
             n_iter=self.steps,
             proof=PendingMember(problems, self),
-            notes=[note],
+            notes=[note] if note else [],
             tolerance=self.allowed,
         )
 
@@ -90,3 +90,18 @@ class PendingMember:
                 return found
         problem = self.problems[answer.number]
         return at_most_objective(problem, certify(problem, answer.coef, answer.intercept))
+
+
+def single_solutions(problems: ProblemSet, paths: list[PathSolution]) -> list[Solution]:
+    """One solution for each member, whose proofs are worked out when somebody asks for them."""
+    found: dict[int, Solution] = {}
+    for path in paths:
+        for i, number in enumerate(path.numbers):
+            coef, intercept = np.ascontiguousarray(path.coefs[..., i]), path.intercepts[:, i].copy()
+            gap, steps = float(path.gaps[i]), int(path.n_iter[i])
+            status = Status.CONVERGED if gap <= path.allowed else Status.STALLED
+            bound = gap / CLAIMED
+            answer = Answer(number, coef, intercept, steps, bound, path.allowed, status)
+            found[number] = answer.solution(problems, path.solver)
+            found[number].moments = path.moments
+    return [found[number] for number in range(len(problems))]

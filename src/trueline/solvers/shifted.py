@@ -22,7 +22,7 @@ from trueline.solution import Solution, Status
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.pending import CLAIMED, Answer
 
-__all__ = ["can_shift", "solve_shifted"]
+__all__ = ["can_shift", "has_strengths", "solve_shifted"]
 
 Array = NDArray[np.float64]
 
@@ -34,11 +34,13 @@ _NOTE = "one Krylov space for all strengths of a path"
 
 def can_shift(problems: ProblemSet) -> bool:
     """Whether all members have one positive strength, and their paths the same number of them."""
+    return has_strengths(problems) and len({len(path) for path in problems.paths()}) == 1
+
+
+def has_strengths(problems: ProblemSet) -> bool:
+    """Whether all members have one positive strength."""
     strengths = [member.penalty.curvature for member in problems.members]
-    return (
-        all(np.ndim(strength) == 0 and float(strength) > 0 for strength in strengths)
-        and len({len(path) for path in problems.paths()}) == 1
-    )
+    return all(np.ndim(strength) == 0 and float(strength) > 0 for strength in strengths)
 
 
 @dataclass(frozen=True)

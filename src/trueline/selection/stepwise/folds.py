@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trueline.moments import Moments
+from trueline.moments import Moments, SharedMoments
 from trueline.problem import Problem
-from trueline.selection.folds import Fold, make_folds
+from trueline.selection.folds import fold_weights
 from trueline.selection.stepwise.tableau import Tableau
 
 __all__ = ["about", "fold_tableaux"]
@@ -25,27 +25,19 @@ def fold_tableaux(
 
     Any splitter will do: rows may be in neither part of a fold, or in several test parts.
     """
-    folds, total = make_folds(problem, splits)
-    if total is None:  # wide data, for which the folds keep no moments
-        total = _moments(problem, slice(None))
+    splits = list(splits)
+    rows = fold_weights(problem.n_samples, (train for train, _ in splits), problem.weights)
+    shared = SharedMoments(problem.design, problem.target, problem.weights, rows)
     tableaux, helds = [], []
-    for fold in folds:
-        train, held = _parts(problem, fold, total)
+    for weights, (_, test) in zip(rows, splits):
+        train, held = shared.kept(weights), shared.left_out(weights, test)
+        if held is None:
+            s = None if problem.weights is None else problem.weights[test]
+            held = Moments.from_rows(problem.design.take(test), problem.target[test], s)
         tableaux.append(
             Tableau(
                 about(train, problem.fit_intercept), about(held, problem.fit_intercept), strength
             )
         )
         helds.append(held)
-    return tableaux, helds, total
-
-
-def _parts(problem: Problem, fold: Fold, total: Moments) -> tuple[Moments, Moments]:
-    if fold.held is not None:
-        return fold.training_moments(total), fold.held
-    return _moments(problem, fold.train), _moments(problem, fold.test)
-
-
-def _moments(problem: Problem, rows: Any) -> Moments:
-    weights = None if problem.weights is None else problem.weights[rows]
-    return Moments.from_rows(problem.design.take(rows), problem.target[rows], weights)
+    return tableaux, helds, shared.total

@@ -20,7 +20,7 @@ With r the residual, q = X^T r, and t <= 1 such that t q is in the domain of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -372,30 +372,19 @@ def follow_path(
     positions: Sequence[float],
     tol: float,
     start: Array | None = None,
-    on_point: Callable[[int, PathPoint], bool] | None = None,
-) -> list[PathPoint]:
-    """Solve for each of the penalties in turn.
-
-    ``on_point`` is called with the number of a point as soon as it is confirmed; True stops the
-    walk, and so does an interrupt from the keyboard: what was found is returned.
-    """
-    points = list[PathPoint]()
+) -> Iterator[PathPoint]:
+    """Solve for each of the penalties in turn; the points come as soon as they are confirmed."""
+    done, point = 0, None
     for found in [] if start is not None else _swept(source, terms, tol):
         for point in found:
-            points.append(point)
-            if on_point is not None and on_point(len(points) - 1, point):
-                return points
-    done = len(points)
+            done += 1
+            yield point
     if done == len(terms):
-        return points
-    start = points[-1].coef(source.n_features) if points else start
+        return
+    start = point.coef(source.n_features) if point is not None else start
     walk = PathWalk(source, terms[done:], positions[done:], [tol] * (len(terms) - done), start)
     while not walk.is_done:
-        for point in walk.advance():
-            points.append(point)
-            if on_point is not None and on_point(len(points) - 1, point):
-                return points
-    return points
+        yield from walk.advance()
 
 
 def _swept(source: Source, terms: Sequence[Terms], tol: float) -> Iterator[list[PathPoint]]:

@@ -18,17 +18,18 @@ from trueline.certificates.choose import Prover
 from trueline.certificates.evaluation import Rounding
 from trueline.certificates.fenchel import certify_from_moments, is_fenchel, moments_problem
 from trueline.moments import Moments
-from trueline.penalties import Penalty
 from trueline.problem import MomentsProblem, Problem
-from trueline.solution import Solution, Status
+from trueline.problem_set import ProblemSet
+from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.coordinate.path import PathWalk
+from trueline.solvers.coordinate.sets import solve_paths
 from trueline.solvers.coordinate.source import MomentsSource, RowsSource, Source
-from trueline.solvers.coordinate.terms import Terms
+from trueline.solvers.coordinate.terms import Terms, penalty_terms
 from trueline.solvers.costs import CALL, gram_seconds
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 
-__all__ = ["CoordinateDescent", "GramDescent", "penalty_terms", "solve_from_source"]
+__all__ = ["CoordinateDescent", "GramDescent", "solve_from_source"]
 
 Array = NDArray[np.float64]
 
@@ -36,18 +37,12 @@ Array = NDArray[np.float64]
 # With 0.9 there are twice as many points and as many columns are missed; below 0.7 more are.
 _FACTOR = 0.8
 _ON_THE_WAY = 1e-3
+# Of many strengths on the same rows each takes this share of the work of one alone.
+_OF_A_PATH = 0.1
 # Rounding of the correlations, relative to their thresholds, up to which it is bounded by norms.
 _SLIGHT = 1e-3
 _EPS = float(np.finfo(np.float64).eps)
 _MOST_COLUMNS = 5000
-
-
-def penalty_terms(penalty: Penalty, n_features: int, n_targets: int, target: int = 0) -> Terms:
-    """The penalty on the coefficients of one target, as arrays of shape (d,)."""
-    shape = (n_features, n_targets)
-    parts = (penalty.linear, penalty.curvature, penalty.lower, penalty.upper)
-    columns = (np.broadcast_to(np.asarray(part, float), shape)[:, target] for part in parts)
-    return Terms.of(*(np.ascontiguousarray(column) for column in columns))
 
 
 class _Descent(Iteration):
@@ -164,10 +159,24 @@ class _CoordinateSolver(Solver):
 
     def _moments(self, problem: Problem) -> Moments | None:
         """The moments, for the solver that works from them."""
-        return None
+        if not self.reads_once(Facts.of(problem)):
+            return None
+        return Moments.from_rows(problem.design, problem.target, problem.weights)
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         return self._solve(problem, self._moments(problem), options, monitor)
+
+    def set_cost(self, facts: Facts, count: int) -> Cost:
+        # Each starts at the solution of its neighbour.
+        one = self.cost(facts)
+        passes, share = count * one.passes, _OF_A_PATH * count
+        return Cost(share * one.flops, share * passes, one.memory, share * one.seconds)
+
+    def solve_paths(self, problems: ProblemSet, options: Options) -> list[PathSolution] | None:
+        if any(member.target.shape[1] > 1 for member in problems.members):
+            return None
+        from_moments = self.reads_once(Facts.of(problems.on_all_rows(0)))
+        return solve_paths(problems, options.tol, self.name, from_moments)
 
     def _solve(
         self, problem: Problem, moments: Moments | None, options: Options, monitor: Monitor
@@ -236,6 +245,9 @@ class GramDescent(_CoordinateSolver):
     shows_nonfinite = True
     title = "LARS homotopy and coordinate descent on the Gram matrix"
 
+    def reads_once(self, facts: Facts) -> bool:
+        return True
+
     def refuses(self, facts: Facts) -> str | None:
         if facts.d > _MOST_COLUMNS:
             return f"a Gram matrix of more than {_MOST_COLUMNS} columns"
@@ -248,11 +260,7 @@ class GramDescent(_CoordinateSolver):
         seconds = 5 * CALL + gram_seconds(facts) + 5e-9 * work
         return Cost(facts.n * d * (d + 2.0 * k) + work, 1.0, 8.0 * 3 * d * d, seconds)
 
-    def _moments(self, problem: Problem) -> Moments:
-        return Moments.from_rows(problem.design, problem.target, problem.weights)
-
     def solve_from_moments(
         self, problem: Problem, moments: Moments, options: Options, monitor: Monitor
     ) -> Solution:
-        """The same where the moments are there already."""
         return self._solve(problem, moments, options, monitor)

@@ -8,7 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Terms"]
+from trueline.penalties import Penalty
+
+__all__ = ["Terms", "penalty_terms"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -84,3 +86,11 @@ class Terms:
             self.lower[columns],
             self.upper[columns],
         )
+
+
+def penalty_terms(penalty: Penalty, n_features: int, n_targets: int, target: int = 0) -> Terms:
+    """The penalty on the coefficients of one target, as arrays of shape (d,)."""
+    shape = (n_features, n_targets)
+    parts = (penalty.linear, penalty.curvature, penalty.lower, penalty.upper)
+    columns = (np.broadcast_to(np.asarray(part, float), shape)[:, target] for part in parts)
+    return Terms.of(*(np.ascontiguousarray(column) for column in columns))

@@ -18,8 +18,7 @@ from trueline.penalties import NoPenalty
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.coordinate.solver import penalty_terms
-from trueline.solvers.coordinate.terms import Terms
+from trueline.solvers.coordinate.terms import Terms, penalty_terms
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.curved.approach import approach, continuation_notes
 from trueline.solvers.curved.proof import better_by_curvature

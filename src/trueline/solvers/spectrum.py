@@ -13,7 +13,7 @@ give for every alpha
 Tall data take e and Q from the Gram matrix (of d x d). Wide data take e and U from the kernel V V^T
 (of n x n) and work with U itself, since fits that nearly interpolate would cancel in Z. When the
 smallest strength is below the rounding of the Gram matrix, the triangular factor of the rows
-is decomposed instead.
+is decomposed instead. The gap of an answer with the gradient g is at most ||g||^2 / (2 alpha).
 """
 
 from __future__ import annotations
@@ -29,9 +29,14 @@ from trueline.design import Design
 from trueline.design.dense import DenseDesign
 from trueline.moments import Moments
 from trueline.problem import Problem
+from trueline.problem_set import ProblemSet
+from trueline.solution import PathSolution
+from trueline.solvers.iterative import target_gap
 from trueline.solvers.orthogonal import triangular_factor
+from trueline.solvers.pending import CLAIMED
+from trueline.solvers.shifted import has_strengths
 
-__all__ = ["Spectrum"]
+__all__ = ["Spectrum", "serves_strengths", "solve_strengths"]
 
 Array = NDArray[np.float64]
 
@@ -156,3 +161,62 @@ class Spectrum:
             W = problem.design.rmatvec(dual) - np.outer(self.x_mean, dual.sum(axis=0))
         b = np.repeat(self.y_mean, len(alphas)) - self.x_mean @ W
         return W.reshape(-1, k, len(alphas)), b.reshape(k, len(alphas))
+
+
+def serves_strengths(problems: ProblemSet) -> bool:
+    """Whether a decomposition serves several members: paths of strengths, each one number."""
+    return len(problems.paths()) < len(problems) and has_strengths(problems)
+
+
+def solve_strengths(
+    problems: ProblemSet, tol: float, name: str, *, from_rows: bool = False
+) -> list[PathSolution]:
+    """Solutions of all members, from one decomposition for each path of strengths.
+
+    Parameters
+    ----------
+    problems : ProblemSet
+        One that :func:`serves_strengths`.
+    tol : float
+        The gap asked for, relative to the objective of the best constant.
+    name : str
+        The solver's, for the solutions.
+    from_rows : bool, default=False
+        Whether the kernel of the rows is decomposed, not their Gram matrix.
+    """
+    found = []
+    for path in problems.paths():
+        problem = problems.on_all_rows(path[0])
+        alphas = np.array([float(problems.members[i].penalty.curvature) for i in path])
+        moments = None
+        if from_rows:
+            problem = problems[path[0]]
+            spectrum = Spectrum.of(problem, None, alphas[-1])
+        else:
+            moments = problems.moments(path[0])
+            if not moments.is_finite():
+                raise FloatingPointError("the sums of squares of the data are not finite")
+            spectrum = Spectrum.from_moments(moments, problem.fit_intercept)
+            if not spectrum.resolves(alphas[-1]):
+                problem = problems[path[0]]
+                spectrum = Spectrum.of(problem, moments, alphas[-1])
+        W, b = spectrum.coefficients(problem, alphas)
+        gaps, steps = CLAIMED * _gaps(problem, moments, W, b, alphas), [1] * len(path)
+        allowed = target_gap(problem, tol)
+        found.append(PathSolution(path, W, b, gaps, allowed, name, steps, moments))
+    return found
+
+
+def _gaps(problem: Problem, moments: Moments | None, W: Array, b: Array, alphas: Array) -> Array:
+    """At least the gap for each strength, but for rounding: ||g||^2 / (2 alpha)."""
+    d, k, m = W.shape
+    flat = W.reshape(d, k * m)
+    if moments is not None:
+        about = moments if problem.fit_intercept else moments.about_zero()
+        g = (about.gram @ flat).reshape(W.shape) - about.cross[:, :, None]
+    else:
+        scores = problem.design.matvec(flat).reshape(-1, k, m) + b
+        residual = problem.weigh((scores - problem.target[:, :, None]).reshape(-1, k * m))
+        g = problem.design.rmatvec(residual).reshape(W.shape)
+    g += alphas * W
+    return 0.5 * np.einsum("dkm,dkm->m", g, g) / alphas
