@@ -285,6 +285,8 @@ def _blocks(penalty, d, k):
         raise Meaningless("a negative strength")
     groups = penalty.get("groups")
     labels = np.arange(d) if groups is None else np.asarray(groups)
+    if labels.dtype.kind == "f" and (labels == np.floor(labels)).all():
+        labels = labels.astype(int)  # the same groups, written otherwise
     if labels.shape != (d,) or labels.dtype.kind not in "iu":
         raise Meaningless("groups of another shape")
     weights = penalty.get("weights")
