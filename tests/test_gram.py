@@ -21,8 +21,7 @@ from threadpoolctl import threadpool_limits
 import trueline.gram as gram
 from trueline.blas import symmetrised
 from trueline.gram import second_sums, weighted_gram
-from trueline.gram.blocks import sums_by_blocks
-from trueline.gram.rows import row_strands
+from trueline.gram.blocks import row_strands, sums_by_blocks
 
 EPS = np.finfo(float).eps
 needs_tiles = pytest.mark.skipif(not gram._tiles_run_here(), reason="no compiled vectors here")

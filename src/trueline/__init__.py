@@ -23,7 +23,7 @@ _HOMES = {
     "ChebyshevRegressor": "trueline.estimators.chebyshev",
     "Comparison": "trueline.evaluation.report",
     "ComplexityCurve": "trueline.evaluation.complexity",
-    "ConstantFeature": "trueline.features.constant",
+    "ConstantFeature": "trueline.features.base",
     "CrossValidation": "trueline.evaluation.cross_validation",
     "ElasticNet": "trueline.estimators.elastic_net",
     "ElasticNetCV": "trueline.estimators.elastic_net_cv",
@@ -273,8 +273,8 @@ if TYPE_CHECKING:
     from trueline.evaluation.leakage import LeakageWarning
     from trueline.evaluation.nested import NestedCrossValidation, nested_cross_validate
     from trueline.evaluation.report import Comparison
+    from trueline.features.base import ConstantFeature
     from trueline.features.chained import ChainedClassifiers
-    from trueline.features.constant import ConstantFeature
     from trueline.features.formula import FormulaFeatures, formula
     from trueline.features.fourier import FourierFeatures
     from trueline.features.interactions import Interactions

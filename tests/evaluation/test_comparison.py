@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler, scale
 import trueline as tl
 from trueline.evaluation.fits import choose_fits, same_settings
 from trueline.evaluation.grid import evaluate_grid
+from trueline.evaluation.report import holm, paired_test
 from trueline.evaluation.scoring import as_scorers
-from trueline.evaluation.significance import holm, paired_test
 from trueline.evaluation.task import make_task
 
 CS = np.logspace(-2, 1, 4)

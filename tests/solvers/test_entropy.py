@@ -14,7 +14,7 @@ from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import Status
 from trueline.solvers.base import Options
-from trueline.solvers.dual.entropy_kernels import best_logit
+from trueline.solvers.dual.entropy import best_logit
 from trueline.solvers.dual.solver import EntropyDualDescent
 from trueline.solvers.loop import Monitor
 from trueline.solvers.newton_cg import NewtonCG

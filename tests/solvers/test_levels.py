@@ -12,7 +12,7 @@ from trueline.estimators.labels import encode_labels
 from trueline.losses import Hinge, SquaredHinge
 from trueline.penalties import L2
 from trueline.problem import Problem
-from trueline.solvers.dual.occurring import occurring_columns
+from trueline.solvers.dual.rows import occurring_columns
 from trueline.solvers.iterative import best_constant
 from trueline.solvers.piecewise.compressed import CompressedProgram
 from trueline.solvers.piecewise.levels import is_for_levels

@@ -15,8 +15,7 @@ from trueline.penalties import L2, NoPenalty
 from trueline.problem import Problem
 from trueline.subset import best_subsets, state
 from trueline.subset import node as node_module
-from trueline.subset.diagonal import climb, uniform_diagonal
-from trueline.subset.relaxation import bound_at, sum_of_largest
+from trueline.subset.relaxation import bound_at, climb, sum_of_largest, uniform_diagonal
 
 REAL = {"allow_nan": False, "allow_infinity": False}
 

@@ -9,23 +9,37 @@ and with nonnegative coefficients, which can go down no further than to zero,
 
     P(w) - P(w')  <=  sum_j  max(-g_j radius_j, g_j min(w_j, radius_j)).
 
-Squared losses of such coefficients need no radius: :mod:`trueline.certificates.cone` has a bound on
-the coefficients themselves.
+Residuals of such coefficients need no radius, by a bound on the coefficients themselves.
+
+How large coefficients can be that are not negative.
+
+Let A be the weighted columns, about their means if there is an intercept and of length one, and let
+c >= 0 minimise |A c|^2 + (1 - sum c)^2. Its conditions say p = A^T A c >= 1 - sum c for every
+column. Any v >= 0 with an objective of at most P therefore has
+
+    p.v = (A c).(A v) <= R(P) + |A c| |y|,
+
+R the bound of the loss on (A c).r for its residuals r (|A c| sqrt(2 P) for squares), unless a
+mixture of columns vanishes and p with it. By convexity, with g the gradient at w,
+
+    P(w) - P(v) <= g.w - g.v <= g.w + max_j (-g_j / p_j) p.v.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from trueline.certificates.base import Certificate, checkable
-from trueline.certificates.cone import Cone, cone_gap, find_cone, is_cone
 from trueline.certificates.duality import intercept_radius
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.certificates.unpenalised import Directions, open_directions
 from trueline.problem import Problem
 
-__all__ = ["bounded_gap", "certify_bounded"]
+__all__ = ["Cone", "bounded_gap", "certify_bounded", "cone_gap", "find_cone", "is_cone"]
 
 Array = NDArray[np.float64]
 
@@ -97,3 +111,115 @@ def certify_bounded(problem: Problem, W: Array, b: Array, cone: Cone | None = No
         intercept=b,
         witness=witness,
     )
+
+
+# What is left of a mixture of columns below this is rounding.
+_LEAST = 1e-10
+# Active sets that take no longer than the fit itself.
+_MOST_ROWS, _MOST_COLUMNS = 1000, 20_000
+
+
+class Cone(NamedTuple):
+    """c, p from below, |A c| and its largest entry from above, in units of the data; |A c| |y|."""
+
+    coef: Array
+    slopes: Array
+    norm: float
+    largest: float
+    target: Array
+
+
+def is_cone(problem: Problem) -> bool:
+    """Whether the bound is about this problem: residuals, coefficients that are not negative."""
+    loss, penalty = problem.loss, problem.penalty
+    is_bounded = "smooth" in loss.capabilities and np.isfinite(
+        loss.most_residual(1.0, 1.0, 1.0, 1.0)
+    )
+    return is_bounded and {"quadratic", "nonnegative"} <= penalty.capabilities
+
+
+def find_cone(problem: Problem) -> Cone | None:
+    """The numbers c of the module's text, None if a mixture of columns vanishes."""
+    design, weights = problem.design, problem.weights
+    n, d = design.shape
+    if min(n, d) > _MOST_ROWS or d > _MOST_COLUMNS:
+        return None
+    mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
+    s = np.ones(n) if weights is None else weights
+    squares, total = design.column_squares(weights, mean), design.column_squares(weights, None)
+    varies = squares > (1e2 * n * _EPS) ** 2 * total
+    if not (varies | _is_constant(problem)).all():  # rounding hides how a column varies
+        return None
+    scale = np.where(varies, 1.0 / np.sqrt(np.where(varies, squares, 1.0)), 0.0)
+    R: Array = np.zeros((0, d))
+    for where, block in design.blocks(2048):
+        part = np.sqrt(s[where])[:, None] * ((block - mean) * scale)
+        R = np.asarray(np.linalg.qr(np.vstack([R, part]), mode="r"))
+    used = np.flatnonzero(varies)
+    A = np.vstack([R[:, used], np.ones(len(used))])
+    if not len(used):
+        return None
+    try:
+        c, _ = nnls(A, np.append(np.zeros(len(R)), 1.0), maxiter=max(100, 10 * len(used)))
+    except RuntimeError:
+        return None
+    mixture = A[:-1] @ c
+    norm = float(np.linalg.norm(mixture)) * (1 + 1e-3)
+    slopes = np.zeros(d)
+    slopes[used] = A[:-1].T @ mixture
+    if not slopes[used].min() > _LEAST * norm:
+        return None
+    coef = np.zeros(d)
+    coef[used] = scale[used] * c
+    level = problem.weigh(problem.target).sum(axis=0) / problem.total_weight
+    y = problem.target - (level if problem.fit_intercept else 0.0)
+    entries = design.matvec(coef[:, None]) - mean @ coef
+    return Cone(
+        coef,
+        np.divide(slopes, scale, out=np.zeros(d), where=varies) * (1 - 1e-3),
+        norm,
+        float(np.abs(entries[s > 0]).max(initial=0.0)) * (1 + 1e-3),
+        norm * np.sqrt(problem.weigh(y**2).sum(axis=0)) * (1 + 1e-6),
+    )
+
+
+def _is_constant(problem: Problem) -> NDArray[np.bool_]:
+    """Columns whose coefficients change nothing: all alike beside an intercept, or zero."""
+    out = np.ones(problem.n_features, dtype=bool)
+    first = np.zeros(problem.n_features)
+    for number, (_, block) in enumerate(problem.design.blocks(2048)):
+        first = block[0] if number == 0 and problem.fit_intercept else first
+        out &= (block == first).all(axis=0)
+    return out
+
+
+def cone_gap(
+    problem: Problem, rounding: Rounding, at: Evaluation, W: Array, cone: Cone | None
+) -> float:
+    """The bound of the module's text; without a cone no more than that none is below zero."""
+    ceiling = float(at.objective.sum() + 2 * at.objective_rounding.sum())
+    if cone is None:
+        return ceiling
+    steep = np.abs(at.slope) + at.slope_rounding if problem.fit_intercept else np.zeros(W.shape[1])
+    # At the best intercept, as the dual point of whoever checks.
+    g = at.correlation - rounding.mean[:, None] * at.slope * problem.fit_intercept
+    error = 2 * at.correlation_rounding + 8 * _EPS * np.abs(g)
+    error = error + (rounding.mean_error + 4 * _EPS * np.abs(rounding.mean))[:, None] * steep
+    bend = np.full(W.shape[1], rounding.weight)
+    if problem.fit_intercept and "quadratic" not in problem.loss.capabilities:
+        # Where only some rows have curvature, a change of the intercept moves their slopes alone.
+        curvature = problem.loss.curvature(problem.target, at.scores)
+        bend = problem.weigh(curvature).sum(axis=0)
+        error = error + 2 * problem.design.column_largest()[:, None] * steep
+    held = cone.slopes[:, None] > 0
+    rise = np.maximum(error - g, 0.0)
+    most = np.divide(rise, cone.slopes[:, None], out=np.zeros_like(g), where=held).max(axis=0)
+    size = cone.target + problem.loss.most_residual(
+        ceiling, rounding.weight, cone.norm, cone.largest
+    )
+    back = np.where(held, np.maximum(g + error, 0.0) * W, 0.0).sum(axis=0)
+    levels = np.divide(2 * steep**2, bend, out=np.full_like(bend, np.inf), where=bend > 0)
+    found = float((most * size + back).sum()) + problem.penalty.value(W)
+    if problem.fit_intercept:
+        found += float(levels.sum())
+    return min(found * (1 + 1e-6), ceiling)

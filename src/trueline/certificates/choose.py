@@ -25,8 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.bounded import bounded_gap, certify_bounded
-from trueline.certificates.cone import Cone, cone_gap, find_cone, is_cone
+from trueline.certificates.bounded import (
+    Cone,
+    bounded_gap,
+    certify_bounded,
+    cone_gap,
+    find_cone,
+    is_cone,
+)
 from trueline.certificates.duality import certify_duality, duality_gap
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.certificates.fenchel import certify_fenchel, is_fenchel

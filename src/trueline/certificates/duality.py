@@ -14,6 +14,8 @@ are not penalised at all V_j should vanish; :mod:`trueline.certificates.unpenali
 may cost that it does not. Scores may be written about any centre m of the columns,
 (b + m.w) + (x - m).w: columns far from zero then cost no more than others, and the radius is that
 of b + m.w.
+
+Sums over rows for certificates, in the order in which they lose little.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline._jit import kernel
 from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.evaluation import (
     Evaluation,
@@ -32,7 +35,6 @@ from trueline.certificates.evaluation import (
     sum_by_blocks,
     sum_rows,
 )
-from trueline.certificates.kernels import add_stretches
 from trueline.certificates.unpenalised import Free, is_free, unpenalised
 from trueline.penalties import Penalty
 from trueline.problem import Problem
@@ -40,13 +42,14 @@ from trueline.threads import run_strands
 
 __all__ = [
     "DualPoint",
+    "add_stretches",
     "certify_dual",
     "certify_duality",
     "dual_point",
     "duality_gap",
     "intercept_radius",
-    "size_of_targets",
     "pull_rows",
+    "size_of_targets",
 ]
 
 Array = NDArray[np.float64]
@@ -410,3 +413,24 @@ def _add_stretches(block: Array, centre: Array, weighted: Array, length: int, su
     for number, start in enumerate(range(0, len(block), length)):
         stretch = slice(start, start + length)
         sums[number] = weighted[stretch].T @ centred[stretch]
+
+
+@kernel
+def add_stretches(block: Array, centre: Array, weighted: Array, length: int, sums: Array) -> None:
+    """Add (x_i - centre) weighted_i over stretches of so many rows, each to its own sum.
+
+    Parameters
+    ----------
+    block : array of shape (m, d)
+    centre : array of shape (d,)
+    weighted : array of shape (m, k)
+    length : int
+    sums : array of shape (ceil(m / length), k, d)
+    """
+    m, d = block.shape
+    for s in range(sums.shape[0]):
+        for t in range(weighted.shape[1]):
+            for i in range(s * length, min(m, (s + 1) * length)):
+                weight = weighted[i, t]
+                for j in range(d):
+                    sums[s, t, j] += (block[i, j] - centre[j]) * weight

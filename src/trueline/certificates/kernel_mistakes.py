@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.kernel_error import is_definite, score_error
+from trueline.certificates.kernel import is_definite, score_error
 from trueline.certificates.mistakes import margins_of
 
 __all__ = ["bound_kernel_mistakes"]

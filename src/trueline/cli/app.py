@@ -229,7 +229,7 @@ def separability(
 ) -> None:
     """Decide whether hyperplanes separate the classes of a CSV file, and prove it."""
     from trueline.cli.commands import Request
-    from trueline.cli.separation import run_separability
+    from trueline.cli.comparing import run_separability
 
     columns = (_split(features), _split(drop), _split(category))
     if not run_separability(Request(data, target, "auto", {}, *columns, force), intercept):

@@ -115,7 +115,7 @@ def _forge(out: Console, model: Any, X: Array, y: Array) -> None:
 
 
 def _draw(out: Console, model: Any, X: Array, y: Array, path: Path) -> None:
-    from trueline.cli.picture import save_picture
+    from trueline.cli.show import save_picture
 
     show.heading(out, "6. Picture")
     predicted = _predict(model, X)

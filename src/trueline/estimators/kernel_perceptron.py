@@ -26,7 +26,7 @@ from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.validation import new_rows, validate_data
 from trueline.online.kernels.dual import dual_pass
 from trueline.online.order import Order, seed_of
-from trueline.online.record import Record
+from trueline.online.passes import Record
 from trueline.wording import counted
 
 __all__ = ["KernelPerceptron"]

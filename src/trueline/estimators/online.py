@@ -19,12 +19,9 @@ from trueline.estimators.online_proof import OnlineProof
 from trueline.estimators.online_rows import SingleRows
 from trueline.estimators.parameters import validate_changed
 from trueline.estimators.validation import keep_columns_of, new_rows, row_weights, validate_data
-from trueline.online.average import averaged
-from trueline.online.kernels.labels import split_in_two
 from trueline.online.order import Order, seed_of
-from trueline.online.passes import Penalty, Stopping, Task, run_passes
-from trueline.online.record import Record
-from trueline.online.rows import Rows, normalised, with_constant
+from trueline.online.passes import Penalty, Record, Stopping, Task, averaged, run_passes
+from trueline.online.rows import Rows, normalised, split_in_two, with_constant
 from trueline.online.rules import Rule
 
 __all__ = ["OnlineClassifier", "Outcome"]

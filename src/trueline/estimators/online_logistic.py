@@ -11,9 +11,8 @@ from scipy.special import expit
 from trueline.estimators.online import OnlineClassifier
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.online import rules
-from trueline.online.adaptive import AdaptiveTask, fresh_memory
 from trueline.online.kernels.adaptive import adaptive_row
-from trueline.online.passes import Stopping, Task
+from trueline.online.passes import AdaptiveTask, Stopping, Task, fresh_memory
 from trueline.online.rows import NO_INDICES, NO_POINTERS, Rows
 
 __all__ = ["OnlineLogisticRegression"]

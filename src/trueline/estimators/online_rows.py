@@ -12,12 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.online.errors import raise_for_row
 from trueline.online.hashing import hashed_row, hashed_rows
 from trueline.online.kernels.passes import one_row
 from trueline.online.kernels.steps import INTERCEPT_STEP
 from trueline.online.order import Order, seed_of
-from trueline.online.passes import NO_LOG
+from trueline.online.passes import NO_LOG, raise_for_row
 from trueline.online.rows import NO_INDICES, NO_POINTERS, Rows
 from trueline.online.stream import Progress, batches_of
 

@@ -15,10 +15,8 @@ from trueline.estimators.online import OnlineClassifier, Outcome
 from trueline.estimators.online_proof import widest_plane
 from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
 from trueline.online import rules
-from trueline.online.average import averaged
-from trueline.online.multiclass import DirectTask
 from trueline.online.order import Order
-from trueline.online.passes import Penalty, Stopping, Task, run_passes
+from trueline.online.passes import DirectTask, Penalty, Stopping, Task, averaged, run_passes
 from trueline.online.rows import Rows
 from trueline.online.variants import run_batch, run_pocket, run_textbook, survivors
 

@@ -14,8 +14,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.gram.blocks import sums_by_blocks
-from trueline.gram.rows import Sums, row_strands
+from trueline.gram.blocks import Sums, row_strands, sums_by_blocks
 
 __all__ = ["Sums", "second_sums", "weighted_gram", "weighted_sums"]
 

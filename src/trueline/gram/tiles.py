@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from trueline._jit import kernel
 from trueline.blas import symmetrised
-from trueline.gram.rows import Sums, fold
+from trueline.gram.blocks import Sums, fold
 from trueline.gram.vectors import (
     add_one,
     add_three,

@@ -15,17 +15,24 @@ Oxford, 2007).
 The second part is found in rounds. Each round looks for b that is strictly positive on all rows
 outside the span of the rows known to be in the second part. If there is none, a vanishing
 combination puts more rows into it, and its span grows by at least one dimension.
+
+Several classes, two at a time: what pairs of classes tell about all of them.
+
+A vanishing combination of rows of two classes is one of the contrasts of all classes. Where the
+classes of a pair overlap, so that their contrasts are zero in every weak separation, their scores
+differ by nothing; pairs that connect all classes prove overlap of all, with systems that are no
+larger than those of two classes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.halfspaces.descent import descend
 from trueline.halfspaces.exact import (
     Dependence,
     dependence_of,
@@ -34,13 +41,11 @@ from trueline.halfspaces.exact import (
     in_span,
     not_positive,
 )
-from trueline.halfspaces.integers import Integers
-from trueline.halfspaces.lifting import independent
-from trueline.halfspaces.pairs import pairs_of
-from trueline.halfspaces.rows import ContrastRows, Rows
-from trueline.halfspaces.search import Proposal, search
+from trueline.halfspaces.lifting import Integers, independent
+from trueline.halfspaces.rows import ContrastRows, Rows, SignedRows
+from trueline.halfspaces.search import Proposal, descend, search
 
-__all__ = ["Split", "decide"]
+__all__ = ["Known", "Split", "decide", "pairs_of"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -223,3 +228,53 @@ def _retire(rows: Rows, held: Indices, alive: NDArray[np.bool_], basis: Array | 
     candidates = np.flatnonzero(near)
     if len(candidates):
         alive[candidates[in_span(rows, held, candidates)]] = False
+
+
+class Known(NamedTuple):
+    """Vanishing combinations of inequalities; see :class:`~trueline.halfspaces.decide.Split`."""
+
+    common: dict[int, Fraction]
+    spanning: dict[int, Fraction]
+
+
+def pairs_of(rows: ContrastRows) -> Known:
+    """What pairs of classes exclude; pairs that overlap already through others are left out."""
+    from trueline.halfspaces.decide import decide
+
+    group = list(range(rows.k))
+    common: dict[int, Fraction] = {}
+    spanning: dict[int, Fraction] = {}
+    for a in range(rows.k):
+        for c in range(a + 1, rows.k):
+            if group[a] == group[c]:
+                continue
+            places = np.flatnonzero((rows.codes == a) | (rows.codes == c))
+            signs = np.where(rows.codes[places] == a, 1.0, -1.0)
+            split = decide(SignedRows(rows.X[places], signs, rows.fit_intercept))
+            if not split.boundary.any():
+                continue
+            found = _contrasts(rows, places, a, c, split.common)
+            if not common or len(found) < len(common):
+                common = found
+            spanning |= _contrasts(rows, places, a, c, split.spanning)
+            if split.direction is None:
+                merged, other = group[a], group[c]
+                group = [merged if g == other else g for g in group]
+    return Known(common, spanning)
+
+
+def _contrasts(
+    rows: ContrastRows,
+    places: np.ndarray,
+    a: int,
+    c: int,
+    multipliers: dict[int, Fraction],
+) -> dict[int, Fraction]:
+    """The inequalities of all classes that those of a pair are."""
+    out = {}
+    for i, value in multipliers.items():
+        row = int(places[i])
+        own = int(rows.codes[row])
+        other = c if own == a else a
+        out[row * (rows.k - 1) + other - (other > own)] = value
+    return out

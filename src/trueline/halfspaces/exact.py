@@ -24,14 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
-from trueline.halfspaces.integers import (
+from trueline.halfspaces.lifting import (
+    PRIMES,
     Integers,
     as_integers,
     exact_products,
+    independent,
     integer_rows,
     primitive,
+    solve_integers,
 )
-from trueline.halfspaces.lifting import PRIMES, independent, solve_integers
 from trueline.halfspaces.rows import Rows
 
 __all__ = [

@@ -23,8 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.certificates.margin import MarginCertificate
-from trueline.halfspaces.integers import Integers, integer_rows
+from trueline.certificates.separation import MarginCertificate
+from trueline.halfspaces.lifting import Integers, integer_rows
 from trueline.halfspaces.nearest import NearestPair, NearestPoint
 from trueline.wording import Readable, counted
 

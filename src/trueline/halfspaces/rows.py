@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.blas import svd
-from trueline.halfspaces.integers import Integers, integer_rows
+from trueline.halfspaces.lifting import Integers, integer_rows
 
 __all__ = ["ContrastRows", "Rows", "SignedRows"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueline.certificates.separation import Combination, SeparationCertificate
 from trueline.halfspaces.decide import Split, decide
 from trueline.halfspaces.exact import in_floats
-from trueline.halfspaces.integers import Integers, as_integers, exact_products
+from trueline.halfspaces.lifting import Integers, as_integers, exact_products
 from trueline.halfspaces.result import Separability, hyperplanes_of
 from trueline.halfspaces.rows import ContrastRows, Rows, SignedRows
 

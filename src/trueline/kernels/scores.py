@@ -1,4 +1,7 @@
-"""sum_j c_j k(x_j, z) for many z at once: tiles of the kernel, each times its part of c."""
+"""sum_j c_j k(x_j, z) for many z at once: tiles of the kernel, each times its part of c.
+
+Some rows and columns of a matrix, compiled.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from trueline.kernels.features import features_of, is_cancelling, largest_exponent
-from trueline.kernels.function import KernelFunction
+from trueline._jit import kernel
+from trueline.kernels.function import KernelFunction, features_of, is_cancelling, largest_exponent
 from trueline.threads import run_strands
 
-__all__ = ["kernel_scores"]
+__all__ = ["gather", "kernel_scores", "mirror"]
 
 Array = NDArray[np.float64]
 #: Kernel values of some rows of Z with the rows of X asked for.
@@ -122,3 +125,25 @@ def _sparse_tiles(Z: Any, X: Any, kernel: KernelFunction) -> Callable[[slice], T
         return tile
 
     return products
+
+
+@kernel
+def gather(table: Any, rows: Any, columns: Any, out: Any) -> None:
+    """out[a, b] = table[rows[a], columns[b]]."""
+    for a in range(len(rows)):
+        row = table[rows[a]]
+        for b in range(len(columns)):
+            out[a, b] = row[columns[b]]
+
+
+@kernel
+def mirror(Q: Any, k: int) -> None:
+    """Q[:k, k:] = Q[k:, :k]', in tiles that stay in the first-level cache."""
+    m, tile = len(Q), 32
+    for first in range(k, m, tile):
+        last = min(first + tile, m)
+        for start in range(0, k, tile):
+            stop = min(start + tile, k)
+            for a in range(start, stop):
+                for b in range(first, last):
+                    Q[a, b] = Q[b, a]

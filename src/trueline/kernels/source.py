@@ -10,9 +10,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from trueline.kernels.features import Features, features_of, is_cancelling, largest_exponent
-from trueline.kernels.function import KernelFunction
-from trueline.kernels.gather import gather
+from trueline.kernels.function import (
+    Features,
+    KernelFunction,
+    features_of,
+    is_cancelling,
+    largest_exponent,
+)
+from trueline.kernels.scores import gather
 from trueline.threads import run_strands
 
 __all__ = [

@@ -1,25 +1,49 @@
-"""Passes over rows until the rule for stopping says so."""
+"""Passes over rows until the rule for stopping says so.
+
+The tasks that passes are made of (two classes, the direct multiclass rule, adaptive logistic
+learning), what is recorded of them, and what is said when a score is no number.
+
+Averages of the weights over all visits, without adding them up at every visit.
+
+If the update c_k x_k came at visit t_k, the weights after visit t are the sum of the updates with
+t_k <= t, and their sum over the visits 1 to T is ``(T + 1) w - sum_k t_k c_k x_k`` with w the last
+ones. (Freund and Schapire, "Large margin classification using the perceptron algorithm", Machine
+Learning 37, 1999; the bookkeeping is H. Daume's.)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite
 
-from trueline.online.errors import raise_for_row
+from trueline.online.kernels.adaptive import adaptive_pass
+from trueline.online.kernels.direct import direct_pass
 from trueline.online.kernels.passes import online_pass
 from trueline.online.kernels.penalised import Penalty, Scaled, penalised_pass, unscale
 from trueline.online.kernels.rows import Labels, count_rows
 from trueline.online.kernels.steps import NEGATIVE_WEIGHT, POSITIVE_WEIGHT
 from trueline.online.order import Order
-from trueline.online.record import Record
 from trueline.online.rows import Rows
 from trueline.online.rules import Rule
 
-__all__ = ["Penalty", "Stopping", "Task", "run_passes"]
+__all__ = [
+    "AdaptiveTask",
+    "DirectTask",
+    "Penalty",
+    "Record",
+    "Stopping",
+    "Task",
+    "averaged",
+    "fresh_memory",
+    "raise_for_row",
+    "run_passes",
+]
 
 Array = NDArray[np.float64]
 Score = Callable[[NDArray[Any], float], float]
@@ -160,3 +184,158 @@ def run_passes(
             break
     task.finish()
     return passes, record
+
+
+@dataclass
+class Record:
+    """The story of one fit.
+
+    Attributes
+    ----------
+    visits : int
+        Rows that were looked at, over all passes.
+    mistakes : int
+        Visits at which the row was on the wrong side (or on the boundary).
+    updates : int
+        Visits at which the weights changed.
+    mistakes_per_pass, updates_per_pass : list of int
+    loss_per_pass : list of float
+        Sum of what the rows cost when they were visited, with the penalty if there is one.
+    rows, steps, times, rivals : arrays, or None
+        Of each update, if ``record_updates=True``: the row, the signed step by which it was added,
+        the visit (from 1), and for direct multiclass learning the class subtracted from.
+    """
+
+    visits: int = 0
+    mistakes: int = 0
+    updates: int = 0
+    mistakes_per_pass: list[int] = field(default_factory=list)
+    updates_per_pass: list[int] = field(default_factory=list)
+    loss_per_pass: list[float] = field(default_factory=list)
+    rows: NDArray[np.int64] | None = None
+    steps: Array | None = None
+    times: NDArray[np.int64] | None = None
+    rivals: NDArray[np.int64] | None = None
+
+    def add_pass(self, before: Array, after: Array, log: Array | None = None) -> None:
+        """Count one pass from the tallies before and after it."""
+        loss, updates, mistakes = (after - before)[1:4]
+        self.visits, self.updates, self.mistakes = (int(after[i]) for i in (0, 2, 3))
+        self.mistakes_per_pass.append(int(mistakes))
+        self.updates_per_pass.append(int(updates))
+        self.loss_per_pass.append(float(loss))
+        if log is not None:
+            self.add_log(log[: int(updates)])
+
+    def add_log(self, log: Array) -> None:
+        """Append updates: row, step, visit and, for direct learning, the rival class."""
+
+        def joined(old: NDArray[Any] | None, new: Array, dtype: Any) -> NDArray[Any]:
+            new = new.astype(dtype)
+            return new if old is None else np.concatenate([old, new])
+
+        self.rows = joined(self.rows, log[:, 0], np.int64)
+        self.steps = joined(self.steps, log[:, 1], np.float64)
+        self.times = joined(self.times, log[:, 2], np.int64)
+        if log.shape[1] > 3:
+            self.rivals = joined(self.rivals, log[:, 3], np.int64)
+
+    def weights_after_updates(
+        self, X: Any, w: Any = None, intercept: float = 0.0, intercept_step: float = 1.0
+    ) -> Iterator[tuple[int, Array, float]]:
+        """The row of each update and the weights after it, for binary learning from ``w``.
+
+        The numbers are those of the fit, bit for bit (for float64 rows).
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            The rows that were fitted.
+        w : array of shape (d,), optional
+            The weights at the start; zeros if not given.
+        intercept : float
+        intercept_step : float
+            0 without an intercept.
+
+        Yields
+        ------
+        row, weights, intercept
+        """
+        if self.rows is None or self.steps is None:
+            raise ValueError("Updates were not recorded: fit with record_updates=True.")
+        X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+        w = np.zeros(X.shape[1]) if w is None else np.array(w, dtype=np.float64)
+        for row, step in zip(self.rows.tolist(), self.steps.tolist()):
+            x = X[[row]].toarray()[0] if sp.issparse(X) else X[row]
+            w = w + x * step
+            intercept = intercept + step * intercept_step
+            yield row, w, intercept
+
+
+def raise_for_row(X: Any, row: int, name: str) -> None:
+    """Raise for NaN and infinity in X, or else for the sizes that made products overflow."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        assert_all_finite(X, input_name="X", estimator_name=name)
+        x = X[[row]].toarray()[0] if sp.issparse(X) else X[row]
+        largest = float(np.abs(x.astype(np.float64)).max(initial=0.0))
+    raise ValueError(
+        f"{name}: products of the weights with row {row} (largest number {largest:.3g}) leave the "
+        f"range of {x.dtype}. Normalise the rows (normalize_rows=True, or "
+        "sklearn.preprocessing.Normalizer) or scale the columns (StandardScaler)."
+    )
+
+
+def fresh_memory(classes: int, d: int) -> Array:
+    """For each problem: sums of squares and sizes of every weight, of the intercept; and N, t."""
+    return np.zeros((classes, d + 2, 2))
+
+
+@dataclass
+class AdaptiveTask(Task):
+    """One binary problem, with a learning rate of its own for every weight."""
+
+    memory: Array = field(default_factory=lambda: np.zeros((2, 2)))
+
+    def _pass(self, order: NDArray[Any], log: Any) -> int:
+        return adaptive_pass(
+            *(*self.rows.arrays, *self.labels, order),
+            *(self.setting, self.memory, self.w, self.b, self.tally),
+        )
+
+
+@dataclass
+class DirectTask(Task):
+    """One problem of all classes; ``w`` has shape (d, k), ``b`` (k,), and ``counts`` (n, k)."""
+
+    class_weights: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
+    log_width: ClassVar[int] = 4
+
+    def _pass(self, order: NDArray[Any], log: Any) -> int:
+        labels = (self.rows.codes, self.class_weights, self.rows.weights)
+        return direct_pass(
+            *(*self.rows.arrays, labels, order, self.setting, self.w, self.b),
+            *(self.later, self.tally, self.counts, log),
+        )
+
+
+def averaged(last: NDArray[Any], later: NDArray[Any], visits: Any, start: float = 1.0) -> Any:
+    """The mean of the weights after the visits ``start`` to ``visits``.
+
+    Parameters
+    ----------
+    last : array
+        The weights (or the intercept) after the last visit.
+    later : array
+        Sum of max(t_k, start) c_k x_k over the updates.
+
+    Examples
+    --------
+    Weights 0, 2, 2 after three visits: the update of 2 came at the second.
+
+    >>> import numpy as np
+    >>> from trueline.online.passes import averaged
+    >>> averaged(np.array([2.0]), np.array([2 * 2.0]), 3).round(4).tolist()
+    [1.3333]
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return ((visits + 1.0) * last - later) / (visits - start + 1.0)

@@ -1,4 +1,7 @@
-"""Rows in the form that the kernels read."""
+"""Rows in the form that the kernels read.
+
+Two labels as 0 and 1, in one look at each.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-__all__ = ["NO_INDICES", "NO_POINTERS", "Rows", "normalised", "with_constant"]
+from trueline._jit import kernel
+
+__all__ = ["NO_INDICES", "NO_POINTERS", "Rows", "normalised", "split_in_two", "with_constant"]
 
 # What an array has in place of the indices and pointers of a CSR matrix.
 NO_INDICES = np.empty(0, dtype=np.uint32)
@@ -92,3 +97,29 @@ def with_constant(X: Any) -> Any:
     """The columns and one of ones, so that the intercept is a weight like the others."""
     ones = np.ones((X.shape[0], 1), dtype=X.dtype)
     return sp.csr_array(sp.hstack([X, ones])) if sp.issparse(X) else np.hstack([X, ones])
+
+
+@kernel
+def split_in_two(y: Any, codes: Any) -> int:
+    """Where the second label first occurs; 0 if there is none, -1 if there are more than two.
+
+    Parameters
+    ----------
+    y : array of numbers, of shape (n,)
+    codes : array of int8, of shape (n,)
+        Receives 1 where y is not y[0].
+    """
+    n, first = y.shape[0], y[0]
+    found = 0
+    while found < n and y[found] == first:
+        found += 1
+    if found == n:
+        codes[:] = 0
+        return 0
+    other, strange = y[found], np.int8(0)
+    # No branches, and from the very first label on: the compiler then takes several at once.
+    for i in range(n):
+        differs = np.int8(y[i] != first)
+        codes[i] = differs
+        strange |= differs & np.int8(y[i] != other)
+    return -1 if strange else found

@@ -8,12 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.online.errors import raise_for_row
 from trueline.online.kernels.perceptron import first_mistakes, pocket_pass, weighted_errors
 from trueline.online.kernels.steps import INTERCEPT_STEP
 from trueline.online.order import Order
-from trueline.online.passes import NO_LOG, Task
-from trueline.online.record import Record
+from trueline.online.passes import NO_LOG, Record, Task, raise_for_row
 
 __all__ = ["run_batch", "run_pocket", "run_textbook", "survivors"]
 

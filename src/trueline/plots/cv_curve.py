@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueline.plots.fitted import fitted, replaces
-from trueline.plots.path import chosen_grid, path_of
-from trueline.plots.strength import (
+from trueline.plots.path import (
+    chosen_grid,
     count_on_top,
     draw_strengths,
     mark_strengths,
+    path_of,
     positive_strengths,
 )
 from trueline.plots.style import COLOURS, GREY, PALE, Array, Display, axes, legend, tidy

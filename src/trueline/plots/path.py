@@ -1,4 +1,7 @@
-"""Coefficients against the strength of a penalty."""
+"""Coefficients against the strength of a penalty.
+
+The axis of strengths: logarithmic, weaker to the right, with numbers of columns on top.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.paths import RegularizationPath, regularization_path
 from trueline.plots.fitted import fitted, is_axes, replaces
-from trueline.plots.strength import (
-    count_on_top,
-    draw_strengths,
-    mark_strengths,
-    positive_strengths,
-)
 from trueline.plots.style import (
     COLOURS,
+    GREY,
     PALE,
     Array,
     Display,
@@ -31,7 +29,18 @@ from trueline.plots.style import (
     tidy,
 )
 
-__all__ = ["PathDisplay", "chosen_grid", "chosen_strengths", "path_of", "plot_path"]
+__all__ = [
+    "MARKS",
+    "PathDisplay",
+    "chosen_grid",
+    "chosen_strengths",
+    "count_on_top",
+    "draw_strengths",
+    "mark_strengths",
+    "path_of",
+    "plot_path",
+    "positive_strengths",
+]
 
 _DASHES = ("-", "--", ":", "-.")
 _LINE = 0.17  # inches between two names
@@ -363,3 +372,47 @@ def plot_path(
             ax, top=top, against=against
         )
     return PathDisplay(path[0], path[1], names, marked).plot(ax, top=top, against=against)
+
+
+#: How the first, second, ... marked strength is drawn.
+MARKS = ("--", ":", "-.")
+_MOST_COUNTS = 9
+
+
+def positive_strengths(alphas: Array) -> NDArray[np.bool_]:
+    """Which strengths a logarithmic axis can show; an error if these are fewer than two."""
+    shown = alphas > 0
+    if np.count_nonzero(shown) < 2:
+        raise ValueError("A path needs at least two positive strengths to be drawn.")
+    return shown
+
+
+def draw_strengths(ax: Any, alphas: Array) -> None:
+    """Make the lower axis one of strengths."""
+    ax.set_xscale("log")
+    ax.set_xlim(alphas.max(), alphas.min())
+    ax.set_xlabel("alpha (weaker penalty to the right)")
+
+
+def count_on_top(ax: Any, x: Array, counts: NDArray[np.integer]) -> Any:
+    """Numbers of non-zero coefficients along the top, at places evenly spread over the axis."""
+    left, right = ax.get_xlim()
+    scale = np.log if ax.get_xscale() == "log" else np.asarray
+    share = (scale(x) - scale(left)) / (scale(right) - scale(left))
+    wanted = np.linspace(0.0, 1.0, min(_MOST_COUNTS, len(x)))
+    picked = np.unique([int(np.argmin(np.abs(share - place))) for place in wanted])
+    top = ax.secondary_xaxis("top")
+    top.set_xticks(x[picked], [str(int(counts[i])) for i in picked])
+    top.minorticks_off()
+    top.spines["top"].set_visible(False)
+    top.tick_params(length=0)
+    top.set_xlabel("non-zero coefficients")
+    return top
+
+
+def mark_strengths(ax: Any, places: Mapping[str, float]) -> list[Any]:
+    """A vertical line for each chosen strength, named in the legend."""
+    return [
+        ax.axvline(place, color=GREY, linestyle=style, linewidth=1.2, label=label)
+        for (label, place), style in zip(places.items(), MARKS * len(places))
+    ]

@@ -21,7 +21,7 @@ from trueline.certificates.duality import certify_dual
 from trueline.certificates.evaluation import Rounding
 from trueline.certificates.tangent import Tangent, at_most_objective, is_tangent
 from trueline.design import Accuracy
-from trueline.gram.rows import SMALL_WORK, rows_per_block
+from trueline.gram.blocks import SMALL_WORK, rows_per_block
 from trueline.losses import Loss
 from trueline.penalties import L2
 from trueline.problem import Problem
@@ -35,8 +35,7 @@ from trueline.solvers.curved.descent import (
     curvature_basis,
     starting_point,
 )
-from trueline.solvers.curved.rows import StandardRows
-from trueline.solvers.curved.rowwise import rowwise
+from trueline.solvers.curved.rows import StandardRows, rowwise
 from trueline.solvers.iterative import best_constant
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
 from trueline.solvers.row_space import (

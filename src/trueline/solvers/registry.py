@@ -23,12 +23,11 @@ from trueline.solvers.exchange.smoothed import SmoothedMaximum
 from trueline.solvers.exchange.solver import Exchange
 from trueline.solvers.gradient_descent import GradientDescent
 from trueline.solvers.highs import HiGHS
-from trueline.solvers.interior_point import InteriorPoint
+from trueline.solvers.interior_point import InteriorPoint, NonCrossing
 from trueline.solvers.kernel import Kernel
 from trueline.solvers.lsmr import LSMR
 from trueline.solvers.newton import Newton
 from trueline.solvers.newton_cg import NewtonCG
-from trueline.solvers.non_crossing import NonCrossing
 from trueline.solvers.proximal_gradient import ProximalGradient
 from trueline.solvers.proximal_newton.columns_solver import WorkingSetNewton
 from trueline.solvers.proximal_newton.gram_solver import ProximalNewton

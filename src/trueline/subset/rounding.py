@@ -23,9 +23,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.subset.diagonal import DEPENDENT_COLUMNS
 from trueline.subset.doubled import is_positive
 from trueline.subset.node import RAISED, Quadratic, is_small
+from trueline.subset.relaxation import DEPENDENT_COLUMNS
 
 __all__ = ["allowance", "is_doubtful", "least_of_all", "lowered"]
 

@@ -11,9 +11,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.subset.conditioning import correlation, least_eigenvalue
 from trueline.subset.exchange import descend, forward, lowest_indices, many_starts
-from trueline.subset.node import Quadratic, Start, is_small, relaxed
+from trueline.subset.node import Quadratic, Start, correlation, is_small, least_eigenvalue, relaxed
 from trueline.subset.path import carried_down
 from trueline.subset.rounding import least_of_all, lowered
 from trueline.subset.search import Found, search

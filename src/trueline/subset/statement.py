@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from trueline.moments import Moments
 from trueline.precision import two_sum
 from trueline.problem import Problem
-from trueline.subset.conditioning import correlation
 from trueline.subset.doubled import UNIT, centred_products, divided
-from trueline.subset.node import Quadratic
+from trueline.subset.node import Quadratic, correlation
 from trueline.subset.rounding import is_doubtful
 
 __all__ = ["Statement", "state"]

@@ -38,8 +38,8 @@ from trueline.kernels import KernelFunction, KernelSource, kernel_scores
 from trueline.kernels.source import make_source, require_symmetric
 from trueline.processes.memory import check_memory
 from trueline.solvers.smo.engine import WHOLE, solve_dual
+from trueline.solvers.smo.inner import largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution
-from trueline.solvers.smo.progress import largest_score
 from trueline.solvers.smo.textbook import solve_textbook
 
 __all__ = ["SupportVectorMachine"]

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from trueline.certificates.support_vectors import SupportVectorCertificate
 from trueline.kernels import KernelFunction
-from trueline.kernels.features import largest_exponent
+from trueline.kernels.function import largest_exponent
 from trueline.kernels.source import KernelSource
+from trueline.solvers.smo.inner import largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution, by_row, levels
-from trueline.solvers.smo.progress import largest_score
 
 __all__ = [
     "FoundMachine",
@@ -161,7 +161,7 @@ class PendingProof:
 
     def certificate(self) -> SupportVectorCertificate:
         """The statement with its numbers."""
-        from trueline.certificates.support_vectors_proof import certify_support_vectors
+        from trueline.certificates.support_vectors import certify_support_vectors
 
         return certify_support_vectors(self.claim, self.X, self.y, self.weights)
 

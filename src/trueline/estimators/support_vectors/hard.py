@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from trueline.estimators.separability import REMEDY, separated
 from trueline.kernels import KernelSource
 from trueline.solvers.smo.engine import solve_dual
+from trueline.solvers.smo.inner import largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution, levels
-from trueline.solvers.smo.progress import largest_score
 
 __all__ = ["linear_margin", "nearest_hulls", "on_margins", "program_of"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.kernels import KernelSource, MatrixSource
-from trueline.kernels.gather import mirror
+from trueline.kernels.scores import mirror
 from trueline.solvers.smo.engine import WHOLE
 from trueline.solvers.smo.program import DualSolution
 from trueline.threads import run_strands

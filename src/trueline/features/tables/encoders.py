@@ -2,6 +2,8 @@
 
 An encoder is what was learned of one column. It names the columns it makes, and turns the column of
 another table into blocks in the same way.
+
+Free text in a table.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
 
 from trueline.errors import TableError
-from trueline.features.tables.assembly import Block, Codes, Values
+from trueline.features.tables.assembly import Block, Codes, Entries, Values
 from trueline.features.tables.columns import TableColumn
 
-__all__ = ["Booleans", "Encoder", "Numbers", "indicator"]
+__all__ = ["Booleans", "Encoder", "Numbers", "Texts", "indicator"]
 
 
 class Encoder(ABC):
@@ -189,3 +193,44 @@ def _truth(column: TableColumn) -> NDArray[Any]:
     if not np.isin(present, (0.0, 1.0)).all():
         raise TableError(f"Column {column.name!r} is not boolean: it holds other values than 0, 1.")
     return values
+
+
+@dataclass
+class Texts(Encoder):
+    """What a transformer of texts makes of them; a missing text is empty."""
+
+    name: str
+    transformer: Any
+    per_row: float
+    missing_share: float
+    kind: str = "text"
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def learn(cls, column: TableColumn, transformer: Any) -> Texts:
+        """Fit the transformer of texts."""
+        fitted = clone(transformer)
+        matrix = fitted.fit_transform(column.texts)
+        entries = float(sparse.csr_array(matrix).nnz) / max(1, len(column))
+        share = float(column.missing.mean())
+        notes = [f"{share:.1%} missing, taken as empty"] if share else []
+        return cls(column.name, fitted, entries, share, notes=notes)
+
+    @property
+    def names(self) -> list[str]:
+        parts = self.transformer.get_feature_names_out()
+        return [f"{self.name}: {part}" for part in parts] + [f"{self.name} is missing"] * (
+            self.missing_share > 0
+        )
+
+    @property
+    def entries(self) -> float:
+        return self.per_row + self.missing_share
+
+    def blocks(self, column: TableColumn) -> list[Block]:
+        matrix = sparse.csr_matrix(self.transformer.transform(column.texts), dtype=np.float64)
+        matrix.sort_indices()
+        made: list[Block] = [Entries(matrix)]
+        if self.missing_share > 0:
+            made.append(indicator(column.missing))
+        return made

@@ -24,9 +24,8 @@ from trueline.features.tables.columns import (
     read_columns,
 )
 from trueline.features.tables.dates import Dates
-from trueline.features.tables.encoders import Booleans, Encoder, Numbers
+from trueline.features.tables.encoders import Booleans, Encoder, Numbers, Texts
 from trueline.features.tables.leakage import gives_away
-from trueline.features.tables.texts import Texts
 from trueline.wording import counted, shown_as_text
 
 __all__ = ["TableFeatures"]

@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.parameters import KW_ONLY, given, parameters
 from trueline.features.text import read_texts
-from trueline.features.translation.corpus import Corpus, Vocabulary
+from trueline.features.translation.corpus import SURFACE, Corpus, Vocabulary, surface
 from trueline.features.translation.language_model import LanguageModel
 from trueline.features.translation.lexicon import Scores, given_lexicon, learn_lexicon
-from trueline.features.translation.surface import SURFACE, surface
 from trueline.wording import shown_as_text
 
 __all__ = ["TranslationFeatures"]

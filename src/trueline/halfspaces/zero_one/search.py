@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.halfspaces.zero_one.branching import explore
-from trueline.halfspaces.zero_one.claims import Claims
 from trueline.halfspaces.zero_one.enumeration import enumerate_circles, enumeration_seconds
 from trueline.halfspaces.zero_one.exact import exact_search, integer_rows
 from trueline.halfspaces.zero_one.local_search import improve
 from trueline.halfspaces.zero_one.packing import evaluate
 from trueline.halfspaces.zero_one.problem import Task
-from trueline.halfspaces.zero_one.proof import Packing, pack_root
+from trueline.halfspaces.zero_one.proof import Claims, Packing, pack_root
 from trueline.halfspaces.zero_one.simplex import OUT, REQUIRED
 
 __all__ = ["Found", "search"]

@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 from trueline._jit import kernel
-from trueline.online.kernels.prefetch import prefetch
 from trueline.online.kernels.rows import (
     AHEAD,
     add,
     as_weight,
     dot,
     finite_after,
+    prefetch,
     prefetch_row,
     squared_norm,
 )

@@ -1,6 +1,12 @@
 """Stepwise selection of columns from moments: no step goes back to the rows."""
 
-from trueline.selection.stepwise.books import StepwiseExplanation, name_of, purpose, table_of_steps
+from trueline.selection.stepwise.books import (
+    StepwiseExplanation,
+    Watcher,
+    name_of,
+    purpose,
+    table_of_steps,
+)
 from trueline.selection.stepwise.folds import about, fold_tableaux
 from trueline.selection.stepwise.forward import (
     ForwardPath,
@@ -18,7 +24,6 @@ from trueline.selection.stepwise.search import (
 )
 from trueline.selection.stepwise.tableau import Outlook, Tableau
 from trueline.selection.stepwise.terms import make_terms
-from trueline.selection.stepwise.watcher import Watcher
 
 __all__ = [
     "DIRECTIONS",

@@ -1,15 +1,23 @@
-"""The books of a search as text."""
+"""The books of a search as text.
+
+Those who watch a fit, told of every step of a search.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from trueline.certificates.base import Certificate
+from trueline.selection.stepwise.forward import PartialCholesky
+from trueline.selection.stepwise.search import Search
+from trueline.selection.stepwise.tableau import Tableau
+from trueline.solvers.loop import Event, Monitor
 from trueline.wording import Readable
 
-__all__ = ["StepwiseExplanation", "name_of", "purpose", "table_of_steps"]
+__all__ = ["StepwiseExplanation", "Watcher", "name_of", "purpose", "table_of_steps"]
 
 _SHOWN_NAMES = 4
 
@@ -127,3 +135,32 @@ class StepwiseExplanation(Readable):
             lines += ["", *table_of_steps(self.history, self.criterion, self.names)]
             lines += ["", "The fit on the chosen columns:", str(replace(self.fit, all=self.all))]
         return "\n".join(lines)
+
+
+class Watcher:
+    """Hands every step to those who watch the fit."""
+
+    def __init__(
+        self, tableau: Tableau | PartialCholesky, search: Search, monitor: Monitor
+    ) -> None:
+        self.tableau, self.monitor = tableau, monitor
+        self.most = search.exactly or search.at_most
+        self.start = time.perf_counter()
+
+    def __call__(self, step: dict[str, Any]) -> bool:
+        if not self.monitor.callbacks:
+            return False
+        W = self.tableau.coefficients()
+        x_mean, y_mean = self.tableau.centre()
+        event = Event(
+            iteration=step["step"],
+            max_iter=max(self.most, step["step"]),
+            objective=0.5 * step["rss"],
+            gap=float("inf"),
+            seconds=time.perf_counter() - self.start,
+            coef=W,
+            intercept=y_mean - x_mean @ W,
+        )
+        # Every callback hears of every event, also when an earlier one asked to stop.
+        stop = [callback(event) is True for callback in self.monitor.callbacks]
+        return any(stop)

@@ -44,8 +44,7 @@ from scipy.linalg import blas, lapack
 from trueline.losses import Loss
 from trueline.solvers.curved.approach import approach, run_steps
 from trueline.solvers.curved.gram import FollowingGram
-from trueline.solvers.curved.rows import StandardRows
-from trueline.solvers.curved.rowwise import derivatives, derivatives_along, rowwise
+from trueline.solvers.curved.rows import StandardRows, derivatives, derivatives_along, rowwise
 from trueline.solvers.curved.search import minimise_along
 
 __all__ = ["Descent", "Factor", "curvature_basis", "sample_tells", "starting_point"]

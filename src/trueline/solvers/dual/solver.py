@@ -28,7 +28,7 @@ from trueline.solvers.costs import CALL
 from trueline.solvers.dual.box import SMALL, BoxIteration
 from trueline.solvers.dual.entropy import EntropyIteration
 from trueline.solvers.dual.iteration import DualIteration
-from trueline.solvers.dual.occurring import occurring_columns, solve_on_columns
+from trueline.solvers.dual.rows import occurring_columns, solve_on_columns
 from trueline.solvers.loop import Monitor, run
 from trueline.solvers.one_by_one import is_separable, solve_one_by_one
 

@@ -6,7 +6,7 @@ Most rows are far from their kinks and stay there: all that counts is the sum of
 1. least squares on all n rows give coefficients that are off by about sqrt(p / n) of the residuals'
    size where the errors are harmless; where they mislead, a sample of m rows is off by sqrt(p / m);
 2. the rows whose kinks are that near are treated one by one, all others as one slope: first as many
-   as that error asks for, with rounded kinks (:mod:`trueline.solvers.piecewise.smoothing`), then
+   as that error asks for, with rounded kinks (:mod:`trueline.solvers.piecewise.levels`), then
    the few that are near to the better coefficients that this gives, down to the vertex;
 3. one pass over the data shows which of the others ended up on another side; those join, and the
    vertex is improved from where it is, until none is left.
@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from trueline.solvers.piecewise.band import Band, Cut
 from trueline.solvers.piecewise.exact import Minimum, approach, exactly, improve, minimise
 from trueline.solvers.piecewise.interior import InteriorPoint
+from trueline.solvers.piecewise.levels import Smoothed
 from trueline.solvers.piecewise.program import Program
-from trueline.solvers.piecewise.smoothing import Smoothed
 from trueline.solvers.piecewise.source import Source
 from trueline.solvers.piecewise.vertex import Vertex
 from trueline.threads import run_strands

@@ -23,8 +23,7 @@ from trueline.solvers.coordinate.terms import Terms
 from trueline.solvers.curved.approach import approach, run_steps
 from trueline.solvers.curved.descent import sample_tells
 from trueline.solvers.curved.gram import FollowingGram
-from trueline.solvers.curved.rows import StandardRows
-from trueline.solvers.curved.rowwise import derivatives, derivatives_along, rowwise
+from trueline.solvers.curved.rows import StandardRows, derivatives, derivatives_along, rowwise
 from trueline.solvers.curved.search import minimise_along
 
 __all__ = ["ProximalDescent", "proximal_start", "standard_terms"]

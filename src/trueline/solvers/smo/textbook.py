@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.kernels.source import KernelSource
+from trueline.solvers.smo.inner import Way, largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution, levels
-from trueline.solvers.smo.progress import Way, largest_score
 from trueline.trace import Trace
 
 __all__ = ["solve_textbook"]
