@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from trueline.design import DenseDesign, Design
-from trueline.gram.blocks import SMALL_WORK, fold, row_strands, rows_per_block
+from trueline.gram.rows import SMALL_WORK, fold, row_strands, rows_per_block
 from trueline.losses import Loss
-from trueline.solvers.truncated.descent import softmax_product
+from trueline.solvers.truncated.kernels import softmax_product
 from trueline.threads import run_strands
 
 __all__ = ["Rows"]
