@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.gram import weighted_gram
-from trueline.gram.rows import SMALL_WORK
+from trueline.gram.blocks import SMALL_WORK
 from trueline.solvers.curved.descent import Factor
 from trueline.solvers.truncated.rows import Rows
 from trueline.threads import run_strands

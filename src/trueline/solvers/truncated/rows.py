@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from trueline.design import DenseDesign, Design
-from trueline.gram.rows import SMALL_WORK, fold, row_strands, rows_per_block
+from trueline.gram.blocks import SMALL_WORK, fold, row_strands, rows_per_block
 from trueline.losses import Loss
 from trueline.solvers.truncated.kernels import softmax_product
 from trueline.threads import run_strands
