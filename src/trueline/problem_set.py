@@ -180,7 +180,7 @@ def _on_all(member: Member, n: int, order: NDArray[np.intp]) -> Member:
 
 
 def _strength(penalty: Penalty) -> float:
-    linear, bend = penalty.linear, penalty.curvature
-    if isinstance(linear, float) and isinstance(bend, float):
-        return linear + bend
-    return float(np.max(linear)) + float(np.max(bend))
+    linear, curvature = penalty.linear, penalty.curvature
+    if isinstance(linear, float) and isinstance(curvature, float):
+        return linear + curvature
+    return float(np.max(linear)) + float(np.max(curvature))

@@ -160,10 +160,10 @@ class Prover:
     def _evidence(self, at: Evaluation, W: Array) -> Evidence:
         """The gradient at the best intercept, X_c^T S u + A w, with the bound on its rounding."""
         rounding, mean = self._rounding, self._rounding.mean[:, None]
-        bend = self.problem.penalty.curvature * W
-        gradient = at.correlation - mean * at.slope + bend
+        curvature = self.problem.penalty.curvature * W
+        gradient = at.correlation - mean * at.slope + curvature
         error = at.correlation_rounding + 4 * _EPS * (
-            np.abs(at.correlation) + np.abs(mean * at.slope) + np.abs(bend)
+            np.abs(at.correlation) + np.abs(mean * at.slope) + np.abs(curvature)
         )
         off, slope, slope_error = rounding.mean_error[:, None], at.slope, at.slope_rounding
         if not self.problem.fit_intercept:

@@ -50,7 +50,7 @@ def certify_curvature(
     basis: Array,
     coercivity: Array,
     spread: Array,
-    bends: Array,
+    curvatures: Array,
     rounding: Rounding | None = None,
 ) -> Certificate | None:
     """The certificate of a point; None where the curvature does not suffice.
@@ -68,7 +68,7 @@ def certify_curvature(
         Per target, a lower bound on the smallest eigenvalue of M (sum_i s_i h_i a_i a_i^T + A) M.
     spread : array of shape (d,)
         At least sqrt(sum_i s_i (x_ij - centre_j)^2).
-    bends : array of shape (n, k)
+    curvatures : array of shape (n, k)
         The curvatures h that the coercivity is about, those of the rows at this point or close by.
     rounding : Rounding, optional
         The data's constants, if they are already known.
@@ -99,7 +99,7 @@ def certify_curvature(
         loss = problem.loss.of_target(t)
         # Losses without kinks bend a little less everywhere, others not at all but on their edges.
         keep = 1.0 if loss.kinks else _KEPT
-        lost = keep * bends[:, t] - loss.least_curvature(y, z, np.full_like(z, room))
+        lost = keep * curvatures[:, t] - loss.least_curvature(y, z, np.full_like(z, room))
         edge = np.flatnonzero(lost > 0)
         if len(edge) > _FEW * len(z) + 1:
             return None
@@ -159,10 +159,13 @@ def _steepness(
     problem: Problem, at: Evaluation, W: Array, about: tuple[Array, Array], basis: Array
 ) -> Array:
     """|M g| per target, at its worst."""
-    bend, linear = problem.penalty.curvature * W, np.broadcast_to(problem.penalty.linear, W.shape)
+    curvature, linear = (
+        problem.penalty.curvature * W,
+        np.broadcast_to(problem.penalty.linear, W.shape),
+    )
     # Once for these sums, once for those of whoever checks them, and once for what they differ by.
-    size = np.abs(about[0] + bend + linear * np.sign(W)) + 3 * about[1]
-    size = size + 16 * _EPS * (np.abs(bend) + linear)
+    size = np.abs(about[0] + curvature + linear * np.sign(W)) + 3 * about[1]
+    size = size + 16 * _EPS * (np.abs(curvature) + linear)
     size = np.maximum(size - np.where(W == 0, linear, 0.0), 0.0)
     square = ((basis[: len(W)] * size) ** 2).sum(axis=0)
     if problem.fit_intercept:

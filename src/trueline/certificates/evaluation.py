@@ -283,11 +283,11 @@ def _passed_on(
     problem: Problem, rounding: Rounding, z: Array, size: Array, score_error: Array
 ) -> tuple[Array, Array]:
     """What the rounding of the scores does to the sum of the losses, and to the derivatives."""
-    bend = _steepest_bend(problem, z, score_error)
-    losses, slopes = _through_the_loss(problem.loss, bend, rounding.weight, size, score_error)
+    curvature = _steepest_bend(problem, z, score_error)
+    losses, slopes = _through_the_loss(problem.loss, curvature, rounding.weight, size, score_error)
     if "log_link" in problem.loss.capabilities:
         # A slope is the difference of two terms of at most twice the curvature and the slope.
-        slopes = slopes + 16 * _EPS * (2 * bend * np.sqrt(rounding.weight) + size)
+        slopes = slopes + 16 * _EPS * (2 * curvature * np.sqrt(rounding.weight) + size)
     return losses, slopes
 
 

@@ -109,18 +109,20 @@ def tangent_gap(
         b from below (0 if not known), and from above sum_i s_i |x_i - m|^2 and max_i |x_i - m|.
     """
     linear = np.broadcast_to(penalty.linear, W.shape)
-    bend = np.broadcast_to(penalty.curvature, W.shape)
+    curvature = np.broadcast_to(penalty.curvature, W.shape)
     ceiling = ceiling * _SAFE
     if not is_held(penalty, W.shape):
         return ceiling
-    gap = _along(W, linear, bend, ceiling, *gradient)
+    gap = _along(W, linear, curvature, ceiling, *gradient)
     if c is not None:
         steep = np.abs(slope[0]) + slope[1]
-        gap += _levels(loss, linear, bend, c, ceiling, steep, *classes)
+        gap += _levels(loss, linear, curvature, c, ceiling, steep, *classes)
         if not linear.any() and local[0] > 0:
-            whole = np.abs(gradient[0] + bend * W) + gradient[1] + 4 * _EPS * np.abs(bend * W)
+            whole = (
+                np.abs(gradient[0] + curvature * W) + gradient[1] + 4 * _EPS * np.abs(curvature * W)
+            )
             length = float(np.sqrt((whole**2).sum()))
-            gap = min(gap, _nearby(loss, float(bend.min()), length, steep, *local))
+            gap = min(gap, _nearby(loss, float(curvature.min()), length, steep, *local))
     return min(gap * _SAFE, ceiling)
 
 

@@ -311,9 +311,9 @@ def _gap_by_curvature(claim: Claim) -> float:
             far[where] = np.abs(block) @ M
         far = reach * far * (1 + 1e-9) + claim.off[:, t] + np.abs(claim.low[:, t])
         own = claim.loss.of_target(t)
-        bends = rows.s * own.least_bend(claim.y[:, t], claim.z[:, t], far) * (1 - 4 * EPS)
-        bend = np.append(a[:, t], np.zeros(int(claim.has_intercept)))
-        nu = least_eigenvalue(augmented, bends, bend, M)
+        curvatures = rows.s * own.least_bend(claim.y[:, t], claim.z[:, t], far) * (1 - 4 * EPS)
+        curvature = np.append(a[:, t], np.zeros(int(claim.has_intercept)))
+        nu = least_eigenvalue(augmented, curvatures, curvature, M)
         if not (nu > 0 and reach >= 2 * steep / nu * (1 + 1e-9)):
             return np.inf
         total += steep**2 / (2 * nu) * (1 + 1e-9)

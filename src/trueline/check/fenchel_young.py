@@ -179,13 +179,13 @@ class _Bound:
             near, reach = (self._class_levels if loss.is_coupled else self._levels)()
         at = z + near
         self.u = loss.slope(y, at)
-        bend = loss.most_bend(y, at, reach)
-        self.error = loss.slope_error(y, at) + np.where(reach > 0, bend * reach, 0.0)
+        curvature = loss.most_bend(y, at, reach)
+        self.error = loss.slope_error(y, at) + np.where(reach > 0, curvature * reach, 0.0)
         way = np.abs(near) + reach + off + EPS * np.abs(at)
         self.way, self.near, self.from_scores = way, np.abs(near), True
         if loss.is_coupled:
             way = np.sqrt((way**2).sum(axis=1, keepdims=True)) + 0 * way
-            self.error = self.error + np.sqrt((reach**2).sum()) * bend
+            self.error = self.error + np.sqrt((reach**2).sum()) * curvature
         terms = s * (0.5 * loss.most_bend(y, z, way) * way) * way
         if not np.isfinite(reach).all():
             return np.full(z.shape[1], np.inf)
@@ -233,14 +233,14 @@ class _Bound:
                 error = float(s @ (own.slope_error(y, at) + 4 * EPS * np.abs(u)))
                 if near[t]:  # z + t is rounded
                     error += float(s @ (own.most_bend(y, at, EPS * np.abs(at)) * np.abs(at))) * EPS
-                bend = float(s @ own.least_bend(y, at, 0.0))
+                curvature = float(s @ own.least_bend(y, at, 0.0))
                 if abs(steep) + error < best[0]:
-                    best = (abs(steep) + error, near[t], bend)
-                if not bend > 0 or abs(steep) <= error:
+                    best = (abs(steep) + error, near[t], curvature)
+                if not curvature > 0 or abs(steep) <= error:
                     break
-                near[t] -= np.clip(steep / bend, -1e3, 1e3)
-            off, near[t], bend = best
-            r = 0.0 if off == 0 else 1.1 * off / bend if bend > 0 else np.inf
+                near[t] -= np.clip(steep / curvature, -1e3, 1e3)
+            off, near[t], curvature = best
+            r = 0.0 if off == 0 else 1.1 * off / curvature if curvature > 0 else np.inf
             for _ in range(4):  # room for the curvature to be smaller within the reach
                 least = float(s @ own.least_bend(y, z + near[t], r)) * (1 - 1e-9)
                 if np.isfinite(r) and least * r >= off:
@@ -482,24 +482,24 @@ class _Bound:
         excess, further = np.zeros(rows.k), np.zeros_like(size)
         for t in range(rows.k):
             own, y, z, off = loss.of_target(t), claim.y[:, t], claim.z[:, t], self.way[:, t]
-            bends = rows.s * own.least_bend(y, z, off)
-            scale = sum((bends[w] @ block**2 for w, block in part), np.zeros(part.d))
+            curvatures = rows.s * own.least_bend(y, z, off)
+            scale = sum((curvatures[w] @ block**2 for w, block in part), np.zeros(part.d))
             M = 1.0 / np.sqrt(np.maximum(scale, 1e-200))
             steep = size[columns, t]
             if claim.has_intercept:
                 steep = np.append(steep, float(rows.s @ self.error[:, t]) + 1e-300)
             steep = float(np.linalg.norm(M * steep)) * (1 + 1e-9)
             r, far = (
-                2.5 * steep / max(least_eigenvalue(part, bends, None, M), 1e-300),
+                2.5 * steep / max(least_eigenvalue(part, curvatures, None, M), 1e-300),
                 np.zeros(rows.n),
             )
             for where, block in part:
                 far[where] = r * (np.abs(block) @ M) * (1 + 1e-9)
-            bends = rows.s * own.least_bend(y, z, off + far) * (1 - 4 * EPS)
-            if not least_eigenvalue(part, bends, None, M) * r >= 2 * steep:
+            curvatures = rows.s * own.least_bend(y, z, off + far) * (1 - 4 * EPS)
+            if not least_eigenvalue(part, curvatures, None, M) * r >= 2 * steep:
                 return None
             way = off + far
-            bend = own.most_bend(y, z, way)
-            excess[t] = float(rows.s @ (0.5 * bend * way**2)) * (1 + 1e-9)
-            further[:, t] = np.sqrt(squares * float(rows.s @ (bend * far) ** 2)) * 1.01
+            curvature = own.most_bend(y, z, way)
+            excess[t] = float(rows.s @ (0.5 * curvature * way**2)) * (1 + 1e-9)
+            further[:, t] = np.sqrt(squares * float(rows.s @ (curvature * far) ** 2)) * 1.01
         return excess, further

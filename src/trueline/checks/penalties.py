@@ -214,9 +214,9 @@ def curvature_is_not_overstated(penalty: Penalty, points: PenaltyPoints) -> None
     for a in points.inside:
         for b in points.inside:
             ends = 0.5 * (_value(penalty, a) + _value(penalty, b))
-            bend = _sum(penalty, mu / 8 * (a - b) ** 2 + np.zeros(a.shape))
-            size = _magnitude(penalty, a) + _magnitude(penalty, b) + bend
-            assert_at_most(_value(penalty, (a + b) / 2) + bend, ends, 16 * EPS * size)
+            curvature = _sum(penalty, mu / 8 * (a - b) ** 2 + np.zeros(a.shape))
+            size = _magnitude(penalty, a) + _magnitude(penalty, b) + curvature
+            assert_at_most(_value(penalty, (a + b) / 2) + curvature, ends, 16 * EPS * size)
 
 
 @PENALTY_LAWS.law("quadratic")

@@ -122,8 +122,8 @@ class KnownProblem:
             X = X - factor @ X / factor.sum()
         gram = (factor[:, None] * X).T @ X
         least = min(
-            np.linalg.eigvalsh(gram + np.diag(bend))[0]
-            for bend in np.broadcast_to(problem.penalty.curvature, self.coef.shape).T
+            np.linalg.eigvalsh(gram + np.diag(curvature))[0]
+            for curvature in np.broadcast_to(problem.penalty.curvature, self.coef.shape).T
         )
         return float(least) if least > 1e-9 * np.trace(gram) else 0.0
 

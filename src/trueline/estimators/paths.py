@@ -134,13 +134,13 @@ class RegularizationPath(Readable):
         """
         freedom = self.n_nonzero.astype(float)
         if self._gram is not None:
-            columns, gram, bend = self._gram
+            columns, gram, curvature = self._gram
             place = np.full(self.coefs.shape[0], -1)
             place[columns] = np.arange(len(columns))
             for i, alpha in enumerate(self.alphas):
                 used = self.coefs.indices[self.coefs.indptr[i] : self.coefs.indptr[i + 1]]
                 G = gram[np.ix_(place[used], place[used])]
-                H = G + np.diag(alpha * self.total_weight * bend[used])
+                H = G + np.diag(alpha * self.total_weight * curvature[used])
                 freedom[i] = np.trace(np.linalg.solve(H, G)) if len(used) else 0.0
         return freedom + float(self.fit_intercept)
 
@@ -352,8 +352,8 @@ def _described(
     if l1_ratio < 1:
         moments = Moments.from_rows(as_design(X), problem.target, problem.weights)
         about = moments if problem.fit_intercept else moments.about_zero()
-        bend = np.broadcast_to(penalty(1.0).curvature, (problem.n_features, 1))[:, 0]
-        gram = (used, about.gram, bend)
+        curvature = np.broadcast_to(penalty(1.0).curvature, (problem.n_features, 1))[:, 0]
+        gram = (used, about.gram, curvature)
     return RegularizationPath(
         alphas=grid,
         coefs=sp.csc_array(W),

@@ -169,8 +169,8 @@ def approximate_scores(model: Any, X: Any, y: Array, weights: Array | None) -> A
     s = np.ones(len(A)) if weights is None else weights
     z = np.asarray(model.decision_function(X))
     p = expit(z)
-    slope, bend = -y * expit(-y * z), p * (1 - p)
-    H = (A * (s * bend)[:, None]).T @ A
+    slope, curvature = -y * expit(-y * z), p * (1 - p)
+    H = (A * (s * curvature)[:, None]).T @ A
     rows = np.arange(len(used))
     H[rows, rows] += float(np.max(np.asarray(penalty.curvature)))
     if not len(H):
@@ -180,7 +180,7 @@ def approximate_scores(model: Any, X: Any, y: Array, weights: Array | None) -> A
     except np.linalg.LinAlgError:
         return None
     h = np.einsum("ij,ji->i", A, cho_solve(factor, A.T))
-    return z + s * slope * h / np.maximum(1 - s * bend * h, 1e-12)
+    return z + s * slope * h / np.maximum(1 - s * curvature * h, 1e-12)
 
 
 def _logistic(model: Any, task: Task, scorers: Scorers, start: float) -> LeaveOneOut | None:

@@ -188,8 +188,8 @@ class SquaredHinge(_HingeLike):
         return -2.0 * y * self._factor(y) * self._shortfall(y, z)
 
     def curvature(self, y: Array, z: Array) -> Array:
-        bend = np.where(y * z < 1.0, 2.0, 0.0) * self._factor(y)
-        return bend.astype(np.result_type(y, z))
+        curvature = np.where(y * z < 1.0, 2.0, 0.0) * self._factor(y)
+        return curvature.astype(np.result_type(y, z))
 
     def least_curvature(self, y: Array, z: Array, reach: Array) -> Array:
         return np.where(y * z + reach < 1.0, 2.0, 0.0) * self._factor(y)

@@ -204,12 +204,12 @@ def _newton(
     # information would be followed for ever.
     unit = A / np.outer(scale, scale)
     values, vectors = np.linalg.eigh(unit)
-    bend = np.maximum(values, 1e-6) + damping
+    curvature = np.maximum(values, 1e-6) + damping
     along = vectors.T @ (g / scale)
     step = np.zeros_like(gradient)
-    step[free] = (vectors @ (along / bend)) / scale
+    step[free] = (vectors @ (along / curvature)) / scale
     # Parameters of which the data say nothing hardly touch the others: each is cut by itself.
-    return np.clip(step, -_LONGEST, _LONGEST), 0.5 * float((along**2 / bend).sum())
+    return np.clip(step, -_LONGEST, _LONGEST), 0.5 * float((along**2 / curvature).sum())
 
 
 def maximise(

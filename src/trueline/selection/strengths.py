@@ -54,8 +54,8 @@ def largest_strength(problem: Problem, penalty: Callable[[float], Penalty]) -> f
     """
     unit, shape = penalty(1.0), (problem.n_features, problem.n_targets)
     parts = unit.linear, unit.curvature, unit.lower, unit.upper
-    linear, bend, lower, upper = (np.broadcast_to(part, shape) for part in parts)
-    free = (linear == 0) & (bend == 0)
+    linear, curvature, lower, upper = (np.broadcast_to(part, shape) for part in parts)
+    free = (linear == 0) & (curvature == 0)
     q = _correlation(problem)
     if free.any() and not free.all():
         # No correlation is larger than the product of the norms: beyond that all others are zero.

@@ -95,7 +95,11 @@ def _scaled(problem: Problem, size: Array) -> Penalty:
     """The penalty of v."""
     shape = problem.n_features, problem.n_targets
     linear = np.broadcast_to(problem.penalty.linear, shape) / size[:, None]
-    bend = np.broadcast_to(problem.penalty.curvature, shape) / size[:, None] ** 2
+    curvature = np.broadcast_to(problem.penalty.curvature, shape) / size[:, None] ** 2
     if not linear.any():
-        return L2(bend) if bend.any() else NoPenalty()
-    return L1(linear) if not bend.any() else ElasticNet(linear + bend, linear / (linear + bend))
+        return L2(curvature) if curvature.any() else NoPenalty()
+    return (
+        L1(linear)
+        if not curvature.any()
+        else ElasticNet(linear + curvature, linear / (linear + curvature))
+    )

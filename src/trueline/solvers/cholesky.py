@@ -290,9 +290,9 @@ class PendingProof:
         gradient -= cross
         units = moments.unit + (len(W) + 8) * _EPS
         error = 2 * units * math.sqrt((factor.scale * factor.scale).dot(x_size)) * largest
-        bend = self.problem.penalty.curvature
-        if not isinstance(bend, float) or bend:
-            bent = (bend * self.coef).reshape(W.shape)
+        curvature = self.problem.penalty.curvature
+        if not isinstance(curvature, float) or curvature:
+            bent = (curvature * self.coef).reshape(W.shape)
             gradient += bent
             bent = factor.scale * bent.T
             error += 4 * _EPS * math.sqrt(np.vdot(bent, bent))

@@ -103,8 +103,8 @@ class _Iteration(Iteration):
         self.problem, self.rows, self.target = problem, rows, target
         n, k = problem.target.shape
         self._A, self._s = rows.gather(slice(None)), rows.weights[:, None]
-        bend = float(np.max(problem.penalty.curvature))
-        self._quad = rows.strength(np.full(problem.n_features, bend), 2)[:, None]
+        curvature = float(np.max(problem.penalty.curvature))
+        self._quad = rows.strength(np.full(problem.n_features, curvature), 2)[:, None]
         self._y, self._required = problem.target, 1.0 - problem.target
         self.V = np.zeros((rows.count, k))
         self.p = np.full((n, k), 1.0 / k)

@@ -126,13 +126,15 @@ class _Iteration(Iteration):
     def step(self) -> None:
         p = self.direction
         q = self.design.matvec(p)
-        bend = np.sum(self.problem.weigh(q * q), axis=0) + np.sum(self.curvature * p * p, axis=0)
+        curvature = np.sum(self.problem.weigh(q * q), axis=0) + np.sum(
+            self.curvature * p * p, axis=0
+        )
         before = self.square
         # The book writes g.M g for g.p, which it equals in exact arithmetic. With g.p the objective
         # cannot rise, not even when rounding has spoilt the directions.
         along = np.sum(self.descent * p, axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            length = np.where((bend > 0) & (before > self.nothing), along / bend, 0.0)
+            length = np.where((curvature > 0) & (before > self.nothing), along / curvature, 0.0)
         self.coef = self.coef + length * p
         self.residual -= length * q
         self._correlate()

@@ -71,8 +71,8 @@ class GradientDescent(Solver):
 def objective_curvature(problem: Problem) -> float:
     """L of the module's text (one for an objective without any curvature)."""
     largest = largest_eigenvalue(problem.design, problem.weights, problem.fit_intercept)
-    bend = float(np.max(problem.penalty.curvature, initial=0.0))
-    return _SAFETY * (problem.loss.curvature_bound * largest + bend) or 1.0
+    curvature = float(np.max(problem.penalty.curvature, initial=0.0))
+    return _SAFETY * (problem.loss.curvature_bound * largest + curvature) or 1.0
 
 
 class _Iteration(Iteration):

@@ -147,8 +147,8 @@ class IndependentColumns:
 def is_open(problem: Problem) -> bool:
     """Whether the scores alone decide: no penalty, and a loss that bends but is not quadratic."""
     known = problem.loss.capabilities
-    bends = bool({"bend", "curvature"} & known) and "quadratic" not in known
-    return bends and "none" in problem.penalty.capabilities
+    curvatures = bool({"bend", "curvature"} & known) and "quadratic" not in known
+    return curvatures and "none" in problem.penalty.capabilities
 
 
 def proof_at(problem: Problem, W: Array, b: Array) -> Certificate:

@@ -42,9 +42,9 @@ _UNSEEN = 1e-9
 def solve_locally(problem: Problem, options: Options, monitor: Monitor) -> Solution:
     """A local minimum; ``ValueError`` where no point to start from has a finite objective."""
     rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
-    bends = np.broadcast_to(problem.penalty.curvature, (problem.n_features, 1))
-    rows = rows.independent(bool((bends > 0).all()))
-    quad = rows.strength(bends[:, 0], 2)
+    curvatures = np.broadcast_to(problem.penalty.curvature, (problem.n_features, 1))
+    rows = rows.independent(bool((curvatures > 0).all()))
+    quad = rows.strength(curvatures[:, 0], 2)
     assert isinstance(problem.loss, LocalDeviance)
     y = np.ascontiguousarray(problem.target[:, 0])
     if options.start is None:
@@ -73,7 +73,7 @@ def solve_locally(problem: Problem, options: Options, monitor: Monitor) -> Solut
     scale[rows.kept] = 1.0 / (rows.scale[rows.kept] * root[:kept])
     scale[problem.n_features :] = 1.0 / root[kept:]
     alone = np.setdiff1d(np.arange(problem.n_features), rows.kept)
-    scale[alone] = 1.0 / np.sqrt(np.where(bends[alone, 0] > 0, bends[alone, 0], 1.0))
+    scale[alone] = 1.0 / np.sqrt(np.where(curvatures[alone, 0] > 0, curvatures[alone, 0], 1.0))
     certificate = certify_local(problem, w[:, None], np.array([b]), rows.mean, scale)
     enough = max(options.tol, 1e-12) * unit
     if certificate.gap <= enough:

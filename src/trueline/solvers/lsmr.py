@@ -91,9 +91,9 @@ class _Operator:
         return rows, self.root_curvature * v
 
     def backward(self, u: tuple[Array, Array]) -> Array:
-        rows, bend = u
+        rows, curvature = u
         return self.scale * self.design.rmatvec(self.root_weight * rows) + (
-            self.root_curvature * bend
+            self.root_curvature * curvature
         )
 
 
@@ -127,11 +127,11 @@ class _Iteration(Iteration):
         op = self.operator
         self.base = self.coef
         v = self.base / op.scale
-        rows, bend = op.forward(v)
+        rows, curvature = op.forward(v)
         rows = op.root_weight * (self.problem.target - self.centre) - rows
-        bend = -bend
-        beta = _normalise(rows, bend)
-        self.u = rows, bend
+        curvature = -curvature
+        beta = _normalise(rows, curvature)
+        self.u = rows, curvature
         self.v = op.backward(self.u)
         self.alpha = _normalise(self.v)
         ones = np.ones_like(beta)
@@ -142,11 +142,11 @@ class _Iteration(Iteration):
 
     def step(self) -> None:
         op = self.operator
-        rows, bend = op.forward(self.v)
+        rows, curvature = op.forward(self.v)
         rows -= self.alpha * self.u[0]
-        bend -= self.alpha * self.u[1]
-        beta = _normalise(rows, bend)
-        self.u = rows, bend
+        curvature -= self.alpha * self.u[1]
+        beta = _normalise(rows, curvature)
+        self.u = rows, curvature
         v = op.backward(self.u) - beta * self.v
         alpha = _normalise(v)
         # Rotation P_k makes the bidiagonal matrix upper bidiagonal, bar P_k its transpose.

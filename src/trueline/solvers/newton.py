@@ -111,18 +111,20 @@ class Newton(Solver):
         if is_wide(Facts.of(problem)):
             return solve_in_row_space(self, problem, options, monitor)
         rows = StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
-        bends = np.broadcast_to(problem.penalty.curvature, (problem.n_features, problem.n_targets))
-        rows = rows.independent(bool((bends > 0).all()))
+        curvatures = np.broadcast_to(
+            problem.penalty.curvature, (problem.n_features, problem.n_targets)
+        )
+        rows = rows.independent(bool((curvatures > 0).all()))
         constants, unit = constant_model(problem)
         asked, has_tangent = options.tol * unit, is_tangent(problem)
         share = unit / problem.n_targets
         target = float(gap_to_prove(problem.loss, options.tol, share, has_tangent))
-        prover = _Prover(problem, rows, bends, target)
+        prover = _Prover(problem, rows, curvatures, target)
         descents, worst, iterations, smoothed = [], Status.CONVERGED, 0, 0
-        is_held = "margins" in problem.loss.capabilities and bool((bends > 0).all())
+        is_held = "margins" in problem.loss.capabilities and bool((curvatures > 0).all())
         for t in range(problem.n_targets):
             y, loss = np.ascontiguousarray(problem.target[:, t]), problem.loss.of_target(t)
-            quad = rows.strength(bends[:, t], 2)
+            quad = rows.strength(curvatures[:, t], 2)
             if options.start is None:
                 start = starting_point(rows, loss, y, quad, float(constants[t]))
             else:
@@ -219,8 +221,10 @@ def _rounding(problem: Problem, certificate: Certificate, unit: float, asked: fl
 class _Prover:
     """Certificates of points in standard coordinates; what the data alone decide is kept."""
 
-    def __init__(self, problem: Problem, rows: StandardRows, bends: Array, enough: float) -> None:
-        self.problem, self.rows, self.bends = problem, rows, bends
+    def __init__(
+        self, problem: Problem, rows: StandardRows, curvatures: Array, enough: float
+    ) -> None:
+        self.problem, self.rows, self.bends = problem, rows, curvatures
         d, sizes = problem.n_features, problem.loss.target_size(problem.target)
         n, block = problem.n_samples, rows_per_block(problem.n_samples, d)
         # As the designs say themselves, with the squares of the columns that are known already.
@@ -290,16 +294,18 @@ class _Prover:
             for t, descent in zip(targets, descents)
         ]
         nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
-        bends = np.stack([d.gram.h for d in descents], axis=1) / self.rows.weights[:, None]
-        return certify_curvature(problem, W, b, self.rows.mean, basis, nu, scale, bends, rounding)
+        curvatures = np.stack([d.gram.h for d in descents], axis=1) / self.rows.weights[:, None]
+        return certify_curvature(
+            problem, W, b, self.rows.mean, basis, nu, scale, curvatures, rounding
+        )
 
 
 def _part(problem: Problem, targets: list[int]) -> Problem:
     """The problem of some of the targets."""
     if len(targets) == problem.n_targets:
         return problem
-    bends = np.broadcast_to(problem.penalty.curvature, (problem.n_features, problem.n_targets))
-    own = L2(np.ascontiguousarray(bends[:, targets])) if bends.any() else problem.penalty
+    curvatures = np.broadcast_to(problem.penalty.curvature, (problem.n_features, problem.n_targets))
+    own = L2(np.ascontiguousarray(curvatures[:, targets])) if curvatures.any() else problem.penalty
     return replace(
         problem,
         target=np.ascontiguousarray(problem.target[:, targets]),

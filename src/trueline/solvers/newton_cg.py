@@ -85,10 +85,10 @@ class NewtonCG(Solver):
             return solve_balanced(self, problem, options, monitor)
         d, k = problem.n_features, problem.n_targets
         weights = np.ones(problem.n_samples) if problem.weights is None else problem.weights
-        bends = np.zeros((d + 1, k))
-        bends[:-1] = problem.penalty.curvature
+        curvatures = np.zeros((d + 1, k))
+        curvatures[:-1] = problem.penalty.curvature
         is_coupled = "coupled" in problem.loss.capabilities
-        is_alike = is_coupled and bool((bends == bends[:, :1]).all())
+        is_alike = is_coupled and bool((curvatures == curvatures[:, :1]).all())
         V = np.zeros((d + 1, k))
         if problem.fit_intercept:
             V[-1] = best_constant(problem)
@@ -97,7 +97,7 @@ class NewtonCG(Solver):
             V[-1] = V[-1] if options.start_intercept is None else options.start_intercept
         target = target_gap(problem, options.tol)
         rows = Rows(problem.design, weights, problem.fit_intercept)
-        descent = TruncatedDescent(rows, problem.loss, problem.target, bends, V, is_alike)
+        descent = TruncatedDescent(rows, problem.loss, problem.target, curvatures, V, is_alike)
         iteration = _Iteration(problem, descent, target, monitor.is_watching)
         limit = options.max_iter or _MAX_ITER
         status, count, _ = run(iteration, monitor, max_iter=limit, target_gap=target)

@@ -293,8 +293,8 @@ class _Target:
             sums, rests = two_sum(total, error + sum(part[1] for part in parts))
         g_hi, g_lo = -sums[:-1], -rests[:-1]
         if self.is_bent:
-            bend, bend_lo = two_product(self.curvature, w)
-            g_hi, error = two_sum(bend, g_hi)
+            curvature, bend_lo = two_product(self.curvature, w)
+            g_hi, error = two_sum(curvature, g_hi)
             g_lo = error + (bend_lo + g_lo)
         self.parts = g_hi, g_lo, -float(sums[-1]), -float(rests[-1])
         self.g = self.plain_g = g_hi + g_lo

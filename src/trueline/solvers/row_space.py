@@ -79,11 +79,11 @@ class RowSpace:
         else:
             X = np.asarray(problem.design.toarray(), dtype=np.float64)
             basis, R = _factored((X - mean).T)
-        bends = np.broadcast_to(problem.penalty.curvature, (d, k))[0]
+        curvatures = np.broadcast_to(problem.penalty.curvature, (d, k))[0]
         narrow = replace(
             problem,
             design=DenseDesign(np.ascontiguousarray(R.T)),
-            penalty=L2(float(bends[0])) if k == 1 else L2(np.tile(bends, (len(R), 1))),
+            penalty=L2(float(curvatures[0])) if k == 1 else L2(np.tile(curvatures, (len(R), 1))),
         )
         return cls(narrow, problem, mean, basis)
 

@@ -122,14 +122,14 @@ def _smooth_value(loss: Loss, y: Array, z: Array, delta: float) -> tuple[Array, 
     """l_delta(z) up to a constant per row, and its second derivative: each kink adds its ramp."""
     left = loss.first_slopes(np.broadcast_to(y, z.shape))
     r = z - y
-    value, bend = left * r, np.zeros_like(z)
+    value, curvature = left * r, np.zeros_like(z)
     for kink, jump in zip(loss.kinks, loss.jumps, strict=True):
         t = (r - kink) / delta
         c = np.clip(t, left, left + jump)
         value += delta * ((c - left) * t - 0.5 * (c - left) * (c + left))
-        bend += (t > left) & (t < left + jump)
+        curvature += (t > left) & (t < left + jump)
         left = left + jump
-    return value, bend / delta
+    return value, curvature / delta
 
 
 class _OneTarget(SmoothFunction):
@@ -157,12 +157,12 @@ class _OneTarget(SmoothFunction):
     def derivatives(self, v: Array) -> tuple[Array, Array]:
         problem, z = self.iteration.problem, self._scores(v)
         u = problem.weigh(smooth_derivative(self.loss, self.y, z, self.delta))
-        bend = problem.weigh(_smooth_value(self.loss, self.y, z, self.delta)[1])[:, 0]
+        curvature = problem.weigh(_smooth_value(self.loss, self.y, z, self.delta)[1])[:, 0]
         H, g = np.diag(self.bend), self.bend * v
         for rows, A in self.iteration.blocks():
-            on_ramp = np.flatnonzero(bend[rows])
+            on_ramp = np.flatnonzero(curvature[rows])
             g = g + A.T @ u[rows, 0]
-            H = H + (A[on_ramp].T * bend[rows][on_ramp]) @ A[on_ramp]
+            H = H + (A[on_ramp].T * curvature[rows][on_ramp]) @ A[on_ramp]
         return g, H
 
     def _scores(self, v: Array) -> Array:

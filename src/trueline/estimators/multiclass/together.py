@@ -144,8 +144,8 @@ def _lightened(problem: MomentsProblem, solution: Solution) -> Solution:
     if not isinstance(proof, PendingProof) or alpha <= 0:
         return solution
     W, b = solution.coef, solution.intercept
-    diagonal, bend = np.ones(len(W)), alpha * (1 - 1e-14)
-    evidence = evidence_from_moments(problem, proof.moments, W, b, diagonal, bend)
+    diagonal, curvature = np.ones(len(W)), alpha * (1 - 1e-14)
+    evidence = evidence_from_moments(problem, proof.moments, W, b, diagonal, curvature)
     certificate = certify_quadratic(problem, W, b, evidence)
     if certificate.relative_gap > _SMALL_GAP:
         return solution

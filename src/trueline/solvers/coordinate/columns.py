@@ -51,10 +51,10 @@ def _near(state: Array, near: float, out: Integers) -> int:
     """Write down the coordinates that are free, pulled or nearly so; how many."""
     count = 0
     for j in range(state.shape[1]):
-        w, q, linear, bend, lower, upper = state[:, j]
+        w, q, linear, curvature, lower, upper = state[:, j]
         is_free = w != 0.0 and lower < w < upper
         is_near = w == 0.0 and lower < upper and abs(q) > near * linear
-        if is_free or is_near or force(w, q, linear, bend, lower, upper) != 0.0:
+        if is_free or is_near or force(w, q, linear, curvature, lower, upper) != 0.0:
             out[count] = j
             count += 1
     return count
@@ -65,8 +65,8 @@ def _pulled(state: Array, slack: float, out: Integers) -> int:
     """Write down the coordinates that are pulled by more than a share of l_j; how many."""
     count = 0
     for j in range(state.shape[1]):
-        w, q, linear, bend, lower, upper = state[:, j]
-        if abs(force(w, q, linear, bend, lower, upper)) > slack * linear:
+        w, q, linear, curvature, lower, upper = state[:, j]
+        if abs(force(w, q, linear, curvature, lower, upper)) > slack * linear:
             out[count] = j
             count += 1
     return count
@@ -94,9 +94,16 @@ def _extrapolate(state: Array, before: Array, way: float, back: Array) -> bool:
 @kernel
 def _scale_and_gap(state: Array) -> tuple[float, float]:
     """The scale t of the dual point, and the gap but for the part of the residual."""
-    w, q, linear, bend, lower, upper = state[0], state[1], state[2], state[3], state[4], state[5]
-    t = dual_scale(q, linear, bend, lower, upper)
-    return t, fenchel_gap(t, q, w, linear, bend, lower, upper)
+    w, q, linear, curvature, lower, upper = (
+        state[0],
+        state[1],
+        state[2],
+        state[3],
+        state[4],
+        state[5],
+    )
+    t = dual_scale(q, linear, curvature, lower, upper)
+    return t, fenchel_gap(t, q, w, linear, curvature, lower, upper)
 
 
 class RestrictedColumns:

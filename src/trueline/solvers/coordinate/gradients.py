@@ -31,20 +31,20 @@ def _begin(state: Array, squares: Array, work: Array) -> tuple[int, float, float
     """How many coordinates are free, sum l_j abs(w_j) over them, r.z and the gap (see ``_gap``)."""
     count, size, rz, worst, rest = 0, 0.0, 0.0, 0.0, 0.0
     for j in range(state.shape[1]):
-        w, q, linear, bend, lower, upper = state[:, j]
+        w, q, linear, curvature, lower, upper = state[:, j]
         work[:, j] = 0.0
         work[7, j] = w
-        diagonal = squares[j] + bend
+        diagonal = squares[j] + curvature
         if w == 0.0 or not lower < w < upper or not diagonal > 0.0:
             continue
-        pull = q - bend * w - (linear if w > 0.0 else -linear)
+        pull = q - curvature * w - (linear if w > 0.0 else -linear)
         count += 1
         size += linear * abs(w)
         work[0, j] = work[1, j] = pull
         work[2, j] = pull / diagonal
         work[4, j] = diagonal
         rz += pull * work[2, j]
-        if bend == 0.0 and linear > 0.0:
+        if curvature == 0.0 and linear > 0.0:
             worst = max(worst, abs(pull) / linear)
         rest += abs(pull * w)
     return count, size, rz, worst * size + rest
@@ -74,12 +74,12 @@ def _move(
         diagonal = work[4, j]
         if diagonal == 0.0:
             continue
-        direction, linear, bend = work[2, j], state[2, j], state[3, j]
+        direction, linear, curvature = work[2, j], state[2, j], state[3, j]
         work[3, j] += t * direction
-        r = work[1, j] - t * (product[j] + bend * direction)
+        r = work[1, j] - t * (product[j] + curvature * direction)
         work[1, j] = r
         after += r * r / diagonal
-        if bend == 0.0 and linear > 0.0:
+        if curvature == 0.0 and linear > 0.0:
             worst = max(worst, abs(r) / linear)
         rest += abs(r * state[0, j])
     ratio = after / rz

@@ -147,8 +147,8 @@ class RestrictedGram:
                 if gap <= target:
                     return
                 more = self._sweeps_left(before, gap, target, sweeps)
-                bend = state[_BEND, : self.active]
-                if more <= self._block.cost(order, self.size, bend):
+                curvature = state[_BEND, : self.active]
+                if more <= self._block.cost(order, self.size, curvature):
                     sweeps = more
                     continue
             self._step_to_minimum()
@@ -172,9 +172,9 @@ class RestrictedGram:
 
     def _is_pulled(self, floor: float) -> bool:
         """Whether some resting coordinate would move."""
-        w, q, linear, bend, lower, upper, _ = self._state[:, self.active : self.size]
-        up = q - bend * w - np.where(w >= 0, linear, -linear)
-        down = q - bend * w - np.where(w > 0, linear, -linear)
+        w, q, linear, curvature, lower, upper, _ = self._state[:, self.active : self.size]
+        up = q - curvature * w - np.where(w >= 0, linear, -linear)
+        down = q - curvature * w - np.where(w > 0, linear, -linear)
         room = _SLACK * linear + floor
         return bool((((up > room) & (w < upper)) | ((down < -room) & (w > lower))).any())
 
@@ -190,9 +190,9 @@ class RestrictedGram:
             a = self.active
             if a == 0:
                 return
-            w, q, linear, bend, _, _, _ = self._state[:, :a]
-            pull = q - linear * np.sign(w) - bend * w
-            step = self._block.solve(self._G, self._order, self.size, bend, pull)
+            w, q, linear, curvature, _, _, _ = self._state[:, :a]
+            pull = q - linear * np.sign(w) - curvature * w
+            step = self._block.solve(self._G, self._order, self.size, curvature, pull)
             if step is None:
                 self._drop_dependent()
                 continue
@@ -207,7 +207,7 @@ class RestrictedGram:
             q -= self._G[:a, :a] @ step
             self._settle(start)
             # What rounding left of the pull is worth another step as long as that helps.
-            left = float(np.abs(q - linear * np.sign(w) - bend * w).max())
+            left = float(np.abs(q - linear * np.sign(w) - curvature * w).max())
             if left <= max(_SLACK * float(np.abs(linear).min()), nothing):
                 return
             if not left <= 0.1 * last:
@@ -257,7 +257,7 @@ class RestrictedGram:
         All that are in the way stop where they rest, if that pays; else the first of them does.
         """
         a = self.active
-        w, q, bend = self._state[_W, :a], self._state[_Q, :a], self._state[_BEND, :a]
+        w, q, curvature = self._state[_W, :a], self._state[_Q, :a], self._state[_BEND, :a]
         slope = float(pull @ step)
         edge = np.where(step > 0, above, below)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -267,7 +267,7 @@ class RestrictedGram:
             move = np.clip(w + t * step, below, above) - w
             image = self._G[:a, :a] @ move
             # No sign changes, so that the objective is quadratic on the way.
-            change = 0.5 * move @ (image + bend * move) - pull @ move
+            change = 0.5 * move @ (image + curvature * move) - pull @ move
             if change < -_SHARE * t * slope:
                 w += move
                 q -= image

@@ -97,7 +97,7 @@ def descend(
     objective by no more than ``tolerance`` (each step by half of curvature times change squared).
     Returns the number of sweeps and the last decrease.
     """
-    w, q, linear, bend = state[0], state[1], state[2], state[3]
+    w, q, linear, curvature = state[0], state[1], state[2], state[3]
     lower, upper = state[4], state[5]
     decrease = 0.0
     for sweep in range(max_sweeps):
@@ -106,7 +106,12 @@ def descend(
             diagonal = G[j, j]
             before = w[j]
             after = column_minimiser(
-                q[j] + diagonal * before, linear[j], diagonal + bend[j], lower[j], upper[j], before
+                q[j] + diagonal * before,
+                linear[j],
+                diagonal + curvature[j],
+                lower[j],
+                upper[j],
+                before,
             )
             change = after - before
             if change != 0.0:
@@ -114,7 +119,7 @@ def descend(
                 row = G[j]
                 for k in range(active):
                     q[k] -= change * row[k]
-                decrease += 0.5 * (diagonal + bend[j]) * change * change
+                decrease += 0.5 * (diagonal + curvature[j]) * change * change
         if decrease <= tolerance:
             return sweep + 1, decrease
     return max_sweeps, decrease
@@ -150,8 +155,8 @@ def activate(
     Returns how many are free.
     """
     for j in range(active, size):
-        w, q, linear, bend, lower, upper = state[:6, j]
-        if abs(force(w, q, linear, bend, lower, upper)) > slack * linear + floor:
+        w, q, linear, curvature, lower, upper = state[:6, j]
+        if abs(force(w, q, linear, curvature, lower, upper)) > slack * linear + floor:
             exchange(G, state, order, size, active, j)
             active += 1
     return active

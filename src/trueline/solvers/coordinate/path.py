@@ -359,8 +359,8 @@ class PathWalk:
                 t = dual_scale(q, terms.linear, terms.bend, terms.lower, terms.upper)
             # Columns outside rest at zero and are not pulled: their terms vanish.
             rest = fenchel_gap(t, q[inside], row, *terms.at(inside))
-            linear, bend, *_ = terms.at(columns)
-            penalty = linear @ np.abs(values) + 0.5 * bend @ values**2
+            linear, curvature, *_ = terms.at(columns)
+            penalty = linear @ np.abs(values) + 0.5 * curvature @ values**2
         gap = 0.5 * (1 - t) ** 2 * square + rest
         sweeps, self._sweeps = self._restricted.sweeps - self._sweeps, self._restricted.sweeps
         return PathPoint(columns, values, 0.5 * square + float(penalty), float(gap), square, sweeps)
@@ -393,8 +393,8 @@ def _swept(source: Source, terms: Sequence[Terms], tol: float) -> Iterator[list[
     if not (isinstance(source, RowsSource) and (levels > 0).all() and (np.diff(levels) < 0).all()):
         return
     walk, done = source.sparse_walk(), 0
-    bends = np.array([terms_.same_bend for terms_ in terms])
+    curvatures = np.array([terms_.same_bend for terms_ in terms])
     while walk is not None and done < len(terms) and not walk.is_stuck:
-        found = walk.go(levels[done:], bends[done:], tol * source.scale, _TOLERATED * tol)
+        found = walk.go(levels[done:], curvatures[done:], tol * source.scale, _TOLERATED * tol)
         done += len(found)
         yield found

@@ -102,17 +102,17 @@ def _mixtures(problems: ProblemSet, path: list[int]) -> list[list[int]]:
     """The members of a path, by the ratio of the two parts of their penalties."""
     found: dict[str, list[int]] = {}
     for number in path:
-        linear, bend = _sizes(problems.members[number].penalty)
-        found.setdefault(f"{bend / linear:.10g}" if linear else "", []).append(number)
+        linear, curvature = _sizes(problems.members[number].penalty)
+        found.setdefault(f"{curvature / linear:.10g}" if linear else "", []).append(number)
     return list(found.values())
 
 
 def _sizes(penalty: Penalty) -> tuple[float, float]:
     """The largest factors of the absolute values and of the squares."""
-    linear, bend = penalty.linear, penalty.curvature
-    if isinstance(linear, float) and isinstance(bend, float):
-        return linear, bend
-    return float(np.max(linear)), float(np.max(bend))
+    linear, curvature = penalty.linear, penalty.curvature
+    if isinstance(linear, float) and isinstance(curvature, float):
+        return linear, curvature
+    return float(np.max(linear)), float(np.max(curvature))
 
 
 def _terms(problems: ProblemSet, path: list[int]) -> tuple[list[Terms], list[np.float64]]:
@@ -122,12 +122,12 @@ def _terms(problems: ProblemSet, path: list[int]) -> tuple[list[Terms], list[np.
     unit, (top_linear, top_bend) = penalty_terms(first, d, 1), _sizes(first)
     terms, strengths = [unit], [np.float64(1.0)]
     for penalty in others:
-        linear, bend = _sizes(penalty)
+        linear, curvature = _sizes(penalty)
         linear = linear / top_linear if top_linear else 1.0
-        bend = bend / top_bend if top_bend else 1.0
+        curvature = curvature / top_bend if top_bend else 1.0
         is_scaled = _is_scaled(penalty, first)
-        terms.append(unit.scaled(linear, bend) if is_scaled else penalty_terms(penalty, d, 1))
-        strengths.append(np.float64(linear if top_linear else bend))
+        terms.append(unit.scaled(linear, curvature) if is_scaled else penalty_terms(penalty, d, 1))
+        strengths.append(np.float64(linear if top_linear else curvature))
     return terms, strengths
 
 

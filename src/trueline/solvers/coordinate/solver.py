@@ -126,7 +126,7 @@ class _FromMoments:
         """
         problem, moments, W = self.problem, self.problem.moments, self.coef
         penalty = problem.penalty
-        linear, bend = np.asarray(penalty.linear), np.asarray(penalty.curvature)
+        linear, curvature = np.asarray(penalty.linear), np.asarray(penalty.curvature)
         is_open = np.isinf(penalty.upper).all() and not np.any(penalty.lower > -np.inf)
         if not (is_open or "nonnegative" in penalty.capabilities) or not (linear > 0).all():
             return math.inf
@@ -138,10 +138,10 @@ class _FromMoments:
         error = 4 * units * reach * root[:, None]
         delta = float((error / linear).max(initial=0.0))
         added = 6 * delta * float(moments.y_size.sum()) + 8 * units * float(reach @ reach)
-        if bend.any():
-            if not (bend > 0).all():
+        if curvature.any():
+            if not (curvature > 0).all():
                 return math.inf
-            added += float((error**2 / bend).sum())
+            added += float((error**2 / curvature).sum())
         return 1.01 * self.gap + added if delta < _SLIGHT else math.inf
 
     def certificate(self) -> Certificate:

@@ -221,7 +221,7 @@ def solve(
     r: Array,
     which: Integers,
     levels: Array,
-    bends: Array,
+    curvatures: Array,
     ways: Array,
     enough: float,
     R: Array,
@@ -241,7 +241,18 @@ def solve(
             W[b, k] = last[which[k]]
         _residual(data, indices, indptr, which, mean, root, y, w, r)
         facts[3, b] = _settle(
-            data, indices, indptr, which, squares, pulls, root, r, w, levels[b], bends[b], enough
+            data,
+            indices,
+            indptr,
+            which,
+            squares,
+            pulls,
+            root,
+            r,
+            w,
+            levels[b],
+            curvatures[b],
+            enough,
         )
         facts[2, b] = 0.0
         for i in range(len(r)):
@@ -263,7 +274,7 @@ def confirm(
     inside: Integers,
     count: int,
     levels: Array,
-    bends: Array,
+    curvatures: Array,
     target: float,
     slack: float,
     w: Array,
@@ -279,7 +290,7 @@ def confirm(
     done = m
     for b in range(m):
         facts[0, b], facts[1, b] = _gap(
-            W[b + 1], Q, b, facts[4, b], levels[b], bends[b], which, facts[2, b]
+            W[b + 1], Q, b, facts[4, b], levels[b], curvatures[b], which, facts[2, b]
         )
         if facts[4, b] > (1.0 + slack) * levels[b]:
             count = enter(Q, b, (1.0 + slack) * levels[b], chosen, is_in, inside, count)

@@ -90,7 +90,7 @@ class SparseWalk:
         self._top = float(np.abs(correlation).max(initial=0.0))
         self._levels, self._at = [math.inf, self._top], 0
 
-    def go(self, levels: Array, bends: Array, target: float, slack: float) -> list[PathPoint]:
+    def go(self, levels: Array, curvatures: Array, target: float, slack: float) -> list[PathPoint]:
         """The solutions at the first of the next levels, to a gap of at most ``target``.
 
         ``slack`` is the share of a level by which a correlation may exceed it.
@@ -103,7 +103,7 @@ class SparseWalk:
         if not ahead:
             self.is_stuck = True
             return []
-        levels, bends = levels[:ahead], bends[:ahead]
+        levels, curvatures = levels[:ahead], curvatures[:ahead]
         at = np.array([*self._levels, *levels])
         ways = (at[1:-1] - at[2:]) / (at[:-2] - at[1:-1])
         if self._at >= 0:
@@ -111,7 +111,7 @@ class SparseWalk:
         else:
             ways[0] = -1.0  # it stands at the first point already
         known, W = self._count, np.empty((ahead + 1, self._count))
-        self._solve(levels, bends, ways, self._share * target, W)
+        self._solve(levels, curvatures, ways, self._share * target, W)
         self._read(_FLOOR * levels[-1], ahead - 1)
         done, self._count = confirm(
             W,
@@ -121,7 +121,7 @@ class SparseWalk:
             self._inside,
             known,
             levels,
-            bends,
+            curvatures,
             target,
             slack,
             self._w,
@@ -143,7 +143,9 @@ class SparseWalk:
             self._Q, self._at, level, self._chosen, self._is_in, self._inside, self._count
         )
 
-    def _solve(self, levels: Array, bends: Array, ways: Array, enough: float, W: Array) -> None:
+    def _solve(
+        self, levels: Array, curvatures: Array, ways: Array, enough: float, W: Array
+    ) -> None:
         """The solutions on the columns that are in."""
         solve(
             *self._entries,
@@ -153,7 +155,7 @@ class SparseWalk:
             self._r,
             self._inside[: self._count],
             levels,
-            bends,
+            curvatures,
             ways,
             enough,
             self._R,

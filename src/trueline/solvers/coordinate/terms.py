@@ -78,8 +78,8 @@ class Terms:
         """l, a and the bounds of some columns."""
         if self.level is not None:  # the same everywhere
             parts = (self.level, self.same_bend, -np.inf, np.inf)
-            linear, bends, lower, upper = np.repeat(parts, len(columns)).reshape(4, -1)
-            return linear, bends, lower, upper
+            linear, curvatures, lower, upper = np.repeat(parts, len(columns)).reshape(4, -1)
+            return linear, curvatures, lower, upper
         return (
             self._linear[columns] * self._factors[0],
             self._bend[columns] * self._factors[1],

@@ -117,7 +117,7 @@ class Factor:
         return 0.0
 
 
-def curvature_basis(rows: StandardRows, factor: Factor, bends: Array) -> tuple[float, Array]:
+def curvature_basis(rows: StandardRows, factor: Factor, curvatures: Array) -> tuple[float, Array]:
     """A bound on the smallest eigenvalue of M H M, and M, which brings the diagonal to one.
 
     Parameters
@@ -125,7 +125,7 @@ def curvature_basis(rows: StandardRows, factor: Factor, bends: Array) -> tuple[f
     rows : StandardRows
     factor : Factor
         Of the Hessian in their coordinates.
-    bends : array of shape (d,)
+    curvatures : array of shape (d,)
         The penalty's curvature, which alone holds columns without spread.
     """
     count, d = len(rows.kept), len(rows.mean)
@@ -133,7 +133,7 @@ def curvature_basis(rows: StandardRows, factor: Factor, bends: Array) -> tuple[f
     M[rows.kept] = 1.0 / (rows.scale[rows.kept] * factor.root[:count])
     M[d:] = 1.0 / factor.root[count:]
     alone = np.setdiff1d(np.arange(d), rows.kept)
-    M[alone] = 1.0 / np.sqrt(bends[alone])
+    M[alone] = 1.0 / np.sqrt(curvatures[alone])
     return (factor.least_eigenvalue() if factor.least > 0 else 0.0), M
 
 
@@ -172,26 +172,26 @@ class Descent:
         self._is_held = bool((quad[: len(rows.kept)] > 0).all() and loss.kinks)
         start = start if isinstance(start, Start) else Start(start)
         self.v, self.z = start.v, rows.scores(start.v)
-        u, bends = derivatives(loss, y, self.z)
+        u, curvatures = derivatives(loss, y, self.z)
         bound = loss.curvature_bound
         if not np.isfinite(bound):  # the largest curvature at the start, where there is no bound
-            bound = float(bends.max(initial=0.0)) or 1.0
+            bound = float(curvatures.max(initial=0.0)) or 1.0
         self.gram = FollowingGram(rows, bound)
         self._factor, self._is_own, self._is_known = start.factor, False, False
         self.decrease = np.inf
-        self._look(u, bends)
+        self._look(u, curvatures)
 
     @property
     def objective(self) -> float:
         losses = self.rows.weights @ rowwise(self.loss.value, self.y, self.z)
         return float(losses + 0.5 * self.quad @ self.v**2)
 
-    def _look(self, u: Array, bends: Array) -> None:
+    def _look(self, u: Array, curvatures: Array) -> None:
         """What the derivatives at the present point say, and the next step."""
         rows = self.rows
         self.u = u
         self.gradient = rows.total(rows.weights * u) + self.quad * self.v
-        self._bends = rows.weights * bends
+        self._bends = rows.weights * curvatures
         # No step promises more than the penalty and the curvature in the intercept allow: where
         # that is little, nobody is going to ask for the Hessian.
         held = self.quad.copy()
@@ -288,12 +288,12 @@ class Descent:
         seen: dict[float, tuple[Array, Array]] = {}
 
         def slope(t: float) -> tuple[float, float]:
-            u, bends, rise, bend = derivatives_along(
+            u, curvatures, rise, curvature = derivatives_along(
                 self.loss, self.y, self.z, change, t, self.rows.weights
             )
             seen.clear()
-            seen[t] = u, bends
-            return rise + own + t * across, bend + across
+            seen[t] = u, curvatures
+            return rise + own + t * across, curvature + across
 
         t = minimise_along(slope, first)
         self.v = self.v + t * self.direction

@@ -38,16 +38,16 @@ def better_by_curvature(
         return found
     W, b = found.coef, found.intercept
     rows = rows or StandardRows.of(problem.design, problem.weights, problem.fit_intercept)
-    bends = np.broadcast_to(problem.penalty.curvature, W.shape)
-    if not (np.delete(bends, rows.kept, axis=0) > 0).all():
+    curvatures = np.broadcast_to(problem.penalty.curvature, W.shape)
+    if not (np.delete(curvatures, rows.kept, axis=0) > 0).all():
         return found
     scores, pairs, curved = problem.scores(W, b), [], []
     held = np.arange(len(rows.kept))
     for t in range(problem.n_targets):
         curved.append(problem.loss.of_target(t).curvature(problem.target[:, t], scores[:, t]))
         H = rows.gram_of(rows.weights * curved[t])
-        H[held, held] += bends[rows.kept, t] / rows.scale[rows.kept] ** 2
-        pairs.append(curvature_basis(rows, Factor(H), bends[:, t]))
+        H[held, held] += curvatures[rows.kept, t] / rows.scale[rows.kept] ** 2
+        pairs.append(curvature_basis(rows, Factor(H), curvatures[:, t]))
     nu, basis = np.array([nu for nu, _ in pairs]), np.stack([M for _, M in pairs], axis=1)
     spread = rows.scale * math.sqrt(rows.total_weight) * (1 + 1e-6)
     bent = np.stack(curved, axis=1)

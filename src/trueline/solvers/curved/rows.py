@@ -288,13 +288,13 @@ def derivatives(loss: Loss, y: Array, z: Array) -> tuple[Array, Array]:
     """The first and second derivatives of a loss at all scores."""
     if len(y) < _LONG:
         return loss.derivatives(y, z)
-    u, bends = np.empty(len(y)), np.empty(len(y))
+    u, curvatures = np.empty(len(y)), np.empty(len(y))
 
     def work(piece: slice) -> None:
-        u[piece], bends[piece] = loss.derivatives(y[piece], z[piece])
+        u[piece], curvatures[piece] = loss.derivatives(y[piece], z[piece])
 
     _piecewise(work, len(y))
-    return u, bends
+    return u, curvatures
 
 
 def derivatives_along(
@@ -302,17 +302,17 @@ def derivatives_along(
 ) -> tuple[Array, Array, float, float]:
     """The derivatives at the scores z + t change, and those of sum_i s_i l_i by t."""
     n = len(y)
-    u, bends = np.empty(n), np.empty(n)
+    u, curvatures = np.empty(n), np.empty(n)
 
     def work(piece: slice) -> Array:
         own = change[piece]
-        u[piece], bends[piece] = loss.derivatives(y[piece], z[piece] + t * own)
+        u[piece], curvatures[piece] = loss.derivatives(y[piece], z[piece] + t * own)
         weighted = s[piece] * own
-        return np.array([weighted @ u[piece], (weighted * own) @ bends[piece]])
+        return np.array([weighted @ u[piece], (weighted * own) @ curvatures[piece]])
 
     parts = [work(slice(None))] if n < _LONG else _piecewise(work, n)
-    slope, bend = np.sum(parts, axis=0)
-    return u, bends, float(slope), float(bend)
+    slope, curvature = np.sum(parts, axis=0)
+    return u, curvatures, float(slope), float(curvature)
 
 
 def _piecewise(work: Callable[[slice], Result], n: int) -> list[Result]:

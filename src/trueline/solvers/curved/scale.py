@@ -70,16 +70,16 @@ def best_scale(residual: Array, weights: Array, epsilon: float, near: float = 0.
         # The tangent of a concave function lies above it: from anywhere, one step leads to a point
         # before the root.
         inside = square <= (epsilon * near / largest) ** 2
-        bend = float(weighted @ inside)
+        curvature = float(weighted @ inside)
         beyond = epsilon**2 * (total - float(weights @ inside))
-        q = max((total - beyond) / bend, lowest) if bend > 0 else lowest
+        q = max((total - beyond) / curvature, lowest) if curvature > 0 else lowest
     for _ in range(100):
         inside = square * q <= epsilon**2
-        bend = float(weighted @ inside)
+        curvature = float(weighted @ inside)
         beyond = epsilon**2 * (total - float(weights @ inside))
-        if beyond >= total or bend == 0.0:
+        if beyond >= total or curvature == 0.0:
             return 0.0  # no scale is too small
-        ahead = (total - beyond) / bend
+        ahead = (total - beyond) / curvature
         if ahead <= q * (1 + 4 * _EPS):
             break
         q = ahead
@@ -160,10 +160,10 @@ class Profile:
                 return at, across
             inner = weighted * inside
             square = float((s * inside * residual) @ residual)
-            bend = float(inner @ change)
+            curvature = float(inner @ change)
             if square > 0:
-                bend -= float(inner @ residual) ** 2 / square
-            return at, max(bend, 0.0) * 2 / scale + across
+                curvature -= float(inner @ residual) ** 2 / square
+            return at, max(curvature, 0.0) * 2 / scale + across
 
         t = minimise_along(slope, first)
         self.v = self.v + t * self.direction
@@ -194,8 +194,8 @@ def start_profile(rows: StandardRows, y: Array, epsilon: float, quad: Array) -> 
 
 def _least_squares(rows: StandardRows, y: Array, quad: Array) -> Array:
     # Where nothing else tells coefficients apart, a trace of a penalty does.
-    bend = np.maximum(0.5 * quad, 64 * _EPS * rows.gram.diagonal())
-    return Factor(rows.gram + np.diag(bend)).solve(rows.total(rows.weights * y))
+    curvature = np.maximum(0.5 * quad, 64 * _EPS * rows.gram.diagonal())
+    return Factor(rows.gram + np.diag(curvature)).solve(rows.total(rows.weights * y))
 
 
 def fit_exactly(
@@ -218,8 +218,8 @@ def fit_exactly(
     others = rows.total(s * u)
     gram = rows.gram_of(s[Z], Z)
     kappa = max(_STIFF * float(quad.max()), 1e3 / (profile.size or 1.0)) / float(s[Z].mean())
-    bend = np.maximum(quad, 16 * _EPS * kappa * gram.diagonal())
-    factor = Factor(kappa * gram + np.diag(bend + (gram.diagonal() == 0)))
+    curvature = np.maximum(quad, 16 * _EPS * kappa * gram.diagonal())
+    factor = Factor(kappa * gram + np.diag(curvature + (gram.diagonal() == 0)))
     A, y, weighted = rows.gather(Z), profile.y[Z], s[Z]
     own, gap = np.zeros(len(Z)), A @ v - profile.y[Z]
     for _ in range(_MULTIPLIER_STEPS):

@@ -38,11 +38,11 @@ def minimise_along(
     low, high = 0.0, limit
     t = min(1.0, limit)
     for _ in range(_LOOKS):
-        at, bend = slope(t)
+        at, curvature = slope(t)
         if abs(at) <= _LEFT * abs(first) or (at < 0 and t >= limit):
             return t
         low, high = (t, high) if at < 0 else (low, t)
-        ahead = t - at / bend if bend > 0 else np.inf
+        ahead = t - at / curvature if curvature > 0 else np.inf
         # Newton's method comes back from the steep side of an exponential at a snail's pace: where
         # the function rises faster than it fell at zero, the step is halved at least.
         is_steep = at > abs(first) and ahead > 0.5 * (low + high)

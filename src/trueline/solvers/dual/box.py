@@ -61,15 +61,15 @@ class BoxIteration(DualIteration):
         n, y, s = problem.n_samples, problem.target[:, 0], self.weights
         e, h, low, high = problem.loss.dual_boxes(y)
         self.own_constant = 0.0 if problem.fit_intercept else self.rows.constant
-        bend = self.strength * h / s
+        curvature = self.strength * h / s
         self.terms = np.stack(
             [
                 y,
                 e,
-                bend,
+                curvature,
                 -s * high / self.strength,
                 -s * low / self.strength,
-                self.rows.squares + bend,
+                self.rows.squares + curvature,
             ],
             axis=1,
         )

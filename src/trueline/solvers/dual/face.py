@@ -79,16 +79,16 @@ def minimise_on(
         How much of the slope, squared, may remain.
     """
     free = face.free
-    t, e, h, bend = terms[free][:, [0, 1, 2, 5]].T
+    t, e, h, curvature = terms[free][:, [0, 1, 2, 5]].T
     at = beta[free]
     side = np.where(face.low >= 0.0, 1.0, -1.0)
     g = scores[free] + h * at - t + e * side
     if rows.is_short(len(free)):
         x = conjugate_gradients_sparse(
-            *rows.compressed, rows.constant, rows.size, free, g, h, bend, enough, _MORE, _FLAT
+            *rows.compressed, rows.constant, rows.size, free, g, h, curvature, enough, _MORE, _FLAT
         )
     else:
-        x = _conjugate_gradients(rows, free, g, h, bend, enough)
+        x = _conjugate_gradients(rows, free, g, h, curvature, enough)
     for bounded in (_to_the_face, _to_the_wall):
         step = bounded(x, at, face)
         fall = -float(g @ step)

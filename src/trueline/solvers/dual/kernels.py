@@ -140,11 +140,11 @@ def add_row(data: Array, indices: Indices, start: int, stop: int, change: float,
 def decide(product: float, at: float, terms: Array, i: int) -> tuple[float, float]:
     """The violation of one row, given x_i.w, and where its variable should be."""
     slope = product + terms[i, 2] * at - terms[i, 0]
-    e, low, high, bend = terms[i, 1], terms[i, 3], terms[i, 4], terms[i, 5]
+    e, low, high, curvature = terms[i, 1], terms[i, 3], terms[i, 4], terms[i, 5]
     off = violation(slope, at, e, low, high)
     if off <= 0.0:
         return off, at
-    return off, minimiser(slope, at, bend, e, low, high)
+    return off, minimiser(slope, at, curvature, e, low, high)
 
 
 @kernel

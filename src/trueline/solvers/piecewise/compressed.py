@@ -97,9 +97,9 @@ class CompressedProgram(Program):
         X, y = design.by_rows, np.ascontiguousarray(problem.target[:, number])
         s = np.ones(len(y)) if problem.weights is None else problem.weights
         first, jumps = loss.first_slopes(y), loss.row_jumps(y)[0]
-        bends = np.broadcast_to(problem.penalty.curvature, (len(scale), problem.n_targets))
+        curvatures = np.broadcast_to(problem.penalty.curvature, (len(scale), problem.n_targets))
         # Without an intercept nothing pulls at the last coefficient, and this keeps it at zero.
-        quad = np.append(bends[:, number] / scale**2, float(not problem.fit_intercept))
+        quad = np.append(curvatures[:, number] / scale**2, float(not problem.fit_intercept))
         indices = X.indices.astype(np.int32, copy=False)
         indptr, level = X.indptr.astype(np.int64), float(problem.fit_intercept)
         data = X.data / scale[indices]

@@ -197,10 +197,10 @@ class Smoothed:
                 return True
             H = program.gram(rise)
             # Where nothing bends any step would do: the search finds its length.
-            bends = H.diagonal()
-            flat = 1e-6 * max(float(bends.max()), steepest / self.gamma)
-            if bends.min() < flat:
-                H.flat[:: len(H) + 1] += np.where(bends < flat, flat, 0.0)
+            curvatures = H.diagonal()
+            flat = 1e-6 * max(float(curvatures.max()), steepest / self.gamma)
+            if curvatures.min() < flat:
+                H.flat[:: len(H) + 1] += np.where(curvatures < flat, flat, 0.0)
             direction = -solve_factored(factor_lifted(H), slope)
             moved = program.scores(direction)
             length = step_length(

@@ -41,8 +41,8 @@ _SAMPLE_DECREASE = 1e-6
 def standard_terms(rows: StandardRows, terms: Terms) -> Terms:
     """The penalty in standard coordinates, of the kept columns."""
     scale = rows.scale[rows.kept]
-    linear, bend, lower, upper = terms.at(rows.kept)
-    return Terms.of(linear / scale, bend / scale**2, lower * scale, upper * scale)
+    linear, curvature, lower, upper = terms.at(rows.kept)
+    return Terms.of(linear / scale, curvature / scale**2, lower * scale, upper * scale)
 
 
 class ProximalDescent:
@@ -125,8 +125,8 @@ class ProximalDescent:
 
         def slope(t: float) -> tuple[float, float]:
             weights = self.rows.weights
-            _, _, rise, bend = derivatives_along(self.loss, self.y, self.z, change, t, weights)
-            return rise + chord, bend
+            _, _, rise, curvature = derivatives_along(self.loss, self.y, self.z, change, t, weights)
+            return rise + chord, curvature
 
         t, z = 1.0, self.z + change
         losses = self._losses(z)

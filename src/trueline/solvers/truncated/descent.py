@@ -46,9 +46,9 @@ class TruncatedDescent:
     """
 
     def __init__(
-        self, rows: Rows, loss: Loss, target: Array, bends: Array, V: Array, is_alike: bool
+        self, rows: Rows, loss: Loss, target: Array, curvatures: Array, V: Array, is_alike: bool
     ) -> None:
-        self.rows, self.loss, self.bends = rows, loss, bends
+        self.rows, self.loss, self.bends = rows, loss, curvatures
         self.target = rows.arranged(target)
         self.is_alike = is_alike
         self.V = V - V.mean(axis=1, keepdims=True) if is_alike else V

@@ -119,7 +119,7 @@ class Preconditioner:
         sample: Sample | None,
         rows: Rows,
         h: Array,
-        bends: Array,
+        curvatures: Array,
         is_alike: bool,
         is_level: bool = False,
     ) -> None:
@@ -127,14 +127,14 @@ class Preconditioner:
         self._factors: list[Factor] = []
         k = h.shape[1]
         if sample is None:
-            diagonal = np.empty_like(bends)
+            diagonal = np.empty_like(curvatures)
             for t in range(k):
                 diagonal[:-1, t] = rows.design.column_squares(h[:, t], None)
             diagonal[-1] = h.sum(axis=0)
-            self._diagonal = diagonal + bends
+            self._diagonal = diagonal + curvatures
             self._diagonal[self._diagonal <= 0] = 1.0
             return
-        least, totals = bends[:-1].min(axis=0, initial=np.inf), h.sum(axis=0)
+        least, totals = curvatures[:-1].min(axis=0, initial=np.inf), h.sum(axis=0)
         shared = sample.gram(h[:, 0], float(least.min())) if is_level and totals[0] > 0 else None
 
         def work(t: int) -> Factor:
@@ -142,9 +142,9 @@ class Preconditioner:
                 gram = sample.gram(h[:, t], float(least[t]))
             else:
                 gram = shared * (totals[t] / totals[0])
-            return _factor(gram, bends[:, t])
+            return _factor(gram, curvatures[:, t])
 
-        if len(bends) ** 3 * k < SMALL_WORK:
+        if len(curvatures) ** 3 * k < SMALL_WORK:
             self._factors = [work(t) for t in range(k)]
         else:
             self._factors = run_strands(work, range(k))
@@ -160,10 +160,10 @@ class Preconditioner:
         return out - out.mean(axis=1, keepdims=True) if self._is_alike else out
 
 
-def _factor(gram: Array, bends: Array) -> Factor:
+def _factor(gram: Array, curvatures: Array) -> Factor:
     """The factor of gram + diag(bends), and a little more where it needs that."""
     # Dependent columns without a penalty: a trace of one tells them apart.
-    trace = gram.diagonal() + bends
+    trace = gram.diagonal() + curvatures
     gram[np.diag_indices(len(gram))] = trace * (1 + 64 * _EPS) + (trace <= 0)
     factor, more = Factor(gram), 1e-8
     while factor.least <= 0:
