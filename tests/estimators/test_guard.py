@@ -84,7 +84,7 @@ from trueline.estimators import (
     polynomial,
 )
 from trueline.estimators import relevance as relevance_module
-from trueline.estimators.multiclass import margins, together
+from trueline.estimators.multiclass import together
 from trueline.estimators.support_vectors import base as support_vectors
 from trueline.guard import judge
 from trueline.losses import Squared
@@ -93,6 +93,7 @@ from trueline.penalties import L2, NoPenalty
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import Status
+from trueline.solvers import newton_cg
 from trueline.solvers.base import Options
 from trueline.solvers.cholesky import PendingProof
 from trueline.solvers.coordinate import sets
@@ -396,10 +397,10 @@ def test_wrong_pairs_of_classes_are_fitted_again(monkeypatch):
     model = OneVsOneClassifier(LogisticRegression())
     honest = clone(model).fit(X, y)
 
-    def solve_books(*arguments, honest=margins.solve_books):
-        return [one and replace(one, coef=0.0 * one.coef) for one in honest(*arguments)]
+    def solve_batch(*arguments, honest=newton_cg.solve_batch):
+        return [replace(one, coef=0.0 * one.coef) for one in honest(*arguments)]
 
-    monkeypatch.setattr(margins, "solve_books", solve_books)
+    monkeypatch.setattr(newton_cg, "solve_batch", solve_batch)
     model.fit(X, y)
     assert_allclose(model.decision_function(X), honest.decision_function(X), atol=1e-4)
 

@@ -32,7 +32,8 @@ def in_single_precision(problem: Any, W: Array, b: Array) -> tuple[NDArray[Any],
     """
     with np.errstate(over="ignore", under="ignore"):
         single, level = W.astype(np.float32), b.astype(np.float32)
-    if not np.isfinite(problem.penalty.value(single.astype(np.float64))):
+    in_range = np.isfinite(single).all()
+    if in_range and not np.isfinite(problem.penalty.value(single.astype(np.float64))):
         # A step of size zero moves what was rounded beyond a bound: those go to the other side.
         inside = problem.penalty.prox(single.astype(np.float64), 0.0)
         inward = np.nextafter(single, np.sign(W - single) * np.float32(np.inf), dtype=np.float32)
