@@ -46,6 +46,7 @@ __all__ = [
     "confirm",
     "is_about",
     "judge",
+    "judge_by_own",
     "tolerance_of",
     "verdict_of",
     "warn_of_gap",
@@ -92,7 +93,7 @@ def judge(problem: Problem | MomentsProblem, solution: Solution, tol: float) -> 
     W, b = solution.coef, solution.intercept
     proof = solution.proof
     if solution.tolerance is not None:
-        return _judge_by_own(solution, solution.tolerance)
+        return judge_by_own(solution, solution.tolerance)
     if proof is None or not is_about(proof, W, b):
         if not (isinstance(problem, Problem) and np.isfinite(W).all() and np.isfinite(b).all()):
             return Verdict(False, math.inf, 0.0)
@@ -114,14 +115,15 @@ def judge(problem: Problem | MomentsProblem, solution: Solution, tol: float) -> 
     return Verdict(bool(gap <= allowed), gap, allowed)
 
 
-def _judge_by_own(solution: Solution, allowed: float) -> Verdict:
+def judge_by_own(solution: Solution, allowed: float) -> Verdict:
     """The same where the solver says which gap it was to reach: there is no other proof either."""
     proof = solution.proof
-    if proof is not None and not isinstance(proof, Certificate) and proof.bound() <= allowed:
+    if proof is None or not is_about(proof, solution.coef, solution.intercept):
+        return Verdict(False, math.inf, allowed)
+    if not isinstance(proof, Certificate) and proof.bound() <= allowed:
         return Verdict(True, proof.bound(), allowed)
     certificate = solution.certificate
-    if certificate is None or not is_about(certificate, solution.coef, solution.intercept):
-        return Verdict(False, math.inf, allowed)
+    assert certificate is not None
     allowed += 4 * certificate.objective_rounding + _UNDERFLOW
     gap = certificate.gap
     if certificate.kind == "stationary":

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trueline.errors import PairingError
-from trueline.guard import Verdict, confirm, judge, verdict_of
+from trueline.guard import Verdict, confirm, judge, judge_by_own, verdict_of
 from trueline.moments import Moments
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
@@ -450,7 +450,11 @@ def _run_set(problems: ProblemSet, plan: Plan, options: Options) -> list[Solutio
     seconds = (time.perf_counter() - start) / len(found)
     for number, solution in enumerate(found):
         solution.seconds = seconds
-        confirm(solution, judge(problems.on_all_rows(number), solution, options.tol))
+        if solution.tolerance is not None:  # the rows of the member need not be looked at
+            verdict = judge_by_own(solution, solution.tolerance)
+        else:
+            verdict = judge(problems.on_all_rows(number), solution, options.tol)
+        confirm(solution, verdict)
     return found
 
 
