@@ -132,7 +132,10 @@ def _solve_target(source: Rows, y: Array) -> Answer:
     none = np.empty(0, dtype=np.intp)
     face = Face(source, np.zeros(p), np.eye(p), every, none, none)
     while face.size:
-        found = face.minimise(answer)
+        try:
+            found = face.minimise(answer)
+        except np.linalg.LinAlgError:
+            break  # no rows hold the directions that are left: another solver has to go on
         face.origin = face.origin + face.directions @ found.v
         if found.level <= 16 * _EPS * most:
             break  # a perfect fit: what is left of errors is rounding
