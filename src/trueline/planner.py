@@ -19,10 +19,10 @@ from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
-from trueline.solvers.independent import IndependentColumns, is_open
+from trueline.solvers.first_order.proximal_gradient import ProximalGradient
 from trueline.solvers.loop import Monitor, seen_through
-from trueline.solvers.proximal_gradient import ProximalGradient
 from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
+from trueline.solvers.transformed.independent_columns import IndependentColumns, is_open
 from trueline.threads import single_threaded_blas
 from trueline.wording import Readable, counted
 

@@ -43,7 +43,7 @@ from .truth import optimum_of, refute
 N, D = 14, 3
 PROVERS = ("trueline.certificates", "trueline.processes.proof", "trueline.subset.proof")
 PROVERS += ("trueline.halfspaces.margin", "trueline.halfspaces.zero_one.proof")
-PROVERS += ("trueline.solvers.blocks.proof",)
+PROVERS += ("trueline.solvers.block_coordinate_descent.proof",)
 PROVERS += ("trueline.processes.equations", "trueline.processes.inducing")
 
 

@@ -93,11 +93,11 @@ from trueline.penalties import L2, NoPenalty
 from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import Status
-from trueline.solvers import newton_cg
 from trueline.solvers.base import Options
-from trueline.solvers.cholesky import PendingProof
-from trueline.solvers.coordinate import sets
+from trueline.solvers.coordinate_descent import sets
+from trueline.solvers.least_squares.cholesky import PendingProof
 from trueline.solvers.loop import Monitor
+from trueline.solvers.newton.solver.cg import solver as newton_cg
 from trueline.solvers.registry import SOLVERS
 
 GAP = re.compile(r"(within|gap is|violation is) [0-9.]+(e[+-][0-9]+)?|nothing proven|gap is inf")

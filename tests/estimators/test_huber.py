@@ -18,7 +18,7 @@ from trueline.design import as_design
 from trueline.losses import Huber
 from trueline.penalties import L2
 from trueline.problem import ConcomitantProblem, Problem
-from trueline.solvers.curved.scale import best_scale
+from trueline.solvers.newton.dense.scale import best_scale
 
 
 @parametrize_with_checks([HuberRegressor(fit_intercept=False, alpha=1.0)])

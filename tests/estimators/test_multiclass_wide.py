@@ -14,7 +14,7 @@ from trueline import (
     OutputCodeClassifier,
 )
 from trueline.estimators.multiclass import margins
-from trueline.solvers.batched_newton import precondition, rows, solver
+from trueline.solvers.newton.batched import precondition, rows, solver
 
 SCHEMES = {
     "rest": OneVsRestClassifier,

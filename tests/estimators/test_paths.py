@@ -6,8 +6,8 @@ import scipy.sparse as sp
 import sklearn.linear_model
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
-import trueline.solvers.coordinate.path as engine
-import trueline.solvers.coordinate.source as source
+import trueline.solvers.coordinate_descent.path as engine
+import trueline.solvers.coordinate_descent.source as source
 from trueline import (
     AdaptiveLasso,
     ElasticNet,

@@ -5,7 +5,7 @@ import pytest
 
 from trueline import Lasso
 from trueline.design import as_design
-from trueline.solvers.coordinate.source import RowsSource
+from trueline.solvers.coordinate_descent.source import RowsSource
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

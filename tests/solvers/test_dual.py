@@ -20,10 +20,10 @@ from trueline.losses import (
 from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.solvers.base import Options
-from trueline.solvers.dual.face import face_of, kinds, minimise_on
-from trueline.solvers.dual.kernels import own_gap, visiting_order
-from trueline.solvers.dual.rows import Rows
-from trueline.solvers.dual.solver import DualCoordinateDescent
+from trueline.solvers.dual_coordinate_ascent.face import face_of, kinds, minimise_on
+from trueline.solvers.dual_coordinate_ascent.kernels import own_gap, visiting_order
+from trueline.solvers.dual_coordinate_ascent.rows import Rows
+from trueline.solvers.dual_coordinate_ascent.solver import DualCoordinateDescent
 from trueline.solvers.loop import Monitor
 
 

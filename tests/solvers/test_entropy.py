@@ -14,10 +14,10 @@ from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import Status
 from trueline.solvers.base import Options
-from trueline.solvers.dual.entropy import best_logit
-from trueline.solvers.dual.solver import EntropyDualDescent
+from trueline.solvers.dual_coordinate_ascent.entropy import best_logit
+from trueline.solvers.dual_coordinate_ascent.solver import EntropyDualDescent
 from trueline.solvers.loop import Monitor
-from trueline.solvers.newton_cg import NewtonCG
+from trueline.solvers.newton.cg.solver import NewtonCG
 
 
 def rows_of_words(seed=0, n=300, d=500, each=12):

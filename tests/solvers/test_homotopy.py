@@ -5,8 +5,8 @@ import pytest
 from sklearn.linear_model import lars_path_gram
 
 from trueline import lasso_path, regularization_path
-from trueline.solvers.coordinate.homotopy import propose
-from trueline.solvers.coordinate.source import MomentsSource
+from trueline.solvers.coordinate_descent.homotopy import propose
+from trueline.solvers.coordinate_descent.source import MomentsSource
 
 
 def _data(n=200, d=30, seed=0):

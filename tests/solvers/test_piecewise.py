@@ -16,10 +16,14 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 from trueline.solvers.loop import Monitor
-from trueline.solvers.piecewise import targets
-from trueline.solvers.piecewise.program import Program
-from trueline.solvers.piecewise.source import Source
-from trueline.solvers.piecewise.vertex import Vertex, independent_kinks, kinks_met
+from trueline.solvers.piecewise_linear.interior_point import targets
+from trueline.solvers.piecewise_linear.interior_point.program import Program
+from trueline.solvers.piecewise_linear.interior_point.source import Source
+from trueline.solvers.piecewise_linear.interior_point.vertex import (
+    Vertex,
+    independent_kinks,
+    kinks_met,
+)
 
 LOSSES = (Absolute(), Quantile(0.5), Quantile(0.9), Quantile(0.03), EpsilonInsensitive(0.4))
 PENALTIES = (NoPenalty(), L1(2.0), L2(1.5), ElasticNet(3.0, 0.5))

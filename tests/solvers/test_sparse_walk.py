@@ -7,9 +7,9 @@ from sklearn.linear_model import LassoCV as SklearnLassoCV
 
 from trueline import LassoCV
 from trueline.design import as_design
-from trueline.solvers.coordinate.path import follow_path
-from trueline.solvers.coordinate.source import RowsSource
-from trueline.solvers.coordinate.terms import Terms
+from trueline.solvers.coordinate_descent.path import follow_path
+from trueline.solvers.coordinate_descent.source import RowsSource
+from trueline.solvers.coordinate_descent.terms import Terms
 
 N, D = 120, 300
 

@@ -13,9 +13,9 @@ from scipy.special import logsumexp, softmax
 from trueline import LogisticRegression
 from trueline.design import as_design
 from trueline.losses import Logistic, Softmax
-from trueline.solvers.truncated import rows as rows_module
-from trueline.solvers.truncated.precondition import Preconditioner, drawn_rows, sampled_rows
-from trueline.solvers.truncated.rows import Rows
+from trueline.solvers.newton.cg import rows as rows_module
+from trueline.solvers.newton.cg.precondition import Preconditioner, drawn_rows, sampled_rows
+from trueline.solvers.newton.cg.rows import Rows
 
 
 @pytest.fixture

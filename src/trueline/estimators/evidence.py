@@ -27,9 +27,9 @@ from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution, Status
 from trueline.solvers.base import Facts
-from trueline.solvers.cholesky import PendingProof
-from trueline.solvers.normal import factor_normal_equations
-from trueline.solvers.quadratic import curvature_matrix, evidence_from_rows
+from trueline.solvers.least_squares.cholesky import PendingProof
+from trueline.solvers.least_squares.normal_equations import factor_normal_equations
+from trueline.solvers.least_squares.quadratic import curvature_matrix, evidence_from_rows
 from trueline.threads import single_threaded_blas
 from trueline.trace import Trace
 from trueline.wording import counted

@@ -12,9 +12,9 @@ from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Facts, Options
-from trueline.solvers.firth import solve_firth
 from trueline.solvers.loop import Monitor
-from trueline.solvers.newton import Newton
+from trueline.solvers.newton.firth import solve_firth
+from trueline.solvers.newton.solver import Newton
 from trueline.threads import single_threaded_blas
 
 __all__ = ["firth_plan", "require_binary", "run_firth"]

@@ -31,9 +31,9 @@ from trueline.planner import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts, Options
-from trueline.solvers.local import solve_locally
 from trueline.solvers.loop import Monitor
-from trueline.solvers.newton import Newton
+from trueline.solvers.newton.non_convex import solve_locally
+from trueline.solvers.newton.solver import Newton
 from trueline.threads import single_threaded_blas
 
 __all__ = ["GeneralizedLinearRegressor"]

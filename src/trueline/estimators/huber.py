@@ -24,10 +24,10 @@ from trueline.planner import Plan
 from trueline.problem import ConcomitantProblem, Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts
-from trueline.solvers.concomitant import solve_concomitant
 from trueline.solvers.loop import Monitor
-from trueline.solvers.newton import Newton
-from trueline.solvers.row_space import narrowed
+from trueline.solvers.newton.concomitant import solve_concomitant
+from trueline.solvers.newton.solver import Newton
+from trueline.solvers.transformed.row_space import narrowed
 from trueline.threads import single_threaded_blas
 
 __all__ = ["HuberRegressor"]

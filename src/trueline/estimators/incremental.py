@@ -15,9 +15,9 @@ from trueline.estimators.scaling import exponents_of
 from trueline.moments import Moments
 from trueline.planner import Plan
 from trueline.problem import MomentsProblem
-from trueline.solvers.active_set import solve_nonnegative
 from trueline.solvers.base import Facts
-from trueline.solvers.cholesky import solve_from_moments
+from trueline.solvers.least_squares.active_set import solve_nonnegative
+from trueline.solvers.least_squares.cholesky import solve_from_moments
 from trueline.wording import counted
 
 __all__ = ["IncrementalRegressor", "plan_from_moments"]

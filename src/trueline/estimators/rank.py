@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.solution import Solution
-from trueline.solvers.normal import orthogonal_complement
+from trueline.solvers.least_squares.normal_equations import orthogonal_complement
 
 __all__ = ["ColumnRank"]
 

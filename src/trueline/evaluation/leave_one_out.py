@@ -38,7 +38,7 @@ from trueline.evaluation.task import Task
 from trueline.moments import Moments
 from trueline.selection.leave_one_out import leave_one_out_errors
 from trueline.selection.metrics import fast_metric
-from trueline.solvers.spectrum import Spectrum
+from trueline.solvers.least_squares.spectrum import Spectrum
 
 __all__ = ["LeaveOneOut", "approximate_scores", "leave_one_out_route"]
 

@@ -5,10 +5,10 @@ Leaving row i out changes its residual r_i by the factor 1 / (1 - h_i), h_i the 
     y_i - prediction without row i = r_i / (1 - h_i),
     h_i = s_i / W + sum_j Z_ij^2 / (e_j + alpha)
 
-with Z, e of :mod:`trueline.solvers.spectrum` and W the total weight (the first term belongs to
-the intercept). For wide data both r_i and 1 - h_i are alpha times sums over U and 1 / (e + alpha),
-and alpha drops out of their ratio. R. D. Cook and S. Weisberg, "Residuals and Influence in
-Regression" (1982).
+with Z, e of :mod:`trueline.solvers.least_squares.spectrum` and W the total weight (the first term
+belongs to the intercept). For wide data both r_i and 1 - h_i are alpha times sums over U and 1 / (e
++ alpha), and alpha drops out of their ratio. R. D. Cook and S. Weisberg, "Residuals and Influence
+in Regression" (1982).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.problem import Problem
-from trueline.solvers.spectrum import Spectrum
+from trueline.solvers.least_squares.spectrum import Spectrum
 from trueline.threads import run_strands
 
 __all__ = ["leave_one_out_errors", "leave_one_out_squares"]

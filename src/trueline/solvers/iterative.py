@@ -22,10 +22,14 @@ from trueline.solvers.costs import (
     iteration_seconds,
     normal_factor_seconds,
 )
+from trueline.solvers.least_squares.normal_equations import (
+    NormalFactor,
+    factor_normal_equations,
+    factor_spectrum,
+)
+from trueline.solvers.least_squares.orthogonal import RowFactor, factor_rows
+from trueline.solvers.least_squares.quadratic import MOST_DENSE, as_dense, curvature_matrix
 from trueline.solvers.loop import Iteration, Monitor, Progress
-from trueline.solvers.normal import NormalFactor, factor_normal_equations, factor_spectrum
-from trueline.solvers.orthogonal import RowFactor, factor_rows
-from trueline.solvers.quadratic import MOST_DENSE, as_dense, curvature_matrix
 
 __all__ = [
     "ProofSchedule",

@@ -5,35 +5,35 @@ from __future__ import annotations
 from trueline.errors import PairingError
 from trueline.losses import LOSSES, Loss
 from trueline.penalties import PENALTIES, NonNegative, Penalty
-from trueline.solvers.active_set import ActiveSet
 from trueline.solvers.base import Solver
-from trueline.solvers.block_descent import BlockDescent
-from trueline.solvers.cholesky import Cholesky
-from trueline.solvers.class_interior_point import ClassInteriorPoint
-from trueline.solvers.conjugate_gradient import ConjugateGradient
-from trueline.solvers.coordinate.solver import CoordinateDescent, GramDescent
-from trueline.solvers.dual.classes import DualClassDescent
-from trueline.solvers.dual.solver import (
+from trueline.solvers.block_coordinate_descent.solver import BlockDescent
+from trueline.solvers.chebyshev.program import MaximumProgram
+from trueline.solvers.chebyshev.smoothed import SmoothedMaximum
+from trueline.solvers.chebyshev.solver import Exchange
+from trueline.solvers.coordinate_descent.solver import CoordinateDescent, GramDescent
+from trueline.solvers.dual_coordinate_ascent.classes import DualClassDescent
+from trueline.solvers.dual_coordinate_ascent.solver import (
     BalancedDualDescent,
     DualCoordinateDescent,
     EntropyDualDescent,
 )
-from trueline.solvers.exchange.program import MaximumProgram
-from trueline.solvers.exchange.smoothed import SmoothedMaximum
-from trueline.solvers.exchange.solver import Exchange
-from trueline.solvers.gradient_descent import GradientDescent
-from trueline.solvers.highs import HiGHS
-from trueline.solvers.interior_point import InteriorPoint, NonCrossing
-from trueline.solvers.kernel import Kernel
-from trueline.solvers.lsmr import LSMR
-from trueline.solvers.newton import Newton
-from trueline.solvers.newton_cg import NewtonCG
-from trueline.solvers.proximal_gradient import ProximalGradient
+from trueline.solvers.first_order.gradient_descent import GradientDescent
+from trueline.solvers.first_order.proximal_gradient import ProximalGradient
+from trueline.solvers.first_order.stochastic_gradient import MiniBatch, StochasticGradient
+from trueline.solvers.least_squares.active_set import ActiveSet
+from trueline.solvers.least_squares.cholesky import Cholesky
+from trueline.solvers.least_squares.conjugate_gradient import ConjugateGradient
+from trueline.solvers.least_squares.kernel import Kernel
+from trueline.solvers.least_squares.lsmr import LSMR
+from trueline.solvers.least_squares.qr import QR, SVD
+from trueline.solvers.newton.cg.solver import NewtonCG
+from trueline.solvers.newton.solver import Newton
+from trueline.solvers.piecewise_linear.class_interior_point import ClassInteriorPoint
+from trueline.solvers.piecewise_linear.highs import HiGHS
+from trueline.solvers.piecewise_linear.interior_point.solver import InteriorPoint, NonCrossing
+from trueline.solvers.piecewise_linear.smoothed import Smoothed
 from trueline.solvers.proximal_newton.columns_solver import WorkingSetNewton
 from trueline.solvers.proximal_newton.gram_solver import ProximalNewton
-from trueline.solvers.qr import QR, SVD
-from trueline.solvers.smoothed import Smoothed
-from trueline.solvers.stochastic_gradient import MiniBatch, StochasticGradient
 
 __all__ = ["SOLVERS", "as_solver", "missing", "pairing_table", "solvers_for"]
 

@@ -34,9 +34,9 @@ from trueline.moments import Moments
 from trueline.planner import Plan
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution
-from trueline.solvers.cholesky import PendingProof, solve_from_moments
+from trueline.solvers.least_squares.cholesky import PendingProof, solve_from_moments
+from trueline.solvers.least_squares.quadratic import evidence_from_moments
 from trueline.solvers.loop import Monitor
-from trueline.solvers.quadratic import evidence_from_moments
 from trueline.threads import run_strands
 
 __all__ = ["fit_all_rows", "fit_by_class"]

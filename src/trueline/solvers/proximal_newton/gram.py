@@ -8,8 +8,9 @@ r"""Proximal Newton steps for one target: absolute values, squares and bounds on
 (J. D. Lee, Y. Sun, M. A. Saunders, "Proximal Newton-type methods for minimizing composite
 functions", SIAM J. Optim. 24 (2014) 1420-1443). The intercept, which p leaves alone, is eliminated
 from the model; what remains is a lasso in terms of a Gram matrix, solved by
-:class:`~trueline.solvers.coordinate.gram.RestrictedGram`. Where a whole step promises too much, the
-loss along the step plus the chord of p is minimised: p is convex and lies below its chord.
+:class:`~trueline.solvers.coordinate_descent.gram.RestrictedGram`. Where a whole step promises too
+much, the loss along the step plus the chord of p is minimised: p is convex and lies below its
+chord.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.losses import Loss, Squared
-from trueline.solvers.coordinate.gram import RestrictedGram
-from trueline.solvers.coordinate.terms import Terms
-from trueline.solvers.curved.approach import approach, run_steps
-from trueline.solvers.curved.descent import sample_tells
-from trueline.solvers.curved.gram import FollowingGram
-from trueline.solvers.curved.rows import StandardRows, derivatives, derivatives_along, rowwise
-from trueline.solvers.curved.search import minimise_along
+from trueline.solvers.coordinate_descent.gram import RestrictedGram
+from trueline.solvers.coordinate_descent.terms import Terms
+from trueline.solvers.newton.dense.approach import approach, run_steps
+from trueline.solvers.newton.dense.descent import sample_tells
+from trueline.solvers.newton.dense.gram import FollowingGram
+from trueline.solvers.newton.dense.rows import StandardRows, derivatives, derivatives_along, rowwise
+from trueline.solvers.newton.dense.search import minimise_along
 
 __all__ = ["ProximalDescent", "proximal_start", "standard_terms"]
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from trueline._jit import kernel
 from trueline.design.sparse_columns import column_dot
-from trueline.solvers.coordinate.kernels import column_minimiser
+from trueline.solvers.coordinate_descent.kernels import column_minimiser
 
 __all__ = [
     "coupled_diagonal",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.solvers.batched_newton.precondition import coupled_hessian
+from trueline.solvers.newton.batched.precondition import coupled_hessian
 
 if TYPE_CHECKING:
     from trueline.solvers.proximal_newton.columns import ColumnDescent
@@ -244,7 +244,7 @@ def solve_gram(H: Array, V: Array, G: Array, linear: Array) -> tuple[Array, int]
 
     V and G have shape (m, k), ``linear`` (m,).
     """
-    from trueline.solvers.coordinate.kernels import descend
+    from trueline.solvers.coordinate_descent.kernels import descend
 
     state = np.zeros((7, V.size))
     state[0], state[1], state[2] = V.ravel(), -G.ravel(), np.repeat(linear, V.shape[1])

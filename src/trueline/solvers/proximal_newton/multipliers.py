@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.duality import RADIUS, STRETCH
-from trueline.solvers.curved.rows import rowwise
+from trueline.solvers.newton.dense.rows import rowwise
 from trueline.solvers.proximal_newton.gram import ProximalDescent
 
 __all__ = ["settled_multipliers"]

@@ -1,0 +1,266 @@
+r"""Block coordinate descent for penalties made of norms of blocks, with squared loss.
+
+    minimise  1/2 sum_i s_i ||y_i - W^T x_i - b||^2 + sum_b l_b ||W_b|| + a/2 ||W||^2
+
+A block is a group of coefficients of one target, or the coefficients of one column for all targets.
+The work is done in :mod:`trueline.solvers.block_coordinate_descent`: working sets of blocks, exact
+block steps on their Gram matrix, Newton steps on the blocks that are not zero. Moments of the data
+stand for the rows where these are many. Targets that are not coupled are fitted one by one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.evaluation import Rounding
+from trueline.moments import Moments
+from trueline.penalties.group import BlockNorms
+from trueline.problem import Problem
+from trueline.problem_set import ProblemSet
+from trueline.solution import PathSolution, Solution
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.block_coordinate_descent.proof import certify_blocks
+from trueline.solvers.block_coordinate_descent.source import (
+    MomentsTargets,
+    RowsTargets,
+    TargetsSource,
+)
+from trueline.solvers.block_coordinate_descent.walk import BlockWalk
+from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
+from trueline.solvers.iterative import target_gap
+from trueline.solvers.loop import Iteration, Monitor, Progress, run
+from trueline.threads import run_strands, single_threaded_blas
+
+__all__ = ["BlockDescent", "prefers_moments", "walks_for"]
+
+Array = NDArray[np.float64]
+
+_MAX_ITER = 1000
+# The most steps for one strength of a path; of many strengths each takes this share of the work of
+# one alone. Gaps of this share of the targets' square are rounding.
+_MAX_STEPS, _OF_A_PATH, _ROUNDING, _UNDERFLOW = 200, 0.1, 1e-13, 1e-280
+# The Gram matrix of all columns is worth its price if the rows are many times read otherwise.
+_COLUMNS_PER_TARGET = 200
+_SPARSE_COLUMNS = 500
+# Readings of the data that a fit from the rows usually takes, the proof included.
+_READINGS = 10.0
+# Finer tolerances need residuals from the rows: moments have squared the condition number.
+_FINEST = 1e-14
+# Proofs that rounding keeps above the tolerance, before giving up.
+_FAILURES = 3
+
+
+def prefers_moments(n: int, d: int, k: int, is_sparse: bool) -> bool:
+    """Whether the Gram matrix of all columns is cheaper than reading the rows again and again."""
+    limit = _SPARSE_COLUMNS if is_sparse else _COLUMNS_PER_TARGET * k
+    return n >= 2 * d and d <= limit
+
+
+def walks_for(
+    problem: Problem, moments: Moments | None, mean: Array | None = None
+) -> list[BlockWalk]:
+    """One walk for all targets if they are coupled, else one for each.
+
+    ``moments`` are centred if there is an intercept; None means that the rows are read. ``mean``
+    are the means of the columns, if they are known.
+    """
+    penalty = problem.penalty
+    assert isinstance(penalty, BlockNorms)
+    k = problem.n_targets
+    is_coupled = "coupled" in penalty.capabilities
+    parts = [slice(0, k)] if is_coupled else [slice(t, t + 1) for t in range(k)]
+    labels = penalty.labels(problem.n_features)
+
+    def source(targets: slice) -> TargetsSource:
+        if moments is None:
+            return RowsTargets(problem, targets, mean)
+        return MomentsTargets(moments, targets)
+
+    return [BlockWalk(source(targets), labels) for targets in parts]
+
+
+class BlockDescent(Solver):
+    """Working sets of blocks, exact block steps and Newton steps."""
+
+    name = "block_descent"
+    title = "block coordinate descent on working sets"
+    needs_loss = frozenset({"quadratic"})
+    needs_penalty = frozenset({"blocks"})
+    is_direct = False
+
+    def cost(self, facts: Facts) -> Cost:
+        n, d, k = facts.n, facts.d, facts.k
+        active = float(min(n, d)) / 2
+        work = 50.0 * active * active * k
+        readings = 4.0 if prefers_moments(n, d, k, facts.is_sparse) else _READINGS
+        flops = work + 4.0 * readings * facts.nonzeros * k
+        seconds = CALL + work / 2e9 + readings * iteration_seconds(facts)
+        memory = 8.0 * (2 * n * k + active * (n + 2 * active))
+        if prefers_moments(n, d, k, facts.is_sparse):
+            flops += float(n) * d * (d + k)
+            seconds += gram_seconds(facts)
+            memory += 16.0 * d * d
+        return Cost(flops, readings, memory, seconds)
+
+    def reads_once(self, facts: Facts) -> bool:
+        return prefers_moments(facts.n, facts.d, facts.k, facts.is_sparse)
+
+    def set_cost(self, facts: Facts, count: int) -> Cost:
+        # Each starts at the solution of its neighbour.
+        one, share = self.cost(facts), _OF_A_PATH * count
+        return Cost(share * one.flops, share * one.passes, one.memory, share * one.seconds)
+
+    def solve_paths(self, problems: ProblemSet, options: Options) -> list[PathSolution] | None:
+        first = problems.on_all_rows(0)
+        if first.n_targets > 1 and "coupled" not in first.penalty.capabilities:
+            return None
+        from_moments = self.reads_once(Facts.of(first))
+        paths = [mixture for path in problems.paths() for mixture in _mixtures(problems, path)]
+        moments = [problems.moments(path[0]) if from_moments else None for path in paths]
+        pairs = list(zip(paths, moments))
+        return run_strands(lambda pair: _follow(problems, pair[0], pair[1], options.tol), pairs)
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        n, d = problem.design.shape
+        moments = whole = None
+        is_fine = options.tol < _FINEST
+        if prefers_moments(n, d, problem.n_targets, problem.design.is_sparse) and not is_fine:
+            whole = Moments.from_rows(problem.design, problem.target, problem.weights)
+            moments = whole if problem.fit_intercept else whole.about_zero()
+        target = target_gap(problem, options.tol)
+        limit = options.max_iter or _MAX_ITER
+        with single_threaded_blas():  # small factors, many of them: threads would only wait
+            iteration = _Iteration(problem, moments, target, options.start)
+            status, n_iter, _ = run(iteration, monitor, max_iter=limit, target_gap=target)
+        columns = sum(walk.restricted.size for walk in iteration.walks)
+        sweeps = sum(walk.restricted.sweeps for walk in iteration.walks)
+        return Solution(
+            iteration.coef,
+            iteration.intercept,
+            status,
+            self.name,
+            n_iter=max(n_iter, 1),
+            proof=iteration.certificate(),
+            trace=monitor.trace,
+            notes=[
+                f"{'moments' if moments is not None else 'rows'}; {columns} of "
+                f"{d * len(iteration.walks)} columns in the working set, {sweeps} sweeps"
+            ],
+            moments=whole,
+        )
+
+
+def _mixtures(problems: ProblemSet, path: list[int]) -> list[list[int]]:
+    """The members of a path, by the ratio of the two parts of their penalties."""
+    shape = problems.design.shape[1], problems.members[path[0]].target.shape[1]
+    found: dict[str, list[tuple[float, int]]] = {}
+    for number in path:
+        penalty = problems.members[number].penalty
+        assert isinstance(penalty, BlockNorms)
+        norms = float(penalty.strengths(*shape).max(initial=0.0))
+        mixture = f"{penalty.curvature / norms:.10g}" if norms else ""
+        found.setdefault(mixture, []).append((norms or penalty.curvature, number))
+    return [[number for _, number in sorted(own, reverse=True)] for own in found.values()]
+
+
+def _follow(
+    problems: ProblemSet, path: list[int], moments: Moments | None, tol: float
+) -> PathSolution:
+    """The solutions along a path of strengths, each from the one before."""
+    problem, start = problems.on_all_rows(path[0]), problems.members[path[0]].start
+    about = moments if moments is None or problem.fit_intercept else moments.about_zero()
+    walk = walks_for(problem, about)[0]
+    if start is not None:
+        walk.start_at(np.ascontiguousarray(start[0].T))
+    target, coefs, intercepts, gaps, counts = tol * walk.scale, [], [], [], []
+    for number in path:
+        penalty = problems.members[number].penalty
+        assert isinstance(penalty, BlockNorms)
+        strengths = penalty.strengths(problem.n_features, problem.n_targets)
+        walk.approach(np.ascontiguousarray(strengths[:, 0]), penalty.curvature)
+        walk.step(target)  # also if the point before would do: the last digits are cheap
+        steps = 1
+        while walk.gap > target and not walk.is_stuck and steps < _MAX_STEPS:
+            walk.step(target)
+            steps += 1
+        W = walk.coef()
+        coefs.append(W.T)
+        intercepts.append(walk.intercept(W) if problem.fit_intercept else np.zeros(len(W)))
+        gaps.append(walk.gap)
+        counts.append(steps)
+    allowed = target + _ROUNDING * walk.scale + _UNDERFLOW
+    W, b = np.stack(coefs, axis=2), np.stack(intercepts, axis=1)
+    parts = W, b, np.array(gaps), allowed, BlockDescent.name, counts, moments
+    return PathSolution(path, *parts)
+
+
+class _Iteration(Iteration):
+    """The walks of all targets; one step is one look at all columns."""
+
+    def __init__(
+        self, problem: Problem, moments: Moments | None, target: float, start: Array | None
+    ) -> None:
+        self.problem, self._rounding = problem, Rounding.of(problem)
+        self.walks = walks_for(problem, moments, self._rounding.mean)
+        penalty = problem.penalty
+        assert isinstance(penalty, BlockNorms)
+        strengths = penalty.strengths(problem.n_features, problem.n_targets)
+        k = problem.n_targets // len(self.walks)
+        for t, walk in enumerate(self.walks):
+            if start is not None:
+                walk.start_at(np.ascontiguousarray(start[:, t * k : (t + 1) * k].T))
+            walk.approach(np.ascontiguousarray(strengths[:, t]), penalty.curvature)
+        self._target, self._aim = target, target
+        self._proof: Certificate | None = None
+        self._failures = 0
+        self._has_begun = False
+        self._place()
+
+    def _place(self) -> None:
+        W = np.vstack([walk.coef() for walk in self.walks])
+        self.coef = np.ascontiguousarray(W.T)
+        if self.problem.fit_intercept:
+            rows = np.split(W, len(self.walks))
+            pairs = zip(self.walks, rows, strict=True)
+            self.intercept = np.concatenate([walk.intercept(part) for walk, part in pairs])
+        else:
+            self.intercept = np.zeros(len(W))
+
+    def step(self) -> None:
+        share = self._aim / len(self.walks)
+        for walk in self.walks:
+            if not self._has_begun or (walk.gap > share and not walk.is_stuck):
+                walk.step(share)
+        self._proof, self._has_begun = None, True
+        self._place()
+
+    def progress(self) -> Progress:
+        objective = sum(walk.objective for walk in self.walks)
+        gap = sum(walk.gap for walk in self.walks)
+        self.is_stalled = all(walk.is_stuck for walk in self.walks)
+        if not self._has_begun:
+            # The start may be near enough; one look at the data gives the answer itself.
+            return Progress(objective, math.inf)
+        if gap > self._target and not self.is_stalled:
+            return Progress(objective, gap)
+        # Near enough: now with all rounding, which may ask for a little more.
+        certificate = self.certificate()
+        if certificate.gap > self._target:
+            self._failures += 1
+            self._aim *= 0.1
+            if self._failures >= _FAILURES:
+                # Reached as far as double precision shows; only the proof's room for rounding
+                # exceeds what was asked for.
+                self.is_settled = gap <= self._target
+                self.is_stalled = True
+        return Progress(objective, certificate.gap)
+
+    def certificate(self) -> Certificate:
+        """What is proven about the present point."""
+        if self._proof is None:
+            self._proof = certify_blocks(self.problem, self.coef, self.intercept, self._rounding)
+        return self._proof

@@ -1,0 +1,206 @@
+r"""The lasso along its path, from one change of the support to the next, by the Gram matrix.
+
+With the free coefficients F, their signs s and the level l, q = c - G w is s_F l on F and
+
+    w_F(l - h) = w_F + h u,      q(l - h) = q - h G_.F u,      u = G_FF^-1 s,
+
+until the correlation of a resting coefficient reaches the level, or a free one reaches zero (M. R.
+Osborne, B. Presnell, B. A. Turlach, "A new approach to variable selection in least squares
+problems", IMA J. Numer. Anal. 20 (2000) 389-403; B. Efron, T. Hastie, I. Johnstone, R. Tibshirani,
+"Least angle regression", Ann. Statist. 32 (2004) 407-499, section 3.1). The Cholesky factor of G_FF
+is extended by a row or loses one: a change costs about as much as one sweep.
+
+Nothing is proven here, and ties or dependent columns end the walk early: what is found are
+proposals, whose gaps are computed like those of any other point.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline._jit import kernel
+
+__all__ = ["propose"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+# Of a column that adds less than this to those that are in, nothing is left but rounding.
+_DEPENDENT = 1e-9
+# A level this close to the first one at which something is freed is that one.
+_SLACK = 1e-10
+# Multiplications after which sweeps and blocked factorisations are the better way.
+_MOST_WORK = 1e9
+# Changes of the support per column: more of them are ties that go round in a circle.
+_MOST_CHANGES = 8
+
+
+@kernel(reassociate=True)
+def _append(L: Array, k: int, row: Array, diagonal: float) -> float:
+    """Extend the factor of k columns by one with these products; what it adds, squared."""
+    for i in range(k):
+        total = row[i]
+        known = L[i]
+        for j in range(i):
+            total -= known[j] * row[j]
+        row[i] = total / known[i]
+    left = diagonal
+    for i in range(k):
+        left -= row[i] * row[i]
+    if left > 0.0:
+        L[k, :k] = row[:k]
+        L[k, k] = np.sqrt(left)
+    return left
+
+
+@kernel
+def _remove(L: Array, k: int, at: int, cosines: Array, sines: Array) -> None:
+    """Let one of k columns go: rotations bring the rows behind it to triangular form again."""
+    for r in range(at + 1, k):
+        row, up = L[r], L[r - 1]
+        for j in range(at, r):
+            x, y = row[j], row[j + 1]
+            if j < r - 1:
+                row[j], row[j + 1] = cosines[j] * x + sines[j] * y, cosines[j] * y - sines[j] * x
+            else:
+                size = np.hypot(x, y)
+                cosines[j], sines[j] = x / size, y / size
+                row[j] = size
+        up[:r] = row[:r]
+
+
+@kernel(reassociate=True)
+def _solve(L: Array, k: int, x: Array) -> None:
+    """Replace x by the solution of L L^T x = x."""
+    for i in range(k):
+        total, row = x[i], L[i]
+        for j in range(i):
+            total -= row[j] * x[j]
+        x[i] = total / row[i]
+    for i in range(k - 1, -1, -1):
+        row = L[i]
+        x[i] /= row[i]
+        value = x[i]
+        for j in range(i):
+            x[j] -= value * row[j]
+
+
+@kernel(reassociate=True)
+def _combine(G: Array, free: Integers, k: int, u: Array, out: Array) -> None:
+    """out = G_.F u."""
+    out[:] = 0.0
+    for i in range(k):
+        row, value = G[free[i]], u[i]
+        for j in range(len(out)):
+            out[j] += value * row[j]
+
+
+@kernel
+def _next_to_enter(
+    q: Array, a: Array, level: float, is_in: NDArray[np.bool_], just_left: int
+) -> tuple[int, float]:
+    """Which resting coefficient is the first to be freed, and after which way.
+
+    The correlation of one that has just come to rest stands at the level and falls faster than it:
+    only at the other end can it be freed again.
+    """
+    best, first = np.inf, -1
+    for j in range(len(q)):
+        if is_in[j]:
+            continue
+        up, down = 1.0 - a[j], 1.0 + a[j]
+        if up > 0.0 and level - q[j] < best * up and not (j == just_left and q[j] > 0.0):
+            best, first = max((level - q[j]) / up, 0.0), j
+        if down > 0.0 and level + q[j] < best * down and not (j == just_left and q[j] < 0.0):
+            best, first = max((level + q[j]) / down, 0.0), j
+    return first, best
+
+
+@kernel
+def _follow(G: Array, c: Array, levels: Array, W: Array, most_work: float) -> int:
+    """Write the solution at each of the levels into the rows of W; how many were found."""
+    d, room = len(c), min(len(c), 64)
+    L = np.empty((room, room))
+    free, s, w = np.empty(d, np.intp), np.empty(d), np.zeros(d)
+    u, a, row = np.empty(d), np.empty(d), np.empty(d)
+    cosines, sines = np.empty(d), np.empty(d)
+    is_in = np.zeros(d, np.bool_)
+    q, level = c.copy(), np.abs(c).max()
+    k, work, just_left, found, changes = 0, 0.0, -1, 0, 0
+    while found < len(levels) and levels[found] >= (1.0 - _SLACK) * level:
+        found += 1  # all coefficients rest
+    while found < len(levels) and work <= most_work and changes <= _MOST_CHANGES * (d + 10):
+        changes += 1
+        u[:k] = s[:k]
+        _solve(L, k, u)
+        _combine(G, free, k, u, a)
+        work += k * (k + d) + d
+        enters, way = _next_to_enter(q, a, level, is_in, just_left)
+        leaves = -1
+        for i in range(k):
+            ahead = w[i] + way * u[i]
+            if (ahead < 0.0 if s[i] > 0.0 else ahead > 0.0) or (way == np.inf and u[i] * s[i] < 0):
+                leaves, way = i, -w[i] / u[i]
+        end = level - way
+        while found < len(levels) and end <= levels[found]:
+            # Solved for afresh, so that no rounding adds up: G_FF w_F = c_F - l s_F.
+            level = levels[found]
+            for i in range(k):
+                w[i] = c[free[i]] - level * s[i]
+            _solve(L, k, w)
+            for i in range(k):
+                w[i] = w[i] if w[i] * s[i] > 0.0 else 0.0
+                W[found, free[i]] = w[i]
+            found += 1
+            work += k * k
+            if found == len(levels) or end > levels[found]:
+                _combine(G, free, k, w, row)
+                q[:] = c - row
+                work += k * d
+        if found == len(levels) or not way < np.inf:
+            break
+        way = level - end
+        for i in range(k):
+            w[i] += way * u[i]
+        for j in range(d):
+            q[j] -= way * a[j]
+        level = end
+        if leaves >= 0:
+            _remove(L, k, leaves, cosines, sines)
+            just_left = free[leaves]
+            is_in[just_left] = False
+            for i in range(leaves, k - 1):
+                free[i], s[i], w[i] = free[i + 1], s[i + 1], w[i + 1]
+            k -= 1
+            continue
+        if k == room:
+            room = min(2 * room, d)
+            larger = np.empty((room, room))
+            larger[:k, :k] = L
+            L = larger
+        for i in range(k):
+            row[i] = G[enters, free[i]]
+        if not _append(L, k, row, G[enters, enters]) > _DEPENDENT * G[enters, enters]:
+            break
+        free[k], s[k], w[k] = enters, 1.0 if q[enters] > 0.0 else -1.0, 0.0
+        is_in[enters], just_left = True, -1
+        k += 1
+    return found
+
+
+def propose(G: Array, c: Array, levels: Array) -> Array:
+    """Solutions of  minimise 1/2 w^T G w - c^T w + l ||w||_1  for decreasing levels l > 0.
+
+    Returns as many rows, of d coefficients, as were found: from the first level on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.solvers.coordinate_descent.homotopy import propose
+    >>> propose(np.eye(2), np.array([3.0, -1.0]), np.array([2.0, 0.5]))
+    array([[ 1. ,  0. ],
+           [ 2.5, -0.5]])
+    """
+    W = np.zeros((len(levels), len(c)))
+    return W[: _follow(np.ascontiguousarray(G), c, levels, W, _MOST_WORK)]

@@ -1,0 +1,228 @@
+r"""Where correlations come from: the rows of the data, or their moments.
+
+Both answer the same questions about r = y - X w (weighted and centred): the correlations X^T r, the
+squared length of r, and the inner products of chosen columns. From moments nothing depends on the
+number of rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from copy import copy
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.design import Design
+from trueline.design.columns import Columns, DenseColumns, SparseColumns, columns_of
+from trueline.moments import Moments
+from trueline.solvers.coordinate_descent.homotopy import propose
+from trueline.solvers.coordinate_descent.sparse_walk import SparseWalk
+
+__all__ = ["At", "MomentsSource", "RowsSource", "Source"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+# Squares beyond this are not trusted: their products may overflow.
+_LARGE = 1e200
+_AT_ONCE, _SPARSE_AT_ONCE = 8, 4
+_SPARSE_GRAM, _DENSE_GRAM = 300, 2500
+_FEW_ENTRIES = 1_000_000
+# Of so many entries one is in columns that are in: what is done with these takes longer than a
+# reading of all, and nothing is solved that may have to be solved again.
+_MUCH = 4
+
+
+class At(NamedTuple):
+    """What is known about some points w: one row per point."""
+
+    correlation: Array
+    residual_square: Array
+    residual: Array | None = None
+
+
+class Source(ABC):
+    """The data of a problem with one target, weighted and centred.
+
+    Attributes
+    ----------
+    n_features : int
+    scale : float
+        Half the squared length of the target.
+    gathers_all : bool
+        Whether all columns may as well be let in at once.
+    most_at_once : int
+        For so many points it is worth while to ask at once.
+    most_gram : int
+        Beyond so many columns their Gram matrix costs more than it saves.
+    x_mean : array of shape (d,)
+    y_mean : float
+        For the intercept, y_mean - x_mean.w.
+    """
+
+    n_features: int
+    scale: float
+    gathers_all: bool
+    most_at_once: int
+    most_gram: int
+    x_mean: Array
+    y_mean: float
+
+    @abstractmethod
+    def fresh(self) -> Source:
+        """The same data with no column let in: one for each walk."""
+
+    @abstractmethod
+    def gather(self, new: Integers) -> Array:
+        """Let columns in; their inner products with all that are in, in the order of entry."""
+
+    @abstractmethod
+    def at(self, W: Array, level: float = 0.0) -> At:
+        """Correlations and residuals at points given on the columns that are in, by entry.
+
+        Correlations that are certain to be below the level may be given as zero.
+        """
+
+    def proposals(self, levels: Array) -> Array:
+        """Coefficients that may be solutions at the first of some levels, one row each.
+
+        The levels are those of the lasso without bounds, decreasing.
+        """
+        return np.empty((0, self.n_features))
+
+
+class RowsSource(Source):
+    """From the rows: each batch of points costs one reading of the data."""
+
+    gathers_all = False
+
+    def __init__(
+        self, design: Design, y: Array, weights: Array | None, fit_intercept: bool
+    ) -> None:
+        self.n_features = design.shape[1]
+        total = len(y) if weights is None else weights.sum()
+        if fit_intercept:
+            self.x_mean = design.column_means(weights)
+            self.y_mean = float((y if weights is None else weights * y).sum() / total)
+        else:
+            self.x_mean, self.y_mean = np.zeros(self.n_features), 0.0
+        self._columns = columns_of(design, weights, self.x_mean)
+        self.most_at_once = _SPARSE_AT_ONCE if design.is_sparse else _AT_ONCE
+        self.most_gram = _SPARSE_GRAM if design.is_sparse else _DENSE_GRAM
+        centred = y - self.y_mean
+        self._y = centred if weights is None else centred * np.sqrt(weights)
+        self.scale = 0.5 * float(self._y @ self._y)
+
+    def fresh(self) -> RowsSource:
+        other = copy(self)
+        other._columns = self._columns.fresh()
+        return other
+
+    def gather(self, new: Integers) -> Array:
+        block = self._columns.gather(new)
+        squares = block[:, -len(new) :].diagonal()
+        if not (np.isfinite(block).all() and (squares < _LARGE).all()):
+            raise FloatingPointError("the sums of squares of the data are not finite")
+        return block
+
+    def take_in(self, new: Integers) -> Array:
+        """Let columns in; only their squares."""
+        squares, columns = self._columns.take_in(new), self._columns
+        if isinstance(columns, SparseColumns):
+            is_much = _MUCH * columns.store.count(columns.chosen) > len(columns.store.entries.data)
+            self.most_at_once = 1 if is_much else _SPARSE_AT_ONCE
+        return squares
+
+    def sparse_walk(self) -> SparseWalk | None:
+        """A walk by sweeps alone, for sparse columns whose squares can be trusted.
+
+        None where conjugate gradients do as well: with so many entries it does not matter what is
+        done between two readings of them.
+        """
+        columns = self._columns
+        if not isinstance(columns, SparseColumns) or len(columns.store.entries.data) > _FEW_ENTRIES:
+            return None
+        walk = SparseWalk(columns, self._y, self._at_zero.correlation[0])
+        return walk if walk.largest_square < _LARGE and np.isfinite(self.scale) else None
+
+    @property
+    def gathered(self) -> Columns:
+        """The columns that are in."""
+        return self._columns
+
+    def at(self, W: Array, level: float = 0.0) -> At:
+        if not W.shape[1]:
+            # Asked for by who looks for the largest strength, and again by who starts from there.
+            if len(W) == 1:
+                return self._at_zero
+            at, copies = self._at_zero, np.zeros(len(W), dtype=np.intp)
+            return At(at.correlation[copies], at.residual_square[copies], self._y[None][copies])
+        R = self._y - self._columns.combine(W)
+        return self._at(R, self._columns.correlations(R, level))
+
+    @cached_property
+    def _at_zero(self) -> At:
+        R = self._y[None]
+        return self._at(R, self._columns.correlations(R))
+
+    def column_norms(self) -> Array:
+        """sqrt(sum_i s_i x_ij^2); if asked for first, read together with the correlations."""
+        if isinstance(self._columns, SparseColumns):
+            return self._columns.store.sizes[0]
+        assert isinstance(self._columns, DenseColumns)
+        correlation, norms = self._columns.correlations_and_norms(self._y)
+        self.__dict__.setdefault("_at_zero", self._at(self._y[None], correlation[None]))
+        return norms
+
+    def at_residuals(self, R: Array, within: Array, level: float) -> At | None:
+        """The same of points whose residuals are known, and the correlations of the columns in.
+
+        None if that spares nothing.
+        """
+        if not isinstance(self._columns, SparseColumns):
+            return None
+        return self._at(R, self._columns.correlations_outside(R, within, level))
+
+    def _at(self, R: Array, correlation: Array) -> At:
+        if not np.isfinite(correlation.sum()):
+            raise FloatingPointError("the products of the data are not finite")
+        return At(correlation, np.einsum("ti,ti->t", R, R), R)
+
+
+class MomentsSource(Source):
+    """From centred moments: the rows are not read again."""
+
+    gathers_all = True
+    most_at_once, most_gram = _AT_ONCE, np.iinfo(np.int64).max
+
+    def __init__(self, moments: Moments, fit_intercept: bool, target: int = 0) -> None:
+        self.n_features = moments.n_features
+        moments = moments if fit_intercept else moments.about_zero()
+        self.x_mean, self.y_mean = moments.x_mean, float(moments.y_mean[target])
+        self._gram, self._cross = moments.gram, moments.cross[:, target]
+        self._square = float(moments.y_square[target])
+        self.scale = 0.5 * self._square
+        self._entered = np.empty(0, dtype=np.intp)
+
+    def proposals(self, levels: Array) -> Array:
+        return propose(self._gram, self._cross, levels)
+
+    def fresh(self) -> MomentsSource:
+        other = copy(self)
+        other._entered = np.empty(0, dtype=np.intp)
+        return other
+
+    def gather(self, new: Integers) -> Array:
+        self._entered = np.append(self._entered, new)
+        return self._gram[np.ix_(new, self._entered)]
+
+    def at(self, W: Array, level: float = 0.0) -> At:
+        full = np.zeros((len(W), self.n_features))
+        full[:, self._entered] = W
+        image = full @ self._gram
+        # ||y - X w||^2 = y.y - w.(c + q), with q = c - G w
+        square = self._square - full @ (2 * self._cross) + np.einsum("tj,tj->t", full, image)
+        return At(self._cross - image, np.maximum(square, 0.0))

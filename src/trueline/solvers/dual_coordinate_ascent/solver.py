@@ -1,0 +1,157 @@
+r"""Coordinate descent on the dual: rows are visited one by one, and each costs its non-zeros.
+
+With the penalty a/2 ||w||^2 the optimal coefficients are w = sum_i beta_i x_i with
+beta_i = -s_i u_i / a for the derivatives u of the loss, and with l*(u) = u y + e abs(u) + h/2 u^2
+on [lo, hi] (:mod:`trueline.solvers.dual_coordinate_ascent.box`; the entropies of logistic
+regression are in :mod:`trueline.solvers.dual_coordinate_ascent.entropy`) the dual is
+
+    minimise  1/2 || sum_i beta_i x_i ||^2
+              + sum_i (e abs(beta_i) + a h / (2 s_i) beta_i^2 - y_i beta_i)
+    over      -s_i hi / a <= beta_i <= -s_i lo / a.
+
+An intercept asks for sum_i beta_i = 0. It is found by the method of multipliers (M. J. D. Powell,
+1969; M. R. Hestenes, J. Optim. Theory Appl. 4 (1969) 303-320): a constant column of size k stands
+for its distance from a centre, b = centre + k w_last, and the centre follows after each sweep.
+Where it rests, w_last = k sum_i beta_i is zero. Dense columns are centred: with an intercept that
+changes nothing but the number of sweeps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from trueline.problem import Problem
+from trueline.solution import Solution, Status
+from trueline.solvers.base import Cost, Facts, Options, Solver
+from trueline.solvers.costs import CALL
+from trueline.solvers.dual_coordinate_ascent.box import SMALL, BoxIteration
+from trueline.solvers.dual_coordinate_ascent.entropy import EntropyIteration
+from trueline.solvers.dual_coordinate_ascent.iteration import DualIteration
+from trueline.solvers.dual_coordinate_ascent.rows import occurring_columns, solve_on_columns
+from trueline.solvers.loop import Monitor, run
+from trueline.solvers.transformed.target_by_target import is_separable, solve_one_by_one
+
+__all__ = ["BalancedDualDescent", "DualCoordinateDescent", "EntropyDualDescent"]
+
+# Several targets are taken one after the other where Gram matrices, which keep more digits, would
+# be larger than this, and losses have corners, so that Newton's method has no derivatives.
+_MANY_COLUMNS = 4000
+
+
+class DualCoordinateDescent(Solver):
+    """One dual variable at a time, in random order, with shrinking."""
+
+    name = "dual_coordinate_descent"
+    title = "coordinate descent on the dual, row by row"
+    needs_loss = frozenset({"dual_box"})
+    needs_penalty = frozenset({"quadratic"})
+    is_direct = False
+    hands_over = True
+    proof = "duality"
+    # Of a step beside the products with its row; and what the last digits of small data cost.
+    row_seconds: ClassVar[float] = 2e-8
+    last_sweeps: ClassVar[float] = 40.0
+    iterates: ClassVar[type[DualIteration]] = BoxIteration
+
+    def refuses(self, facts: Facts) -> str | None:
+        if facts.fit_intercept:
+            return "needs every coefficient penalised, the intercept too"
+        return self._refuses_penalty(facts)
+
+    def _refuses_penalty(self, facts: Facts) -> str | None:
+        if not facts.has_one_strength:
+            return "needs one positive strength"
+        if facts.k > 1 and (facts.is_smooth or facts.d <= _MANY_COLUMNS):
+            return "needs one target"
+        return None
+
+    def cost(self, facts: Facts) -> Cost:
+        sweeps = facts.k * self._sweeps(facts)
+        each = 2e-5 + 4e-9 * facts.nonzeros + self.row_seconds * facts.n
+        seconds = CALL + sweeps * each
+        if math.isfinite(facts.heaviness):
+            seconds += 20 * CALL
+            if facts.nonzeros <= SMALL:
+                seconds += self.last_sweeps * (each + 1e-7 * facts.n)
+        memory = 80.0 * facts.n + (0 if facts.itemsize == 8 else 8.0 * facts.nonzeros)
+        return Cost(4 * sweeps * facts.nonzeros, sweeps, memory, seconds)
+
+    def _sweeps(self, facts: Facts) -> float:
+        """How many sweeps one target takes."""
+        if math.isfinite(facts.heaviness):
+            # What the losses add to the curvature of the penalty, on average over the columns.
+            stiffness = facts.heaviness * facts.n / max(1, facts.d)
+            sweeps = 6.0 + 3.5 * math.sqrt(stiffness) + 0.2 * stiffness
+            return sweeps if facts.d <= facts.n else min(sweeps, 100.0)
+        # With fewer columns than rows the dual is singular, and the last digits come slowly.
+        return (100.0 if facts.is_sparse else 500.0) if facts.d > facts.n else 3000.0
+
+    def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        if is_separable(problem):
+            return solve_one_by_one(self, problem, options, monitor)
+        occurring = occurring_columns(problem)
+        if occurring is not None:
+            return solve_on_columns(self._solve_all, problem, occurring, options, monitor)
+        return self._solve_all(problem, options, monitor)
+
+    def _solve_all(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
+        """Solve for the coefficients of all columns."""
+        iteration = self.iterates(problem, options, monitor.is_watching)
+        status, n_iter, _ = run(
+            iteration,
+            monitor,
+            max_iter=options.max_iter or 10_000,
+            target_gap=iteration.target,
+            patience=1000,
+        )
+        if status is Status.CONVERGED:
+            iteration.refine()
+        certificate, scores = iteration.certify(), iteration.known_scores()
+        if certificate.gap <= iteration.target:
+            status = Status.CONVERGED
+        return Solution(
+            iteration.coef,
+            iteration.intercept,
+            status,
+            self.name,
+            n_iter=n_iter,
+            proof=certificate,
+            trace=monitor.trace,
+            extra={} if scores is None else {"scores": scores},
+        )
+
+
+class BalancedDualDescent(DualCoordinateDescent):
+    """The same with an intercept, for losses of margins: the multipliers of both classes balance.
+
+    With targets of all sizes the multipliers would take their time.
+    """
+
+    name = "balanced_dual_descent"
+    title = "coordinate descent on the dual, row by row, and multipliers for the intercept"
+    needs_loss = frozenset({"dual_box", "margins"})
+
+    def refuses(self, facts: Facts) -> str | None:
+        if not facts.fit_intercept:
+            return "is for fits with an intercept"
+        return self._refuses_penalty(facts)
+
+
+class EntropyDualDescent(DualCoordinateDescent):
+    """The same where the conjugate of the loss is an entropy: logistic regression.
+
+    With or without an intercept. Sweeps that have become slow hand over to the next solver of the
+    plan, which starts where they end.
+    """
+
+    name = "entropy_dual_descent"
+    title = "coordinate descent on the dual, row by row, one probability at a time"
+    needs_loss = frozenset({"dual_entropy"})
+    row_seconds, last_sweeps = 2e-7, 0.0
+    iterates = EntropyIteration
+
+    def refuses(self, facts: Facts) -> str | None:
+        if not facts.is_sparse:
+            return "needs sparse rows"
+        return self._refuses_penalty(facts)

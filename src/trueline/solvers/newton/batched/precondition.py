@@ -1,0 +1,260 @@
+r"""Newton's equations of many problems: the steps D with H D = -G.
+
+Problems with few rows or few columns each have a Hessian of their own, which is formed and solved
+for (:class:`ExactHessians`). Others are solved by preconditioned conjugate gradients, each problem
+with step lengths of its own, the more exactly the more the last step has helped (S. C. Eisenstat,
+H. F. Walker, "Choosing the forcing terms in an inexact Newton method", SIAM J. Sci. Comput. 17
+(1996) 16-32, choice 2). Folds share most of their rows and their solutions are close, and classes
+share the directions along which rows vary, so that one Hessian serves all as preconditioner:
+
+    sum_i h_i [x_i, 1] [x_i, 1]^T + a I,       h_i the mean of the problems' s_i l''_i
+
+is factored, where it has few columns, and kept as long as conjugate gradients end quickly with it
+(a kept Hessian is Shamanskii's variant of Newton's method: C. T. Kelley, "Iterative Methods for
+Linear and Nonlinear Equations", SIAM 1995, section 5.4). Held-out rows that are in it change the
+way to the answer of a fold, not the answer. Scores that are coupled have one Hessian of (d + 1) k
+columns. Of sparse and of wide rows the diagonal of each problem's Hessian is taken.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.gram import weighted_gram
+from trueline.solvers.newton.batched.rows import Batch, OwnRows, SharedRows
+from trueline.solvers.newton.batched.vectors import advance, turn
+from trueline.solvers.newton.dense.descent import Factor
+
+__all__ = ["Model", "coupled_hessian", "make_model"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+# Wider Hessians are dear to factor.
+_MOST_COLUMNS, _MOST_COUPLED = 1500, 700
+# How exactly steps are found, as shares of the squared norm of the gradient: at least, at most; the
+# power of what the last step left of it; and the most products with the Hessian.
+_COARSEST, _FINEST, _POWER, _MOST_INNER = 1e-2, 1e-10, 1.6, 120
+# Conjugate gradients that took no more steps are not worth another factor.
+_FEW = 6
+# Rows at a time, so that what they are multiplied by stays in the cache.
+_BLOCK = 1024
+# Products of pairs of columns are formed once for all classes where they fit into the cache.
+_FEW_COLUMNS = 16
+# Of the diagonal: shifts of all scores by the same, which no loss feels, stay where they are.
+_TRACE = 1e-9
+# The same, of Hessians that are solved for.
+_NOTHING = 1e-14
+
+
+def make_model(batch: Batch) -> Model:
+    """The one for these rows; nothing is computed yet."""
+    rows = batch.rows
+    if isinstance(rows, OwnRows):
+        return ExactHessians()
+    width = (rows.width + 1) * (batch.Y.shape[2] if batch.is_coupled else 1)
+    most = _MOST_COUPLED if batch.is_coupled else _MOST_COLUMNS
+    if rows.design.is_sparse or width > most:
+        return _Diagonal(batch)
+    return (_Coupled if batch.is_coupled else _Factors)(batch)
+
+
+class Model(ABC):
+    """Steps of Newton's method."""
+
+    @abstractmethod
+    def direction(self, batch: Batch, B: Array, G: Array, which: Integers, least: Array) -> Array:
+        """D of shape (d + 1, p, k) with H D = -G, almost.
+
+        Parameters
+        ----------
+        batch : Batch
+        B, G : arrays of shape (n, p, k) and (d + 1, p, k)
+            What second derivatives are made of, and gradients.
+        which : array of shape (p,)
+            The numbers of these problems among all.
+        least : array of shape (p,)
+            The squared norm that the residual need not be below, as a share of that of G.
+        """
+
+
+class ExactHessians(Model):
+    """The Hessian of each problem, formed at every point."""
+
+    def direction(self, batch: Batch, B: Array, G: Array, which: Integers, least: Array) -> Array:
+        rows = batch.rows
+        assert isinstance(rows, OwnRows)
+        H = rows.grams(batch.curvature(B)[:, :, 0])
+        q, d = H.shape[1], rows.width
+        diagonal = np.einsum("pjj->pj", H)
+        diagonal[:, :d] += batch.strength[:, None]
+        # Where no row has curvature nothing is divided by zero.
+        diagonal[diagonal <= 0] = 1.0
+        root = np.sqrt(diagonal)
+        unit = H / (root[:, :, None] * root[:, None, :])
+        unit[:, range(q), range(q)] = 1.0 + _NOTHING
+        D, right = np.zeros_like(G), -G[:q, :, 0].T / root
+        D[:q, :, 0] = (np.linalg.solve(unit, right[:, :, None])[:, :, 0] / root).T
+        return D
+
+
+class Preconditioner(Model):
+    """One approximate inverse for all problems, and conjugate gradients with it."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.is_stale = True
+        self._norms = np.full((len(batch.strength), 1), np.inf)
+
+    @abstractmethod
+    def renew(self, batch: Batch, bending: Array) -> None:
+        """Form it at the present points."""
+
+    @abstractmethod
+    def apply(self, batch: Batch, R: Array) -> Array:
+        """Times R of shape (d + 1, p, k), for these problems."""
+
+    def judge(self, batch: Batch, steps: int) -> None:
+        """Whether conjugate gradients took more steps than a new one costs."""
+        self.is_stale = steps > _FEW
+
+    def direction(self, batch: Batch, B: Array, G: Array, which: Integers, least: Array) -> Array:
+        if self.is_stale:
+            self.renew(batch, B)
+            self.is_stale = False
+        product = batch.hessian(B)
+        D, R = np.zeros_like(G), -G
+        P = self.apply(batch, R)
+        size = batch.dot(R, P)
+        norm = np.sqrt(size.sum(axis=1, keepdims=True))
+        fall, self._norms[which] = norm / self._norms[which], norm
+        share = np.maximum(fall ** (2 * _POWER), least[:, None])
+        enough, steps = np.clip(share, _FINEST, _COARSEST) * size, 0
+        while steps < _MOST_INNER and (size > enough).any():
+            image = product(P)
+            along = batch.dot(P, image)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                a = np.where((along > 0) & (size > 0), size / along, 0.0)
+            if not a.any():
+                break
+            advance(a, P, image, D, R)
+            M = self.apply(batch, R)
+            before, size = size, batch.dot(R, M)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                turn(np.where(before > 0, size / before, 0.0), M, P)
+            steps += 1
+        self.judge(batch, steps)
+        return D
+
+
+class _Diagonal(Preconditioner):
+    """The diagonals, of each problem its own, renewed at every point."""
+
+    def renew(self, batch: Batch, bending: Array) -> None:
+        h, rows = batch.curvature(bending), batch.rows
+        assert isinstance(rows, SharedRows)
+        diagonal = np.empty((rows.width + 1, *h.shape[1:]))
+        for place in np.ndindex(h.shape[1:]):
+            own = np.ascontiguousarray(h[:, *place])
+            diagonal[:-1, *place] = rows.design.column_squares(own, None)
+        diagonal[-1] = h.sum(axis=0)
+        diagonal[:-1] += batch.strength[:, None]
+        self._inverse = 1.0 / np.where(diagonal > 0, diagonal, 1.0)
+
+    def apply(self, batch: Batch, R: Array) -> Array:
+        return R * self._inverse
+
+    def judge(self, batch: Batch, steps: int) -> None:
+        self.is_stale = True
+
+
+class _Factors(Preconditioner):
+    """A Cholesky factor for each score, which all problems share."""
+
+    def __init__(self, batch: Batch) -> None:
+        super().__init__(batch)
+        assert isinstance(batch.rows, SharedRows)
+        n, d = batch.rows.design.shape
+        self._A = np.empty((n, d + batch.fit_intercept))
+        self._A[:, :d] = batch.rows.design.toarray()
+        self._A[:, d:] = 1.0
+        self._strength, self._factors = np.nan, list[Factor]()
+
+    def renew(self, batch: Batch, bending: Array) -> None:
+        h = batch.curvature(bending).mean(axis=1)
+        self._grams = [weighted_gram(self._A, np.ascontiguousarray(own)) for own in h.T]
+        self._strength = np.nan
+
+    def _refactored(self, batch: Batch) -> list[Factor]:
+        """The factors for the strength that these problems have in the mean."""
+        strength = float(batch.strength.mean())
+        if strength != self._strength:
+            d, m = batch.rows.width, self._A.shape[1]
+            squares = np.repeat(np.where(np.arange(m) < d, strength, 0.0), len(self._grams[0]) // m)
+            self._factors = [_factor(gram, squares) for gram in self._grams]
+            self._strength = strength
+        return self._factors
+
+    def apply(self, batch: Batch, R: Array) -> Array:
+        out, m = np.zeros_like(R), self._A.shape[1]
+        for c, factor in enumerate(self._refactored(batch)):
+            out[:m, :, c] = factor.solve(R[:m, :, c])
+        return out
+
+
+class _Coupled(_Factors):
+    """One factor for all scores of a row together."""
+
+    def renew(self, batch: Batch, bending: Array) -> None:
+        self._grams = [coupled_hessian(self._A, batch.S.mean(axis=1), bending.mean(axis=1))]
+        self._strength = np.nan
+
+    def apply(self, batch: Batch, R: Array) -> Array:
+        (factor,) = self._refactored(batch)
+        out, (_, p, k), m = np.zeros_like(R), R.shape, self._A.shape[1]
+        right = R[:m].transpose(0, 2, 1).reshape(m * k, p)
+        out[:m] = factor.solve(right).reshape(m, k, p).transpose(0, 2, 1)
+        return out
+
+    def judge(self, batch: Batch, steps: int) -> None:
+        # To form the Hessian costs about so many products with it, for all problems together.
+        p, k = batch.Y.shape[1:]
+        self.is_stale = steps > max(_FEW, self._A.shape[1] * k / (4 * p))
+
+
+def coupled_hessian(A: Array, s: Array, Q: Array) -> Array:
+    """sum_i s_i (diag(q_i) - q_i q_i^T) kron a_i a_i^T, ordered by column."""
+    (_, m), k = A.shape, Q.shape[1]
+    H, blocks = np.zeros((m * k, m * k)), np.zeros((k, m, m))
+    used = np.flatnonzero(s)
+    for start in range(0, len(used), _BLOCK):
+        some = used[start : start + _BLOCK]
+        rows, weighted = A[some], s[some, None] * Q[some]
+        root = weighted / np.sqrt(s[some, None])
+        B = (rows[:, :, None] * root[:, None, :]).reshape(len(some), m * k)
+        H -= B.T @ B
+        if m <= _FEW_COLUMNS:
+            pairs = (rows[:, :, None] * rows[:, None, :]).reshape(len(some), m * m)
+            blocks += (weighted.T @ pairs).reshape(k, m, m)
+        else:
+            for c in range(k):
+                blocks[c] += rows.T @ (rows * weighted[:, c, None])
+    for c in range(k):
+        H[c::k, c::k] += blocks[c]
+    return H
+
+
+def _factor(gram: Array, squares: Array) -> Factor:
+    """Of gram + diag(squares), and a little more where it needs that."""
+    diagonal = np.maximum(gram.diagonal(), 0.0) * (1 + _TRACE) + squares
+    # Where no row has curvature nothing is divided by zero.
+    diagonal[diagonal <= 0] = float(diagonal.max(initial=0.0)) or 1.0
+    H, more = gram.copy(), 0.0
+    while True:
+        H[np.diag_indices(len(H))] = diagonal * (1 + more)
+        factor = Factor(H)
+        if factor.least > 0:
+            return factor
+        more = max(10 * more, 1e-8)

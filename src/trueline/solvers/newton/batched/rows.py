@@ -1,0 +1,327 @@
+r"""The losses of many problems, and products of their rows with their vectors.
+
+Coefficients of p problems with k scores each have the shape (d + 1, p, k), the intercepts last;
+scores have the shape (n, p, k). The rows are the same for all problems (:class:`SharedRows`), where
+one product with a matrix serves all of them, or each problem has a few of its own
+(:class:`OwnRows`), as the pairs of one-vs-one have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.design import Design
+from trueline.losses import Loss
+from trueline.solvers.newton.batched.vectors import dots
+from trueline.threads import run_strands
+
+__all__ = ["Batch", "OwnRows", "SharedRows"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+# Rows at a time, so that what they are multiplied by stays in the cache.
+_BLOCK = 1024
+# Numbers from which on rows are copied in single precision, their largest norm, and rows that a
+# thread takes at a time.
+_MANY_NUMBERS, _LARGE, _STRAND = 500_000, 1e12, 4096
+
+
+@dataclass(frozen=True)
+class SharedRows:
+    """The rows of a design, which all problems have."""
+
+    design: Design
+    fit_intercept: bool
+
+    @property
+    def width(self) -> int:
+        """Columns, an intercept left out."""
+        return self.design.shape[1]
+
+    @cached_property
+    def farthest(self) -> float:
+        """The largest norm of a row."""
+        return float(np.sqrt(self.design.row_squares(None).max(initial=0.0)))
+
+    def squares(self, S: Array) -> Array | None:
+        """sum_i s_ij x_i^2 of each problem, of shape (p, d); None for rows that are sparse."""
+        if self.design.is_sparse:
+            return None
+        out = np.zeros((S.shape[1], self.width))
+        for where, block in self.design.blocks(_BLOCK):
+            out += S[where].T @ (block * block)
+        return out
+
+    def terms(self, n: int) -> float:
+        """Most additions one after the other in sums over so many rows."""
+        return float(self.design.accuracy(None, np.zeros(self.width)).column_terms)
+
+    def take(self, which: Integers) -> SharedRows:
+        """The rows of some of the problems."""
+        return self
+
+    def scores(self, V: Array) -> Array:
+        """[X, 1] V, of shape (n, p, k)."""
+        shape = (self.design.shape[0], *V.shape[1:])
+        Z = self.design.matvec(_flat(V[:-1])).reshape(shape)
+        return Z + V[-1] if self.fit_intercept else Z
+
+    def totals(self, U: Array) -> Array:
+        """[X, 1]^T U, of shape (d + 1, p, k)."""
+        out = np.zeros((self.design.shape[1] + 1, *U.shape[1:]))
+        out[:-1] = self.design.rmatvec(_flat(U)).reshape(out[:-1].shape)
+        if self.fit_intercept:
+            out[-1] = U.sum(axis=0)
+        return out
+
+    @cached_property
+    def single(self) -> NDArray[np.float32] | None:
+        """Dense rows in single precision: steps need few digits, and gradients are exact anyway."""
+        is_small = self.design.nonzeros < _MANY_NUMBERS
+        if self.design.is_sparse or is_small or not 1 / _LARGE < self.farthest < _LARGE:
+            return None
+        return self.design.toarray().astype(np.float32)
+
+    def curvatures(self, H: Array) -> NDArray[np.floating]:
+        """Curvatures of shape (n, p k), as :meth:`curved_product` takes them."""
+        return H if self.single is None else H.astype(np.float32)
+
+    def curved_product(self, H: NDArray[np.floating], P: Array) -> Array:
+        """[X, 1]^T diag(h) [X, 1] P for h of each problem and score, of shape (n, p k)."""
+        out = np.zeros_like(P)
+        level = P[-1].ravel() if self.fit_intercept else np.zeros(H.shape[1])
+        product: Any = self.design.curved_product if self.single is None else self._single_product
+        image, total = product(H, _flat(P[:-1]), level)
+        out[:-1] = image.reshape(out[:-1].shape)
+        if self.fit_intercept:
+            out[-1] = total.reshape(out[-1].shape)
+        return out
+
+    def _single_product(self, H: Array, V: Array, level: Array) -> tuple[Array, Array]:
+        """The same in single precision, in one pass; in each block for problems that are in it."""
+        X, n = self.single, len(H)
+        assert X is not None
+        V32, level32 = V.astype(np.float32), level.astype(np.float32)
+
+        def work(first: int) -> tuple[Array, Array]:
+            image, total = np.zeros_like(V), np.zeros_like(level)
+            for start in range(first, min(first + _STRAND, n), _BLOCK // 2):
+                where = slice(start, min(start + _BLOCK // 2, first + _STRAND))
+                h = H[where]
+                used = np.flatnonzero(h.any(axis=0))
+                few = slice(None) if len(used) == len(level) else used
+                Z = X[where] @ V32[:, few]
+                Z += level32[few]
+                Z *= h[:, few]
+                image[:, few] += X[where].T @ Z
+                total[few] += Z.sum(axis=0)
+            return image, total
+
+        parts = run_strands(work, range(0, n, _STRAND))
+        return np.sum([image for image, _ in parts], axis=0), np.sum([t for _, t in parts], axis=0)
+
+
+@dataclass(frozen=True)
+class OwnRows:
+    """Rows of each problem for itself, of few columns; problems have one score.
+
+    Attributes
+    ----------
+    A : array of shape (p, n, q), or (1, n, q) where they are the same for all
+        The columns, and a constant one where there is an intercept. Problems with fewer rows than
+        others end with rows of zeros, which have no weight.
+    fit_intercept : bool
+    """
+
+    A: Array
+    fit_intercept: bool
+
+    @property
+    def width(self) -> int:
+        """Columns, an intercept left out."""
+        return self.A.shape[2] - self.fit_intercept
+
+    @cached_property
+    def farthest(self) -> Array:
+        """The largest norm of a row of each problem."""
+        columns = self.A[:, :, : self.width]
+        return np.sqrt(np.einsum("pnj,pnj->pn", columns, columns).max(axis=1, initial=0.0))
+
+    def squares(self, S: Array) -> Array:
+        """sum_i s_ij x_i^2 of each problem, of shape (p, d)."""
+        columns = self.A[:, :, : self.width]
+        if len(self.A) == 1:
+            return S.T @ (columns[0] * columns[0])
+        return np.einsum("np,pnj,pnj->pj", S, columns, columns)
+
+    def terms(self, n: int) -> float:
+        """Most additions one after the other in sums over so many rows."""
+        return float(n)
+
+    def take(self, which: Integers) -> OwnRows:
+        """The rows of some of the problems."""
+        return self if len(self.A) == 1 else OwnRows(self.A[which], self.fit_intercept)
+
+    def scores(self, V: Array) -> Array:
+        """[X, 1] V, of shape (n, p, 1)."""
+        v = np.ascontiguousarray(V[: self.A.shape[2], :, 0].T)
+        if len(self.A) == 1:
+            return (v @ self.A[0].T).T[:, :, None]
+        return np.matmul(self.A, v[:, :, None])[:, :, 0].T[:, :, None]
+
+    def totals(self, U: Array) -> Array:
+        """[X, 1]^T U, of shape (d + 1, p, 1)."""
+        u = np.ascontiguousarray(U[:, :, 0].T)
+        found = u @ self.A[0] if len(self.A) == 1 else np.matmul(u[:, None, :], self.A)[:, 0]
+        out = np.zeros((self.width + 1, *U.shape[1:]))
+        out[: self.A.shape[2], :, 0] = found.T
+        return out
+
+    def grams(self, H: Array) -> Array:
+        """[X, 1]^T diag(h) [X, 1] of each problem, for H of shape (n, p): (p, q, q)."""
+        p, q = H.shape[1], self.A.shape[2]
+        out, weighted = np.zeros((p, q, q)), np.empty((_BLOCK, q))
+        for j, h in enumerate(np.ascontiguousarray(H.T)):
+            own = self.A[0 if len(self.A) == 1 else j]
+            for start in range(0, len(own), _BLOCK):
+                block = own[start : start + _BLOCK]
+                some = weighted[: len(block)]
+                np.multiply(block, h[start : start + _BLOCK, None], out=some)
+                out[j] += some.T @ block
+        return out
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Problems that are solved together.
+
+    Attributes
+    ----------
+    rows : SharedRows or OwnRows
+    loss : Loss
+    Y : array of shape (n, p, k)
+        Targets.
+    S : array of shape (n, p)
+        Weights of the rows in each problem.
+    strength : array of shape (p,)
+        Of the squared penalty.
+    """
+
+    rows: SharedRows | OwnRows
+    loss: Loss
+    Y: Array
+    S: Array
+    strength: Array
+
+    @property
+    def fit_intercept(self) -> bool:
+        return self.rows.fit_intercept
+
+    @property
+    def is_coupled(self) -> bool:
+        """Whether the scores of a row belong to one loss."""
+        return "coupled" in self.loss.capabilities
+
+    def take(self, which: Integers) -> Batch:
+        """Some of the problems."""
+        if len(which) == len(self.strength):
+            return self
+        own = self.Y[:, which], self.S[:, which], self.strength[which]
+        return Batch(self.rows.take(which), self.loss, *own)
+
+    # --- losses ---------------------------------------------------------------------------------
+
+    def _by_row(self, function: Callable[..., Array], first: Array, second: Array) -> Array:
+        """A function of a loss, which takes arrays of shape (rows, k)."""
+        if not self.is_coupled:
+            return function(first, second)
+        k = first.shape[2]
+        return function(first.reshape(-1, k), second.reshape(-1, k)).reshape(first.shape)
+
+    def derivatives(self, Z: Array) -> tuple[Array, Array]:
+        """Weighted derivatives with respect to the scores, and what second ones are made of."""
+        if self.is_coupled:
+            return self.gradient(Z), self._by_row(self.loss.bending, self.Y, Z)
+        u, h = self.loss.derivatives(self.Y, Z)
+        return self.S[:, :, None] * u, h
+
+    def gradient(self, Z: Array) -> Array:
+        """Weighted derivatives of the losses with respect to the scores."""
+        return self.S[:, :, None] * self._by_row(self.loss.gradient, self.Y, Z)
+
+    def curvature(self, bending: Array) -> Array:
+        """Weighted second derivatives; of coupled scores their diagonal."""
+        return self.S[:, :, None] * self.loss.bend_diagonal(bending)
+
+    def intercept_curvature(self, bending: Array) -> Array:
+        """Second derivatives with respect to the intercepts, regular matrices of shape (p, k, k).
+
+        A shift of all coupled scores by the same changes no loss: there something else is added.
+        """
+        p, k = bending.shape[1:]
+        out = np.zeros((p, k, k))
+        for c, unit in enumerate(np.eye(k)):
+            change = np.broadcast_to(unit, bending.shape)
+            bent = self._by_row(self.loss.bend, bending, change)
+            out[:, c] = np.einsum("np,npk->pk", self.S, bent)
+        size = np.trace(out, axis1=1, axis2=2)[:, None, None]
+        free = np.full((k, k), 1.0 / k) if self.is_coupled else np.zeros((k, k))
+        flat = (out[:, range(k), range(k)] <= 0)[:, :, None] * np.eye(k)
+        return out + size * free + flat
+
+    def losses(self, Z: Array) -> Array:
+        """The sums of the losses, of shape (p, k)."""
+        return np.einsum("np,npk->pk", self.S, self._by_row(self.loss.value, self.Y, Z))
+
+    def squares(self, A: Array, B: Array) -> Array:
+        """The bilinear form of the squared penalty, of shape (p, k) or (p, 1)."""
+        return self.summed(self.strength[:, None] * dots(A[:-1], B[:-1]))
+
+    def objective(self, V: Array, Z: Array) -> Array:
+        """Of each problem, of shape (p,)."""
+        return self.losses(Z).sum(axis=1) + 0.5 * self.squares(V, V).sum(axis=1)
+
+    def summed(self, values: Array) -> Array:
+        """Values by problem and score, (p, k), added up where scores are coupled."""
+        return values.sum(axis=1, keepdims=True) if self.is_coupled else values
+
+    def dot(self, A: Array, B: Array) -> Array:
+        """Inner products, by problem and, where scores are not coupled, by score."""
+        return self.summed(dots(A, B))
+
+    # --- products -------------------------------------------------------------------------------
+
+    def gradients(self, V: Array, u: Array) -> Array:
+        """Of the objectives, from the weighted derivatives of the losses."""
+        G = self.rows.totals(u)
+        G[:-1] += self.strength[:, None] * V[:-1]
+        return G
+
+    def hessian(self, bending: Array) -> Callable[[Array], Array]:
+        """Products with the Hessians of all problems on shared rows, squares included."""
+        rows, strength, S = self.rows, self.strength[:, None], self.S[:, :, None]
+        assert isinstance(rows, SharedRows)
+        H = None if self.is_coupled else rows.curvatures(_flat(S * bending))
+
+        def product(P: Array) -> Array:
+            if H is None:
+                change = self._by_row(self.loss.bend, bending, rows.scores(P))
+                out = rows.totals(S * change)
+            else:
+                out = rows.curved_product(H, P)
+            out[:-1] += strength * P[:-1]
+            return out
+
+        return product
+
+
+def _flat(V: Array) -> Array:
+    """(m, p, k) as (m, p k)."""
+    return np.ascontiguousarray(V).reshape(len(V), -1)

@@ -1,0 +1,383 @@
+r"""Newton's method for one target: a convex loss that bends, with a quadratic penalty or none.
+
+    minimise over v     P(v) = sum_i s_i l(y_i, a_i.v) + sum_j q_j / 2 v_j^2
+
+    g = A^T S u + Q v,   u_i = l'(z_i),      H = A^T S diag(l''(z)) A + Q,      v <- v - t H^-1 g
+
+with t minimising P along the step, exactly for all that matters (one more evaluation of n losses
+each time it is improved). Where the loss is made of parabolas and straight lines, as Huber's is, P
+is quadratic on each cell of rows that keep their piece: the first step that stays in its cell ends
+at the minimum (the semismooth Newton method; D. Sun, J. Han, SIAM J. Optim. 7 (1997) 463-480; for
+Huber's loss K. Madsen, H. B. Nielsen, "Finite algorithms for robust linear regression", BIT 30
+(1990) 682-699).
+
+Where too few rows bend H is singular, and far from the minimum it may promise too much. Then mu B
+is added, with B = c A^T S A + Q, c the largest curvature of the loss: at mu = 1 the model lies
+above P and every step helps (where the loss has no largest curvature, that at the start is taken).
+mu rises when steps had to be cut, and falls after whole ones.
+
+A penalty on every column keeps H regular, and mu B would only hide the kinks of the loss: every
+step then is that of H as it is. Near the hard margin (a squared hinge of large C on separable
+classes) the cells of rows that keep their piece are so small that such steps are cut again and
+again. After a few of them the method goes on with a heavier penalty, which is made lighter tenfold
+as soon as a step promises little: the minimum moves on a path made of smooth pieces, on each of
+which one step is exact (the regularisation path; T. Hastie, S. Rosset, R. Tibshirani, J. Zhu, JMLR
+5 (2004) 1391-1415, for the hinge).
+
+The first point of long data comes from a sample of the rows: it leaves few rows on a wrong piece.
+
+Where curvature changes slowly and many digits are asked for, as for deviances, the Hessian
+of a point close by is almost as good, and each step is a fixed share r of the one before: the
+Hessian is kept as long as a further step of it is going to be enough. The first step on all rows
+uses the Hessian of the sample. (L. V. Kantorovich's modified Newton method; J. M. Ortega, W. C.
+Rheinboldt, "Iterative Solution of Nonlinear Equations in Several Variables", 1970, section 12.6.)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+from trueline.losses import Loss
+from trueline.solvers.newton.dense.approach import approach, run_steps
+from trueline.solvers.newton.dense.gram import FollowingGram
+from trueline.solvers.newton.dense.rows import StandardRows, derivatives, derivatives_along, rowwise
+from trueline.solvers.newton.dense.search import minimise_along
+
+__all__ = ["Descent", "Factor", "curvature_basis", "sample_tells", "starting_point"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_LEAST_PIVOT = 2e-14
+_FIRST_MU, _LEAST_MU = 1e-8, 1e-9
+_CUT, _WHOLE = 0.3, 0.9
+# Samples are this share of the rows; they must still be many for each coefficient.
+_SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
+_SAMPLE_DECREASE = 1e-6
+# Rows of a sample for each coefficient from which its Hessian is like that of all rows, to a few
+# per cent; and the share of the decrease that may be left by a step of a Hessian that is kept.
+_ROWS_ALIKE, _LEFT = 200, 1e-2
+# Steps that had to be cut until penalties become heavier; how much lighter they are made at a time,
+# and the promise, as a share of the objective, at which that is done.
+_MOST_CUTS, _LIGHTER, _STAGE_DECREASE = 3, 0.1, 1e-3
+_INVERSE_STEPS = 6
+
+
+class Factor:
+    """Cholesky factor of a matrix, its diagonal brought to one.
+
+    Attributes
+    ----------
+    least : float
+        The smallest pivot, squared distance of a unit column from the others; 0 if there is none.
+    """
+
+    def __init__(self, matrix: Array) -> None:
+        diagonal = matrix.diagonal()
+        self.root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        self._unit = matrix / np.outer(self.root, self.root)
+        self._L, info = lapack.dpotrf(self._unit, lower=1, clean=0)
+        failed = info != 0 or (diagonal <= 0).any()
+        self.least = 0.0 if failed else float((self._L.diagonal() ** 2).min(initial=1.0))
+
+    def solve(self, right: Array) -> Array:
+        """The matrix's inverse times a vector, or times the columns of a matrix."""
+        if not len(right):
+            return right
+        if right.ndim > 1:
+            return (
+                lapack.dpotrs(self._L, right / self.root[:, None], lower=1)[0] / self.root[:, None]
+            )
+        # For one vector LAPACK copies blocks of the factor; this reads it as it is.
+        half = blas.dtrsv(self._L, right / self.root, lower=1)
+        return blas.dtrsv(self._L, half, lower=1, trans=1) / self.root
+
+    def log_determinant(self) -> float:
+        """The logarithm of the matrix's determinant."""
+        return 2.0 * float(np.log(self._L.diagonal()).sum() + np.log(self.root).sum())
+
+    def least_eigenvalue(self) -> float:
+        """A lower bound on the smallest eigenvalue, the diagonal brought to one.
+
+        Inverse iteration tells about where it is; that C - tau I has a Cholesky factor proves tau.
+        """
+        p = len(self.root)
+        x = np.random.default_rng(0).standard_normal(p)
+        for _ in range(_INVERSE_STEPS):
+            x, _ = lapack.dpotrs(self._L, x / np.linalg.norm(x), lower=1)
+        tau = 0.7 / float(np.linalg.norm(x))
+        while tau > p * _EPS:
+            if lapack.dpotrf(self._unit - tau * np.eye(p), lower=1)[1] == 0:
+                return tau
+            tau *= 0.25
+        return 0.0
+
+
+def curvature_basis(rows: StandardRows, factor: Factor, curvatures: Array) -> tuple[float, Array]:
+    """A bound on the smallest eigenvalue of M H M, and M, which brings the diagonal to one.
+
+    Parameters
+    ----------
+    rows : StandardRows
+    factor : Factor
+        Of the Hessian in their coordinates.
+    curvatures : array of shape (d,)
+        The penalty's curvature, which alone holds columns without spread.
+    """
+    count, d = len(rows.kept), len(rows.mean)
+    M = np.empty(d + rows.fit_intercept)
+    M[rows.kept] = 1.0 / (rows.scale[rows.kept] * factor.root[:count])
+    M[d:] = 1.0 / factor.root[count:]
+    alone = np.setdiff1d(np.arange(d), rows.kept)
+    M[alone] = 1.0 / np.sqrt(curvatures[alone])
+    return (factor.least_eigenvalue() if factor.least > 0 else 0.0), M
+
+
+class Start(NamedTuple):
+    """A point, and where it comes from a sample that tells, the factor of the sample's Hessian."""
+
+    v: Array
+    factor: Factor | None = None
+
+
+class Descent:
+    """The state of Newton's method.
+
+    Attributes
+    ----------
+    v, z : arrays of shape (p,) and (n,)
+        The point, and its scores.
+    u : array of shape (n,)
+        The loss's derivatives there.
+    decrease : float
+        What the model promises of a further step, 1/2 g^T H^-1 g; the gap, near the minimum.
+    most : float
+        What the penalty alone allows any step to promise, about as much as the tangent proves.
+    negligible : float
+        A decrease that is not worth a Hessian: 0 to begin with.
+    enough : float
+        A decrease at which nothing is left to do: 0 to begin with.
+    """
+
+    def __init__(
+        self, rows: StandardRows, loss: Loss, y: Array, quad: Array, start: Array | Start
+    ) -> None:
+        self.rows, self.loss, self.y, self.quad = rows, loss, y, quad
+        self.mu, self.negligible, self.enough = 0.0, 0.0, 0.0
+        self._quad, self._cuts = quad, 0
+        self._is_held = bool((quad[: len(rows.kept)] > 0).all() and loss.kinks)
+        start = start if isinstance(start, Start) else Start(start)
+        self.v, self.z = start.v, rows.scores(start.v)
+        u, curvatures = derivatives(loss, y, self.z)
+        bound = loss.curvature_bound
+        if not np.isfinite(bound):  # the largest curvature at the start, where there is no bound
+            bound = float(curvatures.max(initial=0.0)) or 1.0
+        self.gram = FollowingGram(rows, bound)
+        self._factor, self._is_own, self._is_known = start.factor, False, False
+        self.decrease = np.inf
+        self._look(u, curvatures)
+
+    @property
+    def objective(self) -> float:
+        losses = self.rows.weights @ rowwise(self.loss.value, self.y, self.z)
+        return float(losses + 0.5 * self.quad @ self.v**2)
+
+    def _look(self, u: Array, curvatures: Array) -> None:
+        """What the derivatives at the present point say, and the next step."""
+        rows = self.rows
+        self.u = u
+        self.gradient = rows.total(rows.weights * u) + self.quad * self.v
+        self._bends = rows.weights * curvatures
+        # No step promises more than the penalty and the curvature in the intercept allow: where
+        # that is little, nobody is going to ask for the Hessian.
+        held = self.quad.copy()
+        held[len(rows.kept) :] = self._bends.sum()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most = np.where(self.gradient != 0, self.gradient**2 / held, 0.0).sum()
+        self.most = 0.5 * float(most)
+        before, self.decrease = self.decrease if self._is_known else np.inf, self.most
+        self._is_known = False
+        if not (self.decrease <= self.negligible or self._keep_model(before)):
+            self._model()
+
+    def _keep_model(self, before: float) -> bool:
+        """Whether one more step by the Hessian that is there is going to be enough."""
+        factor = self._factor
+        if factor is None or self.mu or "log_link" not in self.loss.capabilities:
+            return False
+        direction = -factor.solve(self.gradient)
+        decrease = max(-0.5 * float(self.gradient @ direction), 0.0)
+        # Of a sample's Hessian the first step is taken in any case, of others what they proved.
+        left = decrease / before
+        if self._is_own and not (left <= _LEFT and left * decrease <= self.enough):
+            return False
+        if not self._is_own and np.isfinite(before):
+            return False
+        self._direction, self.decrease, self._is_known = direction, decrease, True
+        return True
+
+    def _model(self) -> None:
+        """The Hessian, and the step that it suggests."""
+        H = self.gram.follow(self._bends)
+        self._hessian = H + np.diag(self.quad)
+        while True:
+            B = self.gram.whole + np.diag(self.quad)
+            factor = Factor(self._hessian + self.mu * B if self.mu else self._hessian)
+            if factor.least > _LEAST_PIVOT or self.mu >= 1.0:
+                break
+            self.mu = min(max(100 * self.mu, _FIRST_MU), 1.0)
+        self._is_exact = self.mu == 0.0
+        self._factor, self._is_own = factor, True
+        self._direction = -factor.solve(self.gradient) if factor.least > 0 else -self.gradient
+        self.decrease = max(-0.5 * float(self.gradient @ self._direction), 0.0)
+        self._is_known = True
+
+    def refresh(self) -> bool:
+        """Form the Hessian of this very point; False if it is there already."""
+        if self._is_known and self._is_own and np.array_equal(self.gram.h, self._bends):
+            return False
+        self._model()
+        return True
+
+    def _own_model(self) -> None:
+        if not (self._is_known and self._is_own):
+            self._model()
+
+    @property
+    def hessian(self) -> Array:
+        """That of this point, or of one close by."""
+        self._own_model()
+        return self._hessian
+
+    @property
+    def factor(self) -> Factor:
+        self._own_model()
+        assert self._factor is not None
+        return self._factor
+
+    @property
+    def direction(self) -> Array:
+        if not self._is_known:
+            self._model()
+        return self._direction
+
+    @property
+    def exact_factor(self) -> Factor:
+        """That of the Hessian as it is."""
+        factor = self.factor  # finding it tells whether anything was added
+        return factor if self.is_exact else Factor(self.hessian)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether H was taken as it is."""
+        return self._is_exact if self._is_known and self._is_own else self.mu == 0.0
+
+    def step(self) -> float:
+        """Move; the length of the step, 0 if rounding allows for none."""
+        change = self.rows.scores(self.direction)
+        first = float(self.gradient @ self.direction)
+        if not first < 0 or not np.isfinite(first):
+            return 0.0
+        own = float(self.quad @ (self.v * self.direction))
+        across = float(self.quad @ self.direction**2)
+
+        seen: dict[float, tuple[Array, Array]] = {}
+
+        def slope(t: float) -> tuple[float, float]:
+            u, curvatures, rise, curvature = derivatives_along(
+                self.loss, self.y, self.z, change, t, self.rows.weights
+            )
+            seen.clear()
+            seen[t] = u, curvatures
+            return rise + own + t * across, curvature + across
+
+        t = minimise_along(slope, first)
+        self.v = self.v + t * self.direction
+        # Whole steps: scores afresh now and then, so that rounding does not add up.
+        self.z = self.z + t * change
+        if t < _CUT and self._is_held:
+            self._cuts += 1
+            if self._cuts == _MOST_CUTS:
+                self._weigh_down()
+        elif t < _CUT:
+            self.mu = min(max(self.mu, _LEAST_MU) * min(3.0 / np.sqrt(t), 1e3), 1.0)
+        elif t >= _WHOLE:
+            # A step that should have been longer says that mu is far too large.
+            self.mu = 0.1 * self.mu / np.sqrt(t) if self.mu > _LEAST_MU else 0.0
+        self._look(*(seen[t] if t in seen else derivatives(self.loss, self.y, self.z)))
+        while self.is_weighed_down and self.decrease <= max(
+            _STAGE_DECREASE * self.objective, self.enough
+        ):
+            self.quad = np.maximum(_LIGHTER * self.quad, self._quad)
+            self._look(*derivatives(self.loss, self.y, self.z))
+        return t
+
+    @property
+    def is_weighed_down(self) -> bool:
+        """Whether the penalty is still heavier than the one asked for."""
+        return self.quad is not self._quad and bool((self.quad > self._quad).any())
+
+    def _weigh_down(self) -> None:
+        """Make the penalty as heavy as the largest curvature of the losses, on average."""
+        held = len(self.rows.kept)
+        heavy = float((self.gram.whole.diagonal()[:held] / self._quad[:held]).mean())
+        self.quad = self._quad * max(heavy, 1.0)
+
+    def use(self, loss: Loss) -> None:
+        """Go on with another loss."""
+        self.loss = loss
+        self._look(*derivatives(loss, self.y, self.z))
+
+
+def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Start:
+    """The answer on a sample of the rows, the least-squares fit or a constant: what is best."""
+    n, p = len(y), rows.count
+    count = max(n // _SHARE, _ROWS_EACH * p)
+    if n < _LONG or 2 * count > n or not sample_tells(loss, y, count / n, p):
+        return Start(_crude_start(rows, loss, y, quad, constant))
+    some = np.sort(np.random.default_rng(0).choice(n, count, replace=False, shuffle=False))
+    part = rows.sample(some)
+    crude = _crude_start(part, loss, y[some], quad, constant)
+    descent = Descent(part, loss, y[some], quad, crude)
+    approach(descent, loss)
+    run_steps(descent, _SAMPLE_DECREASE)
+    is_alike = count >= _ROWS_ALIKE * p and descent.is_exact
+    return Start(descent.v, descent.factor if is_alike else None)
+
+
+def sample_tells(loss: Loss, y: Array, share: float, p: int) -> bool:
+    """Whether a sample holds enough rows of both classes, where there are classes."""
+    if "margins" not in loss.capabilities:
+        return True
+    fewer = min(np.count_nonzero(y > 0), np.count_nonzero(y < 0))
+    return bool(share * fewer > _ROWS_EACH * p)
+
+
+def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Array:
+    """Least squares for the residuals of the constant, or the constant alone."""
+    v = np.zeros(rows.count)
+    if rows.fit_intercept:
+        v[-1] = constant
+    s = rows.weights
+    level = constant if rows.fit_intercept else 0.0
+    # Of labels, a step down from the constant as far as the largest curvature allows.
+    bound = loss.curvature_bound
+    if not np.isfinite(bound):  # of logarithms of means, as far as the curvature there says
+        bound = float(s @ loss.curvature(y, np.full_like(y, level))) / rows.total_weight
+    is_label = bool({"margins", "log_link"} & loss.capabilities)
+    pull = -loss.gradient(y, np.full_like(y, level)) / bound if is_label else y - level
+    cross = rows.total(s * pull)
+    factor = Factor(rows.gram + np.diag(quad / bound))
+    if factor.least <= _EPS:
+        return v
+    fitted = v + factor.solve(cross)
+    best, least = v, np.inf
+    for point in (v, fitted):
+        value = float((s * loss.value(y, rows.scores(point))).sum() + 0.5 * quad @ point**2)
+        if value < least:
+            best, least = point, value
+    return best

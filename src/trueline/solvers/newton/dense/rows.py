@@ -1,0 +1,326 @@
+r"""The rows of a design in standard coordinates.
+
+    x_i.w + b = a_i.v,    a_ij = (x_ij - mean_j) / scale_j,    w_j = v_j / scale_j,
+                          the last of a_i is 1 and the last of v is b + mean.w
+
+(without an intercept mean = 0, and there is no last entry). Neither milliseconds since 1970 nor
+micrograms disturb anything then. Columns are standardised implicitly, X itself is read; only where
+means are so far from zero that subtracting them from finished sums would cost digits is a
+standardised copy made. Columns without spread, and those that depend on others where no penalty
+tells them apart, are left out.
+
+Functions of rows, evaluated in pieces that stay in a cache, a few threads at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack, qr
+
+from trueline.design import DenseDesign, Design
+from trueline.gram import weighted_sums
+from trueline.losses import Loss
+from trueline.moments import Moments
+from trueline.solvers.least_squares.normal_equations import noise_of_squares
+from trueline.threads import run_strands
+
+__all__ = ["StandardRows", "derivatives", "derivatives_along", "rowwise"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_EPS = float(np.finfo(np.float64).eps)
+# A mean this many spreads away from zero costs (10^2)^2: four digits of sixteen, in Gram matrices.
+_FAR = 100.0
+# Means this many spreads away cost no more than a digit or two.
+_NEAR = 10.0
+# From here on weighted Gram matrices are formed by a compiled kernel.
+_MUCH_WORK = 500_000_000
+# Pivots of a correlation matrix below this may be rounding: an orthogonal factorisation decides.
+_DOUBTFUL, _DEPENDENT = 1e-9, 1e-11
+
+
+@dataclass(frozen=True)
+class StandardRows:
+    """Rows a_i, their weights, and the Gram matrix sum_i s_i a_i a_i^T of all of them.
+
+    Attributes
+    ----------
+    design : Design
+        The rows as they are read: X, or the standardised copy.
+    weights : array of shape (n,)
+    fit_intercept : bool
+    mean, scale : arrays of shape (d,)
+    kept : array of int
+        The columns that take part.
+    is_copy : bool
+        Whether ``design`` is standardised already.
+    gram : array of shape (p, p)
+    size : array of shape (d,)
+        sum_i s_i x_ij^2, rounded up.
+    """
+
+    design: Design
+    weights: Array
+    fit_intercept: bool
+    mean: Array
+    scale: Array
+    kept: Indices
+    is_copy: bool
+    gram: Array
+    size: Array
+
+    @classmethod
+    def of(cls, design: Design, weights: Array | None, fit_intercept: bool) -> StandardRows:
+        """One or two passes over the data.
+
+        Raises ``FloatingPointError`` where squares leave the range of doubles.
+        """
+        s = np.ones(design.shape[0]) if weights is None else weights
+        total = float(s.sum())
+        mean, products, noise = _centred_products(design, weights, s)
+        size = products.diagonal() + total * mean**2
+        if not np.isfinite(products.sum()) or not _is_ordinary(size):
+            raise FloatingPointError("the sums of squares of the data are not finite, or vanish")
+        if not fit_intercept:
+            products = products + np.outer(mean, total * mean)
+            mean = np.zeros_like(mean)
+        scale = np.sqrt(products.diagonal() / total)
+        # What is left of a constant column is the rounding of its mean.
+        least = 64 * _EPS * np.sqrt(size / total)
+        if fit_intercept:
+            least = np.maximum(least, np.sqrt(noise / total))
+        kept = np.flatnonzero(scale > least)
+        p = len(kept) + fit_intercept
+        gram = np.zeros((p, p))
+        inverse = 1.0 / scale[kept]
+        gram[: len(kept), : len(kept)] = products[np.ix_(kept, kept)] * np.outer(inverse, inverse)
+        gram[len(kept) :, len(kept) :] = total
+        is_far = bool((np.abs(mean[kept]) > _FAR * scale[kept]).any())
+        is_copy = is_far and not design.is_sparse
+        if is_copy:
+            design = DenseDesign((design.toarray()[:, kept] - mean[kept]) * inverse)
+        return cls(design, s, fit_intercept, mean, scale, kept, is_copy, gram, size * (1 + 1e-6))
+
+    @property
+    def count(self) -> int:
+        """Number of coefficients v."""
+        return len(self.kept) + self.fit_intercept
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.weights.sum())
+
+    # --- between the coordinates ----------------------------------------------------------------
+
+    def coefficients(self, v: Array) -> tuple[Array, float]:
+        """w and b."""
+        w = np.zeros(len(self.mean))
+        w[self.kept] = v[: len(self.kept)] / self.scale[self.kept]
+        return w, float(v[-1] - self.mean @ w) if self.fit_intercept else 0.0
+
+    def standard(self, w: Array, b: float) -> Array:
+        """v, from coefficients."""
+        v = np.zeros(self.count)
+        v[: len(self.kept)] = w[self.kept] * self.scale[self.kept]
+        if self.fit_intercept:
+            v[-1] = b + self.mean @ w
+        return v
+
+    def strength(self, of_coefficients: Array, power: int) -> Array:
+        """A penalty's strengths of abs(w)^power as strengths of abs(v)^power."""
+        out = np.zeros(self.count)
+        out[: len(self.kept)] = of_coefficients[self.kept] / self.scale[self.kept] ** power
+        return out
+
+    # --- products -------------------------------------------------------------------------------
+
+    def scores(self, v: Array) -> Array:
+        """a_i.v of all rows."""
+        if self.is_copy:
+            along = self.design.matvec(v[: len(self.kept)])
+            return along + v[-1] if self.fit_intercept else along
+        w, b = self.coefficients(v)
+        return self.design.matvec(w) + b
+
+    def total(self, t: Array) -> Array:
+        """sum_i t_i a_i, for t of shape (n,) or (n, k)."""
+        return self._standardised(self.design.rmatvec(t), t.sum(axis=0))
+
+    def _standardised(self, sums: Array, overall: Array) -> Array:
+        count = len(self.kept)
+        out = np.empty((self.count, *sums.shape[1:]))
+        if self.is_copy:
+            out[:count] = sums
+        else:
+            mean, scale = self.mean[self.kept], self.scale[self.kept]
+            out[:count] = ((sums[self.kept].T - np.multiply.outer(overall, mean)) / scale).T
+        out[count:] = overall
+        return out
+
+    def gram_of(self, h: Array, rows: Indices | None = None) -> Array:
+        """sum_i h_i a_i a_i^T, of all rows or of some of them; h is not negative."""
+        design = self.design if rows is None else self.design.take(rows)
+        if isinstance(design, DenseDesign):
+            gram, sums = weighted_sums(design.X, h)
+        else:
+            found = design.second_moments(np.empty((len(h), 0)), h, None)
+            gram, sums = found.gram, found.total
+        overall, count = float(h.sum()), len(self.kept)
+        out = np.empty((self.count, self.count))
+        if self.is_copy:
+            out[:count, :count] = gram
+        else:
+            mean, scale, own = self.mean[self.kept], self.scale[self.kept], sums[self.kept]
+            if count < len(gram):
+                gram = gram[np.ix_(self.kept, self.kept)]
+            if self.fit_intercept:
+                crossed = np.outer(mean, own - 0.5 * overall * mean)
+                gram = gram - (crossed + crossed.T)
+            out[:count, :count] = gram / np.outer(scale, scale)
+        if self.fit_intercept:
+            out[:, -1] = out[-1] = self._standardised(sums, np.asarray(overall))
+        return out
+
+    def gather(self, rows: Indices | slice) -> Array:
+        """Some of the rows a_i, dense."""
+        X = self.design.take(rows).toarray()
+        A = np.ones((len(X), self.count))
+        count = len(self.kept)
+        if self.is_copy:
+            A[:, :count] = X
+        else:
+            np.subtract(X[:, self.kept], self.mean[self.kept], out=A[:, :count])
+            A[:, :count] /= self.scale[self.kept]
+        return A
+
+    # --- subsets --------------------------------------------------------------------------------
+
+    def sample(self, rows: Indices) -> StandardRows:
+        """Some of the rows, in the same coordinates; their weights stand for all."""
+        share = self.total_weight / float(self.weights[rows].sum())
+        weights = self.weights[rows] * share
+        part = replace(self, design=self.design.take(rows), weights=weights)
+        return replace(part, gram=part.gram_of(weights))
+
+    def independent(self, is_told_apart: bool) -> StandardRows:
+        """Without columns that depend on others, unless a penalty tells them apart."""
+        if is_told_apart or not len(self.kept):
+            return self
+        root = np.sqrt(self.gram.diagonal())
+        unit = self.gram / np.outer(root, root)
+        _, _, rank, _ = lapack.dpstrf(unit, tol=_DOUBTFUL)
+        if rank == self.count:
+            return self
+        A = self.gather(slice(None)) * np.sqrt(self.weights)[:, None]
+        R, order = qr(A, mode="r", pivoting=True, check_finite=False)
+        size = np.abs(R.diagonal())
+        rank = int(np.count_nonzero(size > _DEPENDENT * size.max(initial=0.0)))
+        own = np.sort(order[:rank])
+        own = own[own < len(self.kept)]
+        if len(own) == len(self.kept):
+            return self
+        places = np.append(own, len(self.kept)) if self.fit_intercept else own
+        part = replace(self, kept=self.kept[own], gram=self.gram[np.ix_(places, places)])
+        if not self.is_copy:
+            return part
+        return replace(part, design=DenseDesign(self.design.toarray()[:, own]))
+
+
+def _centred_products(
+    design: Design, weights: Array | None, s: Array
+) -> tuple[Array, Array, Array]:
+    """Means of the columns, the Gram matrix about them, and what rounding may leave of squares."""
+    n, d = design.shape
+    if isinstance(design, DenseDesign) and n * d * d >= _MUCH_WORK:
+        # As fast as the Gram matrices to come; where means are near zero, centring costs nothing.
+        gram, sums = weighted_sums(design.X, s)
+        mean = sums / s.sum()
+        level = s.sum() * mean**2
+        if np.isfinite(gram).all() and (level <= _NEAR**2 * (gram.diagonal() - level)).all():
+            return mean, gram - np.outer(mean, s.sum() * mean), np.zeros(d)
+    moments = Moments.from_rows(design, np.empty((n, 0)), weights)
+    # Sparse columns are not centred before they are squared.
+    noise = noise_of_squares(moments) if design.is_sparse else np.zeros(d)
+    return moments.x_mean, moments.gram, noise
+
+
+def _is_ordinary(size: Array) -> bool:
+    """Whether no sum of squares is so large or small that some square may have been lost."""
+    present = size[size != 0]
+    return bool(((present > 1e-200) & (present < 1e200)).all())
+
+
+Result = TypeVar("Result")
+
+_LONG, _PIECE, _STRANDS = 100_000, 8192, 8
+
+
+def rowwise(function: Callable[..., Array], *arrays: Array) -> Array:
+    """An elementwise function of arrays of shape (n,).
+
+    Temporaries of long arrays would go through memory half a dozen times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.solvers.newton.dense.rows import rowwise
+    >>> rowwise(np.add, np.ones(3), np.ones(3))
+    array([2., 2., 2.])
+    """
+    if len(arrays[0]) < _LONG:
+        return function(*arrays)
+    out = np.empty(len(arrays[0]))
+
+    def work(piece: slice) -> None:
+        out[piece] = function(*(array[piece] for array in arrays))
+
+    _piecewise(work, len(out))
+    return out
+
+
+def derivatives(loss: Loss, y: Array, z: Array) -> tuple[Array, Array]:
+    """The first and second derivatives of a loss at all scores."""
+    if len(y) < _LONG:
+        return loss.derivatives(y, z)
+    u, curvatures = np.empty(len(y)), np.empty(len(y))
+
+    def work(piece: slice) -> None:
+        u[piece], curvatures[piece] = loss.derivatives(y[piece], z[piece])
+
+    _piecewise(work, len(y))
+    return u, curvatures
+
+
+def derivatives_along(
+    loss: Loss, y: Array, z: Array, change: Array, t: float, s: Array
+) -> tuple[Array, Array, float, float]:
+    """The derivatives at the scores z + t change, and those of sum_i s_i l_i by t."""
+    n = len(y)
+    u, curvatures = np.empty(n), np.empty(n)
+
+    def work(piece: slice) -> Array:
+        own = change[piece]
+        u[piece], curvatures[piece] = loss.derivatives(y[piece], z[piece] + t * own)
+        weighted = s[piece] * own
+        return np.array([weighted @ u[piece], (weighted * own) @ curvatures[piece]])
+
+    parts = [work(slice(None))] if n < _LONG else _piecewise(work, n)
+    slope, curvature = np.sum(parts, axis=0)
+    return u, curvatures, float(slope), float(curvature)
+
+
+def _piecewise(work: Callable[[slice], Result], n: int) -> list[Result]:
+    """Apply ``work`` to pieces of n rows; the results in their order."""
+    cuts = np.linspace(0, n, _STRANDS + 1).astype(int)
+
+    def strand(number: int) -> list[Result]:
+        starts = range(cuts[number], cuts[number + 1], _PIECE)
+        return [work(slice(start, min(start + _PIECE, cuts[number + 1]))) for start in starts]
+
+    return [result for part in run_strands(strand, range(_STRANDS)) for result in part]

@@ -1,0 +1,247 @@
+r"""A primal-dual interior-point method for functions made of kinks.
+
+Each kink's offset is split into what is above and below, a_e.v - t_e = above_e - below_e, both
+positive; its multiplier pi_e has room pi_e above 0 and c_e - pi_e below c_e. The optimum has
+pi below = 0 and (c - pi) above = 0; on the central path both products equal mu. One Newton step
+towards targets m (of pi below) and m' (of (c - pi) above) is
+
+    theta = 1 / (above / (c - pi) + below / pi)
+    (A^T theta A + quad) dv = -slope - A^T theta (offset + m / pi - m' / (c - pi))
+    dpi    = theta (A dv + offset + m / pi - m' / (c - pi))
+    dbelow = m / pi - below - below / pi dpi
+    dabove = m' / (c - pi) - above + above / (c - pi) dpi
+
+one weighted Gram matrix for each step. For quantile regression this is the Frisch-Newton algorithm
+of S. Portnoy and R. Koenker, "The Gaussian hare and the Laplacian tortoise", Statist. Sci. 12
+(1997) 279-300; predictor and corrector as in S. Mehrotra, "On the implementation of a primal-dual
+interior point method", SIAM J. Optim. 2 (1992) 575-601.
+
+The last step with a quadratic term: the equations of the face that holds the optimum.
+
+Near the optimum the multipliers tell which kinks the answer lies on (set h) and on which side
+it is of all the others. On that face the function is quadratic, and its minimum solves
+
+    quad v + ell + sum_{e beside} pi_e a_e + A_h^T pi_h = 0,      A_h v = t_h.
+
+It is the answer if 0 <= pi_h <= c_h and no kink beside has changed its side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from trueline.solvers.piecewise_linear.interior_point.program import Program
+
+__all__ = ["Interior", "InteriorPoint", "factor_lifted", "minimum_on_face", "solve_factored"]
+
+Array = NDArray[np.float64]
+
+# How much of the way to the nearest wall a step goes.
+_SHARE = 0.9995
+# Distance from the walls at the start, relative to a typical offset.
+_MARGIN = 0.1
+_LEAST_MARGIN = 1e-3
+
+
+@dataclass
+class Interior:
+    """A point inside: coefficients, multipliers, and the two parts of every offset."""
+
+    v: Array
+    multipliers: Array
+    above: Array
+    below: Array
+    steps: int = 0
+
+
+class InteriorPoint:
+    """The method, one step at a time.
+
+    Parameters
+    ----------
+    program : Program
+    v : array of shape (p,)
+        Where to start.
+    """
+
+    def __init__(self, program: Program, v: Array) -> None:
+        self.program = program
+        offset = program.offsets(v)
+        margin = max(_MARGIN * float(np.abs(offset).mean()) if len(offset) else 0.0, 1e-150)
+        if not program.is_linear and len(offset):
+            # Least squares with more columns than rows fit exactly: as a start, at the very
+            # boundary, with a penalty that pulls from there.
+            spread = float(np.abs(program.t - program.t.mean()).mean())
+            margin = max(margin, _LEAST_MARGIN * spread)
+        inside = (0 < program.share) & (program.share < 1)
+        self.at = Interior(
+            v=v.copy(),
+            # Where the lines of the rows are cancelled nothing pulls: the slope vanishes.
+            multipliers=np.where(inside, program.share, 0.5) * program.c,
+            above=np.maximum(offset, 0.0) + margin,
+            below=np.maximum(-offset, 0.0) + margin,
+        )
+
+    @property
+    def complementarity(self) -> float:
+        """sum pi below + (c - pi) above: the gap, once the slope vanishes."""
+        at, c = self.at, self.program.c
+        return float(at.multipliers @ at.below + (c - at.multipliers) @ at.above)
+
+    def gap(self) -> float:
+        """How far the function is from its optimum, up to the slope that is left."""
+        at = self.at
+        slope = self.program.slopes(at.multipliers, at.v)
+        return self.complementarity + float(np.abs(slope) @ np.abs(at.v))
+
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
+    def step(self) -> None:
+        """One predictor and corrector step."""
+        program, at = self.program, self.at
+        pi, room = at.multipliers, program.c - at.multipliers
+        toward, back = at.below / pi, at.above / room
+        theta = 1.0 / (toward + back)
+        factor = factor_lifted(program.gram(theta))
+        slope = program.slopes(pi, at.v)
+        offset = at.above - at.below
+
+        def newton(low: Array | float, high: Array | float) -> tuple[Array, Array, Array, Array]:
+            pushed = offset + low / pi - high / room
+            dv = -solve_factored(factor, slope + program.pull(theta * pushed))
+            dpi = theta * (program.scores(dv) + pushed)
+            return dv, dpi, low / pi - at.below - toward * dpi, high / room - at.above + back * dpi
+
+        dv, dpi, dbelow, dabove = newton(0.0, 0.0)
+        dual = min(1.0, _longest(pi, dpi), _longest(room, -dpi))
+        primal = min(1.0, _longest(at.below, dbelow), _longest(at.above, dabove))
+        if not program.is_linear:
+            primal = dual = min(primal, dual)
+        now = self.complementarity
+        then = float(
+            (pi + dual * dpi) @ (at.below + primal * dbelow)
+            + (room - dual * dpi) @ (at.above + primal * dabove)
+        )
+        mean = now / (2 * len(pi))
+        mu = mean * (max(then, 0.0) / now) ** 3 if now > 0 else 0.0
+        dv, dpi, dbelow, dabove = newton(mu - dpi * dbelow, mu + dpi * dabove)
+        dual = _SHARE * min(_longest(pi, dpi), _longest(room, -dpi))
+        primal = _SHARE * min(_longest(at.below, dbelow), _longest(at.above, dabove))
+        dual, primal = min(dual, 1.0), min(primal, 1.0)
+        if not program.is_linear:
+            primal = dual = min(primal, dual)
+        if not (np.isfinite(dv).all() and np.isfinite(dpi).all()):
+            raise FloatingPointError("the step is not finite: this is where rounding ends it.")
+        at.v = at.v + primal * dv
+        at.below = at.below + primal * dbelow
+        at.above = at.above + primal * dabove
+        at.multipliers = pi + dual * dpi
+        at.steps += 1
+
+
+def _longest(position: Array, step: Array) -> float:
+    """The largest t with position + t step >= 0."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        ratio = float(np.min(step / position, initial=0.0))
+    return -1.0 / ratio if ratio < 0 else np.inf
+
+
+def factor_lifted(H: Array) -> Array:
+    """The lower Cholesky factor; rounding that makes H indefinite is lifted away."""
+    lift = 0.0
+    for _ in range(30):
+        lifted = H
+        if lift:
+            lifted = H.copy()
+            lifted.flat[:: len(H) + 1] += lift * np.maximum(H.diagonal(), 1e-300)
+        factor, trouble = lapack.dpotrf(lifted, lower=1, clean=0)
+        if not trouble:
+            return factor
+        lift = max(1e-15, 10 * lift)
+    raise FloatingPointError("the weighted Gram matrix is not finite.")
+
+
+def solve_factored(factor: Array, right: Array) -> Array:
+    """H^-1 right, from the factor of H."""
+    return lapack.dpotrs(factor, right, lower=1)[0]
+
+
+_ROUNDS = 12
+_SLACK = 1e-9
+# Held kinks beyond the number of coefficients, as repeated rows bring them.
+_MOST_REPEATED = 500
+
+
+def minimum_on_face(program: Program, v: Array, near: Array) -> tuple[Array, Array] | None:
+    """Coefficients and multipliers of the exact minimum; None if the face is not yet clear.
+
+    Parameters
+    ----------
+    program : Program
+    v, near : arrays
+        Coefficients and multipliers close to it.
+    """
+    c, p = program.c, len(program.ell)
+    share = near / c
+    offset = program.offsets(v)
+    # On a kink the offset vanishes faster than the room of the multiplier.
+    size = max(float(np.abs(offset).mean()), 1e-300)
+    on = np.minimum(share, 1 - share) > np.abs(offset) / size
+    is_above = offset > 0
+    noise = 1e-11 * (size + np.abs(program.t))
+    for _ in range(_ROUNDS):
+        held = np.flatnonzero(on)
+        if len(held) > p + _MOST_REPEATED:
+            return None
+        pi = np.where(is_above, c, 0.0)
+        pi[held] = 0.0
+        found = _solve(program, held, pi, near[held])
+        if found is None:
+            return None
+        v, own = found
+        offset = program.offsets(v)
+        if (np.abs(offset[held]) > noise[held]).any():
+            return None  # no point lies on all of them
+        slack = _SLACK * c[held]
+        below, beyond = own < -slack, own > c[held] + slack
+        changed = ~on & (np.where(is_above, -offset, offset) > noise)
+        if not (below.any() or beyond.any() or changed.any()):
+            pi[held] = np.clip(own, 0.0, c[held])
+            v[program.at_zero(held)] = 0.0  # exactly
+            return v, pi
+        on[held[below | beyond]] = False
+        is_above[held[below]], is_above[held[beyond]] = False, True
+        on |= changed
+    return None
+
+
+def _solve(
+    program: Program, held: NDArray[np.intp], beside: Array, near: Array
+) -> tuple[Array, Array] | None:
+    """The minimum on the face, and multipliers of its kinks as near as can be to given ones.
+
+    Where more kinks meet than there are coefficients many multipliers will do; those of the
+    point nearby are inside of their bounds, and so is what is closest to them.
+    """
+    p = len(program.ell)
+    rows = program.rows(held)
+    K = np.zeros((p + len(held),) * 2)
+    K[:p, :p] = np.diag(program.quad)
+    K[:p, p:], K[p:, :p] = rows.T, rows
+    rest = program.ell + program.pull(beside)
+    right = np.concatenate([-rest, program.t[held]])
+    try:
+        v = _least_squares(K, right)[:p]
+        pull = -(rest + program.quad * v)
+        return v, near + _least_squares(rows.T, pull - rows.T @ near)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _least_squares(M: Array, right: Array) -> Array:
+    """The shortest solution, refined once."""
+    solved = np.linalg.lstsq(M, right, rcond=1e-12)[0]
+    return solved + np.linalg.lstsq(M, right - M @ solved, rcond=1e-12)[0]

@@ -1,0 +1,315 @@
+r"""Between the data and the rows that a program is made of.
+
+Columns are brought to mean 0 (if there is an intercept) and spread 1, so that neither milliseconds
+since 1970 nor micrograms disturb anything:
+
+    x_i.w + b = a_i.v,    a_ij = (x_ij - mean_j) / scale_j,    w_j = v_j / scale_j,
+                          the last of a_i is 1 and the last of v is b + mean.w.
+
+Only columns that vary are kept, and without a penalty only as many as are independent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, lapack, qr
+
+from trueline.design import DenseDesign
+from trueline.gram import Sums, second_sums
+from trueline.losses import Loss
+from trueline.problem import Problem
+from trueline.solvers.piecewise_linear.interior_point.kernels import standardised
+from trueline.solvers.piecewise_linear.interior_point.program import Program
+
+__all__ = ["Source"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_EPS = float(np.finfo(np.float64).eps)
+# Pivots of a Gram matrix below this may be rounding: an orthogonal factorisation decides.
+_DOUBTFUL, _DEPENDENT = 1e-7, 1e-11
+# From so many rows for each column on, least squares on all of them cost little and tell much.
+_MANY_ROWS = 100
+
+
+@dataclass(frozen=True)
+class Source:
+    """One target of a problem with a piecewise linear loss, column by column standardised.
+
+    Attributes
+    ----------
+    problem : Problem
+    loss, target : Loss and array of shape (n,)
+        Of this target, the one of that ``number``.
+    mean, scale : arrays of shape (d,)
+    kept : array of int
+        Columns that vary.
+    samples : dict
+        Rows that were gathered at random, shared by all targets.
+    slopes : array, optional
+        Those of least squares for the columns that are kept, where rows are many.
+    products : dict
+        Scores of least squares, by target.
+    """
+
+    problem: Problem
+    loss: Loss
+    target: Array
+    mean: Array
+    scale: Array
+    kept: Indices
+    samples: dict[int, tuple[Indices, Array]]
+    number: int
+    slopes: Array | None = None
+    products: dict[int, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, problem: Problem) -> list[Source]:
+        """One source for each target; they share two passes over the data."""
+        design, weights, d = problem.design, problem.weights, problem.n_features
+        targets = _columns(problem.target)
+        mean = design.column_means(weights) if problem.fit_intercept else np.zeros(d)
+        shift = mean if problem.fit_intercept else None
+        V = None
+        if problem.n_samples > _MANY_ROWS * (d + 1) and isinstance(design, DenseDesign):
+            is_one = all(y is targets[0] for y in targets)
+            Y = targets[0][:, None] if is_one else problem.target
+            sums = second_sums(design.X, Y, weights, shift, compiled=True)
+            squares = sums.gram.diagonal()
+        else:
+            sums = None
+            squares = design.column_squares(weights, shift)
+        _require_ordinary(squares / problem.total_weight + mean**2)
+        scale = np.sqrt(squares / problem.total_weight)
+        kept = np.flatnonzero(scale > 64 * _EPS * np.abs(mean))
+        if sums is not None:
+            V = _least_squares(sums, scale, kept)
+        samples: dict[int, tuple[Indices, Array]] = {}
+        products: dict[int, Array] = {}
+        return [
+            cls(
+                problem,
+                problem.loss.of_target(j),
+                y,
+                mean,
+                scale,
+                kept,
+                samples,
+                j,
+                None if V is None else V[:, min(j, V.shape[1] - 1)],
+                products,
+            )
+            for j, y in enumerate(targets)
+        ]
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients v."""
+        return len(self.kept) + self.problem.fit_intercept
+
+    def row_weights(self, rows: Indices | slice = slice(None)) -> Array:
+        """s of some rows."""
+        if self.problem.weights is not None:
+            return self.problem.weights[rows]
+        return np.ones(self.target[rows].shape)
+
+    def weigh(self, values: Array) -> Array:
+        """One number for every row, times the rows' weights."""
+        return values if self.problem.weights is None else values * self.problem.weights
+
+    def coefficients(self, v: Array) -> tuple[Array, float]:
+        """w and b."""
+        w = np.zeros(len(self.mean))
+        w[self.kept] = v[: len(self.kept)] / self.scale[self.kept]
+        if not self.problem.fit_intercept:
+            return w, 0.0
+        return w, float(v[-1] - self.mean @ w)
+
+    def standard(self, w: Array, b: float) -> Array:
+        """v, from coefficients."""
+        v = np.zeros(self.size)
+        v[: len(self.kept)] = w[self.kept] * self.scale[self.kept]
+        if self.problem.fit_intercept:
+            v[-1] = b + self.mean @ w
+        return v
+
+    def scores(self, v: Array) -> Array:
+        """a_i.v for all rows."""
+        return self.scores_of([(self, v)])[0]
+
+    @staticmethod
+    def scores_of(points: list[tuple[Source, Array]]) -> list[Array]:
+        """a_i.v for all rows, of several targets: one product."""
+        found = [source.coefficients(v) for source, v in points]
+        W = np.stack([w for w, _ in found], axis=1)
+        b = np.array([level for _, level in found])
+        design = points[0][0].problem.design
+        if len(points) == 1:
+            return [design.matvec(W[:, 0]) + b[0]]
+        return list(np.add(design.matvec(W).T, b[:, None], order="C"))
+
+    def fitted(self) -> Array | None:
+        """X_c times the slopes of least squares; targets that are the same share the product."""
+        if self.slopes is None:
+            return None
+        if id(self.target) not in self.products:
+            v = np.zeros(self.size)
+            v[: len(self.kept)] = self.slopes
+            self.products[id(self.target)] = self.scores(v)
+        return self.products[id(self.target)]
+
+    def gather(self, rows: Indices | slice) -> Array:
+        """Some of the rows a_i, dense."""
+        X, count = getattr(self.problem.design, "X", None), len(self.kept)
+        if (
+            isinstance(X, np.ndarray)
+            and not isinstance(rows, slice)
+            and X.flags.c_contiguous
+            and X.dtype == np.float64
+            and count == X.shape[1]
+        ):
+            A = np.empty((len(rows), self.size))
+            standardised(X, rows, self.mean, self.scale, A)
+            return A
+        X = self.problem.design.take(rows).toarray()
+        A = np.empty((len(X), self.size))
+        if count < X.shape[1]:
+            X = X[:, self.kept]
+        np.subtract(X, self.mean[self.kept], out=A[:, :count])
+        A[:, :count] /= self.scale[self.kept]
+        A[:, count:] = 1.0
+        return A
+
+    def sample(self, count: int) -> tuple[Indices, Array]:
+        """Rows at random, the same ones for every target."""
+        if count not in self.samples:
+            n = self.problem.n_samples
+            chosen = np.sort(np.random.default_rng(0).choice(n, count, replace=False))
+            self.samples[count] = chosen, self.gather(chosen)
+        return self.samples[count]
+
+    def total(self, weights: Array) -> Array:
+        """sum_i weights_i a_i over all rows."""
+        return self.totals_of([(self, weights)])[0]
+
+    @staticmethod
+    def totals_of(points: list[tuple[Source, Array]]) -> list[Array]:
+        """sum_i weights_i a_i over all rows, of several targets: one product."""
+        design = points[0][0].problem.design
+        if len(points) == 1:
+            sums = design.rmatvec(points[0][1])[:, None]
+        else:
+            sums = design.rmatvec(np.stack([weights for _, weights in points], axis=1))
+        return [
+            source._centred(own, float(weights.sum()))
+            for (source, weights), own in zip(points, sums.T, strict=True)
+        ]
+
+    def _centred(self, sums: Array, overall: float) -> Array:
+        """sum_i weights_i a_i, from those of the columns as they are."""
+        out = np.empty(self.size)
+        count = len(self.kept)
+        own = sums[self.kept] - overall * self.mean[self.kept]
+        out[:count] = own / self.scale[self.kept]
+        out[count:] = overall
+        return out
+
+    def restricted(self, A: Array, rows: Indices | slice = slice(None)) -> Source:
+        """Without columns that depend on others in these rows (if no penalty tells them apart)."""
+        penalty = self.problem.penalty
+        tells = np.asarray(penalty.linear) + np.asarray(penalty.curvature)
+        if np.all(tells > 0) or not A.shape[1]:
+            return self
+        # With weights, so that a row twice and a row of weight 2 leave the same columns.
+        own = _independent(A * np.sqrt(self.row_weights(rows))[:, None])
+        own = own[own < len(self.kept)]
+        return self if len(own) == len(self.kept) else replace(self, kept=self.kept[np.sort(own)])
+
+    def loss_at(self, z: Array, rows: Indices | slice = slice(None)) -> float:
+        """sum_i s_i l_i(z_i) over some rows."""
+        values = self.loss.value(self.target[rows], z)
+        return float((self.row_weights(rows) * values).sum())
+
+    def program(self, A: Array, rows: Indices | slice, beside: Array | None = None) -> Program:
+        """The function of rows A, and of the slopes that all other rows have."""
+        return self.program_of(A, self.row_weights(rows), self.target[rows], beside)
+
+    def program_of(self, A: Array, s: Array, y: Array, beside: Array | None = None) -> Program:
+        """The function of rows A with weights s and targets y."""
+        loss, penalty = self.loss, self.problem.penalty
+        jumps, kinks = loss.row_jumps(y), np.array(loss.kinks)
+        linear, quad = self._of_kept(penalty.linear, 1), self._of_kept(penalty.curvature, 2)
+        # No coefficient is pulled harder than by all rows together: a stronger penalty says no
+        # more, and would drown the others in its rounding.
+        linear = np.minimum(linear, 2 * loss.slope_bound * self.problem.total_weight)
+        lasso = np.flatnonzero(linear)
+        first = loss.first_slopes(y)
+        ell = A.T @ (first * s) - linear
+        c = np.concatenate([(jumps * s).ravel(), 2 * linear[lasso]])
+        share = np.full(len(c), 0.5)
+        share[: len(c) - len(lasso)] = np.tile(-first / jumps.sum(axis=0), len(jumps))
+        return Program(
+            A=A,
+            ell=ell if beside is None else ell + beside,
+            quad=quad,
+            lasso=lasso,
+            t=np.concatenate([np.add.outer(kinks, y).ravel(), np.zeros(len(lasso))]),
+            c=c,
+            share=share,
+        )
+
+    def _of_kept(self, strength: float | Array, power: int) -> Array:
+        """A strength of the penalty for each v_j = scale_j w_j; none for the intercept."""
+        out = np.zeros(self.size)
+        if np.ndim(strength) or strength:
+            shape = (len(self.mean), self.problem.n_targets)
+            whole = np.broadcast_to(strength, shape)[:, self.number]
+            out[: len(self.kept)] = whole[self.kept] / self.scale[self.kept] ** power
+        return out
+
+
+def _require_ordinary(squares: Array) -> None:
+    """Raise ``FloatingPointError`` if mean squares are not finite, or some may have vanished."""
+    present = squares[squares != 0]
+    if not ((present > 1e-230) & (present < 1e200)).all():
+        raise FloatingPointError("the squares of the data are not finite, or vanish")
+
+
+def _columns(Y: Array) -> list[Array]:
+    """The targets; several quantiles of one are one array."""
+    first = np.ascontiguousarray(Y[:, 0])
+    if Y.strides[1] == 0:
+        return [first] * Y.shape[1]
+    rest = [np.ascontiguousarray(Y[:, j]) for j in range(1, Y.shape[1])]
+    return [first, *(first if np.array_equal(y, first) else y for y in rest)]
+
+
+def _least_squares(sums: Sums, scale: Array, kept: Indices) -> Array | None:
+    """The coefficients of least squares for standardised columns; None if they are not clear."""
+    inverse = 1.0 / scale[kept]
+    gram = sums.gram[np.ix_(kept, kept)] * np.outer(inverse, inverse)
+    try:
+        factor = np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        return None
+    if len(kept) and factor.diagonal().min() < _DOUBTFUL * factor.diagonal().max():
+        return None
+    return cho_solve((factor, True), sums.cross[kept] * inverse[:, None])
+
+
+def _independent(A: Array) -> Indices:
+    """Columns that are independent, as many as there are."""
+    gram = A.T @ A
+    _, _, rank, _ = lapack.dpstrf(gram, tol=_DOUBTFUL**2 * float(gram.diagonal().max()))
+    if rank == A.shape[1]:
+        return np.arange(rank)
+    # All columns have the same norm: earlier ones go first, or rounding would choose.
+    A = A * np.linspace(1.0, 0.9, A.shape[1])
+    R, order = qr(A, mode="r", pivoting=True, check_finite=False)
+    size = np.abs(R.diagonal())
+    rank = int(np.count_nonzero(size > _DEPENDENT * size.max(initial=0.0)))
+    return order[:rank]
