@@ -336,7 +336,7 @@ class _Bound:
 
     def _order(self) -> None:
         claim = self.claim
-        q = np.broadcast_to(claim.loss.below, claim.rows.k)  # type: ignore[attr-defined]
+        q = np.broadcast_to(-claim.loss.pieces[0][1], claim.rows.k)  # type: ignore[attr-defined]
         self.ranks = np.argsort(q, kind="stable")
         self.multipliers = claim.rows.kept(claim.fields.order)
         self.push[:, self.ranks[:-1]] += self.multipliers

@@ -26,6 +26,10 @@ through their slopes alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -111,165 +115,138 @@ class Loss:
         return self
 
 
-class _Squared(Loss):
-    is_residual = is_squared = is_smooth = True
-    room, bend = np.inf, 1.0
+#: A piece up to its end, and level, bend and zero of its slope, level + bend (t - zero).
+Piece = tuple[float, Any, float, float]
+
+
+class _Pieces(Loss):
+    """Convex, least at zero, with a slope that is a line on each of a few pieces.
+
+    The excess of u at t is the area between the slope and the level u, from t to where they meet:
+    the part before t where the slope is above u, and the part behind it where it is below.
+
+    Parameters
+    ----------
+    pieces : tuples (end, level, bend, zero), in order
+    positive : float or array, optional
+        For labels: the loss is a function of y z, and counts so many times where y = 1.
+    """
+
+    def __init__(self, *pieces: Piece, positive: Any = None) -> None:
+        self.pieces, self.positive, self.is_residual = pieces, positive, positive is None
+        most = 1.0 if self.is_residual else float(np.maximum(positive, 1.0).max())
+        first, last = pieces[0], pieces[-1]
+        down, up = (np.inf if end[2] else side * end[1] for side, end in ((-1, first), (1, last)))
+        self.room = float(np.minimum(down, up).min())
+        self.steepest = most * np.maximum(down, up)
+        self.is_smooth = all(
+            np.all(a[1] + a[2] * (a[0] - a[3]) == b[1] + b[2] * (a[0] - b[3]))
+            for a, b in pairwise(pieces)
+        )
+        self.bend = most * max(bend for _, _, bend, _ in pieces) if self.is_smooth else np.inf
+        self.width = max((abs(piece[0]) for piece in pieces[:-1]), default=0.0)
+        self.is_squared = pieces == _SQUARE
+
+    def check_target(self, y: Array) -> None:
+        if not self.is_residual:
+            _require_labels(y)
+
+    def _turned(self, y: Array, z: Any) -> Any:
+        return z if self.is_residual else y * z
+
+    def _weight(self, y: Array) -> Any:
+        return 1.0 if self.is_residual else np.where(y > 0, self.positive, 1.0)
 
     def value(self, y: Array, z: Array) -> Array:
-        return 0.5 * z * z
+        return self.excess(y, z, np.zeros(np.shape(z)))
 
     def slope(self, y: Array, z: Array) -> Array:
-        return z
+        t, low, out = self._turned(y, z), -np.inf, np.zeros(np.shape(z))
+        for high, level, bend, zero in self.pieces:
+            out = np.where(t > low, level + bend * (t - zero), out)
+            low = high
+        return self._turned(y, self._weight(y) * out)
 
     def slope_error(self, y: Array, z: Array) -> Array:
-        return np.zeros(np.shape(z))
+        return np.zeros(np.shape(z)) if self.is_squared else super().slope_error(y, z)
 
     def excess(self, y: Array, z: Array, u: Array) -> Array:
-        return 0.5 * (z - u) ** 2
+        t, u, c = self._turned(y, z), self._turned(y, u), self._weight(y)
+        out, low = np.zeros(np.shape(z)), -np.inf
+        for high, level, bend, zero in self.pieces:
+            near, far = np.minimum(t, high), np.maximum(t, low)
+            above, below = (c * (level + bend * (at - zero)) for at in (near, far))
+            out = out + _area(near - low, above - u, c * bend)
+            out = out + _area(high - far, u - below, c * bend)
+            low = high
+        return out
 
     def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
-        return np.ones(np.shape(z))
+        t, low, out = self._turned(y, z), -np.inf, np.full(np.shape(z), np.inf)
+        for high, _, bend, _ in self.pieces:
+            out = np.where((low <= t + reach) & (high >= t - reach), np.minimum(out, bend), out)
+            low = high
+        return self._weight(y) * out
 
     def most_residual(self, losses: Any, weight: float, norm: float, largest: float) -> Any:
-        return norm * np.sqrt(2 * losses)
-
-
-class _Lines(Loss):
-    """Two lines that meet at zero: absolute errors and quantiles."""
-
-    is_residual = True
-
-    def __init__(self, below: Any, above: Any) -> None:
-        self.below, self.above = np.asarray(below, float), np.asarray(above, float)
-        self.room = float(np.minimum(self.below, self.above).min())
-        self.steepest = np.maximum(self.below, self.above)
-
-    def value(self, y: Array, z: Array) -> Array:
-        return np.where(z > 0, self.above * z, -self.below * z)
-
-    def slope(self, y: Array, z: Array) -> Array:
-        return np.where(z > 0, self.above, -self.below)
-
-    def excess(self, y: Array, z: Array, u: Array) -> Array:
-        inside = (u >= -self.below) & (u <= self.above)
-        return np.where(
-            inside, np.where(z > 0, z * (self.above - u), -z * (u + self.below)), np.inf
-        )
+        if np.isinf(self.room):  # abs(r) <= width + sqrt(2 l / bend)
+            bend = min(self.pieces[0][2], self.pieces[-1][2])
+            return norm * (np.sqrt(2 * losses / bend) + self.width * np.sqrt(weight))
+        if self.room == 0:
+            return np.inf
+        # room abs(r) <= l(r) + l*(+- room), by Fenchel and Young.
+        most = max(float(np.max(self.excess(0.0, 0.0, u))) for u in (-self.room, self.room))
+        return largest * (losses + most * weight) / self.room
 
     def of_target(self, t: int) -> Loss:
-        if self.below.ndim == 0:
-            return self
-        return _Lines(self.below[t], self.above[t])
+        one = [tuple(v[t] if np.ndim(v) else v for v in piece) for piece in self.pieces]
+        positive = self.positive[t] if np.ndim(self.positive) else self.positive
+        return _Pieces(*one, positive=positive)
 
 
-class _Huber(Loss):
-    is_residual = is_smooth = True
-    bend = 1.0
-
-    def __init__(self, delta: float) -> None:
-        self.delta = self.room = self.steepest = self.width = delta
-
-    def value(self, y: Array, z: Array) -> Array:
-        near = np.clip(z, -self.delta, self.delta)
-        return 0.5 * near * near + self.delta * np.abs(z - near)
-
-    def slope(self, y: Array, z: Array) -> Array:
-        return np.clip(z, -self.delta, self.delta)
-
-    def excess(self, y: Array, z: Array, u: Array) -> Array:
-        near = np.clip(z, -self.delta, self.delta)
-        found = 0.5 * (near - u) ** 2 + (z - near) * (near - u)
-        return np.where(np.abs(u) <= self.delta, found, np.inf)
-
-    def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
-        return np.where(np.abs(z) + reach < self.delta, 1.0, 0.0)
-
-    def most_residual(self, losses: Any, weight: float, norm: float, largest: float) -> Any:
-        # abs(r) <= l(r) / delta + delta / 2, a tangent of the square.
-        return largest * (losses / self.delta + self.delta / 2 * weight)
+_SQUARE: tuple[Piece, ...] = ((np.inf, 0.0, 1.0, 0.0),)
 
 
-class _Insensitive(Loss):
-    is_residual = True
-
-    def __init__(self, epsilon: float, squared: bool) -> None:
-        self.epsilon = self.width = epsilon
-        self.is_smooth = squared
-        self.room, self.bend = (np.inf, 2.0) if squared else (1.0, np.inf)
-        self.steepest = np.inf if squared else 1.0
-
-    def _beyond(self, z: Array) -> Array:
-        return np.maximum(np.abs(z) - self.epsilon, 0.0)
-
-    def value(self, y: Array, z: Array) -> Array:
-        beyond = self._beyond(z)
-        return beyond * beyond if self.is_smooth else beyond
-
-    def slope(self, y: Array, z: Array) -> Array:
-        beyond = self._beyond(z)
-        return np.sign(z) * np.where(self.is_smooth, 2 * beyond, beyond > 0)
-
-    def excess(self, y: Array, z: Array, u: Array) -> Array:
-        beyond, along = self._beyond(z), u * np.where(z < 0, -1.0, 1.0)
-        within = np.minimum(np.abs(z), self.epsilon)
-        slack = np.abs(u) * np.where(along > 0, self.epsilon - within, self.epsilon + within)
-        if self.is_smooth:
-            return (beyond - 0.5 * along) ** 2 + slack
-        return np.where(np.abs(u) <= 1, beyond * (1 - along) + slack, np.inf)
-
-    def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
-        return np.where(np.abs(z) - reach > self.epsilon, self.bend if self.is_smooth else 0.0, 0.0)
-
-    def most_residual(self, losses: Any, weight: float, norm: float, largest: float) -> Any:
-        if self.is_smooth:
-            return norm * (np.sqrt(losses) + self.epsilon * np.sqrt(weight))
-        return largest * (losses + self.epsilon * weight)
+def _area(width: Any, height: Any, bend: Any) -> Any:
+    """What lies below a line that starts at the height and falls by the bend, within the width."""
+    width, height = np.maximum(width, 0.0), np.maximum(height, 0.0)
+    if np.any(bend):
+        width = np.minimum(width, height / bend)
+        return width * (height - 0.5 * bend * width)
+    return np.where(height > 0, width * height, 0.0)
 
 
-class _Labels(Loss):
-    def check_target(self, y: Array) -> None:
-        if not (np.abs(y) == 1).all():
-            raise Refused("this loss is about labels -1 and +1")
+def _lines(q: Any, times: float = 1.0) -> _Pieces:
+    """Two lines that meet at zero, with slopes times (-q) and times (1 - q)."""
+    below, above = times * np.asarray(q), times * (1.0 - np.asarray(q))
+    return _Pieces((0.0, -below, 0.0, 0.0), (np.inf, above, 0.0, 0.0))
 
 
-class _Hinge(_Labels):
-    def __init__(self, positive: Any, squared: bool) -> None:
-        self.positive, self.is_smooth = np.asarray(positive, float), squared
-        most = float(np.maximum(self.positive, 1.0).max())
-        self.bend, self.steepest = (2 * most, np.inf) if squared else (np.inf, most)
-
-    def _parts(self, y: Array, z: Array) -> tuple[Array, Array]:
-        """The weight c of each row, and the shortfall 1 - y z."""
-        return np.where(y > 0, self.positive, 1.0), 1.0 - y * z
-
-    def value(self, y: Array, z: Array) -> Array:
-        c, h = self._parts(y, z)
-        h = np.maximum(h, 0.0)
-        return c * h * h if self.is_smooth else c * h
-
-    def slope(self, y: Array, z: Array) -> Array:
-        c, h = self._parts(y, z)
-        return -y * c * (2 * np.maximum(h, 0.0) if self.is_smooth else (h > 0))
-
-    def excess(self, y: Array, z: Array, u: Array) -> Array:
-        (c, h), p = self._parts(y, z), -y * u
-        if self.is_smooth:
-            found = np.where(h > 0, c * (h - p / (2 * c)) ** 2, p * (np.abs(h) + p / (4 * c)))
-            return np.where(p >= 0, found, np.inf)
-        inside = (p >= 0) & (p <= c)
-        return np.where(inside, np.where(h > 0, h * (c - p), -h * p), np.inf)
-
-    def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
-        c, h = self._parts(y, z)
-        return np.where(h - reach > 0, 2.0 * c if self.is_smooth else 0.0, 0.0)
-
-    def of_target(self, t: int) -> Loss:
-        return self if self.positive.ndim == 0 else _Hinge(self.positive[t], self.is_smooth)
+def _huber(delta: float) -> _Pieces:
+    ends = (-delta, -delta, 0.0, 0.0), (np.inf, delta, 0.0, 0.0)
+    return _Pieces(ends[0], (delta, 0.0, 1.0, 0.0), ends[1])
 
 
-class _Logistic(_Labels):
+def _insensitive(level: float, bend: float, epsilon: float) -> _Pieces:
+    ends = (-epsilon, -level, bend, -epsilon), (np.inf, level, bend, epsilon)
+    return _Pieces(ends[0], (epsilon, 0.0, 0.0, 0.0), ends[1])
+
+
+def _hinge(level: float, bend: float, positive: Any) -> _Pieces:
+    return _Pieces((1.0, -level, bend, 1.0), (np.inf, 0.0, 0.0, 0.0), positive=positive)
+
+
+def _require_labels(y: Array) -> None:
+    if not (np.abs(y) == 1).all():
+        raise Refused("this loss is about labels -1 and +1")
+
+
+class _Logistic(Loss):
     is_smooth = True
     steepest, bend = 1.0, 0.25
+
+    def check_target(self, y: Array) -> None:
+        _require_labels(y)
 
     def value(self, y: Array, z: Array) -> Array:
         margin = y * z
@@ -367,83 +344,22 @@ class _MulticlassHinge(_Classes):
 
 
 class _Deviance(Loss):
-    """Half the deviance for a power p of the variance, as a function of the logarithm of the mean.
+    """Half the deviance of a power p of the variance, for the logarithm or the identity as link.
 
-    With a = 2 - p and c = p - 1 the slope is exp(a z) - y exp(-c z); for 1 <= p <= 2 it is convex.
+    With the mean m, a = 2 - p and q = 1 - p: logarithm, l' = m^a - y m^q, l'' = a m^a - q y m^q;
+    identity, l' = m^q - y m^-p, l'' = q m^-p + p y m^(-p-1). Each term is monotone in m. It is
+    convex for the logarithm and 1 <= p <= 2; Poisson and gamma, its ends, have a conjugate.
     """
 
     is_smooth = True
     score_units = 4.0  # of z and log y, whose difference may be small
 
-    def __init__(self, power: float) -> None:
-        self.a, self.c = 2.0 - power, power - 1.0
-        self.has_conjugate = self.a == 0 or self.c == 0
-
-    def check_target(self, y: Array) -> None:
-        if not ((y >= 0) if self.a > 0 else (y > 0)).all():
-            raise Refused("this loss is about positive targets")
-
-    def value(self, y: Array, z: Array) -> Array:
-        a, c, own = self.a, self.c, np.where(y > 0, y, 1.0)
-        r = z - np.log(own)
-        terms = (_phi(a * r) / a if a > 0 else 0.0) + (_phi(-c * r) / c if c > 0 else 0.0)
-        return np.where(y > 0, own**a * terms, np.exp(a * z) / a if a > 0 else np.inf)
-
-    def _terms(self, y: Array, up: Array, down: Array) -> tuple[Array, Array]:
-        falling = np.where(y > 0, y * np.exp(-self.c * down), 0.0)
-        return np.exp(self.a * up), falling
-
-    def slope(self, y: Array, z: Array) -> Array:
-        rising, falling = self._terms(y, z, z)
-        return rising - falling
-
-    def slope_error(self, y: Array, z: Array) -> Array:
-        rising, falling = self._terms(y, z, z)
-        return 16 * EPS * (rising + falling)
-
-    def excess(self, y: Array, z: Array, u: Array) -> Array:
-        if not self.has_conjugate:
-            return super().excess(y, z, u)
-        # Poisson: the means y + u against exp(z); gamma: 1 - u against y exp(-z).
-        own, other = (y + u, np.exp(z)) if self.c == 0 else (1.0 - u, y * np.exp(-z))
-        slack = (
-            4 * EPS * (np.abs(y) + np.abs(u) + 1) * (1 + np.abs(z) + np.abs(np.log(own + 1e-300)))
-        )
-        return np.where(own >= 0, _entropy_term(np.maximum(own, 0.0), other) + slack, np.inf)
-
-    def most_bend(self, y: Array, z: Array, reach: Any) -> Array:
-        rising, falling = self._terms(y, z + reach, z - reach)
-        return (self.a * rising + self.c * falling) * (1 + 1e-12)
-
-    def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
-        rising, falling = self._terms(y, z - reach, z + reach)
-        return (self.a * rising + self.c * falling) * (1 - 1e-12)
-
-
-def _phi(t: Array) -> Array:
-    """exp(t) - 1 - t, by its series near zero."""
-    near = np.clip(t, -0.5, 0.5)
-    series, term = np.zeros_like(near), np.ones_like(near)
-    for k in range(1, 18):
-        term = term * near / k
-        series = series + (term if k > 1 else 0.0)
-    return np.where(near == t, series, np.expm1(t) - t)
-
-
-class _LocalDeviance(Loss):
-    """Half the deviance of a power p and a link for which it is not convex; m is the mean.
-
-    With a = 2 - p and q = 1 - p: logarithm, l' = m^a - y m^q, l'' = a m^a - q y m^q; identity,
-    l' = m^q - y m^-p, l'' = q m^-p + p y m^(-p-1). Each term is monotone in m.
-    """
-
-    is_smooth, is_convex = True, False
-    score_units = 4.0
-
-    def __init__(self, power: float, link: str) -> None:
+    def __init__(self, power: float, link: str = "log") -> None:
         if link not in ("log", "identity") or 0 < power < 1:
             raise Refused("no distribution has this power and link")
         self.p, self.a, self.q, self.is_log = power, 2.0 - power, 1.0 - power, link == "log"
+        self.is_convex = self.is_log and 1 <= power <= 2
+        self.has_conjugate = self.is_convex and power in (1, 2)
 
     def check_target(self, y: Array) -> None:
         if (self.p >= 2 and (y <= 0).any()) or (self.p >= 1 and (y < 0).any()):
@@ -461,19 +377,28 @@ class _LocalDeviance(Loss):
         total = np.where(y > 0, own**a * terms, rest + (0.5 * y * y if self.p == 0 else 0.0))
         return np.where(np.isnan(total), np.inf, total)
 
-    def slope(self, y: Array, z: Array) -> Array:
-        first, second = self._terms(y, z)
-        return first - second
-
     def _terms(self, y: Array, z: Array) -> tuple[Array, Array]:
         m = self._mean(z)
         return (m**self.a, y * m**self.q) if self.is_log else (m**self.q, y * m**-self.p)
 
+    def slope(self, y: Array, z: Array) -> Array:
+        first, second = self._terms(y, z)
+        return first - second
+
     def slope_error(self, y: Array, z: Array) -> Array:
         first, second = self._terms(y, z)
-        # A mean is off by a few units, and its power by as many times the exponent.
-        units = 4 * (2 + abs(self.p) + abs(self.a) + abs(self.q))
+        # A mean is off by eight units, its power by as many times the exponent, and eight more.
+        units = 8 * (1 + max(abs(self.q), abs(self.a if self.is_log else self.p)))
         return units * EPS * (np.abs(first) + np.abs(second))
+
+    def excess(self, y: Array, z: Array, u: Array) -> Array:
+        if not self.has_conjugate:
+            return super().excess(y, z, u)
+        # Poisson: the means y + u against exp(z); gamma: 1 - u against y exp(-z).
+        own, other = (y + u, np.exp(z)) if self.q == 0 else (1.0 - u, y * np.exp(-z))
+        logs = 1 + np.abs(z) + np.abs(np.log(own + 1e-300))
+        slack = 4 * EPS * (np.abs(y) + np.abs(u) + 1) * logs
+        return np.where(own >= 0, _entropy_term(np.maximum(own, 0.0), other) + slack, np.inf)
 
     def _bends(self, y: Array, z: Array, reach: Any) -> tuple[Array, Array]:
         """Bounds on the curvature from below and above."""
@@ -484,8 +409,8 @@ class _LocalDeviance(Loss):
             terms = [(self.q, -self.p), (self.p * y, -self.p - 1)]
         for factor, power in terms:
             both = [factor * m**power for m in ends]
-            slack = 1e-12 * np.maximum(*np.abs(both))
-            low, high = low + np.minimum(*both) - slack, high + np.maximum(*both) + slack
+            least, most = np.minimum(*both), np.maximum(*both)
+            low, high = low + least - 1e-12 * np.abs(least), high + most + 1e-12 * np.abs(most)
         return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
 
     def most_bend(self, y: Array, z: Array, reach: Any) -> Array:
@@ -494,6 +419,16 @@ class _LocalDeviance(Loss):
 
     def least_bend(self, y: Array, z: Array, reach: Any) -> Array:
         return self._bends(y, z, reach)[0]
+
+
+def _phi(t: Array) -> Array:
+    """exp(t) - 1 - t, by its series near zero."""
+    near = np.clip(t, -0.5, 0.5)
+    series, term = np.zeros_like(near), np.ones_like(near)
+    for k in range(1, 18):
+        term = term * near / k
+        series = series + (term if k > 1 else 0.0)
+    return np.where(near == t, series, np.expm1(t) - t)
 
 
 class _Foreign(Loss):
@@ -534,6 +469,30 @@ class _Foreign(Loss):
         return _Foreign(self.loss.of_target(t))
 
 
+_LISTS = (tuple, list, np.ndarray)
+_POSITIVE, _WIDTH = Field(low=5e-324, high=1e300), Field(low=0.0, high=1e300)
+_SHARE, _POWER = Field(low=5e-324, high=np.nextafter(1.0, 0.0)), Field(low=-1e6, high=1e6)
+#: What each loss is, and its parameters; q and positive may be one number for each target.
+_LOSSES: dict[str, tuple[Callable[..., Loss], dict[str, Field]]] = {
+    "squared": (lambda: _Pieces(*_SQUARE), {}),
+    "absolute": (lambda: _lines(0.5, 2.0), {}),
+    "quantile": (_lines, {"q": _SHARE}),
+    "ordered_quantiles": (_lines, {"q": _SHARE}),
+    "huber": (_huber, {"delta": _POSITIVE}),
+    "epsilon_insensitive": (partial(_insensitive, 1.0, 0.0), {"epsilon": _WIDTH}),
+    "squared_epsilon_insensitive": (partial(_insensitive, 0.0, 2.0), {"epsilon": _WIDTH}),
+    "hinge": (partial(_hinge, 1.0, 0.0), {"positive": _POSITIVE}),
+    "squared_hinge": (partial(_hinge, 0.0, 2.0), {"positive": _POSITIVE}),
+    "logistic": (_Logistic, {}),
+    "softmax": (_Softmax, {}),
+    "crammer_singer": (_MulticlassHinge, {}),
+    "poisson": (lambda: _Deviance(1.0), {}),
+    "gamma": (lambda: _Deviance(2.0), {}),
+    "tweedie": (_Deviance, {"power": Field(low=1.0, high=2.0)}),
+    "deviance": (_Deviance, {"power": _POWER, "link": Field(kind="text")}),
+}
+
+
 def loss_of(loss: Any, k: int) -> Loss:
     """The checker's own formulas for a built-in loss, given by its name and parameters.
 
@@ -548,38 +507,9 @@ def loss_of(loss: Any, k: int) -> Loss:
             raise Refused("the loss is none")
         return _Foreign(loss)
     given = parameters(loss)
-    name = given.pop("name", None)
-    sizes = {"k": k}
-
-    def one(field: str, low: float, high: float = 1e300) -> float:
-        return getattr(read(given, {field: Field(low=low, high=high)}, {}, sizes), field)
-
-    def each(field: str) -> Any:
-        """One number, or one for each target."""
-        shape = ("k",) if isinstance(given.get(field), tuple | list | np.ndarray) else ()
-        return getattr(read(given, {field: Field(shape, low=5e-324, high=1e300)}, {}, sizes), field)
-
-    plain = {
-        "squared": _Squared, "logistic": _Logistic, "softmax": _Softmax,
-        "crammer_singer": _MulticlassHinge,
-        "poisson": lambda: _Deviance(1.0), "gamma": lambda: _Deviance(2.0),
-        "absolute": lambda: _Lines(1.0, 1.0),
-    }  # fmt: skip
-    if name in plain:
-        return plain[name]()
-    if name in ("quantile", "ordered_quantiles"):
-        q = each("q")
-        if not (np.asarray(q) < 1).all():
-            raise Refused("q is not between 0 and 1")
-        return _Lines(q, 1.0 - np.asarray(q))
-    if name == "huber":
-        return _Huber(one("delta", 5e-324))
-    if name in ("epsilon_insensitive", "squared_epsilon_insensitive"):
-        return _Insensitive(one("epsilon", 0.0), name.startswith("squared"))
-    if name in ("hinge", "squared_hinge"):
-        return _Hinge(each("positive"), name.startswith("squared"))
-    if name == "tweedie":
-        return _Deviance(one("power", 1.0, 2.0))
-    if name == "deviance":
-        return _LocalDeviance(one("power", -1e6, 1e6), str(given.get("link")))
-    raise Refused(f"the loss {name!r} is not known")
+    if given["name"] not in _LOSSES:
+        raise Refused(f"the loss {given['name']!r} is not known")
+    make, fields = _LOSSES[given["name"]]
+    each = {name for name in ("q", "positive") if isinstance(given.get(name), _LISTS)}
+    own = {name: replace(field, shape=(k,) * (name in each)) for name, field in fields.items()}
+    return make(**vars(read(given, own, {}, {})))
