@@ -41,11 +41,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array
+from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array, as_integers
 from trueline.check.claims import below, judged, read_about
-from trueline.check.coercivity import coercivity
-from trueline.check.exact import as_integers, dense, residuals
-from trueline.check.rows import Rows
+from trueline.check.gram import Table, coercivity
+from trueline.check.rows import Rows, centre, dense, residuals
 from trueline.check.schema import Field, get, read
 from trueline.check.verdict import Check, Refused, Verification
 
@@ -182,8 +181,9 @@ def _root(rows: Rows, claim: Any, sums: _Sums) -> tuple[float, Array]:
     if len(E) == 0 or (E.any() and not E.all()) or (not E.any() and theta == 1):
         return nothing
     if E.any():
-        basis = 1.0 / np.sqrt(E)
-        if not coercivity(rows, used, None, claim.l2, basis, claim.fit_intercept)[0] >= 1:
+        table = Table(rows, centre(rows, claim.fit_intercept), used)
+        lift = np.full(len(used), claim.l2)
+        if not coercivity(table, 1.0 / np.sqrt(E), claim.fit_intercept, lift)[0] >= 1:
             return nothing
     E, v = E / sums.scale**2 * (1 - 8 * EPS), claim.dual * sums.scale
     length, y_size, e = float(np.abs(v).sum()), np.sqrt(2 * sums.C), sums.e + (len(v) + 8) * EPS

@@ -38,10 +38,8 @@ from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, SMALLEST, Array, tree_sum
 from trueline.check.claims import below, judged, read_about
-from trueline.check.coercivity import coercivity
-from trueline.check.dependence import factor, independent_columns, inverse
-from trueline.check.exact import centre, dense, scores
-from trueline.check.rows import Rows
+from trueline.check.gram import Table, independent_columns, inverse_basis
+from trueline.check.rows import Rows, centre, dense, scores
 from trueline.check.schema import Field, read
 from trueline.check.verdict import Refused, Verification
 
@@ -119,7 +117,7 @@ def _lower_bound(rows: Rows, claim: Any) -> tuple[float, tuple[str, ...]]:
     keep, rest, exact = independent_columns(rows, alone, middle, claim.fit_intercept)
     nu, M = 0.0, np.zeros((0, 0))
     if len(rest) == 0 or (alpha == 0 and exact):
-        nu, M = _inverse_basis(rows, keep, middle, claim.fit_intercept)
+        nu, _, M = inverse_basis(Table(rows, middle, keep), claim.fit_intercept)
     if nu > 0:
         own = np.isin(alone, keep)
         a, mean = shared[own], (shared / count)[own]
@@ -158,16 +156,3 @@ def _merged(rows: Rows, w: Array, constant: bool) -> tuple[NDArray[np.intp], Arr
     alone = np.unique(first[varies])
     count, shared = np.bincount(first, minlength=rows.d), np.bincount(first, w, minlength=rows.d)
     return alone, count[alone].astype(np.float64), shared[alone]
-
-
-def _inverse_basis(
-    rows: Rows, keep: NDArray[np.intp], middle: Array, centred: bool
-) -> tuple[float, Array]:
-    """The inverse of a triangular factor, and how coercive the Gram matrix is in it."""
-    if len(keep) == 0:
-        return 1.0, np.zeros((0, 0))
-    M = inverse(factor(rows, keep, middle))
-    try:
-        return (0.0, middle) if M is None else coercivity(rows, keep, basis=M, centred=centred)
-    except Refused:
-        return 0.0, middle

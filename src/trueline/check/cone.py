@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS
-from trueline.check.objective import Claim, rows_floor
-from trueline.check.sums import sums_of_columns
+from trueline.check.claims import Claim
 
 __all__ = ["cone_bound"]
 
@@ -48,7 +47,7 @@ def cone_bound(claim: Claim, cone: Array, q: Array, off: Array, excess: Array) -
         balance = abs(math.fsum((rows.s * t[:, 0]).tolist())) / rows.weight
         balance += 2 * EPS * float(np.abs(t).max(initial=0.0))
     nothing = np.zeros_like(t)
-    p, error, squares = sums_of_columns(claim, s * t, nothing, EPS * np.abs(s * t), False)
+    p, error, squares = claim.sums(s * t, nothing, EPS * np.abs(s * t), False)
     p = p[:, 0] - error[:, 0] - balance * np.sqrt(rows.weight * squares) * 1.01
     if not (p[~constant] > 0).all():
         return np.inf
@@ -64,4 +63,4 @@ def cone_bound(claim: Claim, cone: Array, q: Array, off: Array, excess: Array) -
     back = np.where(free, np.maximum(off + q, 0.0) * claim.W, 0.0)
     value, rounding = penalty.value(claim.W)
     total = float((excess + rise.max(axis=0, initial=0.0) * far + back.sum(axis=0)).sum())
-    return (total + value + rounding) * (1 + 1e-9) + rows_floor(rows)
+    return (total + value + rounding) * (1 + 1e-9) + rows.floor

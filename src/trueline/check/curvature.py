@@ -21,33 +21,36 @@ the ball P is at least P(v), and by convexity it is so beyond. []
 - Losses that are not convex: nothing is said about steps longer than rho.
 
 Read from the certificate: objective, objective_rounding, gap, loss, penalty, fit_intercept, coef,
-intercept; witness: basis (d,) or (d, d), or diagonal (d + 1, k) and reach (k,); powers of two of
-the units. What is claimed of nu is not read: it is found here.
+intercept; witness: diagonal (d + 1, k) and reach (k,); powers of two of the units. M and nu of
+squared losses are found here: M is the inverse of a factor of the matrix.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, exact_product
-from trueline.check.coercivity import coercivity
-from trueline.check.dependence import factor, independent_columns, inverse
-from trueline.check.objective import Claim, read_claim, rows_floor
-from trueline.check.schema import Field, get, witness_of
-from trueline.check.sums import Augmented, least_eigenvalue, sums_of_columns
+from trueline.check.arithmetic import EPS, Array, exact_product
+from trueline.check.claims import Claim, read_claim
+from trueline.check.gram import (
+    Table,
+    coercivity,
+    factor,
+    independent_columns,
+    inverse_basis,
+    least_eigenvalue,
+)
+from trueline.check.schema import Field, get
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
 
-Array = NDArray[np.float64]
-
-# What is stated of coercivity and of what is left out is of use to the fit alone.
+# What is stated of the basis, its coercivity and what it leaves out is of use to the fit alone.
 _OF_SQUARES = {
+    "basis": Field(kind="any", optional=True),
     "coercivity": Field(finite=False, optional=True),
     "left_out": Field(optional=True),
 }
@@ -65,11 +68,7 @@ def check(
     """Objective and gap of a claim by growth."""
     kind = get(certificate, "kind")
     is_quadratic = kind in ("quadratic", "row space")
-    basis = witness_of(certificate).get("basis")
-    shape = ("d",) if getattr(basis, "ndim", 2) == 1 else ("d", "r")
     witness = _OF_SQUARES if is_quadratic else _OF_CURVATURE
-    if is_quadratic:
-        witness = {**witness, "basis": Field(shape, optional=True)}
     claim = read_claim(certificate, witness, X, y, sample_weight)
     if not is_quadratic and claim.has_intercept and claim.fields.about is not None:
         claim.centre = claim.fields.about
@@ -92,17 +91,19 @@ def check(
             gap = _gap_by_curvature(claim)
         if objective.holds and gap <= fields.gap:
             break
-    checks = [objective, Check("gap", f"<= {fields.gap:.4g}", f"{gap:.4g}", gap <= fields.gap)]
+    checks = (objective, Check.at_most("gap", fields.gap, gap))
     if is_local:
         reach = np.inf if fields.reach is None else float(fields.reach.max())
         conditions = (f"only coefficients within the distance {reach:.4g} are considered, in the "
                       "units of the stated diagonal: the loss is not convex",)  # fmt: skip
-    statement = claim.statement()
-    return Verification(tuple(checks), statement, conditions)
+    return Verification(checks, claim.statement(), conditions)
 
 
-def _gradient(claim: Claim, doubled: bool) -> tuple[Array, Array, Array, Array]:
-    """Of the losses in w about the centre, and in the intercept; each with a bound on its error."""
+def _gradient(claim: Claim, doubled: bool) -> tuple[Array, Array, Array, Array, Array]:
+    """Of the losses in w about the centre, and in the intercept; each with a bound on its error.
+
+    And sum_i s_i (x_i - centre)^2.
+    """
     rows, loss = claim.rows, claim.loss
     s, y, z, off = rows.s[:, None], claim.y, claim.z, claim.off
     u = loss.slope(y, z)
@@ -114,14 +115,12 @@ def _gradient(claim: Claim, doubled: bool) -> tuple[Array, Array, Array, Array]:
     if loss.is_coupled:
         off = np.sqrt((off**2).sum(axis=1, keepdims=True)) + 0 * off
     error = s * (loss.most_bend(y, z, off) * off + loss.slope_error(y, z)) + 4 * EPS * np.abs(rest)
-    g, g_error, _ = sums_of_columns(claim, weighted, rest, error, doubled)
-    if not claim.has_intercept:
-        return g, g_error, np.zeros(rows.k), np.zeros(rows.k)
-    slope = np.array(
-        [math.fsum(np.append(weighted[:, t], rest[:, t]).tolist()) for t in range(rows.k)]
-    )
+    g, g_error, squares = claim.sums(weighted, rest, error, doubled)
+    slope = np.array([math.fsum(both) for both in np.vstack([weighted, rest]).T])
     slope_error = error.sum(axis=0) * (1 + 1e-9) + EPS * np.abs(slope)
-    return g, g_error, slope, slope_error
+    if not claim.has_intercept:
+        slope, slope_error = np.zeros(rows.k), np.zeros(rows.k)
+    return g, g_error, slope, slope_error, squares
 
 
 # --- squared losses -------------------------------------------------------------------------------
@@ -137,7 +136,7 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
         raise Refused(
             "this proof is about quadratic penalties, on coefficients of any sign or none"
         )
-    g, error, slope, slope_error = _gradient(claim, doubled)
+    g, error, slope, slope_error, squares = _gradient(claim, doubled)
     a = penalty.curvature
     g, error = g + a * W, error + 4 * EPS * np.abs(a * W) + 2 * EPS * np.abs(g)
     steep = np.abs(slope) + slope_error
@@ -153,9 +152,12 @@ def _quadratic_gap(claim: Claim, doubled: bool) -> tuple[float, tuple[str, ...]]
         error = error + np.abs(away)[:, None] * slope_error + unsure[:, None] * steep
         error = error + 4 * EPS * (np.abs(g) + np.abs(away)[:, None] * np.abs(slope))
     alike = (a == a[:, :1]).all()  # else each target has a bound of its own
-    gap, cost, left = level + rows_floor(rows), 0.0, np.zeros(0, dtype=np.intp)
+    gap, cost, left = level + rows.floor, 0.0, np.zeros(0, dtype=np.intp)
     for t in [slice(None)] if alike else [slice(t, t + 1) for t in range(rows.k)]:
         enough = (claim.fields.gap - gap) * (1.0 if alike else 0.99 / rows.k)
+        if penalty.is_bounded:
+            gap += _nonnegative(claim, g[:, t], error[:, t], a[:, t][:, 0], W[:, t], squares)
+            continue
         own, own_cost, own_left = _growth(
             claim, g[:, t], error[:, t], a[:, t][:, 0], W[:, t], enough
         )
@@ -175,24 +177,14 @@ def _growth(
     claim: Claim, g: Array, error: Array, a: Array, W: Array, enough: float
 ) -> tuple[float, float, NDArray[np.intp]]:
     """The bound for targets of one curvature a; what a change of further columns costs; these."""
-    rows, none = claim.rows, np.zeros(0, dtype=np.intp)
-    found = np.inf
-    if (a > 0).all() and not claim.penalty.is_bounded:
+    none, found = np.zeros(0, dtype=np.intp), np.inf
+    if (a > 0).all():
         found = float(((np.abs(g) + error) ** 2 / (2 * a[:, None])).sum()) * (1 + 1e-9)
-        if found <= enough:
-            return found, 0.0, none
-    basis = claim.fields.basis
-    if basis is not None and basis.ndim == 2 and basis.shape[1] != rows.d:
-        basis = None
-    if claim.penalty.is_bounded:
-        basis = basis if basis is not None and basis.ndim == 1 else None
-        nu, basis = _coercivity(rows, None, None, a, basis, claim.has_intercept)
-        return _nonnegative(g, error, np.abs(basis), nu, W), 0.0, none
-    for one in _bases(claim, basis, a):
-        nu, M = _coercivity(rows, None, None, a, one, claim.has_intercept)
-        found = min(found, _along(g, error, M, nu) if nu > 0 else np.inf)
-        if found <= enough:
-            return found, 0.0, none
+    if not found <= enough:
+        nu, _, M = inverse_basis(Table(claim.rows, claim.means()), claim.has_intercept, a)
+        found = min(found, _along(g, error, M, nu))
+    if found <= enough:
+        return found, 0.0, none
     # Without the penalty, which gains what it is worth at the most.
     g, error = g - a[:, None] * W, error + 8 * EPS * np.abs(a[:, None] * W)
     worth = float((0.5 * a[:, None] * W**2).sum()) * (1 + 1e-9)
@@ -200,40 +192,23 @@ def _growth(
     return (gap + worth, cost, left) if gap + worth < found else (found, 0.0, none)
 
 
-def _coercivity(*arguments: Any) -> tuple[float, Array]:
-    """As of :mod:`trueline.check.coercivity`, or zero where numbers leave the range of doubles."""
-    try:
-        return coercivity(*arguments)
-    except Refused:
-        return 0.0, np.zeros(0)
-
-
 def _along(g: Array, error: Array, M: Array, nu: float) -> float:
     """|M^T g|^2 / (2 nu), at the worst g within its error."""
-    if M.ndim == 1:
-        along = np.abs(M)[:, None] * (np.abs(g) + error)
-    else:
-        along = np.abs(M.T @ g) + np.abs(M).T @ (error + (len(M) + 4) * EPS * np.abs(g))
-    return float((along**2).sum()) / (2 * nu) * (1 + 1e-9)
+    along = np.abs(M.T @ g) + np.abs(M).T @ (error + (len(M) + 4) * EPS * np.abs(g))
+    return float((along**2).sum()) / (2 * nu) * (1 + 1e-9) if nu > 0 else np.inf
 
 
-def _nonnegative(g: Array, error: Array, M: Array, nu: float, W: Array) -> float:
-    if nu <= 0:
-        return np.inf
-    h = (nu / M**2)[:, None]
-    up = np.maximum(error - g, 0.0)
-    down = np.maximum(error + g, 0.0)
-    step = np.minimum(W, down / h)
-    gain = np.maximum(0.5 * up * (up / h), step * (down - 0.5 * h * step))
-    return float(gain.sum()) * (1 + 1e-9)
-
-
-def _bases(claim: Claim, stated: Array | None, a: Array) -> Iterator[Array | None]:
-    """The stated basis, that of correlations, and the one that makes the matrix the identity."""
-    if stated is not None:
-        yield stated
-    yield None
-    yield inverse(factor(claim.rows, np.arange(claim.rows.d), claim.means(), a))
+def _nonnegative(claim: Claim, g: Array, error: Array, a: Array, W: Array, squares: Array) -> float:
+    """The bound for coefficients that may not be negative, by the penalty or by all curvature."""
+    M, found = 1.0 / np.sqrt(np.maximum(squares + a, 1e-200)), np.inf
+    nu, _ = coercivity(Table(claim.rows, claim.means()), M, claim.has_intercept, a)
+    up, down = np.maximum(error - g, 0.0), np.maximum(error + g, 0.0)
+    for h in (a[:, None], (nu / M**2)[:, None]):
+        if (h > 0).all():
+            step = np.minimum(W, down / h)
+            gain = np.maximum(0.5 * up * (up / h), step * (down - 0.5 * h * step))
+            found = min(found, float(gain.sum()) * (1 + 1e-9))
+    return found
 
 
 def _dependent(claim: Claim, g: Array, error: Array) -> tuple[float, float, NDArray[np.intp]]:
@@ -243,17 +218,12 @@ def _dependent(claim: Claim, g: Array, error: Array) -> tuple[float, float, NDAr
     kept, rest, exact = independent_columns(rows, np.arange(rows.d), centre, claim.has_intercept)
     if not len(kept):
         return (0.0 if exact else np.inf), 0.0, none
-    basis = inverse(factor(rows, kept, centre))
-    if basis is None:
-        return np.inf, 0.0, none
-    nu, M = _coercivity(rows, kept, None, None, basis, claim.has_intercept)
-    if nu <= 0:
-        return np.inf, 0.0, none
+    nu, _, M = inverse_basis(Table(rows, centre, kept), claim.has_intercept)
     gap = _along(g[kept], error[kept], M, nu)
-    if exact:
+    if exact or nu <= 0:
         return gap, 0.0, none
     # What the independent columns leave of the others, for any coefficients C.
-    whole = factor(rows, np.concatenate([kept, rest]), centre)
+    whole = factor(Table(rows, centre, np.concatenate([kept, rest])))
     C = np.linalg.lstsq(whole[:, : len(kept)], whole[:, len(kept) :], rcond=None)[0]
     left = np.abs(g[rest] - C.T @ g[kept]) + error[rest] + np.abs(C).T @ error[kept]
     left += (len(kept) + 4) * EPS * (np.abs(C).T @ np.abs(g[kept]) + np.abs(g[rest]))
@@ -296,7 +266,7 @@ def _gap_by_curvature(claim: Claim) -> float:
         raise Refused("a local proof is about one target and a quadratic penalty")
     if claim.loss.is_coupled:
         raise Refused("this proof is about losses of single scores")
-    g, error, slope, slope_error = _gradient(claim, False)
+    g, error, slope, slope_error, _ = _gradient(claim, False)
     l, a = claim.penalty.linear, claim.penalty.curvature
     size = np.abs(g + a * W + l * np.sign(W)) + error + 8 * EPS * (np.abs(g) + np.abs(a * W) + l)
     size = np.maximum(size - np.where(W == 0, l, 0.0), 0.0)
@@ -306,15 +276,15 @@ def _gap_by_curvature(claim: Claim) -> float:
         M, reach = fields.diagonal[:, t], float(fields.reach[t])
         steep = float(np.sqrt(((M * size[:, t]) ** 2).sum())) * (1 + 1e-9)
         far = np.zeros(rows.n)
-        augmented = Augmented(rows, claim.centre, claim.has_intercept)
-        for where, block in augmented:
+        table = Table(rows, claim.centre, None, claim.has_intercept)
+        for where, block in table:
             far[where] = np.abs(block) @ M
         far = reach * far * (1 + 1e-9) + claim.off[:, t] + np.abs(claim.low[:, t])
         own = claim.loss.of_target(t)
         curvatures = rows.s * own.least_bend(claim.y[:, t], claim.z[:, t], far) * (1 - 4 * EPS)
         curvature = np.append(a[:, t], np.zeros(int(claim.has_intercept)))
-        nu = least_eigenvalue(augmented, curvatures, curvature, M)
+        nu = least_eigenvalue(table, curvatures, curvature, M)
         if not (nu > 0 and reach >= 2 * steep / nu * (1 + 1e-9)):
             return np.inf
         total += steep**2 / (2 * nu) * (1 + 1e-9)
-    return total + rows_floor(rows)
+    return total + rows.floor

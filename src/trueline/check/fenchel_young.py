@@ -25,8 +25,8 @@ to exist. They are made from known ones u^ as follows; each step enters the boun
 3. *Domain of p**: u is multiplied by t <= 1, which costs (1 - t) sum_i s_i l_i(z_i) likewise, and
    for squared losses only (1 - t)^2 / 2 sum_i s_i z_i^2.
 4. *Coefficients without penalty* need q_j = 0. With M^T X_c^T S X_c M >= nu I for these columns
-   (:mod:`trueline.check.coercivity`), u - X_c h with ||S^1/2 X_c h|| <= ||M q|| / nu^1/2 has it.
-   Columns that depend on others exactly have it with them (:mod:`trueline.check.dependence`).
+   (:mod:`trueline.check.gram`), u - X_c h with ||S^1/2 X_c h|| <= ||M q|| / nu^1/2 has it.
+   Columns that depend on others exactly have it with them (:mod:`trueline.check.gram`).
    Where that is not possible the bound is conditional: |v_j - w_j| <= R costs |q_j| R.
 
 *Ordered quantiles.* Multipliers m >= 0 of z_j <= z_next may be added to s u: they add
@@ -46,12 +46,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, exact_product, two_sum
-from trueline.check.coercivity import coercivity
+from trueline.check.claims import Claim, read_claim
 from trueline.check.cone import cone_bound
-from trueline.check.dependence import factor, independent_columns, inverse
-from trueline.check.objective import Claim, read_claim, rows_floor
+from trueline.check.gram import Table, independent_columns, inverse_basis, least_eigenvalue
 from trueline.check.schema import Field, parameters
-from trueline.check.sums import Augmented, least_eigenvalue, sums_of_columns
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
@@ -201,7 +199,7 @@ class _Bound:
             return np.inf
         members = self.s * claim.y
         S = members.sum(axis=0) * (1 - 1e-9)
-        means, error, _ = sums_of_columns(claim, members, 0 * members, EPS * members, False)
+        means, error, _ = claim.sums(members, 0 * members, EPS * members, False)
         means = (np.abs(means) + error) / S
         l, a = (np.where(v > 0, v, 1e-300).min(axis=1) for v in (penalty.linear, penalty.curvature))
         by_linear = (P * (means / l[:, None])).max(axis=0, initial=0.0)
@@ -364,7 +362,7 @@ class _Bound:
         claim, penalty, W = self.claim, self.claim.penalty, self.claim.W
         if np.isinf(claimed):
             return claimed, None  # nothing is claimed
-        if not penalty.note and not claim.loss.note and claim.ceiling <= claimed:
+        if claim.is_own and claim.ceiling <= claimed:
             return claim.ceiling, None  # no objective is negative
         if not np.isfinite(self.excess).all():
             return np.inf, None
@@ -373,7 +371,7 @@ class _Bound:
             weighted, small = two_sum(weighted, self.push)
             rest = rest + small
         error = self.s * self.error + 4 * EPS * np.abs(rest)
-        q, off, squares = sums_of_columns(claim, weighted, rest, error, self.doubled)
+        q, off, squares = claim.sums(weighted, rest, error, self.doubled)
         if claim.fields.cone is not None:
             found = cone_bound(claim, claim.fields.cone, q, off, self.excess)
             if found <= claimed:
@@ -411,7 +409,7 @@ class _Bound:
             # Scores that cross give back what they gained by it, as far as t leaves multipliers.
             signed = np.where(steps < 0, t.min() * steps, steps) + slack + 1e-12 * np.abs(steps)
             total += float((self.multipliers * signed).sum())
-        total = total * (1 + 1e-10) + rows_floor(claim.rows)
+        total = total * (1 + 1e-10) + claim.rows.floor
         if radius_cost == 0.0 or not np.isfinite(total):
             return total, None
         radius = (claimed - total) / radius_cost
@@ -441,14 +439,9 @@ class _Bound:
             return held[0], off + held[1], 0.0
         if not exact:
             return otherwise
-        nu, basis = 1.0, np.zeros((0, 0))
-        if len(columns):
-            found = inverse(factor(rows, columns, centre))
-            if found is None:
-                return otherwise
-            nu, basis = coercivity(rows, columns, None, None, found, claim.has_intercept)
-            if nu <= 0:
-                return otherwise
+        nu, trace, basis = inverse_basis(Table(rows, centre, columns), claim.has_intercept)
+        if nu <= 0:
+            return otherwise
         # Only what is free in a target has to vanish there; the rest of its q stays as it is.
         own, unsure = (np.where(free, part, 0.0)[columns] for part in (q, off))
         along = np.abs(basis.T @ own) * (1 + 1e-9)
@@ -456,7 +449,7 @@ class _Bound:
         long = np.sqrt((along**2).sum(axis=0))
         moved = long / np.sqrt(nu) * (1 + 1e-9)
         # |change of u_i| <= ||M x_i|| ||M q|| / nu, and s_i ||M x_i||^2 is at most the trace.
-        most = 1.01 * np.sqrt(len(columns) / float(rows.s.min())) * long / nu
+        most = 1.01 * np.sqrt(trace / float(rows.s.min())) * long / nu
         share = most / loss.room * (1 + 1e-9)
         if not (share < 0.5).all():
             return otherwise
@@ -478,7 +471,7 @@ class _Bound:
         claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
         if loss.is_coupled:
             return None
-        part = Augmented(rows, claim.means(), claim.has_intercept, columns)
+        part = Table(rows, claim.means(), columns, claim.has_intercept)
         excess, further = np.zeros(rows.k), np.zeros_like(size)
         for t in range(rows.k):
             own, y, z, off = loss.of_target(t), claim.y[:, t], claim.z[:, t], self.way[:, t]

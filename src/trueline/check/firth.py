@@ -37,11 +37,9 @@ from numpy.typing import NDArray
 
 from trueline.check.arithmetic import EPS, ROWS, Array
 from trueline.check.claims import below, judged, read_about, require_signs
-from trueline.check.dependence import independent_columns, inverse
-from trueline.check.exact import centre, scores
-from trueline.check.rows import Rows
+from trueline.check.gram import Table, factor, independent_columns, inverse
+from trueline.check.rows import Rows, centre, scores
 from trueline.check.schema import Field
-from trueline.check.sums import Augmented
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check"]
@@ -62,7 +60,7 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     if claim.coef[left].any():
         raise Refused("columns left out have coefficients")
     conditions = _left_out(rows, kept, left, middle, claim.fit_intercept)
-    table = Augmented(rows, middle, claim.fit_intercept, kept)
+    table = Table(rows, middle, kept, claim.fit_intercept)
     objective, rounding, slope, bound = _facts(rows, table, claim.coef, claim.intercept)
     checks = Check.at_most("slope", claim.slope, slope), *judged(claim, objective, rounding, bound)
     said = "the slope of the penalised likelihood, in units of its curvature, is at most "
@@ -84,13 +82,9 @@ def _left_out(
     return (f"columns {left[:9].tolist()} depend on the others",)
 
 
-def _factor(table: Augmented, weights: Array, theta: float) -> tuple[float, float, Array, float]:
+def _factor(table: Table, weights: Array, theta: float) -> tuple[float, float, Array, float]:
     """log det of sum_i weights_i a_i a_i^T, its error, M, and delta."""
-    p, R = table.d, np.zeros((0, table.d))
-    for where, A in table:
-        A = np.vstack([R, np.sqrt(weights[where])[:, None] * A])
-        R = np.asarray(np.linalg.qr(A, mode="r"))
-    M = inverse(R)
+    p, M = table.d, inverse(factor(table, weights))
     if M is None:
         raise Refused("columns of the information depend on each other")
     M, K, drift, lifted = np.triu(M), -np.eye(p), 0.0, 0.0
@@ -111,7 +105,7 @@ def _factor(table: Augmented, weights: Array, theta: float) -> tuple[float, floa
     return -2 * float(logs.sum()), error, M, float(delta)
 
 
-def _facts(rows: Rows, table: Augmented, W: Array, b: Array) -> tuple[float, float, float, float]:
+def _facts(rows: Rows, table: Table, W: Array, b: Array) -> tuple[float, float, float, float]:
     """The objective, its error, the slope from above, and what every objective is above."""
     z, reach = (part[:, 0] for part in scores(rows.X, W, b))
     p, s, y, small = table.d, rows.s, rows.y[:, 0], np.exp(-np.abs(z))

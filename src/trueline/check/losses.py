@@ -116,7 +116,7 @@ class Loss:
 
 
 #: A piece up to its end, and level, bend and zero of its slope, level + bend (t - zero).
-Piece = tuple[float, Any, float, float]
+Piece = tuple[Any, ...]
 
 
 class _Pieces(Loss):
@@ -170,7 +170,7 @@ class _Pieces(Loss):
     def slope_error(self, y: Array, z: Array) -> Array:
         return np.zeros(np.shape(z)) if self.is_squared else super().slope_error(y, z)
 
-    def excess(self, y: Array, z: Array, u: Array) -> Array:
+    def excess(self, y: Any, z: Any, u: Any) -> Array:
         t, u, c = self._turned(y, z), self._turned(y, u), self._weight(y)
         out, low = np.zeros(np.shape(z)), -np.inf
         for high, level, bend, zero in self.pieces:
@@ -199,9 +199,11 @@ class _Pieces(Loss):
         return largest * (losses + most * weight) / self.room
 
     def of_target(self, t: int) -> Loss:
-        one = [tuple(v[t] if np.ndim(v) else v for v in piece) for piece in self.pieces]
-        positive = self.positive[t] if np.ndim(self.positive) else self.positive
-        return _Pieces(*one, positive=positive)
+        def one(value: Any) -> Any:
+            return value[t] if np.ndim(value) else value
+
+        pieces = (tuple(map(one, piece)) for piece in self.pieces)
+        return _Pieces(*pieces, positive=one(self.positive))
 
 
 _SQUARE: tuple[Piece, ...] = ((np.inf, 0.0, 1.0, 0.0),)

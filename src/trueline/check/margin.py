@@ -25,10 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, SMALLEST, Array
-from trueline.check.claims import below, exactly, read_about
-from trueline.check.exact import Classified, Integers, as_integers, dense
-from trueline.check.rows import Rows
+from trueline.check.arithmetic import EPS, SMALLEST, Array, Integers, as_integers
+from trueline.check.claims import below, judged, read_about
+from trueline.check.rows import Classified, Rows, dense
 from trueline.check.schema import Field, get, read
 from trueline.check.verdict import Check, Refused, Verification
 
@@ -89,7 +88,7 @@ def _check_hard(certificate: Any, rows: Rows) -> Verification:
         lower += (2 if split else Fraction(1, 2)) / square
     sides = Check("margins", "all >= 1", f"{wrong} are below", wrong == 0)
     said = "all margins are 1 at least, and no such hyperplane has a 1/2 ||w||^2"
-    return Verification((sides, *exactly(claim, value, lower)), f"{said} {below(claim)}")
+    return Verification((sides, *judged(claim, value, 0.0, lower)), f"{said} {below(claim)}")
 
 
 def _hyperplanes(data: Classified, coef: Array, level: float) -> tuple[Integers, int]:

@@ -33,10 +33,9 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, SMALLEST, Array, exact_product
-from trueline.check.claims import below, judged, read_about
-from trueline.check.exact import as_integers, dense, null_space, residuals, scores
-from trueline.check.rows import Rows
+from trueline.check.arithmetic import EPS, SMALLEST, Array, as_integers, exact_product, null_space
+from trueline.check.claims import UNITS, below, judged, read_about
+from trueline.check.rows import Rows, dense, residuals, scores
 from trueline.check.schema import Field
 from trueline.check.verdict import Refused, Verification
 
@@ -45,8 +44,7 @@ __all__ = ["check"]
 _WITNESS = {
     "rows": Field(("m",), "integer", low=0),
     "dual": Field(("m", "k"), low=-1.0, high=1.0),
-    "column_exponent": Field(("d",), "integer", low=-2200, high=2200, optional=True),
-    "target_exponent": Field(("k",), "integer", low=-2200, high=2200, optional=True),
+    **UNITS,
 }
 # Products of integers in an elimination that take about a second.
 _FEW = 3e5

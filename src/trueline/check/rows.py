@@ -1,20 +1,39 @@
-"""The data as the checker reads them: blocks of rows, targets and weights, as exact doubles."""
+r"""The data as the checker reads them: blocks of rows, targets, weights, classes, exact doubles.
+
+With unknowns g_c of class c, the *inequality* (i, c) of row i against another class c has the value
+(g_own - g_c).x_i. Doubles decide its sign where a bound on their error allows: ``block @ W.T`` errs
+by at most (p + 8) eps |block| |W|^T (Higham, "Accuracy and Stability of Numerical Algorithms",
+section 3.1; W itself may be rounded), and a few units of what underflows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
+from math import sqrt
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import ROWS
+from trueline.check.arithmetic import (
+    EPS,
+    ROWS,
+    SMALLEST,
+    Array,
+    Integers,
+    as_integers,
+    exact_dot,
+    residual_doubled,
+    sum_units,
+)
 from trueline.check.verdict import Refused
 
-__all__ = ["Rows", "as_doubles", "as_matrix", "as_targets", "as_weights", "length"]
+__all__ = ["Classified", "Rows", "as_doubles", "as_matrix", "as_targets", "as_weights", "centre"]
+__all__ += ["dense", "length", "residuals", "scores"]
 
-Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 def as_doubles(values: Any, name: str, finite: bool = True) -> Array:
@@ -155,6 +174,11 @@ class Rows:
             where = slice(start, min(start + ROWS, self.n))
             yield where, self.X[where]
 
+    @property
+    def floor(self) -> float:
+        """What underflow may hide in a sum over the rows."""
+        return 1e-305 * self.n
+
     def kept(self, values: Array) -> Array:
         """Values for rows with a positive weight, from values for these or for all given rows."""
         if len(values) not in (self.n, self.given):
@@ -176,3 +200,116 @@ def _scaled(numbers: Any, powers: Any) -> Any:
     if not exact.all():
         raise Refused("the stated powers of two do not multiply the data exactly")
     return out
+
+
+class Classified:
+    """Rows as exact doubles, with a last column of ones if asked for, and the class of each."""
+
+    def __init__(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, d: int, with_ones: bool
+    ) -> None:
+        self.X, self.d, self.with_ones, self.p = as_matrix(X), d, with_ones, d + int(with_ones)
+        try:
+            stated = np.asarray(classes)
+            labels, codes = np.unique(np.asarray(y), return_inverse=True)
+            same = stated.shape == labels.shape and bool((labels == stated).all())
+        except (TypeError, ValueError) as error:
+            raise Refused(f"labels cannot be compared: {error}") from None
+        self.codes, self.k, self.n = codes.ravel(), len(labels), self.X.shape[0]
+        if np.ndim(y) != 1 or self.X.shape != (len(self.codes), d) or not same or self.k < 2:
+            raise Refused(f"X has the shape {self.X.shape}, y the labels {labels.tolist()[:9]}")
+        if not as_weights(sample_weight, self.n).all():
+            raise Refused("this claim is about every row; leave out those of weight zero")
+
+    def __iter__(self) -> Iterator[tuple[slice, Any]]:
+        """Consecutive blocks of rows, sparse if they are."""
+        for start in range(0, self.n, ROWS):
+            yield slice(start, start + ROWS), self.rows(slice(start, start + ROWS))
+
+    def rows(self, where: Any) -> Any:
+        """Some rows, sparse if they are."""
+        part, ones = self.X[where], np.ones((len(self.codes[where]), int(self.with_ones)))
+        if sp.issparse(part):
+            return sp.csr_array(sp.hstack([part, sp.csr_array(ones)]))
+        return np.hstack([part, ones])
+
+    def contrasts(self, rows: NDArray[Any], against: NDArray[Any]) -> tuple[Integers, int]:
+        """Inequalities as integer vectors, a block for each class, and the power of two left out.
+
+        Refused are rows and classes that are not there, and rows against their own class.
+        """
+        if len(rows) and (rows.max() >= self.n or against.max() >= self.k):
+            raise Refused("the certificate names rows or classes that are not there")
+        if (self.codes[rows] == against).any():
+            raise Refused("the certificate holds rows against their own class")
+        X, power = as_integers(dense(self.rows(rows)))
+        out, every = np.zeros((len(rows), self.k, self.p), dtype=object), np.arange(len(rows))
+        out[every, self.codes[rows]], out[every, against] = X, -X
+        return out, power
+
+    def square(self, G: Integers) -> Fraction:
+        """||g||^2: without intercepts, about the mean; for two classes, of the difference."""
+        G, k = G[:, : self.d], self.k
+        parts = G[1] - G[0] if k == 2 else k * G - G.sum(axis=0)
+        return Fraction(int((parts**2).sum()), 1 if k == 2 else k * k)
+
+    def too_small(self, G: Integers, goal: Fraction, skip: Bools) -> int:
+        """How many inequalities are not positive, or have a square below the goal."""
+        top = max(max(abs(v) for v in G.ravel()), 1)
+        W, level = (G / top).astype(np.float64), np.inf
+        if goal <= 10**300 * top**2:
+            level = max(sqrt(float(goal / top**2)), 1e-140 if goal else 0.0) * (1 + 4 * EPS)
+        wrong = 0
+        for where, block in self:
+            found, size = np.asarray(block @ W.T), np.asarray(abs(block) @ np.abs(W).T)
+            tiny = 1e-322 * np.asarray(abs(block).sum(axis=1)).reshape(-1, 1) + 1e-320 * self.p
+            own, every = self.codes[where], np.arange(len(found))
+            gap = found[every, own][:, None] - found
+            error = (self.p + 8) * EPS * size + tiny
+            doubt = error[every, own][:, None] + error + 4 * EPS * np.abs(gap)
+            unsure = ~(gap - 1.01 * doubt > level) & ~skip[where]
+            unsure[every, own] = False
+            for i, c in zip(*np.nonzero(unsure), strict=True):
+                value = exact_dot(dense(block[[i]])[0], G[own[i]] - G[c])
+                wrong += value <= 0 or value**2 < goal
+        return wrong
+
+    def not_zero(self, G: Integers, chosen: Bools) -> int:
+        """How many of the chosen inequalities are not zero."""
+        wrong = 0
+        for where, block in self:
+            i, c = np.nonzero(chosen[where])
+            values = as_integers(dense(block[i]))[0] * (G[self.codes[where][i]] - G[c])
+            wrong += int((values.sum(axis=1) != 0).sum())
+        return wrong
+
+
+def dense(block: Any) -> Array:
+    """A block of rows as an array."""
+    return np.asarray(block.toarray() if sp.issparse(block) else block)
+
+
+def scores(X: Any, W: Array, b: Array) -> tuple[Array, Array]:
+    """X W + b, and a bound on the error; sums of m terms err by m + 3 units."""
+    out, error = (np.empty((X.shape[0], W.shape[1])) for _ in range(2))
+    for start in range(0, len(out), ROWS):
+        block = X[start : start + ROWS]
+        terms = int(np.diff(block.indptr).max(initial=0)) if sp.issparse(X) else len(W)
+        out[start : start + ROWS] = block @ W + b
+        size = np.asarray(abs(block) @ np.abs(W)) + np.abs(b)
+        error[start : start + ROWS] = (terms + 4) * (EPS * size + SMALLEST * W.any())
+    error[~np.isfinite(out)] = np.inf
+    return out, error
+
+
+def residuals(X: Array, y: Array, w: Array, b: float) -> tuple[Array, Array, Array]:
+    """y - X w - b in twice the digits, and a bound on the error of their sum."""
+    high, low = residual_doubled(X, w, b, y)
+    size = np.abs(X) @ np.abs(w) + abs(b) + np.abs(y)
+    return -high, -low, sum_units(len(w) + 2) * size * (1 + 1e-9) + (len(w) + 4) * SMALLEST
+
+
+def centre(rows: Rows, wanted: bool) -> Array:
+    """About the weighted means of the columns; zero without an intercept."""
+    parts = (rows.s[where] @ block for where, block in rows.blocks() if wanted)
+    return np.asarray(sum(parts, np.zeros(rows.d)) / rows.weight)

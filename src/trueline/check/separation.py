@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.exact import Bools, Classified, Integers, eliminated, null_space
+from trueline.check.arithmetic import Integers, eliminated, null_space
+from trueline.check.rows import Bools, Classified
 from trueline.check.schema import Field, read
 from trueline.check.verdict import Check, Refused, Verification
 

@@ -39,10 +39,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, Array
-from trueline.check.claims import below, exactly, read_about, require_signs
-from trueline.check.exact import Bools, as_integers, dense, exact_dot, null_space, scores
-from trueline.check.rows import Rows
+from trueline.check.arithmetic import EPS, Array, as_integers, exact_dot, null_space
+from trueline.check.claims import below, judged, read_about, require_signs
+from trueline.check.rows import Bools, Rows, dense, scores
 from trueline.check.schema import Field, get
 from trueline.check.verdict import Check, Refused, Verification
 
@@ -70,13 +69,13 @@ def check(certificate: Any, X: Any, y: Any, sample_weight: Any, effort: str) -> 
     A = np.hstack([X, np.ones((rows.n, int(claim.fit_intercept)))]) * rows.y
     place, left, spent = _shared_weights(X, signs, s, claim.fit_intercept)
     packed, holds = _packed(A, place, left, claim, charges)
-    errors, gap = exactly(claim, total, unit * (spent + packed))
+    errors, gap = judged(claim, total, 0.0, unit * (spent + packed))
     searched = get(certificate, "kind") == "zero-one search"
     if searched and not gap.holds:
         alone = np.unique(place, return_index=True)[1]
         alone = alone[left[place[alone]] > 0]
         least = max(packed, Fraction(_by_vertices(A[alone], left[place[alone]], effort)))
-        _, gap = exactly(claim, total, unit * (spent + least))
+        _, gap = judged(claim, total, 0.0, unit * (spent + least))
     searched = searched and not gap.holds
     if searched:
         gap = Check("gap", gap.claimed, f"{gap.found}, and by search", True)
