@@ -111,17 +111,10 @@ def certify_concomitant(
     lower -= _cost(problem, V, error, w, centre, s, lower, objective, beside, wide, u_size)
     lower -= 16 * _EPS * abs(lower)
     gap = (objective + 2 * rounding) * (1 + 16 * _EPS) - max(lower, 0.0)
-    return Certificate(
-        kind="concomitant",
-        objective=objective,
-        objective_rounding=2 * rounding,
-        gap=float(max(gap, 0.0)) + _UNDERFLOW,
-        loss=parts.loss,
-        penalty=parts.penalty,
-        fit_intercept=parts.fit_intercept,
-        coef=w[:, None],
-        intercept=np.array([b]),
-        witness={"scale": np.array([scale]), "dual": u[:, None]},
+    witness = {"scale": np.array([scale]), "dual": u[:, None]}
+    gap, levels = max(gap, 0.0) + _UNDERFLOW, np.array([b])
+    return Certificate.about(
+        parts, "concomitant", w[:, None], levels, objective, 2 * rounding, gap, witness
     )
 
 

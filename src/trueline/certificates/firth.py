@@ -40,20 +40,11 @@ def certify_firth(
 ) -> Certificate:
     """What holds at a point, for the information of these columns."""
     found = _facts(problem, W, b, np.sort(columns).astype(np.intp))
-    return Certificate(
-        kind="stationary",
-        objective=found.objective,
-        objective_rounding=found.rounding,
-        gap=(found.objective - found.bound + 4 * found.rounding) * (1 + 1e-12),
-        loss=problem.loss,
-        penalty=problem.penalty,
-        fit_intercept=problem.fit_intercept,
-        coef=W,
-        intercept=b,
-        witness={
-            "slope": np.array(1.25 * found.slope + found.slope_rounding),
-            "columns": np.sort(columns).astype(np.intp),
-        },
+    gap = (found.objective - found.bound + 4 * found.rounding) * (1 + 1e-12)
+    slope = np.array(1.25 * found.slope + found.slope_rounding)
+    witness = {"slope": slope, "columns": np.sort(columns).astype(np.intp)}
+    return Certificate.about(
+        problem, "stationary", W, b, found.objective, found.rounding, gap, witness
     )
 
 

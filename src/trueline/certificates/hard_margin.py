@@ -45,17 +45,9 @@ def certify_hard_margin(problem: Problem, W: Array, b: Array, shares: Array) -> 
     lower = _lowest_squares(blocks, problem.target, shares, problem.fit_intercept)
     squares = 0.5 * np.square(W).sum(axis=0)
     rounding = (len(W) + 8) * _EPS * float(squares.sum())
-    return Certificate(
-        kind="hard margin",
-        objective=float(squares.sum()),
-        objective_rounding=rounding,
-        gap=float(squares.sum() - lower.sum()) + 3 * rounding,
-        loss=problem.loss,
-        penalty=problem.penalty,
-        fit_intercept=problem.fit_intercept,
-        coef=W,
-        intercept=b,
-        witness={"shares": shares},
+    gap = float(squares.sum() - lower.sum()) + 3 * rounding
+    return Certificate.about(
+        problem, "hard margin", W, b, squares, rounding, gap, {"shares": shares}
     )
 
 

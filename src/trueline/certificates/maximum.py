@@ -88,21 +88,11 @@ def certify_maximum(
         y, w = problem.target[rows, t], W[:, t]
         lower = _lower_bound(X, y, w, float(b[t]), pair, problem.fit_intercept)
         proven, size = proven + max(lower, 0.0), size + max(lower, 0.0)
-    return Certificate(
-        kind="maximum error",
-        objective=float(sum(one.value for one in reached)),
-        objective_rounding=float(sum(one.rounding for one in reached)),
-        gap=float(max(top - proven, 0.0) + 32 * _EPS * size + _UNDERFLOW),
-        loss=problem.loss,
-        penalty=problem.penalty,
-        fit_intercept=problem.fit_intercept,
-        coef=W,
-        intercept=b,
-        witness={
-            "rows": _among_counted(problem, rows),
-            "dual": np.stack([high for high, _ in pairs], axis=1),
-        },
-    )
+    dual = np.stack([high for high, _ in pairs], axis=1)
+    witness = {"rows": _among_counted(problem, rows), "dual": dual}
+    gap = max(top - proven, 0.0) + 32 * _EPS * size + _UNDERFLOW
+    value, rounding = map(sum, zip(*reached, strict=True))
+    return Certificate.about(problem, "maximum error", W, b, value, rounding, gap, witness)
 
 
 def mean_and_spread(problem: Problem) -> tuple[Array, Array]:

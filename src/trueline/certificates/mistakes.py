@@ -24,12 +24,25 @@ problem.
 
 The witness is the separator U, which may be any, and the number of updates by each row. The sum of
 these updates must be the weights the run ended with: a wrong number of mistakes would show.
+
+**Kernels.** The theorem asks for products of rows only, and so holds for rows phi(x_i) with
+k(x_i, x_j) = phi(x_i).phi(x_j), where k is positive semidefinite. A separator u = sum_j beta_j
+phi(x_j) with intercept c has the scores K beta + c and the squared norm
+
+    beta.K beta + c^2;      R^2 is the largest K_ii + 1      (without an intercept: no c, no 1).
+
+The weights of the run are alpha_i = (updates by row i) (its step) y_i: their number cannot be
+misstated. A matrix that needs delta on its diagonal to be positive semidefinite has a bound with
+less room: with g the smallest of y_i times the scores, gamma^2 is to be replaced by
+
+    (g - delta |beta|)^2 / (beta.K beta + c^2 + delta |beta|^2) - delta.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,18 +50,25 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
+from trueline.certificates.kernel import is_definite, score_error
 from trueline.losses.zero_one import ZeroOne
 from trueline.penalties import NoPenalty
 
-__all__ = ["Run", "certify_mistakes", "margins_of"]
+__all__ = ["Run", "bound_kernel_mistakes", "certify_mistakes"]
 
 Array = NDArray[np.float64]
 
 #: Rows, labels and the step of the intercept; to weights and intercepts of largest margin.
 Widest = Callable[[Any, Array, float], tuple[Array, Array] | None]
+#: Weights and intercepts.
+Separator = tuple[Array, Array]
+#: Kernel matrix, signs, whether there is an intercept; to beta and c of largest margin.
+KernelWidest = Callable[[Array, Array, bool], tuple[Array, float] | None]
 
 _EPS = float(np.finfo(np.float64).eps)
 _ROWS = 4096
+# Eigenvalues of larger matrices would take longer than learning.
+_MOST_ROWS = 500
 
 
 @dataclass(frozen=True)
@@ -181,48 +201,63 @@ def _bound(
     plain: Array,
     own: Array,
     run: Run,
-    candidates: list[tuple[Array, Array]],
+    candidates: list[Separator],
     widest: Widest | None,
 ) -> dict[str, Array] | None:
     """The witness of a mistake bound, or None if nothing at hand separates the rows."""
-    k = 1 if run.direct else run.counts.shape[1]
-    columns = run.last.shape[1]
+    k, columns = 1 if run.direct else run.counts.shape[1], run.last.shape[1]
     U, u = np.zeros_like(run.last), np.zeros(columns)
     gamma, radius, bound = np.zeros(k), np.zeros(k), np.full(k, np.inf)
+    room = 1e-12 + 4 * (U.size + 16) * _EPS  # for another order of summation
     for r in range(k):
         target, steps = _problem(y, plain, own, run, columns, r)
         counted = steps > 0
         of = slice(None) if run.direct or columns == 1 else slice(r, r + 1)
-        Xc = X if counted.all() else X[counted]
-        own_candidates = [(V[:, of], v[of]) for V, v in candidates]
-        best = _separator(Xc, target[counted], own_candidates, run)
-        if best is not None and widest is not None:
-            wider = widest(Xc, target[counted], run.intercept_step)
-            if wider is not None:
-                own_candidates.append(wider)
-                best = _separator(Xc, target[counted], own_candidates, run)
-        square = _largest_square(Xc) + run.intercept_step
-        room = 1e-12 + 4 * (U.size + 16) * _EPS  # for another order of summation
-        radius[r] = np.sqrt(square) * (1 + room)
+        rows, target = X if counted.all() else X[counted], target[counted]
+        radius[r] = np.sqrt(_largest_square(rows) + run.intercept_step) * (1 + room)
+        best = _widest(
+            partial(_margin, rows, target, run.intercept_step),
+            [(V[:, of], v[of]) for V, v in candidates],
+            widest and partial(widest, rows, target, run.intercept_step),
+        )
         if best is None:
             continue
-        U[:, of], u[of], gamma[r] = best[0], best[1], best[2] * (1 - room)
+        (U[:, of], u[of]), gamma[r] = best[0], best[1] * (1 - room)
         low, high = steps[counted].min(), max(steps[counted].max(), run.largest[r])
-        twice = 2.0 if run.direct else 1.0
-        bound[r] = (twice * high * radius[r] ** 2 + 2 * run.threshold) / (low * gamma[r] ** 2)
-        bound[r] *= 1 + room
+        wide = (2.0 if run.direct else 1.0) * high * radius[r] ** 2 + 2 * run.threshold
+        bound[r] = wide / (low * gamma[r] ** 2) * (1 + room)
     if not np.isfinite(bound).any():
         return None
     updates = run.counts.sum(axis=0, dtype=np.float64)
-    return {
-        **run.witness,
-        "separator": U,
-        "separator_intercept": u,
-        "mistakes": np.array([updates.sum()]) if run.direct else updates,
-        "gamma": gamma,
-        "radius": radius,
-        "bound": bound,
-    }
+    updates = np.array([updates.sum()]) if run.direct else updates
+    return {**run.witness, **_witness(U, u, updates, gamma, radius, bound)}
+
+
+def _witness(
+    U: Array, u: Array, updates: Array, gamma: Array, radius: Array, bound: Array
+) -> dict[str, Array]:
+    """A separator, and what is stated of each problem."""
+    stated = {"mistakes": updates, "gamma": gamma, "radius": radius, "bound": bound}
+    return {"separator": U, "separator_intercept": u, **stated}
+
+
+def _widest(
+    margin: Callable[[Any], float],
+    candidates: list[Any],
+    wider: Callable[[], Any] | None,
+) -> tuple[Any, float] | None:
+    """The separator of the largest margin; None if no candidate separates.
+
+    A wider one is looked for only then.
+    """
+    margins = [np.nan_to_num(margin(candidate)) for candidate in candidates]
+    if not max(margins) > 0:
+        return None
+    found = None if wider is None else wider()
+    if found is not None:
+        candidates, margins = [*candidates, found], [*margins, np.nan_to_num(margin(found))]
+    best = int(np.argmax(margins))
+    return candidates[best], margins[best]
 
 
 def _problem(
@@ -236,23 +271,16 @@ def _problem(
     return np.where(mine, 1.0, -1.0), run.rate * (plain * np.where(mine, own, 1.0))
 
 
-def _separator(
-    X: Any, y: Array, candidates: list[tuple[Array, Array]], run: Run
-) -> tuple[Array, Array, float] | None:
-    """The candidate that separates the rows with the largest margin, or None if none does."""
-    best = None
-    for V, v in candidates:
-        if run.intercept_step == 0 and v.any():
-            continue
-        extra = (v**2).sum() / run.intercept_step if run.intercept_step > 0 else 0.0
-        norm = float(np.sqrt((V**2).sum() + extra))
-        if not (0 < norm < np.inf):
-            continue
-        z, reach = margins_of(X, y, V, v)
-        gamma = float((z - 2 * reach).min()) / norm * (1 - 1e-12)
-        if gamma > 0 and (best is None or gamma > best[2]):
-            best = V, v, gamma
-    return best
+def _margin(X: Any, y: Array, step: float, separator: Separator) -> float:
+    """The margin of weights and intercepts, from below; not positive if they separate nothing."""
+    V, v = separator
+    if step == 0 and v.any():
+        return 0.0
+    norm = float(np.sqrt((V**2).sum() + ((v**2).sum() / step if step > 0 else 0.0)))
+    if not 0 < norm < np.inf:
+        return 0.0
+    z, reach = margins_of(X, y, V, v)
+    return float((z - 2 * reach).min()) / norm * (1 - 1e-12)
 
 
 def _largest_square(X: Any) -> float:
@@ -262,3 +290,111 @@ def _largest_square(X: Any) -> float:
     else:
         squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
     return float(squares.max(initial=0.0)) * (1 + (X.shape[1] + 4) * _EPS)
+
+
+def bound_kernel_mistakes(
+    certificate: Certificate,
+    K: Array,
+    y: Array,
+    weights: Array | None,
+    counts: NDArray[np.int32],
+    rate: float,
+    threshold: float,
+    recipe: Mapping[str, Any],
+    X: Any,
+    widest: KernelWidest | None = None,
+) -> Certificate:
+    """Add the mistake bound to counted training errors, if something at hand separates the rows.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of kind "training errors": ``coef`` is alpha of shape (n, k).
+    K : array of shape (n, n)
+    y : array of shape (n,)
+        Signs if k is 1, else classes from 0.
+    counts : array of int, of shape (n, k)
+        Updates by each row.
+    recipe : mapping
+        How the matrix is computed from the rows.
+    X : array or sparse matrix of shape (n, d)
+    widest : callable, optional
+        A separator of larger margin than that of the run.
+    """
+    n, k = certificate.coef.shape
+    delta, units = _shift(recipe, K), 8.0 * (n + 32) * _EPS
+    steps = rate * (np.ones(n) if weights is None else weights)
+    taken = steps > 0
+    own = np.abs(np.diagonal(K))[:, None]
+    own = own + 2 * score_error(recipe, X, np.ones(1), own)
+    square = float(own[taken].max(initial=0.0)) + float(certificate.fit_intercept)
+    if not (np.isfinite(delta) and 0 < square < np.inf):
+        return certificate
+    radius = np.sqrt(square) * (1 + 1e-12 + units)
+    wide = steps[taken].max() * radius**2 + 2 * threshold
+
+    def margin(signs: Array, candidate: tuple[Array, float]) -> float:
+        size = np.abs(candidate[0])
+        carried = (np.abs(K) @ size)[:, None]
+        error = 2 * score_error(recipe, X, np.array([size.sum()]), carried) + units * carried
+        constant = certificate.fit_intercept
+        return _kernel_margin(K, signs, taken, candidate, constant, error[:, 0], delta)
+
+    U, u = np.zeros((n, k)), np.zeros(k)
+    gamma, bound = np.zeros(k), np.full(k, np.inf)
+    for r in range(k):
+        signs = y if k == 1 else np.where(y == r, 1.0, -1.0)
+        wider = widest and partial(widest, K, signs, certificate.fit_intercept)
+        last = certificate.coef[:, r], float(certificate.intercept[r])
+        best = _widest(partial(margin, signs), [last], wider if taken.all() else None)
+        if best is None:
+            continue
+        (U[:, r], u[r]), gamma[r] = best
+        room = gamma[r] ** 2 - delta
+        if room > 0:
+            bound[r] = wide / (steps[taken].min() * room) * (1 + 1e-12 + units)
+    if not np.isfinite(bound).any():
+        return certificate
+    updates = counts.sum(axis=0, dtype=np.float64)
+    witness = {
+        "counts": counts.astype(np.float64),
+        "rate": np.array(rate),
+        "threshold": np.array(threshold),
+        **_witness(U, u, updates, gamma, np.full(k, radius), bound),
+    }
+    kind = "kernel mistake bound"
+    return replace(certificate, kind=kind, witness={**certificate.witness, **witness})
+
+
+def _shift(recipe: Mapping[str, Any], K: Array) -> float:
+    """What makes the matrix positive semidefinite; infinite if nobody looks."""
+    if is_definite(recipe):
+        return 0.0
+    if len(K) > _MOST_ROWS:
+        return np.inf
+    lowest = float(np.linalg.eigvalsh((K + K.T) / 2)[0])
+    return 2 * max(-lowest, 0.0) + 16 * len(K) * _EPS * float(np.linalg.norm(K))
+
+
+def _kernel_margin(
+    K: Array,
+    y: Array,
+    taken: NDArray[np.bool_],
+    candidate: tuple[Array, float],
+    constant: bool,
+    error: Array,
+    delta: float,
+) -> float:
+    """The margin of a separator, from below; not positive if it is none."""
+    beta, level = candidate
+    if not constant and level != 0:
+        return 0.0
+    z, _ = margins_of(K, y, beta[:, None], np.array([level]))
+    bulk = float(beta @ beta)
+    square = float(beta @ (K @ beta)) + level**2 + 2 * float(np.abs(beta) @ error)
+    square += delta * bulk * (1 + 1e-9)
+    if not 0 < square < np.inf:
+        return 0.0
+    least = float((z - error - 8 * _EPS * abs(level))[taken].min(initial=np.inf))
+    least -= delta * np.sqrt(bulk) * (1 + 1e-9)
+    return least / np.sqrt(square) * (1 - 1e-12 - 8 * len(beta) * _EPS)

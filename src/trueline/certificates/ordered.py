@@ -93,18 +93,8 @@ def certify_ordered(
     }
     if problem.fit_intercept:
         witness["centre"] = centre
-    return Certificate(
-        kind="ordered duality",
-        objective=float(at.objective.sum()),
-        objective_rounding=float(2 * at.objective_rounding.sum()),
-        gap=checkable(gap, at.objective.sum()),
-        loss=problem.loss,
-        penalty=penalty,
-        fit_intercept=problem.fit_intercept,
-        coef=W,
-        intercept=b,
-        witness=witness,
-    )
+    gap, rounded = checkable(gap, at.objective.sum()), 2 * at.objective_rounding
+    return Certificate.about(problem, "ordered duality", W, b, at.objective, rounded, gap, witness)
 
 
 def _slack(problem: Problem, W: Array, b: Array) -> float:

@@ -78,71 +78,89 @@ def _objective(rows: Rows, claim: Any) -> tuple[float, float]:
     return total, error + (1e-300 if total else 0.0)
 
 
+class _Point:
+    """The stated u, balanced: V and its error, what the bound is without V, and the sizes of u."""
+
+    def __init__(self, rows: Rows, claim: Any) -> None:
+        s, y, u = rows.s, rows.y[:, 0], claim.dual[:, 0]
+        weighted, self.level, eta = s * u, 0.0, 0.0
+        self.middle = centre(rows, claim.fit_intercept)
+        if claim.fit_intercept:
+            doubt = _UNITS * fsum(np.abs(weighted))
+            side = max(fsum(np.maximum(weighted, 0.0)), fsum(np.maximum(-weighted, 0.0)))
+            # Where the sign of the sum is in doubt, both sides are as heavy up to the doubt.
+            eta = (abs(fsum(weighted)) + doubt) / (side - 2 * doubt) if side > 0 else 0.0
+            self.level = fsum(s * y) / rows.weight
+        self.is_balanced = 0 <= eta <= 1
+        parts, magnitude, self.squares = [], np.zeros(rows.d), np.zeros(rows.d)
+        for where, block in rows:
+            centred = block - self.middle
+            parts.append(tree_sum(centred * weighted[where, None])[0])
+            magnitude += np.abs(centred).T @ np.abs(weighted[where])
+            self.squares += s[where] @ centred**2
+        self.V = tree_sum(np.stack(parts))[0]
+        self.error = (_UNITS + eta) * magnitude * (1 + 1e-9) + rows.n * SMALLEST
+        self.most = (np.abs(self.V) + self.error) * (1 + 4 * EPS)
+        products, self.beside = weighted * (y - self.level), np.abs(y - self.level)
+        off = (_UNITS + eta) * fsum(np.abs(products)) * (1 + _UNITS)
+        self.value, self.reach = -fsum(products) - off, 2 * claim.epsilon
+        self.size, self.top = np.sqrt(fsum(weighted * u)) * (1 + _UNITS), float(np.abs(u).max())
+        self.length = 2 * np.sqrt(fsum(s)) * (1 - _UNITS)
+
+    def shrunk(self, cost: float = 0.0, kappa: float = 0.0, tau: float = 0.0) -> float:
+        """The value less a cost, times what keeps u within its bounds; kappa, tau are (b)'s d."""
+        within = self.reach / (self.top + tau + 1e-300), self.length / (self.size + kappa + 1e-300)
+        value = self.value - cost
+        return value * min(1.0, *within) * (1 - 8 * EPS) if value > 0 else value
+
+
 def _lower_bound(rows: Rows, claim: Any) -> tuple[float, tuple[str, ...]]:
     """The bound of the theorem at the repaired u, and what it presupposes."""
-    s, y, u, w, alpha = rows.s, rows.y[:, 0], claim.dual[:, 0], claim.coef[:, 0], claim.alpha
-    weighted, level, eta, more = s * u, 0.0, 0.0, 1 + (rows.d + 8) * EPS
-    middle = centre(rows, claim.fit_intercept)
-    if claim.fit_intercept:
-        doubt = _UNITS * fsum(np.abs(weighted))
-        side = max(fsum(np.maximum(weighted, 0.0)), fsum(np.maximum(-weighted, 0.0)))
-        # Where the sign of the sum is in doubt, both sides are as heavy up to the doubt.
-        eta = (abs(fsum(weighted)) + doubt) / (side - 2 * doubt) if side > 0 else 0.0
-        level = fsum(s * y) / rows.weight
-    if not 0 <= eta <= 1:
+    at, alpha, more = _Point(rows, claim), claim.alpha, 1 + (rows.d + 8) * EPS
+    if not at.is_balanced:
         return 0.0, ()
-    parts, magnitude, squares = [], np.zeros(rows.d), np.zeros(rows.d)
-    for where, block in rows:
-        centred = block - middle
-        parts.append(tree_sum(centred * weighted[where, None])[0])
-        magnitude += np.abs(centred).T @ np.abs(weighted[where])
-        squares += s[where] @ centred**2
-    V = tree_sum(np.stack(parts))[0]
-    error = (_UNITS + eta) * magnitude * (1 + 1e-9) + rows.n * SMALLEST
-    most = (np.abs(V) + error) * (1 + 4 * EPS)
-    products, beside = weighted * (y - level), np.abs(y - level)
-    value = -fsum(products) - (_UNITS + eta) * fsum(np.abs(products)) * (1 + _UNITS)
-    size, top = np.sqrt(fsum(weighted * u)) * (1 + _UNITS), float(np.abs(u).max(initial=0.0))
-    length = 2 * np.sqrt(fsum(s)) * (1 - _UNITS)
-
-    def shrunk(value: float, kappa: float, tau: float) -> float:
-        within = min(2 * claim.epsilon / (top + tau + 1e-300), length / (size + kappa + 1e-300))
-        return value * min(1.0, within) * (1 - 8 * EPS) if value > 0 else value
-
+    most = at.most
     cost = most * (most / (4 * alpha)) if alpha > 0 else np.where(most > 0, np.inf, 0.0)
-    best = max(shrunk(value, 0.0, 0.0) - float(cost.sum()) * more, 0.0)
-    if judged(claim, 0.0, 0.0, best)[1].holds:
-        return best, ()
-    alone, count, shared = _merged(rows, w, claim.fit_intercept)
-    keep, rest, exact = independent_columns(rows, alone, middle, claim.fit_intercept)
-    nu, M = 0.0, np.zeros((0, 0))
-    if len(rest) == 0 or (alpha == 0 and exact):
-        nu, _, M = inverse_basis(Table(rows, middle, keep), claim.fit_intercept)
-    if nu > 0:
-        own = np.isin(alone, keep)
-        a, mean = shared[own], (shared / count)[own]
-        Z = np.abs(V[keep] + 2 * alpha * mean) + error[keep] + 8 * EPS * alpha * np.abs(mean)
-        kappa = float(np.sqrt(((np.abs(M).T @ Z) ** 2).sum() / nu)) * (1 + (2 * rows.d + 8) * EPS)
-        longest = square = 0.0
-        for where, block in rows:
-            centred = (block - middle)[:, keep]
-            along = np.abs(centred @ M) + (rows.d + 4) * EPS * (np.abs(centred) @ np.abs(M))
-            longest = max(longest, float((along**2).sum(axis=1).max()))
-            left = np.abs(y[where] - level - centred @ a)
-            left += (rows.d + 4) * EPS * (beside[where] + np.abs(centred) @ np.abs(a))
-            square += float(s[where] @ left**2) * (1 + (len(left) + 8) * EPS)
-        tau = kappa * float(np.sqrt(longest / nu)) * more
-        moved = (kappa * np.sqrt(square) + float(Z @ np.abs(a))) * (more + rows.n * EPS)
-        paid = alpha * float((count[own] * mean**2).sum()) * more
-        best = max(best, shrunk(value - moved, kappa, tau) - paid)
-    norm, y_size = np.sqrt(squares), np.sqrt(fsum(s * beside**2))
-    radius = 10 * (np.abs(w) + np.divide(y_size, norm, out=0 * norm, where=norm > 0))
-    near = shrunk(value, 0.0, 0.0) - float(np.minimum(most * radius, cost).sum()) * more
+    best = max(at.shrunk() - float(cost.sum()) * more, 0.0)
+    if not judged(claim, 0.0, 0.0, best)[1].holds:
+        best = max(best, _repaired(rows, claim, at))
+    norm, y_size = np.sqrt(at.squares), np.sqrt(fsum(rows.s * at.beside**2))
+    alone = np.divide(y_size, norm, out=0 * norm, where=norm > 0)
+    radius = 10 * (np.abs(claim.coef[:, 0]) + alone)
+    near = at.shrunk() - float(np.minimum(most * radius, cost).sum()) * more
     if judged(claim, 0.0, 0.0, best)[1].holds or near <= best:
         return best, ()
     largest = f"{radius[most * radius < cost].max(initial=0.0):.3g}"
     said = f"coefficients are no larger than {largest}, ten times the stated ones and |y| / |x_j|"
     return near, (said,)
+
+
+def _repaired(rows: Rows, claim: Any, at: _Point) -> float:
+    """The bound of (b), which brings V to -2 alpha w."""
+    alpha, more = claim.alpha, 1 + (rows.d + 8) * EPS
+    alone, count, shared = _merged(rows, claim.coef[:, 0], claim.fit_intercept)
+    keep, rest, exact = independent_columns(rows, alone, at.middle, claim.fit_intercept)
+    if len(rest) and (alpha > 0 or not exact):
+        return 0.0
+    nu, _, M = inverse_basis(Table(rows, at.middle, keep), claim.fit_intercept)
+    if nu <= 0:
+        return 0.0
+    own = np.isin(alone, keep)
+    a, mean = shared[own], (shared / count)[own]
+    Z = np.abs(at.V[keep] + 2 * alpha * mean) + at.error[keep] + 8 * EPS * alpha * np.abs(mean)
+    kappa = float(np.sqrt(((np.abs(M).T @ Z) ** 2).sum() / nu)) * (1 + (2 * rows.d + 8) * EPS)
+    longest = square = 0.0
+    for where, block in rows:
+        centred, s = (block - at.middle)[:, keep], rows.s[where]
+        along = np.abs(centred @ M) + (rows.d + 4) * EPS * (np.abs(centred) @ np.abs(M))
+        longest = max(longest, float((along**2).sum(axis=1).max()))
+        left = np.abs(rows.y[where, 0] - at.level - centred @ a)
+        left += (rows.d + 4) * EPS * (at.beside[where] + np.abs(centred) @ np.abs(a))
+        square += float(s @ left**2) * (1 + (len(left) + 8) * EPS)
+    tau = kappa * float(np.sqrt(longest / nu)) * more
+    moved = (kappa * np.sqrt(square) + float(Z @ np.abs(a))) * (more + rows.n * EPS)
+    paid = alpha * float((count[own] * mean**2).sum()) * more
+    return at.shrunk(moved, kappa, tau) - paid
 
 
 def _merged(rows: Rows, w: Array, constant: bool) -> tuple[NDArray[np.intp], Array, Array]:

@@ -58,11 +58,6 @@ class Penalty:
         self.blocks = blocks
 
     @property
-    def is_quadratic(self) -> bool:
-        """Whether it is a sum of squares, on all coefficients."""
-        return not self.linear.any() and not self.is_bounded
-
-    @property
     def is_bounded(self) -> bool:
         return bool(np.isfinite(self.low).any() or np.isfinite(self.high).any())
 
@@ -166,10 +161,6 @@ class _Foreign(Penalty):
         self.penalty = penalty
         self.note = f"with the penalty as {type(penalty).__qualname__} itself computes it"
 
-    @property
-    def is_quadratic(self) -> bool:
-        return False
-
     def admits(self, W: Array) -> bool:
         return bool(np.isfinite(self.penalty.value(W)))
 
@@ -191,6 +182,10 @@ class _Foreign(Penalty):
         return max(found, 0.0) + rounding + (W.size + 32) * EPS * (size + conjugate)
 
 
+#: The share of absolute values in the strength; None where it is a parameter.
+_RATIOS = {"none": 0.0, "l2": 0.0, "l1": 1.0, "elastic_net": None, "multi_task": None}
+
+
 def penalty_of(penalty: Any, shape: tuple[int, int]) -> Penalty:
     """The checker's own formulas for a built-in penalty, given by its name and parameters."""
     if not is_builtin(penalty, "penalties"):
@@ -198,31 +193,29 @@ def penalty_of(penalty: Any, shape: tuple[int, int]) -> Penalty:
             raise Refused("the penalty is none")
         return _Foreign(penalty, shape)
     given = parameters(penalty)
-    name, sizes = given.get("name"), {"d": shape[0], "k": shape[1]}
+    name = given["name"]
 
     def strength(field: str, low: float = 0.0, high: float = np.inf, finite: bool = True) -> Array:
         """A number, or an array that broadcasts against the coefficients."""
         value = given.get(field)
-        forms: list[tuple[str | int, ...]] = [(), ("k",), ("d", "k"), ("d", 1), (1, "k")]
-        own = [form for form in forms if len(form) == getattr(value, "ndim", 0)]
-        for form in own:
-            try:
-                schema = {field: Field(form, low=low, high=high, finite=finite)}
-                return np.asarray(getattr(read(given, schema, {}, dict(sizes)), field))
-            except Refused:
-                if form is own[-1]:
-                    raise
-        raise Refused(f"{field} of the penalty has no shape that fits")
+        form = tuple("abc"[: value.ndim]) if isinstance(value, np.ndarray) else ()
+        schema = {field: Field(form, low=low, high=high, finite=finite)}
+        found = np.asarray(getattr(read(given, schema, {}, {}), field))
+        pairs = zip(found.shape[::-1], shape[::-1], strict=False)
+        if found.ndim > 2 or any(own not in (1, size) for own, size in pairs):
+            raise Refused(f"{field} of the penalty has the shape {found.shape}")
+        return found
 
-    if name == "none":
-        return Penalty(shape)
-    if name == "l2":
-        return Penalty(shape, curvature=strength("alpha"))
-    if name == "l1":
-        return Penalty(shape, linear=strength("alpha"))
-    if name == "elastic_net":
-        alpha, ratio = strength("alpha"), strength("l1_ratio", high=1.0)
-        return Penalty(shape, linear=alpha * ratio, curvature=alpha * (1.0 - ratio))
+    if name in _RATIOS:
+        alpha = strength("alpha") if name != "none" else np.asarray(0.0)
+        known = _RATIOS[name]
+        ratio = strength("l1_ratio", high=1.0) if known is None else np.asarray(known)
+        blocks = None
+        if name == "multi_task":
+            if alpha.ndim or ratio.ndim:
+                raise Refused("strengths of tasks are one number")
+            blocks = np.broadcast_to(np.arange(shape[0])[:, None], shape).copy()
+        return Penalty(shape, alpha * ratio, alpha * (1.0 - ratio), blocks=blocks)
     if name in ("nonnegative", "bounded"):
         base = penalty_of(given.get("base"), shape)
         if name == "nonnegative" and base.blocks is not None and not base.note:
@@ -231,10 +224,8 @@ def penalty_of(penalty: Any, shape: tuple[int, int]) -> Penalty:
             raise Refused("bounds go with none, l1, l2 and elastic_net")
         low, high = np.asarray(0.0), np.asarray(np.inf)
         if name == "bounded":
-            low, high = (
-                strength("lower", -np.inf, 1e300, False),
-                strength("upper", -1e300, np.inf, False),
-            )
+            low = strength("lower", -np.inf, 1e300, False)
+            high = strength("upper", -1e300, np.inf, False)
         if np.any(low > high):
             raise Refused("the bounds leave no room")
         return Penalty(shape, base.linear, base.curvature, low, high)
@@ -243,11 +234,6 @@ def penalty_of(penalty: Any, shape: tuple[int, int]) -> Penalty:
         if alpha.ndim > 1 or l2.ndim:
             raise Refused("strengths of groups are one number, or one for each target")
         return _groups(given, shape, alpha, l2)
-    if name == "multi_task":
-        numbers = {"alpha": Field(low=0.0), "l1_ratio": Field(low=0.0, high=1.0)}
-        alpha, ratio = vars(read(given, numbers, {}, {})).values()
-        blocks = np.broadcast_to(np.arange(shape[0])[:, None], shape).copy()
-        return Penalty(shape, alpha * ratio, alpha * (1.0 - ratio), blocks=blocks)
     raise Refused(f"the penalty {name!r} is not known")
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.local import certify_local
+from trueline.certificates.curvature import certify_local
 from trueline.check import Check, Verification
 from trueline.estimators.base import build_problem
 from trueline.estimators.callbacks import fit_with_callbacks
