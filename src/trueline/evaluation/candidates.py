@@ -13,16 +13,17 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from trueline.estimators import LinearRegression, Ridge
-from trueline.estimators.bayesian_ridge import BayesianRidge
-from trueline.estimators.elastic_net import ElasticNet
-from trueline.estimators.huber import HuberRegressor
-from trueline.estimators.lasso import Lasso
-from trueline.estimators.linear_svc import LinearSVC
-from trueline.estimators.logistic import LogisticRegression
-from trueline.estimators.quantile import LeastAbsoluteDeviations
-from trueline.estimators.ridge_classifier import RidgeClassifier
-from trueline.estimators.validation import no_number
+from trueline.estimators.bayesian.bayesian_ridge import BayesianRidge
+from trueline.estimators.classification.logistic import LogisticRegression
+from trueline.estimators.classification.ridge_classifier import RidgeClassifier
+from trueline.estimators.regression.linear_regression import LinearRegression
+from trueline.estimators.regression.ridge import Ridge
+from trueline.estimators.robust.huber import HuberRegressor
+from trueline.estimators.robust.quantile import LeastAbsoluteDeviations
+from trueline.estimators.shared.validation import no_number
+from trueline.estimators.sparse.elastic_net import ElasticNet
+from trueline.estimators.sparse.lasso import Lasso
+from trueline.estimators.svm.linear_svc import LinearSVC
 from trueline.evaluation.axes import (
     Axis,
     Values,

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 
 from trueline.errors import require
-from trueline.estimators.best_subset import BestSubset
-from trueline.estimators.polynomial import PolynomialRegression
-from trueline.estimators.ridge import Ridge
+from trueline.estimators.column_selection.best_subset import BestSubset
+from trueline.estimators.regression.polynomial import PolynomialRegression
+from trueline.estimators.regression.ridge import Ridge
 from trueline.evaluation.features import RadialRidge
 from trueline.evaluation.fits import fit_weights
 from trueline.evaluation.grid import evaluate_grid

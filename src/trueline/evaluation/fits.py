@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
-from trueline.estimators.fold_sets import FoldFit, predicted, solve_folds
+from trueline.estimators.shared.fold_sets import FoldFit, predicted, solve_folds
 from trueline.evaluation.splits import Split
 from trueline.evaluation.task import FoldRows, Task
 from trueline.guard import Verdict

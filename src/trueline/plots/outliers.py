@@ -147,7 +147,7 @@ class OutlierDisplay(Display):
 
 def _far(X: Any, y: Array) -> Any:
     """Rows far from the line of least absolute deviations, which they hardly move."""
-    from trueline.estimators.quantile import LeastAbsoluteDeviations
+    from trueline.estimators.robust.quantile import LeastAbsoluteDeviations
 
     size = np.abs(y - LeastAbsoluteDeviations().fit(X, y).predict(X))
     return size > _FAR * np.median(size) + 1e-9 * np.abs(y).max(initial=0.0)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.paths import RegularizationPath, regularization_path
+from trueline.estimators.sparse.paths import RegularizationPath, regularization_path
 from trueline.plots.fitted import fitted, is_axes, replaces
 from trueline.plots.style import (
     COLOURS,

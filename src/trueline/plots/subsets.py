@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trueline.best_subset import SubsetPath
 from trueline.plots.fitted import fitted
 from trueline.plots.style import (
     COLOURS,
@@ -21,7 +22,6 @@ from trueline.plots.style import (
     tidy,
 )
 from trueline.selection.criteria import CRITERIA
-from trueline.subset import SubsetPath
 
 __all__ = ["SubsetDisplay", "plot_subsets"]
 
