@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.separation.zero_one.branching import explore
+from trueline.separation.zero_one.branch_and_bound.branching import explore
+from trueline.separation.zero_one.branch_and_bound.exact import exact_search, integer_rows
+from trueline.separation.zero_one.branch_and_bound.packing import evaluate
+from trueline.separation.zero_one.branch_and_bound.simplex import OUT, REQUIRED
 from trueline.separation.zero_one.enumeration import enumerate_circles, enumeration_seconds
-from trueline.separation.zero_one.exact import exact_search, integer_rows
 from trueline.separation.zero_one.local_search import improve
-from trueline.separation.zero_one.packing import evaluate
 from trueline.separation.zero_one.problem import Task
 from trueline.separation.zero_one.proof import Claims, Packing, pack_root
-from trueline.separation.zero_one.simplex import OUT, REQUIRED
 
 __all__ = ["Found", "search"]
 

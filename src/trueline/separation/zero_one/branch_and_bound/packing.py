@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
-from trueline.separation.zero_one.loops import sort_order
-from trueline.separation.zero_one.simplex import (
+from trueline.separation.zero_one.branch_and_bound.simplex import (
     CONFLICT,
     DOUBTFUL,
     FEASIBLE,
@@ -25,6 +24,7 @@ from trueline.separation.zero_one.simplex import (
     STUCK,
     solve,
 )
+from trueline.separation.zero_one.loops import sort_order
 
 __all__ = ["arrange", "evaluate", "pack"]
 
@@ -155,7 +155,7 @@ def pack(
     Parameters
     ----------
     A, norms, separation, basis, alive, inverse, price, v
-        As in :func:`~trueline.separation.zero_one.simplex.solve`.
+        As in :func:`~trueline.separation.zero_one.branch_and_bound.simplex.solve`.
     s : array of shape (n,)
         Weights.
     status : array of shape (n,)

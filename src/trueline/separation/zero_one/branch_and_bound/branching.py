@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
-from trueline.separation.zero_one.packing import arrange, evaluate, pack
-from trueline.separation.zero_one.simplex import FEASIBLE, FREE, OUT, REQUIRED
+from trueline.separation.zero_one.branch_and_bound.packing import arrange, evaluate, pack
+from trueline.separation.zero_one.branch_and_bound.simplex import FEASIBLE, FREE, OUT, REQUIRED
 
 __all__ = ["explore"]
 
@@ -47,7 +47,7 @@ def explore(
     Parameters
     ----------
     A, norms, separation, s, claims, floors, slots, counter
-        As in :func:`~trueline.separation.zero_one.packing.pack`.
+        As in :func:`~trueline.separation.zero_one.branch_and_bound.packing.pack`.
     slack : float
         Nodes that cannot improve the best weight by more than this are closed.
     status, cost
