@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from trueline.check.gram import Table, coercivity, inverse_basis
-from trueline.check.rows import Rows, centre
+from trueline.check.numbers.gram import Table, coercivity, inverse_basis
+from trueline.check.numbers.rows import Rows, centre
 
 
 def about_means(X, s=None, columns=None):

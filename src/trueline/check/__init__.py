@@ -98,7 +98,7 @@ def verify(
             said = kind[:80] if type(kind) is str else f"a {type(kind).__name__}"
             return Verification((Check("kind of proof", said, "unknown", False),))
         with np.errstate(all="ignore"):  # what is not finite proves nothing
-            theorem = import_module(f"trueline.check.{THEOREMS[kind]}")
+            theorem = import_module(f"trueline.check.theorems.{THEOREMS[kind]}")
             if "proven_coef" in witness_of(certificate):
                 return check_beside(theorem.check, certificate, X, y, sample_weight, effort)
             return theorem.check(certificate, X, y, sample_weight, effort)

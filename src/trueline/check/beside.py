@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trueline.check.arithmetic import EPS
-from trueline.check.claims import ABOUT, UNITS, read_claim
+from trueline.check.formulas.claims import ABOUT, UNITS, read_claim
+from trueline.check.numbers.arithmetic import EPS
 from trueline.check.schema import get, witness_of
 from trueline.check.verdict import Check, Refused, Verification
 

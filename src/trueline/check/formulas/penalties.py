@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS
+from trueline.check.numbers.arithmetic import EPS
 from trueline.check.schema import Field, is_builtin, parameters, read
 from trueline.check.verdict import Refused
 

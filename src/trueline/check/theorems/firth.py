@@ -35,10 +35,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, ROWS, Array
-from trueline.check.claims import below, judged, read_about, require_signs
-from trueline.check.gram import Table, factor, independent_columns, inverse
-from trueline.check.rows import Rows, centre, scores
+from trueline.check.formulas.claims import below, judged, read_about, require_signs
+from trueline.check.numbers.arithmetic import EPS, ROWS, Array
+from trueline.check.numbers.gram import Table, factor, independent_columns, inverse
+from trueline.check.numbers.rows import Rows, centre, scores
 from trueline.check.schema import Field
 from trueline.check.verdict import Check, Refused, Verification
 

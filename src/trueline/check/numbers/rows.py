@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import (
+from trueline.check.numbers.arithmetic import (
     EPS,
     ROWS,
     SMALLEST,

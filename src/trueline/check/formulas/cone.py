@@ -6,8 +6,8 @@ p_j = sum_i s_i t_i x_ij >= 0 for all columns. Every v >= 0 whose objective is a
     p.v = sum_i s_i t_i (r_i + y_i) <= R(P) + |t| |y|,
 
 r its residuals, norms weighted by s, y about its mean if there is an intercept, and R the bound of
-the loss on such a sum: |t| sqrt(2 P) for squares. With the dual point
-u of :mod:`trueline.check.fenchel_young` and q_j = sum_i s_i u_i x_ij this bounds what q.v takes
+the loss on such a sum: |t| sqrt(2 P) for squares. With the dual point u of
+:mod:`trueline.check.theorems.fenchel_young` and q_j = sum_i s_i u_i x_ij this bounds what q.v takes
 away, -q.v <= max_j (-q_j / p_j) p.v. *Proof.* Cauchy and Schwarz; v >= 0. []
 
 Columns that are constant beside an intercept have q_j = 0 and are left out. Of the penalty no more
@@ -21,8 +21,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS
-from trueline.check.claims import Claim
+from trueline.check.formulas.claims import Claim
+from trueline.check.numbers.arithmetic import EPS
 
 __all__ = ["cone_bound"]
 

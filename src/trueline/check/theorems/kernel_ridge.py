@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS
-from trueline.check.kernels import Ball, PairwiseKernel, definite_shift
-from trueline.check.rows import as_targets, as_weights, length
+from trueline.check.formulas.kernels import Ball, PairwiseKernel, definite_shift
+from trueline.check.numbers.arithmetic import EPS
+from trueline.check.numbers.rows import as_targets, as_weights, length
 from trueline.check.schema import CLAIMS, Field, read
 from trueline.check.verdict import Check, Verification
 

@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, SMALLEST, Array, Integers, as_integers
-from trueline.check.claims import below, judged, read_about
-from trueline.check.rows import Classified, Rows, dense
+from trueline.check.formulas.claims import below, judged, read_about
+from trueline.check.numbers.arithmetic import EPS, SMALLEST, Array, Integers, as_integers
+from trueline.check.numbers.rows import Classified, Rows, dense
 from trueline.check.schema import Field, get, read
 from trueline.check.verdict import Check, Refused, Verification
 

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import Integers, eliminated, null_space
-from trueline.check.rows import Bools, Classified
+from trueline.check.numbers.arithmetic import Integers, eliminated, null_space
+from trueline.check.numbers.rows import Bools, Classified
 from trueline.check.schema import Field, read
 from trueline.check.verdict import Check, Refused, Verification
 

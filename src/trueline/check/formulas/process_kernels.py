@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, SMALLEST
-from trueline.check.kernels import Ball, differences, products, total
+from trueline.check.formulas.kernels import Ball, differences, products, total
+from trueline.check.numbers.arithmetic import EPS, SMALLEST
 from trueline.check.schema import Field, read, shape_of
 from trueline.check.verdict import Refused
 

@@ -48,9 +48,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, exact_sum
-from trueline.check.kernels import Ball, PairwiseKernel
-from trueline.check.rows import as_doubles, length
+from trueline.check.formulas.kernels import Ball, PairwiseKernel
+from trueline.check.numbers.arithmetic import EPS, exact_sum
+from trueline.check.numbers.rows import as_doubles, length
 from trueline.check.schema import CLAIMS, Field, get, read, shape_of
 from trueline.check.verdict import Check, Refused, Verification
 

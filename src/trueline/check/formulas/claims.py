@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import (
+from trueline.check.formulas.losses import Loss, loss_of
+from trueline.check.formulas.penalties import Penalty, penalty_of
+from trueline.check.numbers.arithmetic import (
     EPS,
     SMALLEST,
     Array,
@@ -20,9 +22,7 @@ from trueline.check.arithmetic import (
     tree_sum,
     two_sum,
 )
-from trueline.check.losses import Loss, loss_of
-from trueline.check.penalties import Penalty, penalty_of
-from trueline.check.rows import Rows, centre
+from trueline.check.numbers.rows import Rows, centre
 from trueline.check.schema import CLAIMS, Field, is_builtin, parameters, read
 from trueline.check.verdict import Check, Refused
 

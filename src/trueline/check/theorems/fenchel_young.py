@@ -8,9 +8,9 @@ the conjugates l_i* with sum_i s_i u_i = 0 if there is an intercept. With q = su
 for all v and c. *Proof.* l_i(z') >= u_i z' - l_i*(u_i) and p(v) >= -q.v - p*(-q) for all z', v; add
 them up over z' = x_i.v + c, where q.v cancels and c is multiplied by zero. []
 
-Both brackets are sums of terms that are not negative (:mod:`trueline.check.losses`,
-:mod:`trueline.check.penalties`): nothing cancels. The numbers u need not be known exactly, only
-to exist. They are made from known ones u^ as follows; each step enters the bound.
+Both brackets are sums of terms that are not negative (:mod:`trueline.check.formulas.losses`,
+:mod:`trueline.check.formulas.penalties`): nothing cancels. The numbers u need not be known exactly,
+only to exist. They are made from known ones u^ as follows; each step enters the bound.
 
 1. *Dual point.* The witness u^, or the slopes at the scores; those of a smooth loss at z^ are
    exact for scores that differ from the true ones by a known error d: they cost curvature d^2 / 2.
@@ -25,8 +25,8 @@ to exist. They are made from known ones u^ as follows; each step enters the boun
 3. *Domain of p**: u is multiplied by t <= 1, which costs (1 - t) sum_i s_i l_i(z_i) likewise, and
    for squared losses only (1 - t)^2 / 2 sum_i s_i z_i^2.
 4. *Coefficients without penalty* need q_j = 0. With M^T X_c^T S X_c M >= nu I for these columns
-   (:mod:`trueline.check.gram`), u - X_c h with ||S^1/2 X_c h|| <= ||M q|| / nu^1/2 has it.
-   Columns that depend on others exactly have it with them (:mod:`trueline.check.gram`).
+   (:mod:`trueline.check.numbers.gram`), u - X_c h with ||S^1/2 X_c h|| <= ||M q|| / nu^1/2 has it.
+   Columns that depend on others exactly have it with them (:mod:`trueline.check.numbers.gram`).
    Where that is not possible the bound is conditional: |v_j - w_j| <= R costs |q_j| R.
 
 *Ordered quantiles.* Multipliers m >= 0 of z_j <= z_next may be added to s u: they add
@@ -45,10 +45,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, exact_product, two_sum
-from trueline.check.claims import Claim, read_claim
-from trueline.check.cone import cone_bound
-from trueline.check.gram import Table, independent_columns, inverse_basis, least_eigenvalue
+from trueline.check.formulas.claims import Claim, read_claim
+from trueline.check.formulas.cone import cone_bound
+from trueline.check.numbers.arithmetic import EPS, exact_product, two_sum
+from trueline.check.numbers.gram import Table, independent_columns, inverse_basis, least_eigenvalue
 from trueline.check.schema import Field, parameters
 from trueline.check.verdict import Check, Refused, Verification
 
@@ -466,7 +466,8 @@ class _Bound:
         """The same for smooth losses: slopes at the least value over these coefficients.
 
         It lies within r, in the units of M, where M (sum_i s_i c_i a_i a_i^T) M >= nu for the least
-        curvatures c_i within that distance and nu r >= 2 |M g| (:mod:`trueline.check.curvature`).
+        curvatures c_i within that distance and nu r >= 2 |M g|
+        (:mod:`trueline.check.theorems.curvature`).
         """
         claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
         if loss.is_coupled:

@@ -39,9 +39,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, Array, as_integers, exact_dot, null_space
-from trueline.check.claims import below, judged, read_about, require_signs
-from trueline.check.rows import Bools, Rows, dense, scores
+from trueline.check.formulas.claims import below, judged, read_about, require_signs
+from trueline.check.numbers.arithmetic import EPS, Array, as_integers, exact_dot, null_space
+from trueline.check.numbers.rows import Bools, Rows, dense, scores
 from trueline.check.schema import Field, get
 from trueline.check.verdict import Check, Refused, Verification
 

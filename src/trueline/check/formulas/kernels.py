@@ -23,8 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, SMALLEST
-from trueline.check.rows import as_doubles, as_matrix, length
+from trueline.check.numbers.arithmetic import EPS, SMALLEST
+from trueline.check.numbers.rows import as_doubles, as_matrix, length
 from trueline.check.schema import Field, parameters, read
 from trueline.check.verdict import Refused, told
 

@@ -36,10 +36,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, SMALLEST, Array, tree_sum
-from trueline.check.claims import below, judged, read_about
-from trueline.check.gram import Table, independent_columns, inverse_basis
-from trueline.check.rows import Rows, centre, dense, scores
+from trueline.check.formulas.claims import below, judged, read_about
+from trueline.check.numbers.arithmetic import EPS, SMALLEST, Array, tree_sum
+from trueline.check.numbers.gram import Table, independent_columns, inverse_basis
+from trueline.check.numbers.rows import Rows, centre, dense, scores
 from trueline.check.schema import Field, read
 from trueline.check.verdict import Refused, Verification
 

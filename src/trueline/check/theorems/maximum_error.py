@@ -33,9 +33,16 @@ from typing import Any
 
 import numpy as np
 
-from trueline.check.arithmetic import EPS, SMALLEST, Array, as_integers, exact_product, null_space
-from trueline.check.claims import UNITS, below, judged, read_about
-from trueline.check.rows import Rows, dense, residuals, scores
+from trueline.check.formulas.claims import UNITS, below, judged, read_about
+from trueline.check.numbers.arithmetic import (
+    EPS,
+    SMALLEST,
+    Array,
+    as_integers,
+    exact_product,
+    null_space,
+)
+from trueline.check.numbers.rows import Rows, dense, residuals, scores
 from trueline.check.schema import Field
 from trueline.check.verdict import Refused, Verification
 

@@ -41,10 +41,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, ROWS, SMALLEST, Array, as_integers
-from trueline.check.claims import below, judged, read_about
-from trueline.check.gram import Table, coercivity
-from trueline.check.rows import Rows, centre, dense, residuals
+from trueline.check.formulas.claims import below, judged, read_about
+from trueline.check.numbers.arithmetic import EPS, ROWS, SMALLEST, Array, as_integers
+from trueline.check.numbers.gram import Table, coercivity
+from trueline.check.numbers.rows import Rows, centre, dense, residuals
 from trueline.check.schema import Field, get, read
 from trueline.check.verdict import Check, Refused, Verification
 

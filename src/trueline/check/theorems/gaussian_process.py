@@ -47,10 +47,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, SMALLEST
-from trueline.check.kernels import Ball
-from trueline.check.process_kernels import covariance_of, noise_and_rest, recognised
-from trueline.check.rows import as_doubles, as_matrix, as_targets, length
+from trueline.check.formulas.kernels import Ball
+from trueline.check.formulas.process_kernels import covariance_of, noise_and_rest, recognised
+from trueline.check.numbers.arithmetic import EPS, SMALLEST
+from trueline.check.numbers.rows import as_doubles, as_matrix, as_targets, length
 from trueline.check.schema import CLAIMS, Field, get, read
 from trueline.check.verdict import Check, Refused, Verification, told
 

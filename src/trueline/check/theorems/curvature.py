@@ -33,9 +33,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, Array, exact_product
-from trueline.check.claims import Claim, read_claim
-from trueline.check.gram import (
+from trueline.check.formulas.claims import Claim, read_claim
+from trueline.check.numbers.arithmetic import EPS, Array, exact_product
+from trueline.check.numbers.gram import (
     Table,
     coercivity,
     factor,

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.check.arithmetic import EPS, ROWS, Array, as_integers, null_space
-from trueline.check.rows import Rows
+from trueline.check.numbers.arithmetic import EPS, ROWS, Array, as_integers, null_space
+from trueline.check.numbers.rows import Rows
 
 __all__ = ["Table", "coercivity", "factor", "independent_columns", "inverse", "inverse_basis"]
 __all__ += ["least_eigenvalue"]
