@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from malformed import assert_refused
 from scipy.optimize import minimize
 
-import trueline.certificates.concomitant as prover
+import trueline.certificates.special.concomitant as prover
 from trueline import HuberRegressor
 from trueline.check import Verdict
 from trueline.losses import Huber, Logistic

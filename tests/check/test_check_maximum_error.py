@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from malformed import assert_refused
 from scipy.optimize import linprog
 
-import trueline.certificates.maximum as prover
+import trueline.certificates.special.maximum as prover
 from trueline import ChebyshevRegressor
 from trueline.check import Verdict
 

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.mistakes import bound_kernel_mistakes, certify_mistakes
+from trueline.certificates.special.mistakes import bound_kernel_mistakes, certify_mistakes
 from trueline.estimators.kernel.kernel_function import data_text, kernel_matrix, matrix_text
 from trueline.estimators.online.proof import lines_of_errors
 from trueline.estimators.shared.as_fitted import same_rows, settings_of

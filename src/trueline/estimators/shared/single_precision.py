@@ -95,7 +95,7 @@ def certify_rounded(
     if "column_exponent" in witness:
         return certificate
     if certificate.kind == "maximum error":
-        from trueline.certificates.maximum import certify_maximum
+        from trueline.certificates.special.maximum import certify_maximum
 
         rows, dual = solution.extra["rows"], solution.extra["dual"]
         return certify_maximum(problem, W, b, rows, dual)
