@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
+from trueline.certificates.duality import STRETCH, pull_rows
 from trueline.problem import ConcomitantProblem, Problem
 
 __all__ = ["certify_concomitant", "column_sizes"]
@@ -31,7 +32,7 @@ __all__ = ["certify_concomitant", "column_sizes"]
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_FEW_ROWS, _BLOCK_ROWS = 32, 1024
+_BLOCK_ROWS = 1024
 # Coefficients and levels so many times larger than those of the data are still covered.
 _RADIUS = 10.0
 _UNDERFLOW = 1e-290
@@ -95,14 +96,14 @@ def certify_concomitant(
         u = u * np.sqrt(total * (1 - 6 * units) / square)
     centre, wide = (mean, spread) if parts.fit_intercept else (np.zeros_like(mean), magnitude)
     weighted = s * u
-    V = _correlations(parts, centre, weighted)
+    V = pull_rows(parts, centre, weighted[:, None])[:, 0]
     # Once for these sums, twice for those of whoever checks them.
     u_size = np.sqrt(float(weighted @ u)) * (1 + 1e-6)
     share = 0.0
     if parts.fit_intercept:
         total_u = float(np.abs(weighted).sum())
         share = 2.2 * (abs(math.fsum(weighted.tolist())) / total_u + units) if total_u else 0.0
-    error = 3 * ((48 + np.log2(n + 2)) * _EPS + share) * wide * u_size
+    error = 3 * ((STRETCH + 16 + np.log2(n + 2)) * _EPS + share) * wide * u_size
     level = float((s * y).sum() / total) if parts.fit_intercept else 0.0
     beside = np.abs(y - level)
     products = weighted * (y - level)
@@ -211,19 +212,3 @@ def _balanced(u: Array, s: Array, bound: float) -> Array:
     u = u - inside * (float((s * u).sum()) / room)
     u = u - inside * (math.fsum((s * u).tolist()) / room)
     return np.clip(u, -bound, bound)
-
-
-def _correlations(parts: Problem, centre: Array, weighted: Array) -> Array:
-    """sum_i (x_i - centre) weighted_i: sums of few rows, then pairwise sums of these."""
-    sums = []
-    is_centred = bool(centre.any())
-    for where, block in parts.design.blocks(_BLOCK_ROWS):
-        block = block - centre if is_centred else block
-        own = weighted[where]
-        full = len(block) // _FEW_ROWS * _FEW_ROWS
-        if full:
-            few = block[:full].reshape(-1, _FEW_ROWS, block.shape[1])
-            sums.append(np.matmul(own[:full].reshape(-1, 1, _FEW_ROWS), few)[:, 0])
-        if full < len(block):
-            sums.append((own[full:] @ block[full:])[None])
-    return np.ascontiguousarray(np.concatenate(sums).T).sum(axis=1)
