@@ -147,8 +147,8 @@ class RestrictedGram:
                 if gap <= target:
                     return
                 more = self._sweeps_left(before, gap, target, sweeps)
-                curvature = state[_BEND, : self.active]
-                if more <= self._block.cost(order, self.size, curvature):
+                a = self.active
+                if more <= self._block.cost(order[:a], state[_BEND, :a]):
                     sweeps = more
                     continue
             self._step_to_minimum()
@@ -192,7 +192,7 @@ class RestrictedGram:
                 return
             w, q, linear, curvature, _, _, _ = self._state[:, :a]
             pull = q - linear * np.sign(w) - curvature * w
-            step = self._block.solve(self._G, self._order, self.size, curvature, pull)
+            step = self._block.solve(self._G, self._order[:a], curvature, pull)
             if step is None:
                 self._drop_dependent()
                 continue
@@ -211,9 +211,7 @@ class RestrictedGram:
             if left <= max(_SLACK * float(np.abs(linear).min()), nothing):
                 return
             if not left <= 0.1 * last:
-                if self._block.is_fresh:
-                    return
-                self._block.forget()
+                return
             last = left
 
     def _room(self) -> tuple[Array, Array]:
