@@ -21,7 +21,8 @@ def conjugate_gradients(
     precondition: Callable[[Array], Array],
     *,
     most: int,
-    enough: float,
+    enough: float = 0.0,
+    is_enough: Callable[[Array], bool] = lambda residual: False,
     flat: Callable[[Array], float] = lambda direction: 0.0,
     room: Callable[[Array, Array], float] = lambda x, direction: np.inf,
 ) -> tuple[Array, int]:
@@ -36,9 +37,11 @@ def conjugate_gradients(
         A residual to about H^-1 times it.
     most : int
         The largest number of products.
-    enough : float
+    enough : float, optional
         The share of the first residual, squared and in the norm of the preconditioner, that may be
         left.
+    is_enough : callable, optional
+        Whether a residual may be left.
     flat : callable, optional
         Steps end where the curvature along a direction is at most this.
     room : callable, optional
@@ -55,21 +58,22 @@ def conjugate_gradients(
     >>> x.round(12), count
     (array([1., 1.]), 2)
     """
-    x, residual = np.zeros_like(right), right
+    x, residual = np.zeros_like(right), right.copy()
     conditioned = precondition(residual)
-    direction, size = conditioned, float(np.vdot(residual, conditioned))
+    direction, size = conditioned.copy(), float(np.vdot(residual, conditioned))
     first, count = size, 0
-    while count < most and size > enough * first and size > 0:
+    while count < most and size > enough * first and size > 0 and not is_enough(residual):
         image = product(direction)
         curvature = float(np.vdot(direction, image))
         if not curvature > flat(direction):
             break
         step, limit, count = size / curvature, room(x, direction), count + 1
-        x = x + min(step, limit) * direction
+        x += min(step, limit) * direction
         if limit <= step:
             break
-        residual = residual - step * image
+        residual -= step * image
         conditioned = precondition(residual)
         before, size = size, float(np.vdot(residual, conditioned))
-        direction = conditioned + (size / before) * direction
+        direction *= size / before
+        direction += conditioned
     return x, count

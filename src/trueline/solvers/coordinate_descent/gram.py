@@ -30,7 +30,7 @@ from trueline.solvers.coordinate_descent.kernels import (
 )
 from trueline.solvers.coordinate_descent.terms import Terms
 
-__all__ = ["RestrictedGram"]
+__all__ = ["RestrictedGram", "forces", "sign_bounds"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -48,6 +48,22 @@ _FEW, _FEW_LAST = 128, 1000
 # The steps of a projected Newton search; the objective must fall by this share of the promise.
 _STEPS = (1.0, 0.5, 0.25, 0.125)
 _SHARE = 1e-2
+
+
+def sign_bounds(w: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """How far coefficients may go until they change sign or pass a bound."""
+    below = np.where(w > 0, np.maximum(lower, 0), lower)
+    return below, np.where(w < 0, np.minimum(upper, 0), upper)
+
+
+def forces(
+    w: Array, q: Array, linear: Array, curvature: Array, lower: Array, upper: Array
+) -> Array:
+    """What pulls each coordinate away from where it rests, as the kernel ``force`` says it."""
+    up = q - curvature * w - np.where(w >= 0, linear, -linear)
+    down = q - curvature * w - np.where(w > 0, linear, -linear)
+    fall = np.where((down < 0) & (w > lower), down, 0.0)
+    return np.where((up > 0) & (w < upper), up, fall)
 
 
 class RestrictedGram:
@@ -172,11 +188,8 @@ class RestrictedGram:
 
     def _is_pulled(self, floor: float) -> bool:
         """Whether some resting coordinate would move."""
-        w, q, linear, curvature, lower, upper, _ = self._state[:, self.active : self.size]
-        up = q - curvature * w - np.where(w >= 0, linear, -linear)
-        down = q - curvature * w - np.where(w > 0, linear, -linear)
-        room = _SLACK * linear + floor
-        return bool((((up > room) & (w < upper)) | ((down < -room) & (w > lower))).any())
+        w, q, linear, *rest, _ = self._state[:, self.active : self.size]
+        return bool((np.abs(forces(w, q, linear, *rest)) > _SLACK * linear + floor).any())
 
     def _step_to_minimum(self) -> None:
         """Go to the minimum over the free coordinates, of which some may come to rest on the way.
@@ -190,13 +203,13 @@ class RestrictedGram:
             a = self.active
             if a == 0:
                 return
-            w, q, linear, curvature, _, _, _ = self._state[:, :a]
+            w, q, linear, curvature, lower, upper, _ = self._state[:, :a]
             pull = q - linear * np.sign(w) - curvature * w
             step = self._block.solve(self._G, self._order[:a], curvature, pull)
             if step is None:
                 self._drop_dependent()
                 continue
-            below, above = self._room()
+            below, above = sign_bounds(w, lower, upper)
             start, ahead = w.copy(), w + step
             if ((ahead < below) | (ahead > above)).any():
                 self._search(step, pull, below, above)
@@ -214,12 +227,6 @@ class RestrictedGram:
                 return
             last = left
 
-    def _room(self) -> tuple[Array, Array]:
-        """How far the free coefficients may go until they change sign or pass a bound."""
-        w, _, _, _, lower, upper, _ = self._state[:, : self.active]
-        below = np.where(w > 0, np.maximum(lower, 0), lower)
-        return below, np.where(w < 0, np.minimum(upper, 0), upper)
-
     def _drop_dependent(self) -> None:
         """Of dependent columns one can go: move along the dependence until a coefficient rests.
 
@@ -236,7 +243,7 @@ class RestrictedGram:
             last = moving[np.argmax(self._order[moving])]
             slope = w[last] * z[last]
         z = -z if slope > 0 else z
-        below, above = self._room()
+        below, above = sign_bounds(w, *self._state[_LOWER : _UPPER + 1, :a])
         edge = np.where(z > 0, above, below)[moving]
         reach = (edge - w[moving]) / z[moving]
         t = float(reach.min())
