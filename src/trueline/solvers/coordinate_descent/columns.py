@@ -183,6 +183,7 @@ class RestrictedColumns:
             return float((r * unit).max(initial=0.0)) * total + float(r @ sizes)
 
         enough = max(share * gap(pull), _CG_SHARE * target)
+
         def product(p: Array) -> Array:
             out = residual.there_and_back(p)[1]
             out += curvature * p
