@@ -69,7 +69,7 @@ def test_a_wrong_proposal_is_found_out(monkeypatch):
     alphas, right, _ = lasso_path(X, y, alphas=30, tol=1e-8)
 
     def wrong(self, levels):
-        W = propose(self._gram, self._cross, levels)
+        W = propose(self._gram, self._cross[0], levels)
         W[12] *= 1.01
         return W
 

@@ -36,6 +36,8 @@ Integers = NDArray[np.intp]
 _STRANDS = 16
 _SMALL_WORK = 200_000
 _BLOCK = 2048
+# Products with more residuals than this are left to BLAS.
+_MANY = 8
 
 
 @kernel(reassociate=True)
@@ -196,6 +198,8 @@ class DenseColumns(Columns):
         return out - rooted.sum() * self.mean, np.sqrt(squares)
 
     def _correlate(self, R: Array) -> Array:
+        if len(R) > _MANY:
+            return self._design.rmatvec(np.ascontiguousarray(R.T)).T
         X, R = self.X, np.ascontiguousarray(R)
         out = np.zeros((len(R), self.d))
         by_columns = X.flags.f_contiguous

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from trueline.solvers.block_coordinate_descent.kernels import block_norms
+from trueline.solvers.conjugate_gradients import conjugate_gradients
 from trueline.solvers.newton.dense.search import minimise_along
 
 __all__ = ["newton_step"]
@@ -163,7 +164,16 @@ def _direct(smooth: _Smooth, pull: Array) -> tuple[Array, Array] | None:
 def _iterate(smooth: _Smooth, pull: Array) -> tuple[Array, Array] | None:
     """D with H D = pull, nearly, and D G, by conjugate gradients."""
     factor = _factor(smooth)
-    return None if factor is None else _solve(smooth, factor, pull)
+    if factor is None:
+        return None
+    D, _ = conjugate_gradients(
+        lambda D: smooth.hessian(D, D @ smooth.G),
+        pull,
+        lambda R: dpotrs(factor, R.T, lower=1)[0].T,
+        most=_MAX_PRODUCTS,
+        enough=_REDUCTION**2,
+    )
+    return D, D @ smooth.G
 
 
 def _factor(smooth: _Smooth) -> Array | None:
@@ -182,30 +192,6 @@ def _factor(smooth: _Smooth) -> Array | None:
     diagonal += _RIDGE * float(diagonal.max(initial=0.0))
     factor, info = dpotrf(M, lower=1, clean=0, overwrite_a=1)
     return None if info else factor
-
-
-def _solve(smooth: _Smooth, factor: Array, pull: Array) -> tuple[Array, Array]:
-    """D with H D = pull, nearly, and D G."""
-    D, image, rest = np.zeros_like(pull), np.zeros_like(pull), pull.copy()
-    ahead, ahead_image = np.zeros_like(pull), np.zeros_like(pull)
-    before, first = 1.0, 0.0
-    for number in range(_MAX_PRODUCTS):
-        Z = dpotrs(factor, rest.T, lower=1)[0].T
-        size = float(np.vdot(rest, Z))
-        first = first or size
-        if size <= _REDUCTION**2 * first:
-            break
-        ahead = Z + (size / before if number else 0.0) * ahead
-        ahead_image = ahead @ smooth.G
-        curved = smooth.hessian(ahead, ahead_image)
-        bending = float(np.vdot(ahead, curved))
-        if bending <= 0:  # a flat direction
-            break
-        step, before = size / bending, size
-        D += step * ahead
-        image += step * ahead_image
-        rest -= step * curved
-    return D, image
 
 
 def _change(smooth: _Smooth, linear: Array, pull: Array, D: Array, image: Array) -> float:

@@ -25,7 +25,6 @@ from trueline.design.dense import DenseDesign
 from trueline.penalties import NoPenalty
 from trueline.penalties.group import BlockNorms
 from trueline.problem import Problem
-from trueline.solvers.block_coordinate_descent.source import correlate
 
 __all__ = ["certify_blocks"]
 
@@ -48,7 +47,7 @@ def certify_blocks(
         for _ in range(2):  # the second round removes the rounding of the first
             u = u - sum_rows(problem.weigh(u)) / problem.total_weight
     size = np.sqrt(sum_rows(problem.weigh(u**2))) * (1 + 1e-6)
-    V = correlate(problem.design, np.ascontiguousarray(problem.weigh(u).T)).T
+    V = problem.design.rmatvec(problem.weigh(u))
     outer = np.abs(V) + rounding.products(3 * size)
     free = penalty.unpenalised(W.shape)
     t = penalty.dual_scale(np.where(free, 0.0, outer)) * (1 - 8 * _EPS)

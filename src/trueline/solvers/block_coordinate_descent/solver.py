@@ -25,12 +25,8 @@ from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution
 from trueline.solvers.base import Cost, Facts, Options, Solver
 from trueline.solvers.block_coordinate_descent.proof import certify_blocks
-from trueline.solvers.block_coordinate_descent.source import (
-    MomentsTargets,
-    RowsTargets,
-    TargetsSource,
-)
 from trueline.solvers.block_coordinate_descent.walk import BlockWalk
+from trueline.solvers.coordinate_descent.source import MomentsSource, RowsSource, Source
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
@@ -65,8 +61,7 @@ def walks_for(
 ) -> list[BlockWalk]:
     """One walk for all targets if they are coupled, else one for each.
 
-    ``moments`` are centred if there is an intercept; None means that the rows are read. ``mean``
-    are the means of the columns, if they are known.
+    Without ``moments`` the rows are read. ``mean`` are the means of the columns, if they are known.
     """
     penalty = problem.penalty
     assert isinstance(penalty, BlockNorms)
@@ -75,10 +70,11 @@ def walks_for(
     parts = [slice(0, k)] if is_coupled else [slice(t, t + 1) for t in range(k)]
     labels = penalty.labels(problem.n_features)
 
-    def source(targets: slice) -> TargetsSource:
-        if moments is None:
-            return RowsTargets(problem, targets, mean)
-        return MomentsTargets(moments, targets)
+    def source(targets: slice) -> Source:
+        if moments is not None:
+            return MomentsSource(moments, problem.fit_intercept, targets)
+        Y = np.ascontiguousarray(problem.target[:, targets].T)
+        return RowsSource(problem.design, Y, problem.weights, problem.fit_intercept, mean)
 
     return [BlockWalk(source(targets), labels) for targets in parts]
 
@@ -126,11 +122,10 @@ class BlockDescent(Solver):
 
     def solve(self, problem: Problem, options: Options, monitor: Monitor) -> Solution:
         n, d = problem.design.shape
-        moments = whole = None
+        moments = None
         is_fine = options.tol < _FINEST
         if prefers_moments(n, d, problem.n_targets, problem.design.is_sparse) and not is_fine:
-            whole = Moments.from_rows(problem.design, problem.target, problem.weights)
-            moments = whole if problem.fit_intercept else whole.about_zero()
+            moments = Moments.from_rows(problem.design, problem.target, problem.weights)
         target = target_gap(problem, options.tol)
         limit = options.max_iter or _MAX_ITER
         with single_threaded_blas():  # small factors, many of them: threads would only wait
@@ -150,7 +145,7 @@ class BlockDescent(Solver):
                 f"{'moments' if moments is not None else 'rows'}; {columns} of "
                 f"{d * len(iteration.walks)} columns in the working set, {sweeps} sweeps"
             ],
-            moments=whole,
+            moments=moments,
         )
 
 
@@ -172,8 +167,7 @@ def _follow(
 ) -> PathSolution:
     """The solutions along a path of strengths, each from the one before."""
     problem, start = problems.on_all_rows(path[0]), problems.members[path[0]].start
-    about = moments if moments is None or problem.fit_intercept else moments.about_zero()
-    walk = walks_for(problem, about)[0]
+    walk = walks_for(problem, moments)[0]
     if start is not None:
         walk.start_at(np.ascontiguousarray(start[0].T))
     target, coefs, intercepts, gaps, counts = tol * walk.scale, [], [], [], []
@@ -189,7 +183,7 @@ def _follow(
             steps += 1
         W = walk.coef()
         coefs.append(W.T)
-        intercepts.append(walk.intercept(W) if problem.fit_intercept else np.zeros(len(W)))
+        intercepts.append(walk.intercept(W))
         gaps.append(walk.gap)
         counts.append(steps)
     allowed = target + _ROUNDING * walk.scale + _UNDERFLOW
@@ -223,12 +217,8 @@ class _Iteration(Iteration):
     def _place(self) -> None:
         W = np.vstack([walk.coef() for walk in self.walks])
         self.coef = np.ascontiguousarray(W.T)
-        if self.problem.fit_intercept:
-            rows = np.split(W, len(self.walks))
-            pairs = zip(self.walks, rows, strict=True)
-            self.intercept = np.concatenate([walk.intercept(part) for walk, part in pairs])
-        else:
-            self.intercept = np.zeros(len(W))
+        pairs = zip(self.walks, np.split(W, len(self.walks)), strict=True)
+        self.intercept = np.concatenate([walk.intercept(part) for walk, part in pairs])
 
     def step(self) -> None:
         share = self._aim / len(self.walks)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.solvers.block_coordinate_descent.restricted import RestrictedBlocks, dual_scale
-from trueline.solvers.block_coordinate_descent.source import TargetsSource
+from trueline.solvers.coordinate_descent.source import Source
 
 __all__ = ["BlockWalk"]
 
@@ -46,7 +46,7 @@ class BlockWalk:
 
     Parameters
     ----------
-    source : TargetsSource
+    source : Source
     labels : array of shape (d,)
         To which block each column belongs, 0, 1, ...
 
@@ -62,19 +62,18 @@ class BlockWalk:
         The last step let nothing in and did not lower the gap: rounding.
     """
 
-    def __init__(self, source: TargetsSource, labels: Integers) -> None:
+    def __init__(self, source: Source, labels: Integers) -> None:
         self.source, self._labels = source, labels
         self._members = np.argsort(labels, kind="stable")
         self._widths = np.bincount(labels)
         self._first = np.cumsum(self._widths) - self._widths
         self._is_plain = bool((self._widths == 1).all())
-        self.scale = 0.5 * source.square
-        self.restricted = RestrictedBlocks(source.square, source.shape[0])
+        self.scale = source.scale
+        self.restricted = RestrictedBlocks(2 * source.scale, source.n_targets)
         self._outside = np.ones(len(self._widths), dtype=bool)
         self._columns = np.empty(0, dtype=np.intp)
-        self._correlation, self._square = source.at(np.empty((source.shape[0], 0)))
+        self._evaluate()
         self._cross = self._correlation
-        self._norms = self._block_norms()
         self.largest_pull = float(self._norms.max(initial=0.0))
         self._share = _SHARE
         self.is_stuck = False
@@ -93,11 +92,12 @@ class BlockWalk:
         if used.any():
             self._let_in(np.flatnonzero(used & self._outside))
             self.restricted.place(W[:, self._columns])
-            self._look()
+            self._evaluate()
 
-    def _look(self) -> None:
+    def _evaluate(self) -> None:
         """Correlations of all columns with the residuals of the present point."""
-        self._correlation, self._square = self.source.at(self.restricted.coef())
+        at = self.source.at(self.restricted.coef())
+        self._correlation, self._square = at.correlation, float(at.residual_square.sum())
         self._norms = self._block_norms()
         self.restricted.restore(self._correlation[:, self._columns])
 
@@ -170,7 +170,7 @@ class BlockWalk:
             if self.restricted.size > _LARGE and not self._is_complete:
                 aim = max(aim, _WORTH * min(self.gap, before))
             self.restricted.solve(aim)
-            self._look()
+            self._evaluate()
             self._judge()
             missed = self._outside & (self._norms > (1 + slack) * self._linear)
             was_complete, self._is_complete = self._is_complete, not missed.any()
@@ -195,7 +195,7 @@ class BlockWalk:
 
     def coef(self) -> Array:
         """The coefficients, of shape (k, d)."""
-        W = np.zeros(self.source.shape)
+        W = np.zeros((self.source.n_targets, self.source.n_features))
         W[:, self._columns] = self.restricted.coef()
         return W
 

@@ -20,9 +20,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.numerics.jit import kernel
-from trueline.solvers.coordinate_descent.gradients import Gradients
-from trueline.solvers.coordinate_descent.kernels import dual_scale, fenchel_gap, force, room
+from trueline.solvers.conjugate_gradients import conjugate_gradients
+from trueline.solvers.coordinate_descent.gram import forces, sign_bounds
+from trueline.solvers.coordinate_descent.kernels import dual_scale, fenchel_gap
 from trueline.solvers.coordinate_descent.residual import Image, residual_of
 from trueline.solvers.coordinate_descent.source import RowsSource
 from trueline.solvers.coordinate_descent.terms import Terms
@@ -40,70 +40,12 @@ _NEAR = 0.9
 _FIRST = 0.1
 # They stop after so many steps; twice as many after a round that gained little.
 _CG_STEPS, _CG_MOST = 40, 640
+# They end at this share of the gap that is asked for.
+_CG_SHARE = 0.5
 # Visits to coordinates that are still pulled, in each round but the first.
 _VISITS = 2
 # Rounds without any gain after which rounding is all that is left.
 _PATIENCE = 3
-
-
-@kernel
-def _near(state: Array, near: float, out: Integers) -> int:
-    """Write down the coordinates that are free, pulled or nearly so; how many."""
-    count = 0
-    for j in range(state.shape[1]):
-        w, q, linear, curvature, lower, upper = state[:, j]
-        is_free = w != 0.0 and lower < w < upper
-        is_near = w == 0.0 and lower < upper and abs(q) > near * linear
-        if is_free or is_near or force(w, q, linear, curvature, lower, upper) != 0.0:
-            out[count] = j
-            count += 1
-    return count
-
-
-@kernel
-def _pulled(state: Array, slack: float, out: Integers) -> int:
-    """Write down the coordinates that are pulled by more than a share of l_j; how many."""
-    count = 0
-    for j in range(state.shape[1]):
-        w, q, linear, curvature, lower, upper = state[:, j]
-        if abs(force(w, q, linear, curvature, lower, upper)) > slack * linear:
-            out[count] = j
-            count += 1
-    return count
-
-
-@kernel
-def _extrapolate(state: Array, before: Array, way: float, back: Array) -> bool:
-    """Go on from the coefficients ``before`` to the present ones, by ``way`` as much again.
-
-    Coefficients that would change sign or pass a bound stop there: ``back`` says how much shorter
-    their way is. Returns whether there are such.
-    """
-    is_shorter = False
-    for j in range(state.shape[1]):
-        at = state[0, j]
-        step = (at - before[j] if j < len(before) else at) * way
-        below, above = room(at, state[4, j], state[5, j])
-        ahead = 0.0 if at == 0.0 else min(max(at + step, below), above)
-        back[j] = ahead - (at + step)
-        is_shorter |= back[j] != 0.0
-        state[0, j] = ahead
-    return is_shorter
-
-
-@kernel
-def _scale_and_gap(state: Array) -> tuple[float, float]:
-    """The scale t of the dual point, and the gap but for the part of the residual."""
-    w, q, linear, curvature, lower, upper = (
-        state[0],
-        state[1],
-        state[2],
-        state[3],
-        state[4],
-        state[5],
-    )
-    t = dual_scale(q, linear, curvature, lower, upper)
-    return t, fenchel_gap(t, q, w, linear, curvature, lower, upper)
 
 
 class RestrictedColumns:
@@ -168,13 +110,20 @@ class RestrictedColumns:
         sign stop at zero.
         """
         self._residual.subtract(Image((r - self._residual.value()) * way, 0.0))
-        back = np.empty(self.size)
-        if _extrapolate(self._state, w, way, back):
+        at = self._state[_W]
+        goal = at + way * (at - np.pad(w, (0, self.size - len(w))))
+        below, above = sign_bounds(at, *self._state[_LOWER:])
+        ahead = np.where(at == 0.0, 0.0, np.clip(goal, below, above))
+        back = ahead - goal
+        if back.any():
             self._residual.subtract(self._residual.image(back))
+        self._state[_W] = ahead
 
     def gap(self) -> float:
         """The duality gap of the restricted problem at the present point."""
-        t, gap = _scale_and_gap(self._state)
+        w, q, *terms = self._state
+        t = dual_scale(q, *terms)
+        gap = fenchel_gap(t, q, w, *terms)
         if t < 1:
             r = self._residual.value()
             gap += 0.5 * (1 - t) ** 2 * float(r @ r)
@@ -183,12 +132,8 @@ class RestrictedColumns:
     def solve(self, target: float, is_last: bool = False) -> None:
         """Minimise over all columns that were let in, to a gap of at most ``target``."""
         best, limit, idle = math.inf, _CG_STEPS, 0
-        out = np.empty(self.size, dtype=np.intp)
         for turn in range(_MAX_ROUNDS):
-            if turn == 0:
-                which = out[: _near(self._state, _NEAR, out)]
-            else:
-                which = out[: _pulled(self._state, self._slack(target), out)]
+            which = self._pulled(target) if turn else self._near()
             for _ in range(_VISITS if turn else 1):
                 self._residual.sweep(self._squares, self._state, which)
             self.sweeps += 1
@@ -203,30 +148,67 @@ class RestrictedColumns:
                     return
             best = min(gap, best)
 
-    def _slack(self, target: float) -> float:
-        """A pull of this share of l_j is worth as much as the gap that is asked for."""
+    def _near(self) -> Integers:
+        """The coordinates that are free, pulled or nearly so."""
+        w, q, linear, _, lower, upper = self._state
+        is_free = (w != 0.0) & (lower < w) & (w < upper)
+        is_near = (w == 0.0) & (lower < upper) & (np.abs(q) > _NEAR * linear)
+        return np.flatnonzero(is_free | is_near | (forces(*self._state) != 0.0))
+
+    def _pulled(self, target: float) -> Integers:
+        """The coordinates whose pull, as a share of l_j, is worth half the gap asked for."""
         w, _, linear, *_ = self._state
         size = float(linear @ np.abs(w))
-        return 0.5 * target / size if size > 0 else 0.0
+        slack = 0.5 * target / size if size > 0 else 0.0
+        return np.flatnonzero(np.abs(forces(*self._state)) > slack * linear)
 
     def _step(self, target: float, limit: int, share: float) -> None:
-        """Conjugate gradients on the free coordinates, stopped where a coefficient would rest."""
-        state, residual = self._state, self._residual
-        gradients = Gradients(state, self._squares)
-        self.active = gradients.free
-        if not gradients.run(residual, target, limit, share):
+        """Conjugate gradients on the free coordinates, stopped where a coefficient would rest.
+
+        They end at about a share of the gap: with r what remains of the pull, max_j abs(r_j) / l_j
+        of sum l_j abs(w_j), and abs(r).abs(w).
+        """
+        residual, (w, q, linear, curvature, lower, upper) = self._residual, self._state
+        diagonal = self._squares + curvature
+        free = (w != 0.0) & (lower < w) & (w < upper) & (diagonal > 0.0)
+        self.active = int(np.count_nonzero(free))
+        inverse, unit = np.zeros(self.size), np.zeros(self.size)
+        np.divide(1.0, diagonal, out=inverse, where=free)
+        np.divide(1.0, linear, out=unit, where=free & (curvature == 0.0) & (linear > 0.0))
+        sizes, pull = np.abs(w), np.where(free, q - curvature * w - linear * np.sign(w), 0.0)
+        total = float(linear[free] @ sizes[free])
+
+        def gap(r: Array) -> float:
+            r = np.abs(r)
+            return float((r * unit).max(initial=0.0)) * total + float(r @ sizes)
+
+        enough = max(share * gap(pull), _CG_SHARE * target)
+
+        def product(p: Array) -> Array:
+            out = residual.there_and_back(p)[1]
+            out += curvature * p
+            out *= free
+            return out
+
+        x, _ = conjugate_gradients(
+            product,
+            pull,
+            lambda r: inverse * r,
+            most=limit,
+            is_enough=lambda r: gap(r) <= enough,
+        )
+        if not x.any():
             return
-        image, is_whole = gradients.image, True
-        first, gain, curve = gradients.go(1.0)
-        if first < 1:
-            is_whole = False
-            image = image.without(residual.image(gradients.left))
-            if 0.5 * (residual.square(image) + curve) >= gain:
-                gradients.go(first)  # no further than to the first that rests
-                image = residual.image(gradients.move)
-        state[_W] = gradients.ahead
+        below, above = sign_bounds(w, lower, upper)
+        ahead = np.clip(w + x, below, above)
+        image = residual.image(ahead - w)
+        gain = float(pull @ (ahead - w)) - 0.5 * float(curvature @ (ahead - w) ** 2)
+        if (ahead != w + x).any() and 0.5 * residual.square(image) >= gain:
+            # No further than to the first that comes to rest.
+            edge = np.where(x > 0, above, below) - w
+            first = float(np.divide(edge, x, out=np.full(self.size, np.inf), where=x != 0).min())
+            ahead = np.clip(w + first * x, below, above)
+            image = residual.image(ahead - w)
+        self._state[_W] = ahead
         residual.subtract(image)
-        if is_whole:
-            state[_Q] -= gradients.images
-        else:
-            state[_Q] = residual.correlate()
+        self._state[_Q] = residual.correlate()

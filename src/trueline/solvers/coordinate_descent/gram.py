@@ -18,8 +18,9 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dtrsv
+from scipy.linalg.lapack import dpotrf, dpotrs
 
-from trueline.solvers.coordinate_descent.factor import FreeBlock
 from trueline.solvers.coordinate_descent.kernels import (
     activate,
     deactivate,
@@ -30,11 +31,12 @@ from trueline.solvers.coordinate_descent.kernels import (
 )
 from trueline.solvers.coordinate_descent.terms import Terms
 
-__all__ = ["RestrictedGram"]
+__all__ = ["RestrictedGram", "forces", "sign_bounds"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
+_EPS = float(np.finfo(np.float64).eps)
 _W, _Q, _LINEAR, _BEND, _LOWER, _UPPER, _C = range(7)
 # Steps to the minimum that only rounding asks for, and what it leaves of a correlation.
 _POLISHES = 20
@@ -48,6 +50,79 @@ _FEW, _FEW_LAST = 128, 1000
 # The steps of a projected Newton search; the objective must fall by this share of the promise.
 _STEPS = (1.0, 0.5, 0.25, 0.125)
 _SHARE = 1e-2
+
+
+# The cost of a solve in sweeps, and how much faster factorisations run per operation.
+_SOLVE, _FASTER = 4.0, 13.0
+
+
+def sign_bounds(w: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+    """How far coefficients may go until they change sign or pass a bound."""
+    below = np.where(w > 0, np.maximum(lower, 0), lower)
+    return below, np.where(w < 0, np.minimum(upper, 0), upper)
+
+
+def forces(
+    w: Array, q: Array, linear: Array, curvature: Array, lower: Array, upper: Array
+) -> Array:
+    """What pulls each coordinate away from where it rests, as the kernel ``force`` says it."""
+    up = q - curvature * w - np.where(w >= 0, linear, -linear)
+    down = q - curvature * w - np.where(w > 0, linear, -linear)
+    fall = np.where((down < 0) & (w > lower), down, 0.0)
+    return np.where((up > 0) & (w < upper), up, fall)
+
+
+class FreeBlock:
+    """The Cholesky factor of the coordinates that were free when it was last needed."""
+
+    def __init__(self) -> None:
+        self._free: Integers = np.empty(0, dtype=np.intp)
+        self._curvature: Array = np.empty(0)
+        self._factor: Array = np.empty((0, 0))
+        #: Of a singular block: x with (G_FF + diag(curvature)) x = 0, to rounding.
+        self.dependence: Array = np.empty(0)
+
+    def solve(self, G: Array, free: Integers, curvature: Array, right: Array) -> Array | None:
+        """x with (G_FF + diag(curvature)) x = right, F the first coordinates; None if singular.
+
+        ``free`` names the coordinate at each of the first places of G.
+        """
+        if not self._is_known(free, curvature) and not self._refactor(G, free, curvature):
+            return None
+        x: Array = dpotrs(self._factor, right, lower=1)[0]
+        return x
+
+    def cost(self, free: Integers, curvature: Array) -> float:
+        """What a solve would cost, in sweeps over the free coordinates.
+
+        Factorisations run some thirteen times faster per operation.
+        """
+        return _SOLVE + (0 if self._is_known(free, curvature) else len(free) / (3 * _FASTER))
+
+    def _is_known(self, free: Integers, curvature: Array) -> bool:
+        is_same = np.array_equal(free, self._free)
+        return is_same and np.array_equal(curvature, self._curvature)
+
+    def _refactor(self, G: Array, free: Integers, curvature: Array) -> bool:
+        a = len(free)
+        self._free = free[:0]
+        H = np.array(G[:a, :a].T, order="F")  # symmetric: the transpose is contiguous as it is
+        np.einsum("ii->i", H)[:] += curvature
+        diagonal = H.diagonal().copy()
+        L, info = dpotrf(H, lower=1, clean=0, overwrite_a=1)
+        # A pivot that lost nearly all of its column is rounding: the columns are dependent.
+        good = info - 1 if info else a
+        lost = L.diagonal()[:good] ** 2 <= 8 * a * _EPS * diagonal[:good]
+        first = int(np.argmax(lost)) if lost.any() else good
+        if first < a:
+            self.dependence = np.zeros(a)
+            self.dependence[first] = 1.0
+            if first:
+                half = dtrsv(L[:first, :first], G[:first, first], lower=1)
+                self.dependence[:first] = -dtrsv(L[:first, :first], half, lower=1, trans=1)
+            return False
+        self._factor, self._free, self._curvature = L, free.copy(), curvature.copy()
+        return True
 
 
 class RestrictedGram:
@@ -147,8 +222,8 @@ class RestrictedGram:
                 if gap <= target:
                     return
                 more = self._sweeps_left(before, gap, target, sweeps)
-                curvature = state[_BEND, : self.active]
-                if more <= self._block.cost(order, self.size, curvature):
+                a = self.active
+                if more <= self._block.cost(order[:a], state[_BEND, :a]):
                     sweeps = more
                     continue
             self._step_to_minimum()
@@ -172,11 +247,8 @@ class RestrictedGram:
 
     def _is_pulled(self, floor: float) -> bool:
         """Whether some resting coordinate would move."""
-        w, q, linear, curvature, lower, upper, _ = self._state[:, self.active : self.size]
-        up = q - curvature * w - np.where(w >= 0, linear, -linear)
-        down = q - curvature * w - np.where(w > 0, linear, -linear)
-        room = _SLACK * linear + floor
-        return bool((((up > room) & (w < upper)) | ((down < -room) & (w > lower))).any())
+        w, q, linear, *rest, _ = self._state[:, self.active : self.size]
+        return bool((np.abs(forces(w, q, linear, *rest)) > _SLACK * linear + floor).any())
 
     def _step_to_minimum(self) -> None:
         """Go to the minimum over the free coordinates, of which some may come to rest on the way.
@@ -190,13 +262,13 @@ class RestrictedGram:
             a = self.active
             if a == 0:
                 return
-            w, q, linear, curvature, _, _, _ = self._state[:, :a]
+            w, q, linear, curvature, lower, upper, _ = self._state[:, :a]
             pull = q - linear * np.sign(w) - curvature * w
-            step = self._block.solve(self._G, self._order, self.size, curvature, pull)
+            step = self._block.solve(self._G, self._order[:a], curvature, pull)
             if step is None:
                 self._drop_dependent()
                 continue
-            below, above = self._room()
+            below, above = sign_bounds(w, lower, upper)
             start, ahead = w.copy(), w + step
             if ((ahead < below) | (ahead > above)).any():
                 self._search(step, pull, below, above)
@@ -211,16 +283,8 @@ class RestrictedGram:
             if left <= max(_SLACK * float(np.abs(linear).min()), nothing):
                 return
             if not left <= 0.1 * last:
-                if self._block.is_fresh:
-                    return
-                self._block.forget()
+                return
             last = left
-
-    def _room(self) -> tuple[Array, Array]:
-        """How far the free coefficients may go until they change sign or pass a bound."""
-        w, _, _, _, lower, upper, _ = self._state[:, : self.active]
-        below = np.where(w > 0, np.maximum(lower, 0), lower)
-        return below, np.where(w < 0, np.minimum(upper, 0), upper)
 
     def _drop_dependent(self) -> None:
         """Of dependent columns one can go: move along the dependence until a coefficient rests.
@@ -238,7 +302,7 @@ class RestrictedGram:
             last = moving[np.argmax(self._order[moving])]
             slope = w[last] * z[last]
         z = -z if slope > 0 else z
-        below, above = self._room()
+        below, above = sign_bounds(w, *self._state[_LOWER : _UPPER + 1, :a])
         edge = np.where(z > 0, above, below)[moving]
         reach = (edge - w[moving]) / z[moving]
         t = float(reach.min())

@@ -118,6 +118,27 @@ def _next_to_enter(
 
 
 @kernel
+def _solve_at(L: Array, k: int, c: Array, level: float, free: Integers, s: Array, w: Array) -> None:
+    """w_F at a level, solved for afresh, so that no rounding adds up: G_FF w_F = c_F - l s_F."""
+    for i in range(k):
+        w[i] = c[free[i]] - level * s[i]
+    _solve(L, k, w)
+    for i in range(k):
+        w[i] = w[i] if w[i] * s[i] > 0.0 else 0.0
+
+
+@kernel
+def _first_to_leave(w: Array, u: Array, s: Array, k: int, way: float) -> tuple[int, float]:
+    """Which free coefficient reaches zero before that way is gone, and where; -1 if none does."""
+    leaves = -1
+    for i in range(k):
+        ahead = w[i] + way * u[i]
+        if (ahead < 0.0 if s[i] > 0.0 else ahead > 0.0) or (way == np.inf and u[i] * s[i] < 0):
+            leaves, way = i, -w[i] / u[i]
+    return leaves, way
+
+
+@kernel
 def _follow(G: Array, c: Array, levels: Array, W: Array, most_work: float) -> int:
     """Write the solution at each of the levels into the rows of W; how many were found."""
     d, room = len(c), min(len(c), 64)
@@ -137,20 +158,12 @@ def _follow(G: Array, c: Array, levels: Array, W: Array, most_work: float) -> in
         _combine(G, free, k, u, a)
         work += k * (k + d) + d
         enters, way = _next_to_enter(q, a, level, is_in, just_left)
-        leaves = -1
-        for i in range(k):
-            ahead = w[i] + way * u[i]
-            if (ahead < 0.0 if s[i] > 0.0 else ahead > 0.0) or (way == np.inf and u[i] * s[i] < 0):
-                leaves, way = i, -w[i] / u[i]
+        leaves, way = _first_to_leave(w, u, s, k, way)
         end = level - way
         while found < len(levels) and end <= levels[found]:
-            # Solved for afresh, so that no rounding adds up: G_FF w_F = c_F - l s_F.
             level = levels[found]
+            _solve_at(L, k, c, level, free, s, w)
             for i in range(k):
-                w[i] = c[free[i]] - level * s[i]
-            _solve(L, k, w)
-            for i in range(k):
-                w[i] = w[i] if w[i] * s[i] > 0.0 else 0.0
                 W[found, free[i]] = w[i]
             found += 1
             work += k * k

@@ -33,7 +33,6 @@ __all__ = [
     "force",
     "largest",
     "partition",
-    "room",
 ]
 
 Array = NDArray[np.float64]
@@ -63,14 +62,6 @@ def column_minimiser(
     else:
         best = at
     return min(max(best, lower), upper)
-
-
-@kernel
-def room(w: float, lower: float, upper: float) -> tuple[float, float]:
-    """How far a coefficient may go until it changes sign or passes a bound."""
-    below = max(lower, 0.0) if w > 0.0 else lower
-    above = min(upper, 0.0) if w < 0.0 else upper
-    return below, above
 
 
 @kernel

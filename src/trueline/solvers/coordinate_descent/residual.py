@@ -97,10 +97,6 @@ class Image(NamedTuple):
     p: Array
     lift: float
 
-    def without(self, other: Image) -> Image:
-        """V (x - z), with z that of the other one."""
-        return Image(self.p - other.p, self.lift - other.lift)
-
 
 class Residual(ABC):
     """r = y - V w; places are those of the gathered columns, in the order of entry."""

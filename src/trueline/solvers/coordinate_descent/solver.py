@@ -77,7 +77,7 @@ class _Descent(Iteration):
         point = walk.present
         w = point.coef(self._source.n_features)
         self.coef = w[:, None]
-        self.intercept = np.array([self._source.y_mean - self._source.x_mean @ w])
+        self.intercept = self._source.y_mean - self._source.x_mean @ w
         penalty = terms.linear @ np.abs(w) + 0.5 * terms.bend @ w**2
         self.gap = point.gap if walk.is_done else math.inf
         return Progress(0.5 * point.residual_square + float(penalty), self.gap)
@@ -197,7 +197,7 @@ class _CoordinateSolver(Solver):
                     norms = source.column_norms() * (1 + 1e-8)
                     rounding = Rounding.of(problem, source.x_mean, norms)
             else:
-                source = MomentsSource(moments, problem.fit_intercept, t)
+                source = MomentsSource(moments, problem.fit_intercept, slice(t, t + 1))
             terms = penalty_terms(problem.penalty, d, k, t)
             start = None if options.start is None else options.start[:, t]
             descent, status, count = solve_from_source(source, terms, options, monitor, start)

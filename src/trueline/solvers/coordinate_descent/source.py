@@ -2,7 +2,8 @@ r"""Where correlations come from: the rows of the data, or their moments.
 
 Both answer the same questions about r = y - X w (weighted and centred): the correlations X^T r, the
 squared length of r, and the inner products of chosen columns. From moments nothing depends on the
-number of rows.
+number of rows. Points are rows, W of shape (points, columns): several points for one target, or one
+for each of several targets that are fitted together.
 """
 
 from __future__ import annotations
@@ -45,31 +46,31 @@ class At(NamedTuple):
 
 
 class Source(ABC):
-    """The data of a problem with one target, weighted and centred.
+    """The data of a problem, weighted and centred.
 
     Attributes
     ----------
-    n_features : int
+    n_features, n_targets : int
     scale : float
-        Half the squared length of the target.
+        Half the squared length of the targets.
     gathers_all : bool
         Whether all columns may as well be let in at once.
     most_at_once : int
         For so many points it is worth while to ask at once.
     most_gram : int
         Beyond so many columns their Gram matrix costs more than it saves.
-    x_mean : array of shape (d,)
-    y_mean : float
-        For the intercept, y_mean - x_mean.w.
+    x_mean, y_mean : arrays of shape (d,) and (k,)
+        For the intercepts, y_mean - W x_mean.
     """
 
     n_features: int
+    n_targets: int
     scale: float
     gathers_all: bool
     most_at_once: int
     most_gram: int
     x_mean: Array
-    y_mean: float
+    y_mean: Array
 
     @abstractmethod
     def fresh(self) -> Source:
@@ -100,21 +101,27 @@ class RowsSource(Source):
     gathers_all = False
 
     def __init__(
-        self, design: Design, y: Array, weights: Array | None, fit_intercept: bool
+        self,
+        design: Design,
+        y: Array,
+        weights: Array | None,
+        fit_intercept: bool,
+        x_mean: Array | None = None,
     ) -> None:
-        self.n_features = design.shape[1]
-        total = len(y) if weights is None else weights.sum()
+        Y = np.atleast_2d(y)  # one row per target
+        (self.n_targets, n), self.n_features = Y.shape, design.shape[1]
+        total = n if weights is None else weights.sum()
         if fit_intercept:
-            self.x_mean = design.column_means(weights)
-            self.y_mean = float((y if weights is None else weights * y).sum() / total)
+            self.x_mean = design.column_means(weights) if x_mean is None else x_mean
+            self.y_mean = (Y if weights is None else weights * Y).sum(axis=1) / total
         else:
-            self.x_mean, self.y_mean = np.zeros(self.n_features), 0.0
+            self.x_mean, self.y_mean = np.zeros(self.n_features), np.zeros(self.n_targets)
         self._columns = columns_of(design, weights, self.x_mean)
         self.most_at_once = _SPARSE_AT_ONCE if design.is_sparse else _AT_ONCE
         self.most_gram = _SPARSE_GRAM if design.is_sparse else _DENSE_GRAM
-        centred = y - self.y_mean
-        self._y = centred if weights is None else centred * np.sqrt(weights)
-        self.scale = 0.5 * float(self._y @ self._y)
+        centred = Y - self.y_mean[:, None]
+        self._Y = centred if weights is None else centred * np.sqrt(weights)
+        self.scale = 0.5 * float(np.vdot(self._Y, self._Y))
 
     def fresh(self) -> RowsSource:
         other = copy(self)
@@ -145,7 +152,7 @@ class RowsSource(Source):
         columns = self._columns
         if not isinstance(columns, SparseColumns) or len(columns.store.entries.data) > _FEW_ENTRIES:
             return None
-        walk = SparseWalk(columns, self._y, self._at_zero.correlation[0])
+        walk = SparseWalk(columns, self._Y[0], self._at_zero.correlation[0])
         return walk if walk.largest_square < _LARGE and np.isfinite(self.scale) else None
 
     @property
@@ -155,26 +162,25 @@ class RowsSource(Source):
 
     def at(self, W: Array, level: float = 0.0) -> At:
         if not W.shape[1]:
-            # Asked for by who looks for the largest strength, and again by who starts from there.
-            if len(W) == 1:
-                return self._at_zero
-            at, copies = self._at_zero, np.zeros(len(W), dtype=np.intp)
-            return At(at.correlation[copies], at.residual_square[copies], self._y[None][copies])
-        R = self._y - self._columns.combine(W)
+            # Needed for the largest strength, and again where a path starts.
+            at, copies = self._at_zero, np.arange(len(W)) % self.n_targets
+            if len(W) == self.n_targets:
+                return at
+            return At(at.correlation[copies], at.residual_square[copies], self._Y[copies])
+        R = self._Y - self._columns.combine(W)
         return self._at(R, self._columns.correlations(R, level))
 
     @cached_property
     def _at_zero(self) -> At:
-        R = self._y[None]
-        return self._at(R, self._columns.correlations(R))
+        return self._at(self._Y, self._columns.correlations(self._Y))
 
     def column_norms(self) -> Array:
         """sqrt(sum_i s_i x_ij^2); if asked for first, read together with the correlations."""
         if isinstance(self._columns, SparseColumns):
             return self._columns.store.sizes[0]
         assert isinstance(self._columns, DenseColumns)
-        correlation, norms = self._columns.correlations_and_norms(self._y)
-        self.__dict__.setdefault("_at_zero", self._at(self._y[None], correlation[None]))
+        correlation, norms = self._columns.correlations_and_norms(self._Y[0])
+        self.__dict__.setdefault("_at_zero", self._at(self._Y, correlation[None]))
         return norms
 
     def at_residuals(self, R: Array, within: Array, level: float) -> At | None:
@@ -198,17 +204,17 @@ class MomentsSource(Source):
     gathers_all = True
     most_at_once, most_gram = _AT_ONCE, np.iinfo(np.int64).max
 
-    def __init__(self, moments: Moments, fit_intercept: bool, target: int = 0) -> None:
-        self.n_features = moments.n_features
+    def __init__(self, moments: Moments, fit_intercept: bool, targets: slice = slice(1)) -> None:
         moments = moments if fit_intercept else moments.about_zero()
-        self.x_mean, self.y_mean = moments.x_mean, float(moments.y_mean[target])
-        self._gram, self._cross = moments.gram, moments.cross[:, target]
-        self._square = float(moments.y_square[target])
-        self.scale = 0.5 * self._square
+        self.x_mean, self.y_mean = moments.x_mean, moments.y_mean[targets]
+        self._gram, self._cross = moments.gram, np.ascontiguousarray(moments.cross[:, targets].T)
+        self.n_targets, self.n_features = self._cross.shape
+        self._squares = moments.y_square[targets]
+        self.scale = 0.5 * float(self._squares.sum())
         self._entered = np.empty(0, dtype=np.intp)
 
     def proposals(self, levels: Array) -> Array:
-        return propose(self._gram, self._cross, levels)
+        return propose(self._gram, self._cross[0], levels)
 
     def fresh(self) -> MomentsSource:
         other = copy(self)
@@ -224,5 +230,5 @@ class MomentsSource(Source):
         full[:, self._entered] = W
         image = full @ self._gram
         # ||y - X w||^2 = y.y - w.(c + q), with q = c - G w
-        square = self._square - full @ (2 * self._cross) + np.einsum("tj,tj->t", full, image)
+        square = self._squares - np.einsum("tj,tj->t", full, 2 * self._cross - image)
         return At(self._cross - image, np.maximum(square, 0.0))

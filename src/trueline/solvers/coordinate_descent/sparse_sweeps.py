@@ -5,6 +5,8 @@ Centring is implicit, as in :mod:`~trueline.solvers.coordinate_descent.residual`
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +14,16 @@ from trueline.design.sparse_columns import Indices, column_dot, four_dots
 from trueline.numerics.jit import kernel
 from trueline.solvers.coordinate_descent.kernels import column_minimiser, conjugate
 
-__all__ = ["MOST_SWEEPS", "confirm", "correlate", "enter", "solve"]
+__all__ = [
+    "MOST_SWEEPS",
+    "Point",
+    "SweptColumns",
+    "WorkingSet",
+    "confirm",
+    "correlate",
+    "enter",
+    "solve",
+]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -21,14 +32,38 @@ Integers = NDArray[np.intp]
 MOST_SWEEPS = 40
 
 
+class SweptColumns(NamedTuple):
+    """Compressed columns sqrt(s) x_j, ||v_j||^2, m_j, (S m_j, m_j), sqrt(s) and the target."""
+
+    data: Array
+    indices: Indices
+    indptr: Indices
+    squares: Array
+    mean: Array
+    pulls: Array
+    root: Array
+    y: Array
+
+
+class Point(NamedTuple):
+    """Coefficients, those of the point before, and the residual."""
+
+    w: Array
+    last: Array
+    r: Array
+
+
+class WorkingSet(NamedTuple):
+    """Whether each column is in, and the columns in the order of entry."""
+
+    is_in: NDArray[np.bool_]
+    inside: Integers
+
+
 @kernel
 def _sweep(
-    data: Array,
-    indices: Indices,
-    indptr: Indices,
+    columns: SweptColumns,
     which: Integers,
-    squares: Array,
-    pulls: Array,
     p: Array,
     shift: float,
     w: Array,
@@ -36,16 +71,14 @@ def _sweep(
     bend: float,
     only_free: bool,
 ) -> tuple[float, float]:
-    """One step for each coordinate, or for each that is not zero; the new shift, the worst pull.
-
-    ``pulls`` holds S m_j and m_j.
-    """
+    """One step for each coordinate, or for each that is not zero; the new shift, the worst pull."""
+    data, indices, indptr, pulls = columns.data, columns.indices, columns.indptr, columns.pulls
     worst = 0.0
     for j in which:
         before = w[j]
         if only_free and before == 0.0:
             continue
-        square = squares[j]
+        square = columns.squares[j]
         dot = column_dot(data, indices, indptr[j], indptr[j + 1], p) + shift * pulls[0, j]
         after = column_minimiser(
             dot + square * before, level, square + bend, -np.inf, np.inf, before
@@ -76,13 +109,8 @@ def _go_on(which: Integers, way: float, w: Array, last: Array) -> None:
 
 @kernel
 def _settle(
-    data: Array,
-    indices: Indices,
-    indptr: Indices,
+    columns: SweptColumns,
     which: Integers,
-    squares: Array,
-    pulls: Array,
-    root: Array,
     r: Array,
     w: Array,
     level: float,
@@ -95,9 +123,7 @@ def _settle(
         size += level * abs(w[j])
     shift, only_free, sweeps = 0.0, False, 0
     while sweeps < MOST_SWEEPS:
-        shift, worst = _sweep(
-            data, indices, indptr, which, squares, pulls, r, shift, w, level, bend, only_free
-        )
+        shift, worst = _sweep(columns, which, r, shift, w, level, bend, only_free)
         sweeps += 1
         # A pull of this share of the level is worth as much as the gap that is asked for.
         is_small = worst * size <= enough * level
@@ -105,42 +131,29 @@ def _settle(
             break
         only_free = not is_small
     for i in range(len(r)):
-        r[i] += shift * root[i]
+        r[i] += shift * columns.root[i]
     return sweeps
 
 
 @kernel
-def _residual(
-    data: Array,
-    indices: Indices,
-    indptr: Indices,
-    which: Integers,
-    mean: Array,
-    root: Array,
-    y: Array,
-    w: Array,
-    r: Array,
-) -> None:
+def _residual(columns: SweptColumns, which: Integers, w: Array, r: Array) -> None:
     """r = y - V w afresh, so that no rounding adds up."""
-    r[:] = y
+    data, indices, indptr = columns.data, columns.indices, columns.indptr
+    r[:] = columns.y
     lift = 0.0
     for j in which:
         value = w[j]
         if value != 0.0:
-            lift += value * mean[j]
+            lift += value * columns.mean[j]
             for e in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
                 r[np.uint64(indices[e])] -= value * data[e]
     for i in range(len(r)):
-        r[i] += lift * root[i]
+        r[i] += lift * columns.root[i]
 
 
 @kernel
 def correlate(
-    data: Array,
-    indices: Indices,
-    indptr: Indices,
-    mean: Array,
-    root: Array,
+    columns: SweptColumns,
     chosen: Integers,
     R: Array,
     Q: Array,
@@ -152,34 +165,27 @@ def correlate(
 
     What x_j has in common with the residual ``last`` is written down as known.
     """
+    data, indices, indptr = columns.data, columns.indices, columns.indptr
     totals = np.zeros(4)
-    for i in range(len(root)):
+    for i in range(len(columns.root)):
         for b in range(4):
-            totals[b] += root[i] * R[i, b]
+            totals[b] += columns.root[i] * R[i, b]
     most[:] = 0.0
     for j in chosen:
         Q[j, 0], Q[j, 1], Q[j, 2], Q[j, 3] = four_dots(data, indices, indptr[j], indptr[j + 1], R)
         known[j] = Q[j, last]
         for b in range(4):
-            Q[j, b] -= mean[j] * totals[b]
+            Q[j, b] -= columns.mean[j] * totals[b]
             most[b] = max(most[b], abs(Q[j, b]))
 
 
 @kernel
-def enter(
-    Q: Array,
-    at: int,
-    level: float,
-    chosen: Integers,
-    is_in: NDArray[np.bool_],
-    inside: Integers,
-    count: int,
-) -> int:
+def enter(Q: Array, at: int, level: float, chosen: Integers, now: WorkingSet, count: int) -> int:
     """Let chosen columns in whose correlation reaches a level; how many there are then."""
     for j in chosen:
-        if abs(Q[j, at]) >= level and not is_in[j]:
-            is_in[j] = True
-            inside[count] = j
+        if abs(Q[j, at]) >= level and not now.is_in[j]:
+            now.is_in[j] = True
+            now.inside[count] = j
             count += 1
     return count
 
@@ -208,17 +214,8 @@ def _gap(
 
 @kernel
 def solve(
-    data: Array,
-    indices: Indices,
-    indptr: Indices,
-    squares: Array,
-    mean: Array,
-    pulls: Array,
-    root: Array,
-    y: Array,
-    w: Array,
-    last: Array,
-    r: Array,
+    columns: SweptColumns,
+    point: Point,
     which: Integers,
     levels: Array,
     curvatures: Array,
@@ -233,27 +230,14 @@ def solve(
     From one to the next it goes by ``ways``, or not at all if that is negative. Row b of W holds
     the coefficients before the point b; residuals are the columns of R.
     """
-    m = len(levels)
+    m, (w, last, r) = len(levels), point
     for b in range(m):
         if ways[b] >= 0.0:
             _go_on(which, ways[b], w, last)
         for k in range(len(which)):
             W[b, k] = last[which[k]]
-        _residual(data, indices, indptr, which, mean, root, y, w, r)
-        facts[3, b] = _settle(
-            data,
-            indices,
-            indptr,
-            which,
-            squares,
-            pulls,
-            root,
-            r,
-            w,
-            levels[b],
-            curvatures[b],
-            enough,
-        )
+        _residual(columns, which, w, r)
+        facts[3, b] = _settle(columns, which, r, w, levels[b], curvatures[b], enough)
         facts[2, b] = 0.0
         for i in range(len(r)):
             R[i, b] = r[i]
@@ -270,15 +254,13 @@ def confirm(
     W: Array,
     Q: Array,
     chosen: Integers,
-    is_in: NDArray[np.bool_],
-    inside: Integers,
+    now: WorkingSet,
     count: int,
     levels: Array,
     curvatures: Array,
     target: float,
     slack: float,
-    w: Array,
-    last: Array,
+    point: Point,
     facts: Array,
 ) -> tuple[int, int]:
     """How many points can be confirmed, and how many columns are in then.
@@ -286,18 +268,18 @@ def confirm(
     The walk stands at the last point that was confirmed, or at the first one that was not, with
     what it had missed let in.
     """
-    m, known, which = len(levels), count, inside[:count]
+    m, known, which = len(levels), count, now.inside[:count]
     done = m
     for b in range(m):
         facts[0, b], facts[1, b] = _gap(
             W[b + 1], Q, b, facts[4, b], levels[b], curvatures[b], which, facts[2, b]
         )
         if facts[4, b] > (1.0 + slack) * levels[b]:
-            count = enter(Q, b, (1.0 + slack) * levels[b], chosen, is_in, inside, count)
+            count = enter(Q, b, (1.0 + slack) * levels[b], chosen, now, count)
         if count > known or not facts[0, b] <= target:
             done = b
             break
     at = min(done, m - 1)
     for k in range(known):
-        last[inside[k]], w[inside[k]] = W[at, k], W[at + 1, k]
+        point.last[which[k]], point.w[which[k]] = W[at, k], W[at + 1, k]
     return done, count

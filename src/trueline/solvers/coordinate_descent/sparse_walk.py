@@ -26,6 +26,9 @@ from trueline.design.columns import SparseColumns
 from trueline.solvers.coordinate_descent.point import PathPoint
 from trueline.solvers.coordinate_descent.sparse_sweeps import (
     MOST_SWEEPS,
+    Point,
+    SweptColumns,
+    WorkingSet,
     confirm,
     correlate,
     enter,
@@ -79,9 +82,9 @@ class SparseWalk:
         self.largest_square = float(squares.max(initial=0.0))
         self.is_stuck = False
         pulls = np.array([columns.total * mean, mean])
-        self._entries, self._fixed = columns.store.entries, (squares, mean, pulls, root, y)
-        self._w, self._last, self._r = np.zeros(d), np.zeros(d), np.empty(n)
-        self._is_in, self._inside, self._count = np.zeros(d, bool), np.empty(d, dtype=np.intp), 0
+        self._columns = SweptColumns(*columns.store.entries, squares, mean, pulls, root, y)
+        self._point = Point(np.zeros(d), np.zeros(d), np.empty(n))
+        self._set, self._count = WorkingSet(np.zeros(d, bool), np.empty(d, dtype=np.intp)), 0
         self._R, self._Q = np.empty((n, _AT_ONCE)), np.zeros((d, _AT_ONCE))
         self._Q[:, 0], self._chosen = correlation, np.arange(d)
         self._reach = columns.store.reach()
@@ -106,26 +109,37 @@ class SparseWalk:
         levels, curvatures = levels[:ahead], curvatures[:ahead]
         at = np.array([*self._levels, *levels])
         ways = (at[1:-1] - at[2:]) / (at[:-2] - at[1:-1])
-        if self._at >= 0:
-            self._let_in(2.0 * levels[-1] - before)
+        if self._at >= 0:  # the columns that the strong rule asks for
+            strong = 2.0 * levels[-1] - before
+            self._count = enter(self._Q, self._at, strong, self._chosen, self._set, self._count)
         else:
             ways[0] = -1.0  # it stands at the first point already
         known, W = self._count, np.empty((ahead + 1, self._count))
-        self._solve(levels, curvatures, ways, self._share * target, W)
+        enough, which = self._share * target, self._set.inside[:known]
+        solve(
+            self._columns,
+            self._point,
+            which,
+            levels,
+            curvatures,
+            ways,
+            enough,
+            self._R,
+            W,
+            self._facts,
+        )
         self._read(_FLOOR * levels[-1], ahead - 1)
         done, self._count = confirm(
             W,
             self._Q,
             self._chosen,
-            self._is_in,
-            self._inside,
+            self._set,
             known,
             levels,
             curvatures,
             target,
             slack,
-            self._w,
-            self._last,
+            self._point,
             self._facts,
         )
         self._at, self._levels = done - 1, at[done : done + 2].tolist()
@@ -137,49 +151,22 @@ class SparseWalk:
             self.is_stuck = True
         return [self._arrived(W[i + 1], i) for i in range(done)]
 
-    def _let_in(self, level: float) -> None:
-        """The columns whose correlation with the present residual reaches a level."""
-        self._count = enter(
-            self._Q, self._at, level, self._chosen, self._is_in, self._inside, self._count
-        )
-
-    def _solve(
-        self, levels: Array, curvatures: Array, ways: Array, enough: float, W: Array
-    ) -> None:
-        """The solutions on the columns that are in."""
-        solve(
-            *self._entries,
-            *self._fixed,
-            self._w,
-            self._last,
-            self._r,
-            self._inside[: self._count],
-            levels,
-            curvatures,
-            ways,
-            enough,
-            self._R,
-            W,
-            self._facts,
-        )
-
     def _read(self, floor: float, last: int) -> None:
         """The correlations of all columns that may reach the floor."""
-        _, mean, _, root, _ = self._fixed
         self._chosen = self._reach.may_matter_to(self._R, floor)
-        self._Q[self._inside[: self._count]] = 0.0
+        self._Q[self._set.inside[: self._count]] = 0.0
         known, most = self._reach.known, self._facts[4]
-        correlate(*self._entries, mean, root, self._chosen, self._R, self._Q, known, last, most)
+        correlate(self._columns, self._chosen, self._R, self._Q, known, last, most)
 
     def _at_rest(self, level: float) -> PathPoint:
-        y = self._fixed[-1]
+        y = self._columns.y
         square, t = float(y @ y), min(1.0, level / self._top) if self._top else 1.0
         gap = 0.5 * (1 - t) ** 2 * square
-        return PathPoint(self._inside[:0], self._w[:0], 0.5 * square, gap, square, 0)
+        return PathPoint(self._set.inside[:0], self._point.w[:0], 0.5 * square, gap, square, 0)
 
     def _arrived(self, row: Array, i: int) -> PathPoint:
         places = np.flatnonzero(row)
-        columns = self._inside[places]
+        columns = self._set.inside[places]
         order = np.argsort(columns)
         gap, objective, square, sweeps, _ = self._facts[:, i].tolist()
         return PathPoint(columns[order], row[places][order], objective, gap, square, int(sweeps))

@@ -61,7 +61,7 @@ def share_out(slopes: Array, at: Array, square: float, own: int, most: float, be
 
 @kernel
 def class_sweep_dense(
-    X: Array,
+    rows: tuple[Array],
     constant: float,
     own: Integers,
     bounds: Array,
@@ -78,6 +78,7 @@ def class_sweep_dense(
 
     ``beta`` has shape (n, k), ``W`` shape (d + 1, k) with that of the constant as the last row.
     """
+    (X,) = rows
     d, k = X.shape[1], W.shape[1]
     slopes, best = np.empty(k), np.empty(k)
     worst, at = 0.0, 0
@@ -113,9 +114,7 @@ def class_sweep_dense(
 
 @kernel
 def class_sweep_sparse(
-    data: Array,
-    indices: Indices,
-    indptr: Integers,
+    rows: tuple[Array, Indices, Integers],
     constant: float,
     own: Integers,
     bounds: Array,
@@ -129,6 +128,7 @@ def class_sweep_sparse(
     state: NDArray[np.uint64],
 ) -> tuple[int, float]:
     """The same over compressed rows."""
+    data, indices, indptr = rows
     d, k = W.shape[0] - 1, W.shape[1]
     slopes, best = np.empty(k), np.empty(k)
     worst, at = 0.0, 0

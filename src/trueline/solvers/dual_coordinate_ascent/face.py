@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from trueline.design.sparse_columns import column_dot
 from trueline.numerics.jit import kernel
+from trueline.solvers.conjugate_gradients import conjugate_gradients
 from trueline.solvers.dual_coordinate_ascent.kernels import add_row
 from trueline.solvers.dual_coordinate_ascent.rows import Rows
 
@@ -125,24 +126,15 @@ def _conjugate_gradients(
         z = r / bend
         return z - float(bent @ z) / total if has_level else z
 
-    x, r = level * ones, -g - level * bent
-    z = conditioned(r)
-    direction, size = z, float(r @ z)
-    enough = enough * size
-    for _ in range(_STEPS):
-        if not size > enough:
-            break
-        product = times(direction)
-        curvature = float(direction @ product)
-        if not curvature > _FLAT * float(direction @ (bend * direction)):
-            break
-        length = size / curvature
-        x += length * direction
-        r -= length * product
-        z = conditioned(r)
-        before, size = size, float(r @ z)
-        direction = z + (size / before) * direction
-    return x
+    x, _ = conjugate_gradients(
+        times,
+        -g - level * bent,
+        conditioned,
+        most=_STEPS,
+        enough=enough,
+        flat=lambda direction: _FLAT * float(direction @ (bend * direction)),
+    )
+    return level + x
 
 
 def _to_the_face(x: Array, at: Array, face: Face) -> Array:

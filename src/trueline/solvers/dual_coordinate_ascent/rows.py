@@ -95,7 +95,7 @@ class Rows:
         sweep: Callable[..., tuple[int, float]] = class_kernels.class_sweep_sparse
         if is_dense:
             sweep = class_kernels.class_sweep_dense
-        return sweep(*self._parts, self.constant, *state)
+        return sweep(self._parts, self.constant, *state)
 
     def is_short(self, count: int) -> bool:
         """Whether the products of so many rows cost less than what calls them."""

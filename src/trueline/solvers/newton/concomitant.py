@@ -255,14 +255,9 @@ def solve_concomitant(
     if certificate.gap <= enough:
         status = Status.CONVERGED
     scale = float(certificate.witness["scale"][0])
-    notes = [
-        f"Gram matrix formed {counted(1 + profile.gram.formed, 'time')} from all rows, "
-        f"{counted(profile.gram.updated, 'time')} from those that changed"
-    ]
+    notes = _notes(iteration)
     if known is not None and known.space is not None:
-        notes.append(known.note)
-    if iteration.absolute is not None:
-        notes.append("scale zero: absolute errors, solved exactly")
+        notes.insert(1, known.note)
     return Solution(
         certificate.coef,
         certificate.intercept,
@@ -277,6 +272,18 @@ def solve_concomitant(
         row_space=None if known is None else known.space,
         extra={"scale": scale},
     )
+
+
+def _notes(iteration: _Iteration) -> list[str]:
+    """What a person would want to know about the steps."""
+    gram = iteration.profile.gram
+    notes = [
+        f"Gram matrix formed {counted(1 + gram.formed, 'time')} from all rows, "
+        f"{counted(gram.updated, 'time')} from those that changed"
+    ]
+    if iteration.absolute is not None:
+        notes.append("scale zero: absolute errors, solved exactly")
+    return notes
 
 
 def _solve_in_row_space(

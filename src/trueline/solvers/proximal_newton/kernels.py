@@ -150,8 +150,8 @@ def solve_face(
     """
     V, D, G, curvature = state[_V], state[_D], state[_G], state[_CURVATURE]
     linear, quad, means = state[_LINEAR], state[_QUAD], state[_MEAN]
-    m, n = len(face), len(q)
-    R, p, image, along = np.empty(m), np.empty(m), np.empty(m), np.empty(n)
+    m = len(face)
+    R, p, image, along = np.empty(m), np.empty(m), np.empty(m), np.empty(len(q))
     size = 0.0
     for k in range(m):
         j = face[k]
@@ -184,8 +184,7 @@ def solve_face(
             return number, mean
         step, before, size = min(size / bend, limit), size, 0.0
         mean += step * aside
-        for i in range(n):
-            q[i] += step * along[i]
+        q += step * along
         for k in range(m):
             j = face[k]
             is_over = step * p[k] * (V[j] + D[j]) < 0.0 and -(V[j] + D[j]) / p[k] <= step

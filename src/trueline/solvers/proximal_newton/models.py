@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.solvers.conjugate_gradients import conjugate_gradients
 from trueline.solvers.newton.batched.precondition import coupled_hessian
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ _MOVED = 0.25
 # Steps that had to be cut say that the sample promises too much; whole ones that it does not.
 _CUT, _HARDER, _SOFTER = 0.7, 1.5, 0.8
 _BISECTIONS = 60
+# Of a coefficient, what rounding leaves where it comes to zero.
+_ZERO = 1e-15
 
 
 class Model(ABC):
@@ -170,30 +173,27 @@ class _CoupledColumns(Model):
             out = np.vstack([at.design.rmatvec(T), T.sum(axis=0)]) + quad * p
             return np.where(free, out, 0.0)
 
-        R = np.where(free, -(G + image(D, Q) + linear * np.sign(V + D)), 0.0)
-        scale = np.where(free, curvature, 1.0)
-        p = R / scale
-        size = first = float((R * p).sum())
-        left = max(at.violation / at.first, 1e-6)
-        for _ in range(_CONJUGATE):
-            if size <= left * first:
-                break
-            scores = at.design.matvec(p[:-1]) + p[-1]
-            along = image(p, scores)
-            bend, place = float((p * along).sum()), V + D
-            if not bend > 0:
-                break
+        def product(p: Array) -> Array:
+            return image(p, at.design.matvec(p[:-1]) + p[-1])
+
+        place = V + D
+
+        def room(x: Array, p: Array) -> float:
+            """How far p leads before a sign changes."""
+            here = place + x
             with np.errstate(divide="ignore", invalid="ignore"):
-                until = np.where((p * place < 0) & (linear > 0), -place / p, np.inf)
-            a = min(size / bend, float(until.min()))
-            D += a * p
-            D[until <= a] = -V[until <= a]
-            Q, R = Q + a * scores, R - a * along
-            if (until <= a).any():
-                break
-            before, size = size, float((R * R / scale).sum())
-            p = R / scale + (size / before) * p
-        return Q
+                until = np.where((p * here < 0) & (linear > 0), -here / p, np.inf)
+            return float(until.min())
+
+        scale, left = np.where(free, curvature, 1.0), max(at.violation / at.first, 1e-6)
+        right = np.where(free, -(G + image(D, Q) + linear * np.sign(place)), 0.0)
+        x, _ = conjugate_gradients(
+            product, right, lambda r: r / scale, most=_CONJUGATE, enough=left, room=room
+        )
+        # Where a sign would have changed the coefficient is zero, without rounding.
+        ends = free & (linear > 0) & ((place + x) * place <= _ZERO * place**2)
+        D[:] = np.where(ends, -V, D + x)
+        return Q + at.design.matvec(x[:-1]) + x[-1]
 
 
 class CoupledHessian(Model):

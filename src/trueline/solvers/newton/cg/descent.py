@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.losses import Loss
+from trueline.solvers.conjugate_gradients import conjugate_gradients
 from trueline.solvers.newton.cg.precondition import Preconditioner, sampled_rows
 from trueline.solvers.newton.cg.rows import Rows
 from trueline.solvers.newton.dense.levels import best_levels
@@ -57,10 +58,10 @@ class TruncatedDescent:
         self.products, self.decrease = 0, np.inf
         self._sample = sampled_rows(rows, V.shape[1])
         self._preconditioner: Preconditioner | None = None
-        self._look()
+        self._evaluate()
         self._first = float(np.linalg.norm(self.G)) or 1.0
 
-    def _look(self) -> None:
+    def _evaluate(self) -> None:
         """Value and gradient at the present point."""
         s, y, Z = self.rows.weights[:, None], self.target, self.Z
         U = np.empty_like(Z)
@@ -106,7 +107,7 @@ class TruncatedDescent:
         self.V = self.V + t * D
         self.Z = self.Z + t * change
         before = self.objective
-        self._look()
+        self._evaluate()
         # Where rounding decides, a step back to where it was lower ends the descent.
         return t if self.objective <= before + 1e-12 * abs(before) else 0.0
 
@@ -119,7 +120,7 @@ class TruncatedDescent:
             self.V = self.V.copy()
             self.V[-1] += shift
             self.Z = self.Z + shift
-            self._look()
+            self._evaluate()
 
     def _direction(self) -> Array:
         """Conjugate gradients for H D = -G."""
@@ -129,22 +130,16 @@ class TruncatedDescent:
         assert self._preconditioner is not None
         ratio = float(np.linalg.norm(self.G)) / self._first
         enough = max(min(_COARSE, np.sqrt(ratio)), _FINEST) ** 2
-        D, R = np.zeros_like(self.G), -self.G
-        Q = self._preconditioner.apply(R)
-        p, size = Q, float((R * Q).sum())
-        start, count = size, 0
-        while count < _MOST_INNER and size > enough * start and size > 0:
-            image = product(p) + self.bends * p
-            along = float((p * image).sum())
-            if not along > 0:
-                break
-            a = size / along
-            D, R = D + a * p, R - a * image
-            Q = self._preconditioner.apply(R)
-            before, size = size, float((R * Q).sum())
-            p = Q + (size / before) * p
-            count += 1
+        D, count = conjugate_gradients(
+            lambda p: product(p) + self.bends * p,
+            -self.G,
+            self._preconditioner.apply,
+            most=_MOST_INNER,
+            enough=enough,
+        )
         self.products += count
+        if not count:
+            return self._preconditioner.apply(-self.G)
         if count >= _SLOW:
             self._preconditioner = None
-        return D if count else Q
+        return D
