@@ -68,7 +68,7 @@ def _names(listed: str) -> str:
 
 def ridge_solvers() -> str:
     """scikit-learn's names of ridge solvers -> ours."""
-    from trueline.estimators.ridge import RIDGE_SOLVERS
+    from trueline.estimators.regression.ridge import RIDGE_SOLVERS
 
     theirs = ["auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs"]
     rows = [[f"``{name}``", f"``{RIDGE_SOLVERS[name]}``"] for name in theirs]

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-import trueline._jit as jit
+import trueline.numerics.jit as jit
 
 SOURCES = {
     "__init__.py": "",
     "jit.py": """
         from pathlib import Path
 
-        from trueline._jit import Compiler
+        from trueline.numerics.jit import Compiler
 
         compiler = Compiler(Path(__file__).parent, "toy")
         kernel = compiler.kernel
@@ -131,7 +131,8 @@ def edit_helper(toy):
 
 
 def test_importing_the_package_does_not_import_numba(toy):
-    script = "import json, sys, trueline, trueline._jit; print(json.dumps('numba' in sys.modules))"
+    imports = "import json, sys, trueline, trueline.numerics.jit"
+    script = f"{imports}; print(json.dumps('numba' in sys.modules))"
     assert toy.run(script) is False
 
 
@@ -257,7 +258,7 @@ def test_closure_is_refused_with_a_remedy(monkeypatch):
 
 def test_kernels_use_names_of_files_that_the_cache_key_digests():
     # A constant or helper from any other file could change while old machine code stays in use.
-    root = Path(jit.__file__).parent
+    root = Path(jit.__file__).parents[1]
     sources = {path: path.read_text() for path in root.rglob("*.py")}
     digested = {
         ".".join(path.relative_to(root.parent).with_suffix("").parts)

@@ -20,8 +20,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from exact import doubles, fractions, moments
 from trueline.design import as_design
-from trueline.gram import _tiles_run_here
 from trueline.moments import Moments
+from trueline.numerics.gram import _tiles_run_here
 
 EPS = np.finfo(float).eps
 
@@ -102,7 +102,7 @@ def test_the_rounding_bounds_hold(name, kind, weighted):
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("name", NASTY)
 def test_the_rounding_bounds_hold_by_tiles(name, weighted, monkeypatch):
-    monkeypatch.setattr("trueline.gram._tiles_pay", lambda *_: True)
+    monkeypatch.setattr("trueline.numerics.gram._tiles_pay", lambda *_: True)
     X, Y = NASTY[name]()
     weights = np.random.default_rng(3).uniform(0.1, 3.0, len(X)) if weighted else None
     assert_keeps_its_promise(of(X, Y, weights), moments(X, Y, weights))

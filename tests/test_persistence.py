@@ -38,7 +38,7 @@ from trueline.losses import Squared
 from trueline.penalties import L2
 from trueline.persistence import FORMAT, VERSION, known_classes, read, register
 from trueline.persistence.codec import Decoder, Encoder
-from trueline.persistence.registry import is_estimator
+from trueline.persistence.registry import find_class, is_estimator
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 1.0]
@@ -344,6 +344,18 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, fitted, monkeypatch):
         save(Ridge(), path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("former", "today"),
+    [
+        ("bayes.NormalInverseGamma", "bayesian.NormalInverseGamma"),
+        ("halfspaces.Separability", "separation.Separability"),
+        ("processes.Structure", "gaussian_process.Structure"),
+    ],
+)
+def test_files_that_name_a_folder_as_it_was_called_before_are_read(former, today):
+    assert find_class(former) is known_classes()[today]
 
 
 def test_registering():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exact import fractions
-from trueline.precision import (
+from trueline.numerics.precision import (
     residual_doubled,
     sum_doubled,
     transposed_product_doubled,

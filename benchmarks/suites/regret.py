@@ -66,7 +66,7 @@ class Shape:
 
     def problem(self) -> Problem:
         """The problem, with an intercept."""
-        from trueline.estimators.base import build_problem
+        from trueline.estimators.shared.base import build_problem
         from trueline.losses import Squared
         from trueline.penalties import L2, NonNegative, NoPenalty, Penalty
 

@@ -12,97 +12,97 @@ __version__ = "0.1.0.dev0"
 
 #: Public name -> module that defines it.
 _HOMES = {
-    "ARDRegression": "trueline.estimators.relevance",
-    "AdaptiveLasso": "trueline.estimators.adaptive_lasso",
-    "BayesianLinearRegression": "trueline.estimators.bayesian_linear",
-    "BayesianRidge": "trueline.estimators.bayesian_ridge",
-    "BestSubset": "trueline.estimators.best_subset",
-    "CalibratedClassifier": "trueline.estimators.calibrated",
+    "ARDRegression": "trueline.estimators.bayesian.relevance",
+    "AdaptiveLasso": "trueline.estimators.sparse.adaptive_lasso",
+    "BayesianLinearRegression": "trueline.estimators.bayesian.bayesian_linear",
+    "BayesianRidge": "trueline.estimators.bayesian.bayesian_ridge",
+    "BestSubset": "trueline.estimators.column_selection.best_subset",
+    "CalibratedClassifier": "trueline.estimators.classification.calibrated",
     "Certificate": "trueline.certificates",
     "ChainedClassifiers": "trueline.features.chained",
-    "ChebyshevRegressor": "trueline.estimators.chebyshev",
+    "ChebyshevRegressor": "trueline.estimators.robust.chebyshev",
     "Comparison": "trueline.evaluation.report",
     "ComplexityCurve": "trueline.evaluation.complexity",
     "ConstantFeature": "trueline.features.base",
     "CrossValidation": "trueline.evaluation.cross_validation",
-    "ElasticNet": "trueline.estimators.elastic_net",
-    "ElasticNetCV": "trueline.estimators.elastic_net_cv",
+    "ElasticNet": "trueline.estimators.sparse.elastic_net",
+    "ElasticNetCV": "trueline.estimators.sparse.elastic_net_cv",
     "FormulaFeatures": "trueline.features.formula",
     "FourierFeatures": "trueline.features.fourier",
-    "GammaRegressor": "trueline.estimators.glm_models",
-    "GaussianProcessRegressor": "trueline.estimators.gaussian_process",
-    "GroupLasso": "trueline.estimators.group_lasso",
-    "HuberRegressor": "trueline.estimators.huber",
+    "GammaRegressor": "trueline.estimators.regression.glm_models",
+    "GaussianProcessRegressor": "trueline.estimators.kernel.gaussian_process",
+    "GroupLasso": "trueline.estimators.sparse.group_lasso",
+    "HuberRegressor": "trueline.estimators.robust.huber",
     "Interactions": "trueline.features.interactions",
-    "KernelPerceptron": "trueline.estimators.kernel_perceptron",
-    "KernelRidge": "trueline.estimators.kernel_ridge",
-    "L0Regression": "trueline.estimators.best_subset",
-    "Lasso": "trueline.estimators.lasso",
-    "LassoCV": "trueline.estimators.lasso_cv",
+    "KernelPerceptron": "trueline.estimators.online.kernel_perceptron",
+    "KernelRidge": "trueline.estimators.kernel.kernel_ridge",
+    "L0Regression": "trueline.estimators.column_selection.best_subset",
+    "Lasso": "trueline.estimators.sparse.lasso",
+    "LassoCV": "trueline.estimators.sparse.lasso_cv",
     "LeakageWarning": "trueline.evaluation.leakage",
     "LearningCurve": "trueline.evaluation.complexity",
-    "LeastAbsoluteDeviations": "trueline.estimators.quantile",
-    "LeastSquaresClassifier": "trueline.estimators.least_squares_classifier",
-    "LinearRegression": "trueline.estimators",
-    "LinearRegressor": "trueline.estimators",
-    "LinearSVC": "trueline.estimators.linear_svc",
-    "LinearSVR": "trueline.estimators.linear_svr",
-    "LogisticPath": "trueline.estimators.logistic_sequence",
-    "LogisticRegression": "trueline.estimators.logistic",
-    "LogisticRegressionCV": "trueline.estimators.logistic_cv",
-    "MaximumMargin": "trueline.halfspaces.margin",
-    "MultiTaskElasticNet": "trueline.estimators.multi_task",
-    "MultiTaskElasticNetCV": "trueline.estimators.multi_task_cv",
-    "MultiTaskLasso": "trueline.estimators.multi_task",
-    "MultiTaskLassoCV": "trueline.estimators.multi_task_cv",
+    "LeastAbsoluteDeviations": "trueline.estimators.robust.quantile",
+    "LeastSquaresClassifier": "trueline.estimators.classification.least_squares_classifier",
+    "LinearRegression": "trueline.estimators.regression.linear_regression",
+    "LinearRegressor": "trueline.estimators.regression.linear_regressor",
+    "LinearSVC": "trueline.estimators.svm.linear_svc",
+    "LinearSVR": "trueline.estimators.svm.linear_svr",
+    "LogisticPath": "trueline.estimators.classification.logistic_sequence",
+    "LogisticRegression": "trueline.estimators.classification.logistic",
+    "LogisticRegressionCV": "trueline.estimators.classification.logistic_cv",
+    "MaximumMargin": "trueline.separation.margin",
+    "MultiTaskElasticNet": "trueline.estimators.sparse.multi_task",
+    "MultiTaskElasticNetCV": "trueline.estimators.sparse.multi_task_cv",
+    "MultiTaskLasso": "trueline.estimators.sparse.multi_task",
+    "MultiTaskLassoCV": "trueline.estimators.sparse.multi_task_cv",
     "NestedCrossValidation": "trueline.evaluation.nested",
-    "NuSVC": "trueline.estimators.support_vectors",
-    "NuSVR": "trueline.estimators.support_vectors",
-    "OneClassSVM": "trueline.estimators.support_vectors",
+    "NuSVC": "trueline.estimators.svm.svc",
+    "NuSVR": "trueline.estimators.svm.svr",
+    "OneClassSVM": "trueline.estimators.svm.one_class",
     "OneVsOneClassifier": "trueline.estimators.multiclass",
     "OneVsRestClassifier": "trueline.estimators.multiclass",
-    "OnlineLogisticRegression": "trueline.estimators.online_logistic",
+    "OnlineLogisticRegression": "trueline.estimators.online.logistic",
     "OrthogonalPolynomialFeatures": "trueline.features.orthogonal",
     "OutputCodeClassifier": "trueline.estimators.multiclass",
-    "PassiveAggressiveClassifier": "trueline.estimators.passive_aggressive",
-    "Perceptron": "trueline.estimators.perceptron",
-    "PoissonRegressor": "trueline.estimators.glm_models",
-    "PolynomialRegression": "trueline.estimators",
-    "QuantileRegressor": "trueline.estimators.quantile",
+    "PassiveAggressiveClassifier": "trueline.estimators.online.passive_aggressive",
+    "Perceptron": "trueline.estimators.online.perceptron",
+    "PoissonRegressor": "trueline.estimators.regression.glm_models",
+    "PolynomialRegression": "trueline.estimators.regression.polynomial",
+    "QuantileRegressor": "trueline.estimators.robust.quantile",
     "RadialBasisFeatures": "trueline.features.radial",
     "RandomFourierFeatures": "trueline.features.random_fourier",
-    "RegularizationPath": "trueline.estimators.paths",
-    "Ridge": "trueline.estimators",
-    "RidgeCV": "trueline.estimators",
-    "RidgeClassifier": "trueline.estimators.ridge_classifier",
-    "RidgeClassifierCV": "trueline.estimators.ridge_classifier_cv",
-    "SVC": "trueline.estimators.support_vectors",
-    "SVR": "trueline.estimators.support_vectors",
-    "Separability": "trueline.halfspaces.result",
-    "SequentialFeatureSelector": "trueline.estimators.sequential",
-    "SparseGaussianProcessRegressor": "trueline.estimators.sparse_process",
-    "StepwiseRegression": "trueline.estimators.stepwise",
+    "RegularizationPath": "trueline.estimators.sparse.paths",
+    "Ridge": "trueline.estimators.regression.ridge",
+    "RidgeCV": "trueline.estimators.regression.ridge_cv",
+    "RidgeClassifier": "trueline.estimators.classification.ridge_classifier",
+    "RidgeClassifierCV": "trueline.estimators.classification.ridge_classifier_cv",
+    "SVC": "trueline.estimators.svm.svc",
+    "SVR": "trueline.estimators.svm.svr",
+    "Separability": "trueline.separation.result",
+    "SequentialFeatureSelector": "trueline.estimators.column_selection.sequential",
+    "SparseGaussianProcessRegressor": "trueline.estimators.kernel.sparse_process",
+    "StepwiseRegression": "trueline.estimators.column_selection.stepwise",
     "TableFeatures": "trueline.features.tables.transformer",
     "TextFeatures": "trueline.features.text",
     "TranslationFeatures": "trueline.features.translation.transformer",
-    "TweedieRegressor": "trueline.estimators.glm_models",
-    "ZeroOneHalfspace": "trueline.estimators.zero_one",
+    "TweedieRegressor": "trueline.estimators.regression.glm_models",
+    "ZeroOneHalfspace": "trueline.estimators.classification.zero_one",
     "compare": "trueline.evaluation.comparison",
     "complexity_curve": "trueline.evaluation.complexity",
     "cross_validate": "trueline.evaluation.cross_validation",
     "design_matrix": "trueline.features.tables.design",
-    "enet_path": "trueline.estimators.paths",
+    "enet_path": "trueline.estimators.sparse.paths",
     "formula": "trueline.features.formula",
-    "lasso_path": "trueline.estimators.paths",
+    "lasso_path": "trueline.estimators.sparse.paths",
     "learning_curve": "trueline.evaluation.complexity",
     "load": "trueline.persistence",
-    "logistic_path": "trueline.estimators.logistic_sequence",
-    "maximum_margin": "trueline.estimators.separability",
+    "logistic_path": "trueline.estimators.classification.logistic_sequence",
+    "maximum_margin": "trueline.estimators.classification.separability",
     "nested_cross_validate": "trueline.evaluation.nested",
-    "regularization_path": "trueline.estimators.paths",
+    "regularization_path": "trueline.estimators.sparse.paths",
     "save": "trueline.persistence",
-    "separability": "trueline.estimators.separability",
-    "verify": "trueline.estimators.certified",
+    "separability": "trueline.estimators.classification.separability",
+    "verify": "trueline.estimators.shared.certified",
 }
 
 __all__ = [
@@ -202,66 +202,66 @@ __all__ = [
 
 if TYPE_CHECKING:
     from trueline.certificates import Certificate
-    from trueline.estimators import (
-        LinearRegression,
-        LinearRegressor,
-        PolynomialRegression,
-        Ridge,
-        RidgeCV,
-    )
-    from trueline.estimators.adaptive_lasso import AdaptiveLasso
-    from trueline.estimators.bayesian_linear import BayesianLinearRegression
-    from trueline.estimators.bayesian_ridge import BayesianRidge
-    from trueline.estimators.best_subset import BestSubset, L0Regression
-    from trueline.estimators.calibrated import CalibratedClassifier
-    from trueline.estimators.certified import verify
-    from trueline.estimators.chebyshev import ChebyshevRegressor
-    from trueline.estimators.elastic_net import ElasticNet
-    from trueline.estimators.elastic_net_cv import ElasticNetCV
-    from trueline.estimators.gaussian_process import GaussianProcessRegressor
-    from trueline.estimators.glm_models import (
-        GammaRegressor,
-        PoissonRegressor,
-        TweedieRegressor,
-    )
-    from trueline.estimators.group_lasso import GroupLasso
-    from trueline.estimators.huber import HuberRegressor
-    from trueline.estimators.kernel_perceptron import KernelPerceptron
-    from trueline.estimators.kernel_ridge import KernelRidge
-    from trueline.estimators.lasso import Lasso
-    from trueline.estimators.lasso_cv import LassoCV
-    from trueline.estimators.least_squares_classifier import LeastSquaresClassifier
-    from trueline.estimators.linear_svc import LinearSVC
-    from trueline.estimators.linear_svr import LinearSVR
-    from trueline.estimators.logistic import LogisticRegression
-    from trueline.estimators.logistic_cv import LogisticRegressionCV
-    from trueline.estimators.logistic_sequence import LogisticPath, logistic_path
-    from trueline.estimators.multi_task import MultiTaskElasticNet, MultiTaskLasso
-    from trueline.estimators.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
+    from trueline.estimators.bayesian.bayesian_linear import BayesianLinearRegression
+    from trueline.estimators.bayesian.bayesian_ridge import BayesianRidge
+    from trueline.estimators.bayesian.relevance import ARDRegression
+    from trueline.estimators.classification.calibrated import CalibratedClassifier
+    from trueline.estimators.classification.least_squares_classifier import LeastSquaresClassifier
+    from trueline.estimators.classification.logistic import LogisticRegression
+    from trueline.estimators.classification.logistic_cv import LogisticRegressionCV
+    from trueline.estimators.classification.logistic_sequence import LogisticPath, logistic_path
+    from trueline.estimators.classification.ridge_classifier import RidgeClassifier
+    from trueline.estimators.classification.ridge_classifier_cv import RidgeClassifierCV
+    from trueline.estimators.classification.separability import maximum_margin, separability
+    from trueline.estimators.classification.zero_one import ZeroOneHalfspace
+    from trueline.estimators.column_selection.best_subset import BestSubset, L0Regression
+    from trueline.estimators.column_selection.sequential import SequentialFeatureSelector
+    from trueline.estimators.column_selection.stepwise import StepwiseRegression
+    from trueline.estimators.kernel.gaussian_process import GaussianProcessRegressor
+    from trueline.estimators.kernel.kernel_ridge import KernelRidge
+    from trueline.estimators.kernel.sparse_process import SparseGaussianProcessRegressor
     from trueline.estimators.multiclass import (
         OneVsOneClassifier,
         OneVsRestClassifier,
         OutputCodeClassifier,
     )
-    from trueline.estimators.online_logistic import OnlineLogisticRegression
-    from trueline.estimators.passive_aggressive import PassiveAggressiveClassifier
-    from trueline.estimators.paths import (
+    from trueline.estimators.online.kernel_perceptron import KernelPerceptron
+    from trueline.estimators.online.logistic import OnlineLogisticRegression
+    from trueline.estimators.online.passive_aggressive import PassiveAggressiveClassifier
+    from trueline.estimators.online.perceptron import Perceptron
+    from trueline.estimators.regression.glm_models import (
+        GammaRegressor,
+        PoissonRegressor,
+        TweedieRegressor,
+    )
+    from trueline.estimators.regression.linear_regression import LinearRegression
+    from trueline.estimators.regression.linear_regressor import LinearRegressor
+    from trueline.estimators.regression.polynomial import PolynomialRegression
+    from trueline.estimators.regression.ridge import Ridge
+    from trueline.estimators.regression.ridge_cv import RidgeCV
+    from trueline.estimators.robust.chebyshev import ChebyshevRegressor
+    from trueline.estimators.robust.huber import HuberRegressor
+    from trueline.estimators.robust.quantile import LeastAbsoluteDeviations, QuantileRegressor
+    from trueline.estimators.shared.certified import verify
+    from trueline.estimators.sparse.adaptive_lasso import AdaptiveLasso
+    from trueline.estimators.sparse.elastic_net import ElasticNet
+    from trueline.estimators.sparse.elastic_net_cv import ElasticNetCV
+    from trueline.estimators.sparse.group_lasso import GroupLasso
+    from trueline.estimators.sparse.lasso import Lasso
+    from trueline.estimators.sparse.lasso_cv import LassoCV
+    from trueline.estimators.sparse.multi_task import MultiTaskElasticNet, MultiTaskLasso
+    from trueline.estimators.sparse.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
+    from trueline.estimators.sparse.paths import (
         RegularizationPath,
         enet_path,
         lasso_path,
         regularization_path,
     )
-    from trueline.estimators.perceptron import Perceptron
-    from trueline.estimators.quantile import LeastAbsoluteDeviations, QuantileRegressor
-    from trueline.estimators.relevance import ARDRegression
-    from trueline.estimators.ridge_classifier import RidgeClassifier
-    from trueline.estimators.ridge_classifier_cv import RidgeClassifierCV
-    from trueline.estimators.separability import maximum_margin, separability
-    from trueline.estimators.sequential import SequentialFeatureSelector
-    from trueline.estimators.sparse_process import SparseGaussianProcessRegressor
-    from trueline.estimators.stepwise import StepwiseRegression
-    from trueline.estimators.support_vectors import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-    from trueline.estimators.zero_one import ZeroOneHalfspace
+    from trueline.estimators.svm.linear_svc import LinearSVC
+    from trueline.estimators.svm.linear_svr import LinearSVR
+    from trueline.estimators.svm.one_class import OneClassSVM
+    from trueline.estimators.svm.svc import SVC, NuSVC
+    from trueline.estimators.svm.svr import SVR, NuSVR
     from trueline.evaluation.comparison import compare
     from trueline.evaluation.complexity import (
         ComplexityCurve,
@@ -285,9 +285,9 @@ if TYPE_CHECKING:
     from trueline.features.tables.transformer import TableFeatures
     from trueline.features.text import TextFeatures
     from trueline.features.translation.transformer import TranslationFeatures
-    from trueline.halfspaces.margin import MaximumMargin
-    from trueline.halfspaces.result import Separability
     from trueline.persistence import load, save
+    from trueline.separation.margin import MaximumMargin
+    from trueline.separation.result import Separability
 
 
 def __getattr__(name: str) -> Any:

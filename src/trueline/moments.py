@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import Design
-from trueline.precision import two_sum
+from trueline.numerics.precision import two_sum
 from trueline.wording import Readable
 
 __all__ = ["Moments", "SharedMoments"]

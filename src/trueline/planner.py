@@ -15,6 +15,7 @@ import numpy as np
 from trueline.errors import PairingError
 from trueline.guard import Verdict, confirm, judge, judge_by_own, verdict_of
 from trueline.moments import Moments
+from trueline.numerics.threads import single_threaded_blas
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution, Solution, Status
@@ -23,7 +24,6 @@ from trueline.solvers.first_order.proximal_gradient import ProximalGradient
 from trueline.solvers.loop import Monitor, seen_through
 from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 from trueline.solvers.transformed.independent_columns import IndependentColumns, is_open
-from trueline.threads import single_threaded_blas
 from trueline.wording import Readable, counted
 
 __all__ = [

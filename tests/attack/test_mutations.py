@@ -41,10 +41,10 @@ from .adapter import ask
 from .truth import optimum_of, refute
 
 N, D = 14, 3
-PROVERS = ("trueline.certificates", "trueline.processes.proof", "trueline.subset.proof")
-PROVERS += ("trueline.halfspaces.margin", "trueline.halfspaces.zero_one.proof")
+PROVERS = ("trueline.certificates", "trueline.gaussian_process.proof", "trueline.best_subset.proof")
+PROVERS += ("trueline.separation.margin", "trueline.separation.zero_one.proof")
 PROVERS += ("trueline.solvers.block_coordinate_descent.proof",)
-PROVERS += ("trueline.processes.equations", "trueline.processes.inducing")
+PROVERS += ("trueline.gaussian_process.equations", "trueline.gaussian_process.inducing")
 
 
 def rows():

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from malformed import assert_refused
 
-import trueline.subset.proof as prover
+import trueline.best_subset.proof as prover
 from trueline import BestSubset, L0Regression
 from trueline.check import Verdict, verify
 from trueline.losses import Absolute, Huber
@@ -208,8 +208,12 @@ def test_faults_of_the_prover_are_seen(monkeypatch):
         return replace(found, witness={**found.witness, "dual": 2.0 * found.witness["dual"]})
 
     for fault in (smaller_gap, skipped):
-        monkeypatch.setattr("trueline.estimators.best_subset_search.certify_search", fault)
+        monkeypatch.setattr(
+            "trueline.estimators.column_selection.best_subset_search.certify_search", fault
+        )
         assert not BestSubset(k=2).fit(X, y).verify(X, y), fault.__name__
     # A bad point at the root proves less; the supports that it leaves open are fitted.
-    monkeypatch.setattr("trueline.estimators.best_subset_search.certify_search", wrong_dual)
+    monkeypatch.setattr(
+        "trueline.estimators.column_selection.best_subset_search.certify_search", wrong_dual
+    )
     assert BestSubset(k=2).fit(X, y).verify(X, y)

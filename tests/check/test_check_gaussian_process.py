@@ -17,8 +17,8 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-import trueline.estimators.gaussian_process as estimator
-import trueline.estimators.sparse_process as sparse_estimator
+import trueline.estimators.kernel.gaussian_process as estimator
+import trueline.estimators.kernel.sparse_process as sparse_estimator
 from trueline import GaussianProcessRegressor, SparseGaussianProcessRegressor
 from trueline.check import Verdict, verify
 from trueline.check.process_kernels import covariance_of, recognised

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import trueline.estimators.kernel_ridge as estimator
+import trueline.estimators.kernel.kernel_ridge as estimator
 from trueline import KernelRidge
 from trueline.check import Verdict, verify
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import trueline.estimators.kernel_perceptron as kernel_estimator
-import trueline.estimators.online_proof as estimator
+import trueline.estimators.online.kernel_perceptron as kernel_estimator
+import trueline.estimators.online.proof as estimator
 from trueline import KernelPerceptron, Perceptron
 from trueline.check import Verdict, verify
 from trueline.losses import Squared

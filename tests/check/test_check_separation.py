@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from malformed import assert_refused
 from scipy.optimize import linprog
 
-import trueline.halfspaces.margin as margin_prover
-import trueline.halfspaces.separate as prover
+import trueline.separation.margin as margin_prover
+import trueline.separation.separate as prover
 from trueline import LinearSVC, maximum_margin, separability
 
 VERDICTS = {

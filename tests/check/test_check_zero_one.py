@@ -9,7 +9,7 @@ import pytest
 from malformed import assert_refused
 from scipy.optimize import linprog
 
-import trueline.halfspaces.zero_one.proof as prover
+import trueline.separation.zero_one.proof as prover
 from trueline import ZeroOneHalfspace
 from trueline.check import Verdict
 
@@ -128,7 +128,7 @@ def test_faults_of_the_prover_are_seen(monkeypatch):
         )
 
     certify = prover.certify
-    monkeypatch.setattr("trueline.estimators.zero_one.certify", lower)
+    monkeypatch.setattr("trueline.estimators.classification.zero_one.certify", lower)
     X, y = np.random.default_rng(5).normal(size=(40, 2)), np.where(np.arange(40) % 2, 1.0, -1.0)
     model = ZeroOneHalfspace(time_limit=0.0).fit(X, y)
     if model.error_weight_ > fewest_by_vertices(X, y):

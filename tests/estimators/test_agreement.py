@@ -15,7 +15,7 @@ from sklearn import linear_model
 from sklearn.utils.fixes import parse_version
 
 import trueline
-from trueline.estimators.ridge import RIDGE_SOLVERS
+from trueline.estimators.regression.ridge import RIDGE_SOLVERS
 
 TIGHT = 1e-10
 NEWEST = parse_version(sklearn.__version__) >= parse_version("1.9")

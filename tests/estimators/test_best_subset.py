@@ -411,7 +411,7 @@ def test_few_choices_are_looked_at_also_without_time():
 def test_an_interrupted_search_keeps_what_it_has(monkeypatch):
     from importlib import import_module
 
-    module = import_module("trueline.subset.search")
+    module = import_module("trueline.best_subset.search")
     explore, calls = module.explore, []
 
     def interrupted(*arguments):
@@ -438,7 +438,7 @@ def test_an_interruption_before_the_search_keeps_the_first_support(monkeypatch):
         raise KeyboardInterrupt
 
     X, y = rows(noise=0.1)
-    monkeypatch.setattr("trueline.subset.sequence.many_starts", interrupted)
+    monkeypatch.setattr("trueline.best_subset.sequence.many_starts", interrupted)
     with pytest.warns(ConvergenceWarning, match=r"stopped \(interrupted\) before"):
         model = BestSubset(k=[2, 3]).fit(X, y)
     assert model.support_.tolist() == [0, 1, 2]
@@ -463,7 +463,7 @@ def test_bounds_of_sizes_that_were_not_reached_are_those_of_the_relaxation():
 
 
 def test_a_warning_says_which_sizes_are_open(monkeypatch):
-    from trueline.subset import sequence
+    from trueline.best_subset import sequence
 
     search = sequence.search
 
@@ -533,7 +533,7 @@ def test_the_trace_of_a_search_closes_the_gap():
 
 
 def test_a_callback_can_stop_the_search(monkeypatch):
-    from trueline.estimators import best_subset_search
+    from trueline.estimators.column_selection import best_subset_search
 
     class Stop:
         def __call__(self, event):

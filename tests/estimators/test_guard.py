@@ -71,21 +71,16 @@ from trueline import (
     regularization_path,
 )
 from trueline.design import as_design
-from trueline.estimators import bayesian_ridge as bayesian_ridge_module
-from trueline.estimators import (
-    best_subset_search,
-    firth,
-    gaussian_process,
-    glm,
-    huber,
-    incremental,
-    kernel_ridge,
-    linear_svc,
-    polynomial,
-)
-from trueline.estimators import relevance as relevance_module
+from trueline.estimators.bayesian import bayesian_ridge as bayesian_ridge_module
+from trueline.estimators.bayesian import relevance as relevance_module
+from trueline.estimators.classification import firth
+from trueline.estimators.column_selection import best_subset_search
+from trueline.estimators.kernel import gaussian_process, kernel_ridge
 from trueline.estimators.multiclass import together
-from trueline.estimators.support_vectors import base as support_vectors
+from trueline.estimators.regression import glm, incremental, polynomial
+from trueline.estimators.robust import huber
+from trueline.estimators.svm import base as support_vectors
+from trueline.estimators.svm import linear_svc
 from trueline.guard import judge
 from trueline.losses import Squared
 from trueline.moments import Moments
@@ -97,7 +92,7 @@ from trueline.solvers.base import Options
 from trueline.solvers.coordinate_descent import sets
 from trueline.solvers.least_squares.cholesky import PendingProof
 from trueline.solvers.loop import Monitor
-from trueline.solvers.newton.solver.cg import solver as newton_cg
+from trueline.solvers.newton.cg import solver as newton_cg
 from trueline.solvers.registry import SOLVERS
 
 GAP = re.compile(r"(within|gap is|violation is) [0-9.]+(e[+-][0-9]+)?|nothing proven|gap is inf")

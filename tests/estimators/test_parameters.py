@@ -7,7 +7,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import InvalidParameterError
 
 import trueline
-from trueline.estimators.parameters import KW_ONLY, REQUIRED, given, hidden, one_of, parameters
+from trueline.estimators.shared.parameters import (
+    KW_ONLY,
+    REQUIRED,
+    given,
+    hidden,
+    one_of,
+    parameters,
+)
 
 
 @parameters()

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import trueline
 from trueline import LinearRegression, LinearSVC, LogisticRegression
-from trueline.estimators.base import LinearEstimator
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.solvers.registry import SOLVERS
 
 

@@ -467,7 +467,7 @@ def test_ctrl_c_keeps_what_was_found(monkeypatch):
 
 
 def test_a_callback_sees_every_step_and_may_stop(monkeypatch):
-    from trueline.estimators import stepwise
+    from trueline.estimators.column_selection import stepwise
 
     X, y = data(n=100, d=10)
     seen = []

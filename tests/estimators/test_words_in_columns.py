@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression as Theirs
 from sklearn.pipeline import make_pipeline
 
 import trueline as tl
-from trueline.estimators.validation import no_number
+from trueline.estimators.shared.validation import no_number
 
 RNG = np.random.default_rng(0)
 N = 30

@@ -14,7 +14,7 @@ from trueline.design import (
     StandardizedDesign,
     as_design,
 )
-from trueline.gram import _tiles_run_here
+from trueline.numerics.gram import _tiles_run_here
 
 rng = np.random.default_rng(5)
 DENSE = rng.standard_normal((23, 6)) * 10.0 ** rng.integers(-3, 4, 6)
@@ -88,7 +88,7 @@ def test_law(name, law):
 @pytest.mark.skipif(not _tiles_run_here(), reason="no compiled vectors here")
 @pytest.mark.parametrize("name", [n for n, (design, _) in DESIGNS.items() if not design.is_sparse])
 def test_sums_by_tiles_obey_the_laws(name, monkeypatch):
-    monkeypatch.setattr("trueline.gram._tiles_pay", lambda *_: True)
+    monkeypatch.setattr("trueline.numerics.gram._tiles_pay", lambda *_: True)
     design, magnitude = DESIGNS[name]
     for law in ("second moments are sums over rows", "second moments state their rounding"):
         DESIGN_LAWS.check_one(DESIGN_LAWS[law], design, DesignPoints.of(design, magnitude))

@@ -16,7 +16,7 @@ from trueline import (
     Perceptron,
     maximum_margin,
 )
-from trueline.halfspaces.margin import largest_margin
+from trueline.separation.margin import largest_margin
 
 
 def separable(n, d, seed, k=2, gap=0.1):
@@ -252,7 +252,7 @@ def test_the_largest_margin_is_looked_for_on_request_only(model, monkeypatch):
     """It can take ten thousand times as long as the fit."""
     X, codes = text(60, 200, 4, seed=1)
     asked = []
-    margin = "trueline.halfspaces.margin.largest_margin"
+    margin = "trueline.separation.margin.largest_margin"
     monkeypatch.setattr(margin, lambda *a, f=largest_margin, **k: (asked.append(1), f(*a, **k))[1])
     learned = model.fit(X, codes).certificate_
     assert model.verify(X, codes)

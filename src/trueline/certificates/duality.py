@@ -25,7 +25,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.evaluation import (
     Evaluation,
@@ -36,9 +35,10 @@ from trueline.certificates.evaluation import (
     sum_rows,
 )
 from trueline.certificates.unpenalised import Free, is_free, unpenalised
+from trueline.numerics.jit import kernel
+from trueline.numerics.threads import run_strands
 from trueline.penalties import Penalty
 from trueline.problem import Problem
-from trueline.threads import run_strands
 
 __all__ = [
     "DualPoint",

@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 
 from trueline.design import Accuracy
 from trueline.losses import Loss
+from trueline.numerics.threads import run_strands
 from trueline.penalties import Penalty
 from trueline.problem import Problem
-from trueline.threads import run_strands
 
 __all__ = [
     "Evaluation",

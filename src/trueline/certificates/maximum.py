@@ -5,10 +5,10 @@ y_i| / sum_i |u_i|; with the residuals r of the fitted ones, sum_i u_i y_i = sum
 multipliers of an optimal reference are such, and the bound is the largest error itself.
 
 What rounding leaves of the sums is repaired by whoever checks: in integers where rows and columns
-are few, so that the bound is that of multipliers in doubled precision (:mod:`trueline.precision`);
-by an approximate inverse elsewhere, which costs eta max_i |r_i| as it is estimated here. Columns
-that depend on each other up to rounding allow no repair: the proof then holds for coefficients
-within a radius, and what is left of the sums is multiplied by it.
+are few, so that the bound is that of multipliers in doubled precision
+(:mod:`trueline.numerics.precision`); by an approximate inverse elsewhere, which costs eta max_i
+|r_i| as it is estimated here. Columns that depend on each other up to rounding allow no repair: the
+proof then holds for coefficients within a radius, and what is left of the sums is multiplied by it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.precision import (
+from trueline.numerics.precision import (
     residual_doubled,
     transposed_product_doubled,
     two_product,

@@ -21,7 +21,7 @@ from trueline.check import Verdict, Verification
 from trueline.cli import show
 from trueline.cli.families import Family, choose_family, family_with, find_family
 from trueline.errors import ModelFileError, TableError, require
-from trueline.estimators.certified import verify
+from trueline.estimators.shared.certified import verify
 from trueline.evaluation.leakage import leaking_columns
 from trueline.persistence import ModelFile, read, save
 from trueline.table import Encoded, Encoding, Source, Table, encode, guess_task, read_table
@@ -354,7 +354,7 @@ def _explain_model(out: Console, file: ModelFile, path: str) -> None:
 
 def show_explanation(out: Console, explanation: Any) -> None:
     """What is minimised and by which solver; after a fit, also what happened."""
-    from trueline.estimators.report import Explanation
+    from trueline.estimators.shared.report import Explanation
     from trueline.selection.stepwise import StepwiseExplanation
 
     if isinstance(explanation, StepwiseExplanation):

@@ -19,8 +19,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from trueline.cli import show
 from trueline.cli.commands import Request, refuse_implausible, show_verdict
 from trueline.errors import TableError
-from trueline.estimators.labels import encode_labels
-from trueline.halfspaces.separate import separate
+from trueline.estimators.shared.labels import encode_labels
+from trueline.separation.separate import separate
 from trueline.table import Encoded, Table, encode, guess_task, read_table
 from trueline.wording import counted
 

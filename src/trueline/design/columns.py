@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design.base import Array, Design
 from trueline.design.dense import DenseDesign
 from trueline.design.reach import Reach
 from trueline.design.sparse import SparseDesign
 from trueline.design.sparse_columns import SparseStore
 from trueline.design.sparse_rows import ChosenRows
-from trueline.threads import run_strands
+from trueline.numerics.jit import kernel
+from trueline.numerics.threads import run_strands
 
 __all__ = ["Columns", "columns_of", "submatrix"]
 

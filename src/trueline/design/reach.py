@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design.base import Array
+from trueline.numerics.jit import kernel
 
 __all__ = ["Reach"]
 

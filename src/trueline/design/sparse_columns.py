@@ -14,11 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design.base import Array
 from trueline.design.reach import Reach
 from trueline.design.sparse import SparseDesign
-from trueline.threads import run_strands
+from trueline.numerics.jit import kernel
+from trueline.numerics.threads import run_strands
 
 __all__ = ["Entries", "SparseStore", "column_dot", "cuts", "four_dots"]
 

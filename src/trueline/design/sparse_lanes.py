@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design.base import Array
 from trueline.design.sparse_columns import Indices
 from trueline.design.sparse_products import Starts
+from trueline.numerics.jit import kernel
 
 __all__ = ["LANES", "curved_product"]
 

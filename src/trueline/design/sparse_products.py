@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design.base import Array
 from trueline.design.sparse_columns import Indices, column_dot, cuts
-from trueline.threads import run_strands
+from trueline.numerics.jit import kernel
+from trueline.numerics.threads import run_strands
 
 __all__ = [
     "Starts",

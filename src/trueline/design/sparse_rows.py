@@ -12,11 +12,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design.base import Array
 from trueline.design.sparse_columns import Entries, Indices, column_dot, cuts
 from trueline.design.sparse_products import gather, scatter
-from trueline.threads import run_strands
+from trueline.numerics.jit import kernel
+from trueline.numerics.threads import run_strands
 
 __all__ = ["ChosenRows"]
 

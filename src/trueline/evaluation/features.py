@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.ridge import Ridge
-from trueline.estimators.validation import validate_data
+from trueline.estimators.regression.ridge import Ridge
+from trueline.estimators.shared.validation import validate_data
 
 __all__ = ["RadialRidge"]
 

@@ -15,8 +15,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from trueline.estimators.parameters import given, one_of, parameters
-from trueline.estimators.validation import validate_data
+from trueline.estimators.shared.parameters import given, one_of, parameters
+from trueline.estimators.shared.validation import validate_data
 from trueline.wording import counted, shown_as_text
 
 __all__ = ["ConstantFeature", "FeatureMap"]

@@ -19,13 +19,13 @@ from sklearn.utils.validation import (
 )
 
 from trueline.check import Verification
-from trueline.estimators.labels import check_labels
 from trueline.estimators.multiclass.proof import (
     CombinedCertificate,
     certified_parts,
     verified_parts,
 )
-from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.labels import check_labels
+from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.stages import Learner
 from trueline.wording import counted, shown_as_text
 
@@ -273,7 +273,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
 
     def _checked_stages(self) -> list[tuple[str, Any]]:
         if self.classifiers is None:
-            from trueline.estimators.logistic import LogisticRegression
+            from trueline.estimators.classification.logistic import LogisticRegression
 
             return [("first", LogisticRegression()), ("second", LogisticRegression())]
         if not self.classifiers:
@@ -303,7 +303,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
         if _num_samples(X) != len(y):
             raise ValueError(f"X has {_num_samples(X)} rows, but y has {len(y)}.")
         if self._reads_numbers():
-            from trueline.estimators.validation import validate_data
+            from trueline.estimators.shared.validation import validate_data
 
             return validate_data(
                 self, X, reset=True, accept_sparse="csr", dtype=[np.float64, np.float32]
@@ -312,7 +312,7 @@ class ChainedClassifiers(ClassifierMixin, _BaseComposition, BaseEstimator):
 
     def _new_rows(self, X: Any) -> Any:
         if self._reads_numbers():
-            from trueline.estimators.validation import validate_data
+            from trueline.estimators.shared.validation import validate_data
 
             return validate_data(
                 self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]

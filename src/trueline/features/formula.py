@@ -12,7 +12,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.errors import TableError, require
-from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.design import DesignMatrix, grouped_by_source
 from trueline.wording import counted, shown_as_text
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueline.estimators.parameters import KW_ONLY, given, parameters
+from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.features.base import FeatureMap
 
 __all__ = ["FourierFeatures"]

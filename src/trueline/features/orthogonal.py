@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial import chebyshev, legendre
 from numpy.typing import NDArray
 
-from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.base import FeatureMap
 
 __all__ = ["OrthogonalPolynomialFeatures"]

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 
-from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.base import FeatureMap
 
 __all__ = ["RadialBasisFeatures", "choose_centres", "distances", "width_by_rule"]
@@ -101,7 +101,7 @@ class RadialBasisFeatures(FeatureMap):
 
     def _validated_width(self, X: Any, y: Any) -> float:
         """The width with the smallest leave-one-out error of ridge regression, in closed form."""
-        from trueline.estimators import RidgeCV
+        from trueline.estimators.regression.ridge_cv import RidgeCV
 
         if y is None:
             raise ValueError(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
-from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.base import FeatureMap
 
 __all__ = ["RandomFourierFeatures", "pair_bound", "uniform_bound"]

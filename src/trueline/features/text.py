@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.parameters import KW_ONLY, given, parameters
+from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.features.counters import Counter
 from trueline.features.style import MISSPELLING, STYLE, misspelling, style
 from trueline.wording import shown_as_text

@@ -34,7 +34,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.special import ndtri
 
 from trueline.design import Design
-from trueline.gram import weighted_gram
+from trueline.numerics.gram import weighted_gram
 
 __all__ = ["BANDWIDTHS", "KERNELS", "KINDS", "Estimate", "quantile_covariance"]
 

@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from trueline._jit import kernel
 from trueline.kernels.function import KernelFunction, features_of, is_cancelling, largest_exponent
-from trueline.threads import run_strands
+from trueline.numerics.jit import kernel
+from trueline.numerics.threads import run_strands
 
 __all__ = ["gather", "kernel_scores", "mirror"]
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 from trueline.online.kernels.rows import prefetch
 
 __all__ = ["Order", "seed_of", "shuffle"]

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 
 __all__ = ["NO_INDICES", "NO_POINTERS", "Rows", "normalised", "split_in_two", "with_constant"]
 

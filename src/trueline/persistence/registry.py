@@ -89,12 +89,23 @@ def known_classes() -> dict[str, type]:
 
 def find_class(name: str) -> type | None:
     """The class of this name in model files, or None; ``known_classes`` for a single name."""
-    return _registered.get(name) or _own_classes().get(name)
+    room, dot, rest = name.partition(".")
+    today = f"{_FORMER_ROOMS.get(room, room)}{dot}{rest}"
+    return _registered.get(name) or _own_classes().get(today)
+
+
+# Folders that were renamed, as files written before name them, and their names today.
+_FORMER_ROOMS = {
+    "bayes": "bayesian",
+    "halfspaces": "separation",
+    "processes": "gaussian_process",
+    "subset": "best_subset",
+}
 
 
 # Classes of the package that are in none of its own registries, by their module.
 _HOMES = {
-    "bayes": "NormalInverseGamma",
+    "bayesian": "NormalInverseGamma",
     "certificates": "Certificate",
     "certificates.kernel": "KernelCertificate",
     "certificates.separation": "Combination MarginCertificate SeparationCertificate",
@@ -109,16 +120,16 @@ _HOMES = {
     "features.translation.language_model": "LanguageModel",
     "features.translation.lexicon": "Lexicon",
     "features.translation.transformer": "Side",
-    "halfspaces.margin": "MaximumMargin",
-    "halfspaces.result": "Separability",
+    "separation.margin": "MaximumMargin",
+    "separation.result": "Separability",
     "kernels": "KernelFunction",
     "losses": "CrammerSinger HardMargin LocalDeviance OrderedQuantiles Softmax ZeroOne",
     "moments": "Moments",
     "online.passes": "Record",
     "online.stream": "Progress",
     "planner": "Candidate Plan",
-    "processes.inducing": "InducingFit",
-    "processes.structure": "Structure Term",
+    "gaussian_process.inducing": "InducingFit",
+    "gaussian_process.structure": "Structure Term",
     "solution": "Solution Status",
     "solvers.base": "Cost Facts",
     "trace": "Trace",
@@ -129,9 +140,9 @@ _HOMES = {
 def _own_classes() -> dict[str, type]:
     """The package's classes, imported at the first save or load rather than with the package."""
     import trueline
+    from trueline.gaussian_process.structure import KERNELS
     from trueline.losses import LOSSES
     from trueline.penalties import PENALTIES
-    from trueline.processes.structure import KERNELS
 
     exported = (getattr(trueline, name) for name in trueline.__all__)
     models = (item for item in exported if isinstance(item, type) and is_estimator(item))

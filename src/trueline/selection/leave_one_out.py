@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.numerics.threads import run_strands
 from trueline.problem import Problem
 from trueline.solvers.least_squares.spectrum import Spectrum
-from trueline.threads import run_strands
 
 __all__ = ["leave_one_out_errors", "leave_one_out_squares"]
 

@@ -28,8 +28,8 @@ from trueline.estimators.multiclass.proof import (
     certified_parts,
     verified_parts,
 )
-from trueline.estimators.parameters import KW_ONLY, REQUIRED, given, parameters
-from trueline.estimators.validation import validate_data
+from trueline.estimators.shared.parameters import KW_ONLY, REQUIRED, given, parameters
+from trueline.estimators.shared.validation import validate_data
 from trueline.wording import Readable, counted
 
 __all__ = ["BinaryReduction", "SchemeExplanation", "parts_have", "speaker_of"]

@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from trueline.estimators.linear_classifier import LinearClassifierBase
+from trueline.estimators.classification.ridge_classifier import SignRegressionClassifier
 from trueline.estimators.multiclass.parts import ConstantPredictor
-from trueline.estimators.regressor import LinearRegressorBase
-from trueline.estimators.ridge_classifier import SignRegressionClassifier
+from trueline.estimators.shared.classifier import LinearClassifierBase
+from trueline.estimators.shared.regressor import LinearRegressorBase
 
 __all__ = ["Planes", "planes_of"]
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from trueline.design import as_design
-from trueline.estimators.linear_classifier import LinearClassifierBase
 from trueline.estimators.multiclass.parts import Binary, is_ours
-from trueline.estimators.scaling import exponents_of
+from trueline.estimators.shared.classifier import LinearClassifierBase
+from trueline.estimators.shared.scaling import exponents_of
 from trueline.planner import Plan, execute_set, make_set_plans, shares_work
 from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet

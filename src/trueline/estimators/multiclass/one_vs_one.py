@@ -14,7 +14,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
-from trueline.estimators.labels import check_labels, encode_declared
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have
 from trueline.estimators.multiclass.coupling import (
     agreeing,
@@ -31,8 +30,9 @@ from trueline.estimators.multiclass.parts import (
     update_parts,
 )
 from trueline.estimators.multiclass.sharing import fit_together
-from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.validation import validate_data
+from trueline.estimators.shared.labels import check_labels, encode_declared
+from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.validation import validate_data
 
 __all__ = ["OneVsOneClassifier"]
 

@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.labels import check_labels, encode_declared
 from trueline.estimators.multiclass.base import BinaryReduction, parts_have
 from trueline.estimators.multiclass.code_books import (
     DECODINGS,
@@ -25,8 +24,9 @@ from trueline.estimators.multiclass.code_books import (
 from trueline.estimators.multiclass.coupling import agreeing, couple_likelihood
 from trueline.estimators.multiclass.parts import Binary, fit_parts, is_ours
 from trueline.estimators.multiclass.sharing import fit_together
-from trueline.estimators.parameters import KW_ONLY, REQUIRED, given, one_of, parameters
-from trueline.estimators.validation import validate_data
+from trueline.estimators.shared.labels import check_labels, encode_declared
+from trueline.estimators.shared.parameters import KW_ONLY, REQUIRED, given, one_of, parameters
+from trueline.estimators.shared.validation import validate_data
 
 __all__ = ["OutputCodeClassifier"]
 

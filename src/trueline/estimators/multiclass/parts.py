@@ -20,8 +20,8 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from trueline.estimators.validation import validate_data
-from trueline.threads import run_strands
+from trueline.estimators.shared.validation import validate_data
+from trueline.numerics.threads import run_strands
 
 __all__ = [
     "Binary",

@@ -25,19 +25,19 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.choose import Prover
 from trueline.certificates.quadratic import certify_quadratic
 from trueline.design import as_design
-from trueline.estimators.incremental import plan_from_moments
-from trueline.estimators.linear_regression import LinearRegression
+from trueline.estimators.classification.ridge_classifier import RidgeClassifier
 from trueline.estimators.multiclass.parts import Binary, Coding
-from trueline.estimators.ridge import Ridge
-from trueline.estimators.ridge_classifier import RidgeClassifier
+from trueline.estimators.regression.incremental import plan_from_moments
+from trueline.estimators.regression.linear_regression import LinearRegression
+from trueline.estimators.regression.ridge import Ridge
 from trueline.moments import Moments
+from trueline.numerics.threads import run_strands
 from trueline.planner import Plan
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.least_squares.cholesky import PendingProof, solve_from_moments
 from trueline.solvers.least_squares.quadratic import evidence_from_moments
 from trueline.solvers.loop import Monitor
-from trueline.threads import run_strands
 
 __all__ = ["fit_all_rows", "fit_by_class"]
 

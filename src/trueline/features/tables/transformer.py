@@ -12,7 +12,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.errors import TableError
-from trueline.estimators.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.design import grouped_by_source
 from trueline.features.tables.assembly import assemble
 from trueline.features.tables.categories import Categories

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.parameters import KW_ONLY, given, parameters
+from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.features.text import read_texts
 from trueline.features.translation.corpus import SURFACE, Corpus, Vocabulary, surface
 from trueline.features.translation.language_model import LanguageModel

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 from trueline.online.kernels.rows import (
     AHEAD,
     column_of,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 from trueline.online.kernels.rows import column_of, span_of, value_of
 from trueline.online.kernels.steps import AVERAGE_FROM, INTERCEPT_STEP, RATE, THRESHOLD
 

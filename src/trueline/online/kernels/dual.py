@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 
 __all__ = ["dual_pass"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 from trueline.online.kernels.rows import (
     as_weight,
     column_of,

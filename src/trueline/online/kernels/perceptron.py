@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 from trueline.online.kernels.rows import add, as_weight, dot
 from trueline.online.kernels.steps import INTERCEPT_STEP, RATE, THRESHOLD
 

@@ -22,7 +22,7 @@ import os
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 
 __all__ = [
     "AHEAD",

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.certificates.evaluation import Rounding
 from trueline.moments import Moments
+from trueline.numerics.threads import run_strands, single_threaded_blas
 from trueline.penalties.group import BlockNorms
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
@@ -33,7 +34,6 @@ from trueline.solvers.block_coordinate_descent.walk import BlockWalk
 from trueline.solvers.costs import CALL, gram_seconds, iteration_seconds
 from trueline.solvers.iterative import target_gap
 from trueline.solvers.loop import Iteration, Monitor, Progress, run
-from trueline.threads import run_strands, single_threaded_blas
 
 __all__ = ["BlockDescent", "prefers_moments", "walks_for"]
 

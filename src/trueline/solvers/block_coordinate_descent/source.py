@@ -17,8 +17,8 @@ from trueline.design import Design
 from trueline.design.columns import columns_of
 from trueline.design.dense import DenseDesign
 from trueline.moments import Moments
+from trueline.numerics.threads import run_strands
 from trueline.problem import Problem
-from trueline.threads import run_strands
 
 __all__ = ["MomentsTargets", "RowsTargets", "TargetsSource", "correlate"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lu_factor, lu_solve, qr
 
-from trueline.blas import singular_values, svd
+from trueline.numerics.blas import singular_values, svd
 from trueline.solvers.chebyshev.reference import Reference
 from trueline.solvers.chebyshev.rows import Rows
 

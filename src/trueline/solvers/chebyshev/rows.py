@@ -22,7 +22,7 @@ from scipy.linalg import cholesky, lapack, qr, solve_triangular
 
 from trueline.design import Design
 from trueline.moments import Moments
-from trueline.precision import two_product
+from trueline.numerics.precision import two_product
 from trueline.problem import Problem
 
 __all__ = ["Rows", "counted"]

@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 from trueline.solvers.coordinate_descent.gradients import Gradients
 from trueline.solvers.coordinate_descent.kernels import dual_scale, fenchel_gap, force, room
 from trueline.solvers.coordinate_descent.residual import Image, residual_of

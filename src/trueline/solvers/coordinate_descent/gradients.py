@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 from trueline.solvers.coordinate_descent.kernels import room
 from trueline.solvers.coordinate_descent.residual import Image, Residual
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design.columns import Columns, DenseColumns, SparseColumns
 from trueline.design.sparse_columns import Indices, column_dot
+from trueline.numerics.jit import kernel
 from trueline.solvers.coordinate_descent.kernels import column_minimiser
 
 __all__ = ["Image", "Residual", "residual_of"]

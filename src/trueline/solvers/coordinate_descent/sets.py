@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.moments import Moments
+from trueline.numerics.threads import available_threads, run_strands
 from trueline.penalties import Penalty
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution
 from trueline.solvers.coordinate_descent.path import PathPoint, follow_path
 from trueline.solvers.coordinate_descent.source import MomentsSource, RowsSource, Source
 from trueline.solvers.coordinate_descent.terms import Terms, penalty_terms
-from trueline.threads import available_threads, run_strands
 
 __all__ = ["dense_coefficients", "solve_paths"]
 

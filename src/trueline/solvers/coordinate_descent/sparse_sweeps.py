@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design.sparse_columns import Indices, column_dot, four_dots
+from trueline.numerics.jit import kernel
 from trueline.solvers.coordinate_descent.kernels import column_minimiser, conjugate
 
 __all__ = ["MOST_SWEEPS", "confirm", "correlate", "enter", "solve"]

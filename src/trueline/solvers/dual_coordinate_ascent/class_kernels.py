@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 from trueline.solvers.dual_coordinate_ascent.kernels import draw
 
 __all__ = ["class_sweep_dense", "class_sweep_sparse"]

@@ -33,11 +33,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.certificates.base import Certificate
 from trueline.certificates.duality import certify_duality
 from trueline.design.sparse import LARGE
 from trueline.design.sparse_columns import column_dot
+from trueline.numerics.jit import kernel
 from trueline.problem import Problem
 from trueline.solvers.base import Options
 from trueline.solvers.dual_coordinate_ascent.iteration import DualIteration, balanced

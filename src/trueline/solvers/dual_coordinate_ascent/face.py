@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design.sparse_columns import column_dot
+from trueline.numerics.jit import kernel
 from trueline.solvers.dual_coordinate_ascent.kernels import add_row
 from trueline.solvers.dual_coordinate_ascent.rows import Rows
 

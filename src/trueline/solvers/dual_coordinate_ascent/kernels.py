@@ -31,8 +31,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design.sparse_columns import column_dot
+from trueline.numerics.jit import kernel
 
 __all__ = [
     "add_row",

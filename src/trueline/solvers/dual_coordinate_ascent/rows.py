@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
 from trueline.design import AugmentedDesign, Design, SparseDesign
+from trueline.numerics.threads import run_strands
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 from trueline.solvers.dual_coordinate_ascent import class_kernels, kernels
 from trueline.solvers.loop import Monitor, seen_through
-from trueline.threads import run_strands
 from trueline.wording import counted
 
 __all__ = ["Rows", "occurring_columns", "solve_on_columns"]

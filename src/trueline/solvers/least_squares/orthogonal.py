@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
-from trueline.blas import singular_values, svd
 from trueline.certificates.quadratic import proven_coercivity
+from trueline.numerics.blas import singular_values, svd
+from trueline.numerics.threads import run_strands
 from trueline.problem import Problem
 from trueline.solvers.least_squares.normal_equations import (
     left_out_growth,
@@ -34,7 +35,6 @@ from trueline.solvers.least_squares.normal_equations import (
     project,
     row_space,
 )
-from trueline.threads import run_strands
 
 __all__ = ["RowFactor", "centred_squares", "factor_rows", "rank_tolerance", "triangular_factor"]
 

@@ -29,15 +29,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design.dense import DenseDesign
-from trueline.precision import (
+from trueline.numerics.precision import (
     residual_doubled,
     sum_doubled,
     transposed_product_doubled,
     two_product,
     two_sum,
 )
+from trueline.numerics.threads import run_strands
 from trueline.problem import Problem
-from trueline.threads import run_strands
 
 __all__ = ["Refined", "can_refine", "evaluate_exactly", "refine"]
 

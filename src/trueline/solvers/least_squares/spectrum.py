@@ -24,10 +24,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.blas import svd
 from trueline.design import Design
 from trueline.design.dense import DenseDesign
 from trueline.moments import Moments
+from trueline.numerics.blas import svd
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import PathSolution

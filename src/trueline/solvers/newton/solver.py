@@ -21,8 +21,8 @@ from trueline.certificates.duality import certify_dual
 from trueline.certificates.evaluation import Rounding
 from trueline.certificates.tangent import Tangent, at_most_objective, is_tangent
 from trueline.design import Accuracy
-from trueline.gram.blocks import SMALL_WORK, rows_per_block
 from trueline.losses import Loss
+from trueline.numerics.gram.blocks import SMALL_WORK, rows_per_block
 from trueline.penalties import L2
 from trueline.problem import Problem
 from trueline.solution import Solution, Status

@@ -24,8 +24,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design.sparse_columns import column_dot
+from trueline.numerics.jit import kernel
 from trueline.solvers.coordinate_descent.kernels import column_minimiser
 
 __all__ = [

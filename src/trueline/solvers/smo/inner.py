@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 
 __all__ = ["Way", "add_rows", "largest_error", "largest_score", "solve_pairs"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 
 __all__ = ["advance", "dots", "turn"]
 

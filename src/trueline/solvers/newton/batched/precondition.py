@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.gram import weighted_gram
+from trueline.numerics.gram import weighted_gram
 from trueline.solvers.newton.batched.rows import Batch, OwnRows, SharedRows
 from trueline.solvers.newton.batched.vectors import advance, turn
 from trueline.solvers.newton.dense.descent import Factor

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from trueline.design import Design
 from trueline.losses import Loss
+from trueline.numerics.threads import run_strands
 from trueline.solvers.newton.batched.vectors import dots
-from trueline.threads import run_strands
 
 __all__ = ["Batch", "OwnRows", "SharedRows"]
 

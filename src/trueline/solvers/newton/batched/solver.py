@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from trueline.certificates.tangent import class_indicators
 from trueline.design import DenseDesign
 from trueline.losses import Loss
+from trueline.numerics.threads import run_strands
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
@@ -31,7 +32,6 @@ from trueline.solvers.newton.batched.precondition import Model, make_model
 from trueline.solvers.newton.batched.proof import SumsOfRows
 from trueline.solvers.newton.batched.rows import Batch, OwnRows, SharedRows
 from trueline.solvers.pending import CLAIMED, Answer
-from trueline.threads import run_strands
 from trueline.wording import counted
 
 __all__ = ["solve_batch"]

@@ -18,11 +18,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.gram import weighted_gram
-from trueline.gram.blocks import SMALL_WORK
+from trueline.numerics.gram import weighted_gram
+from trueline.numerics.gram.blocks import SMALL_WORK
+from trueline.numerics.threads import run_strands
 from trueline.solvers.newton.cg.rows import Rows
 from trueline.solvers.newton.dense.descent import Factor
-from trueline.threads import run_strands
 
 __all__ = ["Preconditioner", "Sample", "drawn_rows", "sampled_rows"]
 

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from trueline.design import DenseDesign, Design
-from trueline.gram.blocks import SMALL_WORK, fold, row_strands, rows_per_block
 from trueline.losses import Loss
+from trueline.numerics.gram.blocks import SMALL_WORK, fold, row_strands, rows_per_block
+from trueline.numerics.threads import run_strands
 from trueline.solvers.newton.cg.kernels import softmax_product
-from trueline.threads import run_strands
 
 __all__ = ["Rows"]
 

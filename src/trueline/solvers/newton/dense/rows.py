@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack, qr
 
 from trueline.design import DenseDesign, Design
-from trueline.gram import weighted_sums
 from trueline.losses import Loss
 from trueline.moments import Moments
+from trueline.numerics.gram import weighted_sums
+from trueline.numerics.threads import run_strands
 from trueline.solvers.least_squares.normal_equations import noise_of_squares
-from trueline.threads import run_strands
 
 __all__ = ["StandardRows", "derivatives", "derivatives_along", "rowwise"]
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
 from trueline.design import SparseDesign
 from trueline.design.sparse_columns import column_dot
+from trueline.numerics.jit import kernel
 from trueline.problem import Problem
 from trueline.solvers.piecewise_linear.interior_point.program import Program
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.gram import weighted_gram
+from trueline.numerics.gram import weighted_gram
 from trueline.solvers.piecewise_linear.interior_point.program import Program
 
 __all__ = ["JointProgram"]

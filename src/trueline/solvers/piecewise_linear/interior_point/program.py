@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.gram import weighted_gram
+from trueline.numerics.gram import weighted_gram
 from trueline.solvers.piecewise_linear.interior_point.kernels import rooted_rows
 
 __all__ = ["Program"]

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from trueline.certificates.duality import certify_dual, size_of_targets
 from trueline.certificates.ordered import certify_ordered
 from trueline.design import AugmentedDesign
+from trueline.numerics.threads import single_threaded_blas
 from trueline.problem import Problem
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts, Options, Solver
@@ -38,7 +39,6 @@ from trueline.solvers.piecewise_linear.interior_point.targets import (
     worked_rows,
 )
 from trueline.solvers.transformed.row_space import is_wide, solve_in_row_space
-from trueline.threads import single_threaded_blas
 from trueline.wording import counted
 
 __all__ = ["InteriorPoint", "NonCrossing"]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, lapack, qr
 
 from trueline.design import DenseDesign
-from trueline.gram import Sums, second_sums
 from trueline.losses import Loss
+from trueline.numerics.gram import Sums, second_sums
 from trueline.problem import Problem
 from trueline.solvers.piecewise_linear.interior_point.kernels import standardised
 from trueline.solvers.piecewise_linear.interior_point.program import Program

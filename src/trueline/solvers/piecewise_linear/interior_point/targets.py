@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.numerics.threads import run_strands
 from trueline.solvers.piecewise_linear.interior_point.band import Band, Cut
 from trueline.solvers.piecewise_linear.interior_point.exact import (
     Minimum,
@@ -41,7 +42,6 @@ from trueline.solvers.piecewise_linear.interior_point.levels import Smoothed
 from trueline.solvers.piecewise_linear.interior_point.program import Program
 from trueline.solvers.piecewise_linear.interior_point.source import Source
 from trueline.solvers.piecewise_linear.interior_point.vertex import Vertex
-from trueline.threads import run_strands
 
 __all__ = ["Answer", "solve_targets", "worked_rows"]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline._jit import kernel
+from trueline.numerics.jit import kernel
 from trueline.solvers.piecewise_linear.interior_point.kernels import extend_basis
 from trueline.solvers.piecewise_linear.interior_point.program import Program
 

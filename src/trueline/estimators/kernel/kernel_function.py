@@ -1,0 +1,110 @@
+"""Kernel matrices of functions, and their sizes in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.validation import _num_samples
+
+from trueline.wording import counted
+
+__all__ = ["data_text", "kernel_matrix", "matrix_text"]
+
+
+def kernel_matrix(
+    name: str, kernel: str | Callable[..., Any], X: Any, Z: Any = None, **options: Any
+) -> NDArray[Any]:
+    """Kernel values of all pairs of rows, as :func:`sklearn.metrics.pairwise.pairwise_kernels`.
+
+    Parameters
+    ----------
+    name : str
+        The estimator, for messages.
+    kernel : str or callable
+        A callable takes two rows and the options, and returns a number.
+    X : array or sparse matrix of shape (n, d)
+    Z : array or sparse matrix of shape (m, d), optional
+        By default the same rows.
+    **options
+        Of the kernel; those that a named one does not have are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.estimators.kernel.kernel_function import kernel_matrix
+    >>> kernel_matrix("KernelRidge", lambda x, z: x @ z, np.array([[1.0], [2.0]])).tolist()
+    [[1.0, 2.0], [2.0, 4.0]]
+    """
+    if not callable(kernel):
+        return np.asarray(pairwise_kernels(X, Z, metric=kernel, filter_params=True, **options))
+    other = X if Z is None else Z
+    if X.shape[0] and other.shape[0]:
+        _check_number(name, kernel(_row(X), _row(other), **options))
+    K = np.asarray(pairwise_kernels(X, Z, metric=kernel, **options), dtype=np.float64)
+    if not np.isfinite(K).all():
+        i, j = (int(place) for place in np.argwhere(~np.isfinite(K))[0])
+        raise ValueError(
+            f"{name}: the kernel function returned {K[i, j]} for rows {i} and {j}. It must return "
+            "a finite number for every two rows."
+        )
+    return K
+
+
+def _row(X: Any) -> Any:
+    return X[[0], :] if sp.issparse(X) else X[0]
+
+
+def _check_number(name: str, value: Any) -> None:
+    """Raise if a kernel function returned no number for two rows."""
+    value = value.toarray() if sp.issparse(value) else value
+    array = np.asarray(value)
+    if array.size == 1 and array.dtype.kind in "fiub":
+        return
+    shape = f"an array of shape {array.shape}" if array.ndim else repr(value)
+    raise ValueError(
+        f"{name}: a kernel function takes two rows and returns one number, but for the first two "
+        f"it returned {shape}. If it takes all rows at once, call it yourself and give its result "
+        "with kernel='precomputed'."
+    )
+
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def data_text(X: Any, y: Any) -> str:
+    """The size of the data; rows that are no vectors have no columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.estimators.kernel.kernel_function import data_text
+    >>> data_text(np.ones((1000, 1)), np.ones(1000))
+    '1,000 rows x 1 column, dense'
+    """
+    if y is None:
+        raise ValueError("explain(X, y) needs the target y beside X.")
+    n, shape = _num_samples(X), tuple(getattr(X, "shape", ()))
+    if _num_samples(y) != n:
+        raise ValueError(f"X has {n} rows, but y has {_num_samples(y)}.")
+    columns = f" x {counted(shape[1], 'column')}" if len(shape) == 2 else ""
+    return f"{counted(n, 'row')}{columns}, {'sparse' if sp.issparse(X) else 'dense'}"
+
+
+def matrix_text(n: int, itemsize: int = 8) -> str:
+    """A square matrix and what it takes.
+
+    Examples
+    --------
+    >>> from trueline.estimators.kernel.kernel_function import matrix_text
+    >>> matrix_text(1000)
+    '1,000 x 1,000, 8 MB'
+    """
+    size, unit = float(itemsize) * n * n, 0
+    while size >= 1000 and unit < len(_UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{n:,} x {n:,}, {size:.3g} {_UNITS[unit]}"

@@ -1,0 +1,178 @@
+"""What is proven about a classifier that learned row by row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.mistakes import Run, certify_mistakes
+from trueline.estimators.shared.as_fitted import settings_of
+from trueline.estimators.shared.certified import Certified
+from trueline.estimators.shared.labels import encode_declared, signs_of
+from trueline.online.rows import Rows, normalised, with_constant
+from trueline.wording import counted
+
+__all__ = ["OnlineProof", "lines_of_errors", "widest_plane"]
+
+Array = NDArray[np.float64]
+
+
+class OnlineProof(Certified):
+    """The certificate, worked out from the fitted rows when somebody looks."""
+
+    classes_: NDArray[Any]
+    coef_: Any
+    _class_weights: Array
+    intercept_: NDArray[Any]
+
+    def _remember(self, rows: Rows, run: Run | None = None) -> None:
+        """Keep the rows until the certificate is asked for."""
+        self._certificate: Certificate | None = None
+        self._pending = (rows, run)
+        self._mark_fitted()
+
+    def _predicting(self) -> dict[str, Any]:
+        W, b = self._coefficients()
+        fitted = {"coef_": W, "intercept_": b, "classes_": self.classes_}
+        if hasattr(self, "votes_"):
+            fitted |= {"survivors_": self.survivors_, "votes_": self.votes_}  # type: ignore[attr-defined]
+        return {**fitted, "_class_weights": self._class_weights, **settings_of(self)}
+
+    def _forget_proof(self) -> None:
+        """After a batch: the rows of earlier batches are gone, nothing can be counted."""
+        self.__dict__.pop("_pending", None)
+        self.__dict__.pop("_certificate", None)
+        self.__dict__.pop("_as_fitted", None)
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The training errors of the coefficients, counted; and the mistake bound of the run.
+
+        After ``partial_fit`` the rows are gone: :meth:`certify` counts on rows that are given.
+        """
+        check_is_fitted(self)
+        if "_certificate" not in self.__dict__:
+            raise AttributeError(
+                f"This {type(self).__name__} learned by partial_fit and kept no rows to count "
+                "errors on. certify(X, y) gives a certificate about rows of your choice."
+            )
+        if self._certificate is None:
+            rows, run = self._pending
+            self._certificate = self._certify(rows, run)
+            del self._pending
+        W, b = self._coefficients()
+        return replace(self._certificate, coef=W, intercept=b, reading=self._verified_data)
+
+    def certify(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
+        """Count the errors on given rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        certificate : Certificate
+            Its objective is the weight of the rows that the model gets wrong.
+        """
+        check_is_fitted(self)
+        model: Any = self
+        X, y = model._validated(X, y, reset=False)
+        rows = Rows(X, model._declared(y), model._row_weights(sample_weight, X))
+        return replace(self._certify(rows, None), reading=self._verified_data)
+
+    def _certify(self, rows: Rows, run: Run | None) -> Certificate:
+        W, b = self._coefficients()
+        single = W.shape[1] == 1
+        target = signs_of(rows.codes) if single else rows.codes.astype(np.float64)
+        weights = None if len(rows.weights) == 1 else rows.weights.astype(np.float64)
+        separate = not self._constant_column() and bool(self.fit_intercept)  # type: ignore[attr-defined]
+        return certify_mistakes(rows.X, target, weights, self._class_weights, W, b, separate, run)
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        """Weights of shape (d, k) and intercepts (k,), as the certificate has them."""
+        W = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        W = np.asarray(W, dtype=np.float64).T
+        b = np.asarray(self.intercept_, dtype=np.float64)
+        if self._constant_column():  # type: ignore[attr-defined]
+            return np.vstack([W, b]), np.zeros(len(b))
+        return np.ascontiguousarray(W), b
+
+    def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        codes = encode_declared(y, self.classes_)
+        target = signs_of(codes) if len(self.intercept_) == 1 else codes
+        X = X if sp.issparse(X) else np.asarray(X)
+        if X.dtype not in (np.float64, np.float32):  # whole numbers have no rows of norm one
+            X = X.astype(np.float64)
+        if sample_weight is not None:  # as the passes have them
+            sample_weight = np.asarray(sample_weight, dtype=X.dtype).astype(np.float64)
+        if self.normalize_rows:  # type: ignore[attr-defined]
+            X = normalised(X)
+        if self._constant_column():  # type: ignore[attr-defined]
+            X = with_constant(X)
+        return X, target, sample_weight
+
+    def _settle(self) -> None:
+        """Before saving: work out what is pending, drop what is found again."""
+        if "_certificate" in self.__dict__:
+            _ = self.certificate_
+        for name in ("_row_state", "_seeds_of"):
+            self.__dict__.pop(name, None)
+
+    def _lines_planned(self, X: Any, y: Any) -> list[str]:
+        model: Any = self
+        rule, (n, d) = model._rule(), np.shape(X)
+        return [
+            f"rule       {rule.name}: w <- w + y step x, step = {rule.formula}",
+            f"visits     at most {model.max_iter} passes over {counted(n, 'row')} of "
+            f"{counted(d, 'column')}",
+        ]
+
+    def _lines_done(self) -> list[str]:
+        model: Any = self
+        rule, tally = model._rule(), model._tally
+        lines = [
+            f"rule       {rule.name}: w <- w + y step x, step = {rule.formula}",
+            f"visits     {counted(int(tally[:, 0].max()), 'row')}, "
+            f"passes: {int(getattr(model, 'n_iter_', 1))}",
+            f"learned    {counted(int(tally[:, 2].sum()), 'update')}, "
+            f"{counted(int(tally[:, 3].sum()), 'mistake')}",
+        ]
+        return lines + (lines_of_errors(self.certificate_) if "_certificate" in vars(self) else [])
+
+
+def lines_of_errors(certificate: Certificate) -> list[str]:
+    """The errors that were counted, the bound on the updates if there is one, and the proof."""
+    w = certificate.witness
+    bounds = [
+        f"bound      {w['mistakes'][r]:.0f} updates <= {bound:.6g}"
+        f"   (R = {w['radius'][r]:.4g}, gamma = {w['gamma'][r]:.4g})"
+        for r, bound in enumerate(np.atleast_1d(w.get("bound", [])))
+    ]
+    errors = f"errors     {certificate.objective:.10g} of the training rows (weighted)"
+    return [errors, *bounds, f"proof      {certificate.statement}"]
+
+
+def widest_plane(X: Any, y: Array, step: float) -> tuple[Array, Array] | None:
+    """The separator of largest margin, the intercept as the weight of a column of sqrt(step)."""
+    from trueline.separation.margin import largest_margin
+
+    X = X.astype(np.float64)
+    if step > 0:
+        column = np.full((X.shape[0], 1), np.sqrt(step))
+        X = sp.csr_array(sp.hstack([X, column])) if sp.issparse(X) else np.hstack([X, column])
+    classes, codes = np.unique(y, return_inverse=True)
+    try:
+        best = largest_margin(X, codes, classes, fit_intercept=False)
+    except ArithmeticError:
+        return None
+    V = np.atleast_2d(best.coef).T
+    return (V[:-1], np.sqrt(step) * V[-1]) if step > 0 else (V, np.zeros(V.shape[1]))

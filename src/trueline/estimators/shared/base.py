@@ -1,0 +1,402 @@
+"""What all linear estimators share: input, plan, fit, proof, prediction."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.certificates.base import Certificate, Reading
+from trueline.check import Verification, verify
+from trueline.design import as_design
+from trueline.estimators.shared.as_fitted import chosen_by, marked, tied
+from trueline.estimators.shared.callbacks import CallbackSupport, Seen, watch
+from trueline.estimators.shared.parameters import validate_changed
+from trueline.estimators.shared.report import Explanation, in_given_terms
+from trueline.estimators.shared.scaling import (
+    exponents_of,
+    in_original_units,
+    least_norm,
+    rescaled,
+    unscaled,
+)
+from trueline.estimators.shared.single_precision import certify_rounded, in_single_precision
+from trueline.estimators.shared.validation import new_rows, row_weights
+from trueline.guard import confirm, is_about, judge
+from trueline.moments import Moments
+from trueline.penalties import Penalty
+from trueline.planner import Plan, execute, make_plan
+from trueline.problem import Problem
+from trueline.solution import PendingCertificate, Solution, Status, resolved
+from trueline.solvers.base import Options
+from trueline.solvers.loop import Monitor
+from trueline.solvers.registry import SOLVERS
+from trueline.trace import Trace
+from trueline.wording import counted
+
+__all__ = ["LinearEstimator", "build_problem"]
+
+Array = NDArray[np.float64]
+
+
+class LinearEstimator(CallbackSupport, BaseEstimator):
+    """The thin common part of estimators that minimise one :class:`~trueline.problem.Problem`."""
+
+    _doc_link_module = "trueline"
+
+    coef_: NDArray[Any]
+    intercept_: Any
+    _certificate: Certificate | PendingCertificate | None
+    _plan: Plan
+    _solution_facts: dict[str, Any]
+
+    @abstractmethod
+    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
+        """The problem that this estimator minimises."""
+
+    def _solver_name(self) -> str:
+        """The solver asked for, in the registry's terms."""
+        return getattr(self, "solver", "auto")
+
+    def _options(self) -> Options:
+        """What the parameters ask of a solver."""
+        return Options()
+
+    def _plan_for(self, problem: Problem) -> Plan:
+        """Who solves the problem, and why."""
+        return make_plan(problem, self._solver_name())
+
+    #: Whether a fit is the solution of the stated problem, and nothing else.
+    _is_its_problem: ClassVar[bool] = False
+
+    def _can_be_in_a_set(self) -> bool:
+        """Whether the problem can be solved with others: unless somebody watches the fit.
+
+        A class derived from ours may do something else.
+        """
+        is_watched = getattr(self, "trace", False) or getattr(self, "_skl_callbacks", None)
+        is_ours = self._is_its_problem and type(self).__module__.startswith(__package__)
+        return is_ours and not (is_watched or getattr(self, "warm_start", False))
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    #: The estimator that was called, if this one does its work.
+    _speaks_for: str | None = None
+
+    @property
+    def _own_name(self) -> str:
+        """What messages call this estimator."""
+        return self._speaks_for or type(self).__name__
+
+    def _weights(self, sample_weight: Any, X: Any) -> Array | None:
+        """Sample weights as float64, or None; zero everywhere is an error."""
+        if sample_weight is None:
+            return None
+        weights: Array = row_weights(sample_weight, X)
+        largest = weights.max()
+        if not 1e-100 <= largest <= 1e100:
+            raise ValueError(
+                f"The largest sample weight is {largest:.3g}: sums of weighted squares would leave "
+                "the range of double precision. Multiply all weights (and alpha) by a power of ten."
+            )
+        return weights
+
+    def _solve(
+        self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
+    ) -> tuple[Plan, Solution]:
+        """Plan, run, and deal with numbers too large or too small to be squared."""
+        plan = self._plan_for(problem)
+        if SOLVERS[plan.chosen].shows_nonfinite and not problem.design.is_sparse:
+            # Reading the data once more only to look for NaN costs a third of a large fit.
+            solution = self._run_by_sums(problem, plan, monitor, X, moments)
+        else:
+            assert_all_finite(X, input_name="X", estimator_name=self._own_name)
+            solution = self._run_scaled(problem, plan, monitor)
+        if solution.status is Status.DIVERGED or not np.isfinite(solution.coef).all():
+            raise ValueError(f"{self._own_name} did not converge: {solution.status.value}.")
+        if not solution.status.is_final:
+            self._warn(solution)
+        return plan, solution
+
+    def _run_by_sums(
+        self, problem: Problem, plan: Plan, monitor: Monitor, X: Any, moments: Moments | None
+    ) -> Solution:
+        """Run first; sums of squares out of range tell of NaN, infinity or extreme scales."""
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                solution = execute(problem, plan, self._options(), monitor, moments)
+        except (ArithmeticError, np.linalg.LinAlgError, ValueError) as error:
+            with np.errstate(invalid="ignore"):  # infinities of both signs
+                assert_all_finite(X, input_name="X", estimator_name=self._own_name)
+            if not isinstance(error, FloatingPointError) and exponents_of(problem) is None:
+                raise
+            return self._run_scaled(problem, plan, monitor)
+        moments = solution.moments
+        if moments is None or moments.is_ordinary() or exponents_of(problem) is None:
+            return solution
+        return self._run_scaled(problem, plan, monitor)
+
+    def _run_scaled(self, problem: Problem, plan: Plan, monitor: Monitor) -> Solution:
+        """Run, in units of powers of two if squares would overflow or vanish."""
+        exponents = exponents_of(problem)
+        # What overflows all the same (a scaled strength, a step too long) is not finite at the end.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if exponents is None:
+                return execute(problem, plan, self._options(), monitor)
+            scaled = rescaled(problem, *exponents)
+            monitor = in_original_units(monitor, *exponents)
+            solution = execute(scaled, plan, self._options(), monitor)
+            return unscaled(least_norm(scaled, solution, exponents[0]), *exponents)
+
+    def _warn(self, solution: Solution) -> None:
+        gap = solution.stages[-1].gap if solution.stages else np.inf
+        certificate = solution.certificate
+        if certificate is not None and is_about(certificate, solution.coef, solution.intercept):
+            gap = certificate.gap
+        proven = f"proven within {gap:.3g} of it" if np.isfinite(gap) else "nothing proven"
+        iterations = counted(solution.n_iter, "iteration")
+        warnings.warn(
+            f"{self._own_name} stopped short of the optimum ({proven}) after {iterations} of "
+            f"{solution.solver}: {solution.status.value}.",
+            ConvergenceWarning,
+            # From the line that called fit: past _solve, _solve_and_store, fit and its wrapper.
+            stacklevel=5 + hasattr(type(self).fit, "__wrapped__"),
+        )
+
+    def _solve_and_store(
+        self,
+        problem: Problem,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Any,
+        moments: Moments | None = None,
+    ) -> None:
+        """Solve under the eyes of those who watch; ``X`` and ``y`` are as validated."""
+
+        def attributes(W: Array, b: Array) -> dict[str, Any]:
+            W, b = W.astype(X.dtype), b.astype(X.dtype)
+            return self._fitted_attributes(W, b, y.ndim, problem.fit_intercept)
+
+        trace = Trace(enabled=bool(getattr(self, "trace", False)))
+        with watch(self, trace, Seen(X, y, sample_weight, attributes)) as monitor:
+            plan, solution = self._solve(problem, X, monitor, moments)
+            self._store(problem, plan, solution, X.dtype, y.ndim)
+        self._keep_of_rows(X, y, sample_weight)
+
+    def _check_parameters(self) -> None:
+        """Raise for parameters that are out of range."""
+        validate_changed(self)
+
+    def _store(
+        self, problem: Any, plan: Plan, solution: Solution, dtype: np.dtype, y_ndim: int
+    ) -> None:
+        """Copy the solution into fitted attributes, in scikit-learn's shapes and dtypes."""
+        self._guard(problem, solution)
+        W, b = solution.coef, solution.intercept
+        proof = solution.proof
+        if dtype == np.float32:
+            W, b = in_single_precision(problem, W, b)
+            if W.dtype == np.float32:
+                proof = self._certify_rounded(problem, solution, W, b)
+        self.__dict__.update(self._fitted_attributes(W, b, y_ndim, problem.fit_intercept))
+        self.solver_ = solution.solver
+        self.n_iter_ = solution.n_iter
+        self.trace_ = solution.trace
+        if solution.moments is not None:
+            self.moments_ = solution.moments
+        elif hasattr(self, "moments_"):
+            del self.moments_
+        self._plan = plan
+        self._certificate = proof
+        self._solution_facts = solution.facts()
+        self._mark_fitted()
+        self._keep_of(problem, solution)
+
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        """Keep what else an estimator tells of its solution."""
+
+    def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
+        """Keep what an estimator tells of the training rows."""
+
+    def _mark_fitted(self) -> None:
+        """Remember coefficients and hyperparameters, so that later changes of them are noticed."""
+        self._as_fitted = marked(chosen_by(self))
+
+    def _guard(self, problem: Any, solution: Solution) -> None:
+        """Judge an answer that did not come by the planner, which judges its own, and warn."""
+        if not np.isnan(solution.allowed):
+            return
+        claimed = solution.status.is_final
+        confirm(solution, judge(problem, solution, self._options().tol))
+        if claimed and not solution.status.is_final:
+            self._warn(solution)
+
+    @abstractmethod
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        """Coefficients and intercepts in scikit-learn's shapes."""
+
+    def _certify_rounded(
+        self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
+    ) -> Certificate | PendingCertificate:
+        """The certificate of coefficients rounded to single precision."""
+        return certify_rounded(problem, solution, W.astype(np.float64), b.astype(np.float64))
+
+    # --- what is known afterwards ---------------------------------------------------------------
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        """X W + b for new rows."""
+        scores = new_rows(self, X) @ self.coef_.T
+        return np.asarray(scores.toarray() if sp.issparse(scores) else scores) + self.intercept_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What is proven about the coefficients as they are now.
+
+        The certificate is tied to ``coef_`` and ``intercept_``: if they are changed after the fit,
+        it is about the changed ones, and :meth:`Certificate.verify` will reject it.
+        """
+        check_is_fitted(self)
+        W, b = self._coefficients()
+        certificate = self._resolved_certificate()
+        x_power = certificate.witness.get("column_exponent")
+        y_power = certificate.witness.get("target_exponent")
+        if x_power is not None and y_power is not None:
+            W = np.ldexp(W, (y_power - x_power[:, None]).astype(int))
+            b = np.ldexp(b, y_power.astype(int))
+        return replace(certificate, coef=W, intercept=b, reading=self._reading())
+
+    def _reading(self) -> Reading | None:
+        """What the certificate does with data before it looks at them; None if nothing."""
+        own = {"_verified_data", "_verified_design", "_verified_target"}
+        classes = type(self).__mro__[: type(self).__mro__.index(LinearEstimator)]
+        return self._verified_data if any(own & set(vars(c)) for c in classes) else None
+
+    def _resolved_certificate(self) -> Certificate:
+        """The certificate of the fit; a pending proof is worked out once."""
+        certificate = resolved(self._certificate)
+        assert certificate is not None
+        self._certificate = certificate
+        return certificate
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        """``coef_`` and ``intercept_`` as float64 arrays of shape (d, k) and (k,)."""
+        W = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64)).T
+        b = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), W.shape[1])
+        return W, b
+
+    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
+        """Check the certificate against the data that were fitted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        verification : Verification
+            True in a boolean context if every claim holds.
+        """
+        certificate = self.certificate_
+        return self._tied(verify(certificate, *certificate.read(X, y, sample_weight)))
+
+    def _tied(self, verification: Verification) -> Verification:
+        """The outcome, which fails as well if hyperparameters were changed after the fit."""
+        before = getattr(self, "_as_fitted", {})
+        return tied(before, chosen_by(self), verification)
+
+    def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Design, target and weights that the certificate is about."""
+        return self._verified_design(X), self._verified_target(y), sample_weight
+
+    def _verified_design(self, X: Any) -> Any:
+        """The design that the certificate is about."""
+        return X
+
+    def _verified_target(self, y: Any) -> Any:
+        """The target that the certificate is about."""
+        return y
+
+    def explain(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, all: bool = False
+    ) -> Explanation:
+        """Say what will be done with (X, y), or what was done in the last fit.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, optional
+            With ``y``: plan a fit on these data without running it.
+        y : array-like, optional
+        sample_weight : array-like, optional
+        all : bool, default=False
+            List every solver with its reason, those for other losses and penalties too.
+
+        Returns
+        -------
+        explanation : Explanation
+            Prints as text; ``table()`` gives rows.
+        """
+        if X is None:
+            check_is_fitted(self)
+            return replace(self._explained_fit(), all=all)
+        if y is None:
+            raise ValueError("explain(X, y) needs the target y beside X.")
+        self._check_parameters()
+        return replace(self._explained_plan(X, y, sample_weight), all=all)
+
+    def _explained_fit(self) -> Any:
+        """What was done in the last fit."""
+        certificate = self._resolved_certificate()
+        penalty = getattr(certificate, "penalty", None)
+        total = None if "sum_i s_i" in self._plan.objective else float(self._plan.facts.n)
+        plan = self._in_given_terms(self._plan, penalty, total)
+        return Explanation(plan, self._solution_facts, certificate)
+
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """What will be done with (X, y)."""
+        problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
+        return self._planned_explanation(problem, self._plan_for(problem))
+
+    #: What the strength that is given becomes in the objective, a sum over rows: "alpha" itself,
+    #: "n alpha" (alpha is that of a mean), or "1/C".
+    _strength_in_sum = "alpha"
+
+    def _planned_explanation(self, problem: Problem, plan: Plan) -> Explanation:
+        return Explanation(self._in_given_terms(plan, problem.penalty, problem.total_weight))
+
+    def _in_given_terms(self, plan: Plan, penalty: Penalty | None, total: float | None) -> Plan:
+        """The plan, its objective in terms of the parameters as they were given."""
+        given = getattr(self, "alpha_", getattr(self, "alpha", None))
+        given = None if given is None or np.ndim(given) else float(given)
+        return in_given_terms(plan, self._strength_in_sum, penalty, total, given)
+
+    @abstractmethod
+    def _validated_problem(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool
+    ) -> tuple[Problem, Any, NDArray[Any]]:
+        """Check the input and state the problem."""
+
+
+def build_problem(
+    X: Any, Y: Array, weights: Array | None, loss: Any, penalty: Penalty, fit_intercept: bool
+) -> Problem:
+    """A problem from validated arrays."""
+    loss.check_target(Y)
+    return Problem(as_design(X), Y, loss, penalty, fit_intercept, weights)

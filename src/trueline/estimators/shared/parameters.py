@@ -1,0 +1,190 @@
+"""The parameters of an estimator, one line for each: name, type, default, and what is allowed.
+
+::
+
+    @parameters()
+    class Ridge(...):
+        alpha: Any = given(1.0, "[0, inf)", "array-like")
+        _: KW_ONLY
+        fit_intercept: bool = True
+        max_iter: int | None = given(None, "int [1, inf)", None)
+
+makes ``__init__(self, alpha=1.0, *, fit_intercept=True, max_iter=None)``, which sets these
+attributes and does nothing else, as scikit-learn asks for, and the constraints by which ``fit``
+checks them. A class takes over the parameters of the class that it is derived from, but for those
+that it does without.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import update_abstractmethods
+from collections.abc import Callable, Collection
+from dataclasses import KW_ONLY, field, make_dataclass
+from functools import cache
+from inspect import get_annotations, signature
+from numbers import Integral, Real
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
+
+from sklearn.utils._param_validation import (
+    Hidden,
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
+
+__all__ = ["KW_ONLY", "REQUIRED", "given", "hidden", "one_of", "parameters", "validate_changed"]
+
+_T = TypeVar("_T")
+
+#: In place of a default: the parameter has to be given.
+REQUIRED: Any = object()
+
+_INTERVAL = re.compile(r"(int )?([\[(])([^,]+), ([^,]+)([\])])")
+_CLOSED = {"[)": "left", "(]": "right", "[]": "both", "()": "neither"}
+
+
+def one_of(*names: str) -> Any:
+    """One of these strings."""
+    return StrOptions(set(names))
+
+
+def hidden(name: str) -> Any:
+    """A string that is taken and not offered: a default, or a value of old."""
+    return Hidden(StrOptions({name}))
+
+
+class _Parameter(NamedTuple):
+    annotation: Any
+    default: Any
+    allowed: list[Any] | str
+    by_keyword: bool
+
+
+class _Given(NamedTuple):
+    default: Any
+    allowed: tuple[Any, ...]
+
+    def constraints(self) -> list[Any] | str:
+        """In scikit-learn's terms."""
+        if self.allowed == ("no_validation",):
+            return "no_validation"
+        return [one for allowed in self.allowed for one in _constraints(allowed)]
+
+
+def _constraints(allowed: Any) -> list[Any]:
+    """Intervals and class weights by their names; everything else is scikit-learn's already."""
+    if allowed == "int":
+        return [Integral]
+    if allowed == "class_weight":
+        return [dict, StrOptions({"balanced"}), None]
+    found = _INTERVAL.fullmatch(allowed) if isinstance(allowed, str) else None
+    if found is None:
+        return [allowed]
+    kind: Any = Integral if found[1] else Real
+    low, high = (None if "inf" in end else int(end) for end in (found[3], found[4]))
+    return [Interval(kind, low, high, closed=_CLOSED[found[2] + found[5]])]
+
+
+def given(default: _T, *allowed: Any) -> _T:
+    """A parameter with this default, and what may be given for it.
+
+    Parameters
+    ----------
+    default : object
+        The default, or ``REQUIRED``.
+    *allowed : object
+        An interval of numbers as ``"[0, inf)"`` or ``"int [1, inf)"``, ``"int"``,
+        ``"class_weight"``, or anything that scikit-learn's constraints know.
+
+    Returns
+    -------
+    parameter : object
+        For the body of a class under :func:`parameters`.
+    """
+    return _Given(default, allowed)  # type: ignore[return-value]
+
+
+@dataclass_transform(eq_default=False)
+def parameters(*, without: Collection[str] = ()) -> Callable[[type[_T]], type[_T]]:
+    """Make ``__init__`` and the constraints of an estimator from the parameters it declares.
+
+    Parameters
+    ----------
+    without : collection of str
+        Parameters of the class it is derived from that it does not have.
+
+    Returns
+    -------
+    decorator : callable
+        Completes the class. Parameters after ``_: KW_ONLY`` can be given by keyword only; one of
+        type ``bool`` takes truth values and needs no :func:`given`.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+    >>> @parameters()
+    ... class Shrink(BaseEstimator):
+    ...     alpha: float = given(1.0, "[0, inf)")
+    ...     _: KW_ONLY
+    ...     fit_intercept: bool = True
+    >>> Shrink(2.0, fit_intercept=False).get_params()
+    {'alpha': 2.0, 'fit_intercept': False}
+    """
+
+    def complete(cls: Any) -> Any:
+        inherited = getattr(cls, "_parameters_given", {})
+        known = {name: one for name, one in inherited.items() if name not in without}
+        known.update(_declared(cls))
+        cls._parameters_given = known
+        cls._parameter_constraints = {name: one.allowed for name, one in known.items()}
+        fields: list[Any] = []
+        for name, one in known.items():
+            default = {} if one.default is REQUIRED else {"default": one.default}
+            fields.append((name, one.annotation, field(kw_only=one.by_keyword, **default)))
+        made: Any = make_dataclass(cls.__name__, fields, eq=False, repr=False)
+        cls.__init__ = made.__init__
+        cls.__init__.__module__ = cls.__module__
+        cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
+        return update_abstractmethods(cls)  # one of them may have been __init__
+
+    return complete
+
+
+def _declared(cls: type) -> dict[str, _Parameter]:
+    """The parameters in the body of a class; their values are taken out of it."""
+    found: dict[str, _Parameter] = {}
+    by_keyword = False
+    for name, annotation in get_annotations(cls).items():
+        if "KW_ONLY" in str(annotation):
+            by_keyword = True
+        elif "ClassVar" not in str(annotation):
+            value = vars(cls).get(name)
+            if not isinstance(value, _Given):
+                if annotation not in ("bool", bool) or value is None:
+                    raise TypeError(
+                        f"{cls.__name__}.{name} needs given(default, what is allowed); what a fit "
+                        "finds is declared where it is set, or in a class without parameters."
+                    )
+                value = _Given(value, ("boolean",))
+            delattr(cls, name)
+            found[name] = _Parameter(annotation, value.default, value.constraints(), by_keyword)
+    return found
+
+
+def validate_changed(model: Any) -> None:
+    """Raise for parameters that are out of range; those at their defaults need no look."""
+    own, defaults = vars(model), _defaults(type(model))  # type: ignore[arg-type]
+    changed = {name: own[name] for name, default in defaults if own[name] is not default}
+    if changed:
+        validate_parameter_constraints(
+            model._parameter_constraints, changed, caller_name=type(model).__name__
+        )
+
+
+@cache
+def _defaults(cls: type) -> tuple[tuple[str, Any], ...]:
+    """Names and defaults of the parameters of an estimator."""
+    parameters = list(signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+    return tuple((parameter.name, parameter.default) for parameter in parameters)

@@ -1,0 +1,139 @@
+"""What linear regressors share: real targets, rows without weight, predictions."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import column_or_1d
+
+from trueline.estimators.shared.base import LinearEstimator
+from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.validation import (
+    checked_rows,
+    is_plain,
+    keep_columns_of,
+    numeric_target,
+    without_idle_extremes,
+)
+from trueline.problem import Problem
+
+__all__ = ["LinearRegressorBase", "SingleTargetRegressor"]
+
+Array = NDArray[np.float64]
+
+
+class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
+    """Regression: real targets, scores are predictions."""
+
+    #: Whether a target of shape (n, 1) gives ``coef_`` of shape (1, d) (as in least squares) or
+    #: (d,) (as in ridge regression): scikit-learn does both.
+    _keeps_single_target = True
+    #: Whether a model is for "one" target (a column of it is taken as such), for "several"
+    #: together, or for "any" number of them.
+    _targets = "any"
+    #: Whether rows of weight zero must not be in the problem: a dual point has an entry for each.
+    _leaves_out_idle_rows = False
+
+    def _posed_on_all_rows(self, X: Any, Y: Array, weights: Array, classes: None = None) -> Problem:
+        """The problem of checked data, with rows of weight zero in their place."""
+        return self._problem(X, Y, weights)
+
+    def _validated_problem(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool
+    ) -> tuple[Problem, Any, NDArray[Any]]:
+        ndim = np.ndim(y) if isinstance(y, list | tuple) else getattr(y, "ndim", 1)
+        if self._targets == "one" and ndim == 2:
+            y = column_or_1d(y, warn=True)
+        arguments: dict[str, Any] = {
+            "accept_sparse": ["csr", "csc", "coo"],
+            "dtype": [np.float64, np.float32],
+            "multi_output": True,
+            "y_numeric": True,
+            "ensure_all_finite": False,
+        }
+        if not is_plain(X, y):
+            with numeric_target(self, y):
+                X, y = checked_rows(self, X, y, reset, **arguments)
+        elif reset:
+            keep_columns_of(self, X)
+        weights = self._weights(sample_weight, X)
+        with numeric_target(self, y):
+            Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
+        if weights is not None and not weights.all():
+            return self._problem(*self._without_idle_rows(X, Y, weights)), X, y
+        return self._problem(X, Y, weights), X, y
+
+    def _without_idle_rows(self, X: Any, Y: Array, weights: Array) -> tuple[Any, Array, Array]:
+        """The data without what rows of weight zero could do to the fit.
+
+        Rows are left out, or only what is so large in them that its square would overflow: zero
+        times infinity is no number.
+        """
+        if not self._leaves_out_idle_rows:
+            return *without_idle_extremes(X, Y, weights), weights
+        present = np.flatnonzero(weights)
+        return (X.tocsr() if sp.issparse(X) else X)[present], Y[present], weights[present]
+
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows to learn from.
+        y : array-like of shape (n,) or (n, k)
+            One target, or several.
+        sample_weight : float or array-like of shape (n,), optional
+            Weight 2 counts a row twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+        self._solve_and_store(problem, X, y, sample_weight)
+        return self
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        """Coefficients and intercepts in scikit-learn's shapes."""
+        single = y_ndim == 1 or (not self._keeps_single_target and W.shape[1] == 1)
+        coef = W[:, 0].copy() if single else np.ascontiguousarray(W.T)
+        intercept: Any = 0.0
+        if fit_intercept:
+            intercept = b[0] if y_ndim == 1 else b
+        return {"coef_": coef, "intercept_": intercept}
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the target for new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        y : array of shape (n,) or (n, k)
+        """
+        return self._scores(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._targets != "one"
+        tags.target_tags.single_output = self._targets != "several"
+        return tags
+
+
+class SingleTargetRegressor(LinearRegressorBase):
+    """One target, and a dual point with an entry for every row that counts."""
+
+    _keeps_single_target = False
+    _targets = "one"
+    _leaves_out_idle_rows = True

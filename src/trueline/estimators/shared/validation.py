@@ -1,0 +1,327 @@
+"""What is given, checked: rows, targets and folds, with errors that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import date
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn import utils
+from sklearn.utils import validation
+
+__all__ = [
+    "check_X_y",
+    "check_array",
+    "checked_rows",
+    "dense_new_rows",
+    "is_plain",
+    "is_word",
+    "keep_columns_of",
+    "naming_columns",
+    "new_rows",
+    "no_number",
+    "numeric_target",
+    "refuse_missing",
+    "row_weights",
+    "some_folds",
+    "validate_data",
+    "without_idle_extremes",
+]
+
+Array = NDArray[np.float64]
+
+# Magnitudes beyond this need other units to be squared; rows without weight do without them.
+_LARGE = 1e100
+
+
+def validate_data(
+    estimator: Any, /, X: Any = "no_validation", y: Any = "no_validation", **options: Any
+) -> Any:
+    """scikit-learn's ``validate_data``."""
+    with naming_columns(X, type(estimator).__name__):
+        return validation.validate_data(estimator, X, y, **options)
+
+
+def check_X_y(X: Any, y: Any, **options: Any) -> Any:
+    """scikit-learn's ``check_X_y``."""
+    with naming_columns(X, type(options.get("estimator")).__name__):
+        return utils.check_X_y(X, y, **options)
+
+
+def checked_rows(estimator: Any, X: Any, y: Any, reset: bool, **options: Any) -> Any:
+    """Rows and targets for a fit, which resets the columns, or for a look that changes nothing."""
+    if reset:
+        return validate_data(estimator, X, y, **options)
+    return check_X_y(X, y, estimator=estimator, **options)
+
+
+def row_weights(sample_weight: Any, X: Any, dtype: Any = np.float64) -> NDArray[Any]:
+    """Sample weights, one for each row; zero everywhere is an error."""
+    weights = validation._check_sample_weight(
+        sample_weight, X, dtype=dtype, ensure_non_negative=True
+    )
+    if not weights.any():
+        raise ValueError(
+            "Sample weights are all zero: no row is left to fit. Give at least one row a positive "
+            "weight."
+        )
+    return np.asarray(weights)
+
+
+def new_rows(model: Any, X: Any, **options: Any) -> Any:
+    """Rows to predict, for a model that has been fitted."""
+    validation.check_is_fitted(model)
+    usual = {"accept_sparse": ["csr", "csc", "coo"], "dtype": [np.float64, np.float32]}
+    return validate_data(model, X, reset=False, **{**usual, **options})
+
+
+def dense_new_rows(model: Any, X: Any) -> Array:
+    """The same as an array in double precision."""
+    X = new_rows(model, X)
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+
+
+def keep_columns_of(estimator: Any, X: Any) -> None:
+    """Remember the columns of rows without names, which need no other check."""
+    estimator.n_features_in_ = X.shape[1]
+    estimator.__dict__.pop("feature_names_in_", None)
+
+
+def check_array(X: Any, **options: Any) -> Any:
+    """scikit-learn's ``check_array``."""
+    with naming_columns(X, ""):
+        return utils.check_array(X, **options)
+
+
+@contextmanager
+def naming_columns(X: Any, who: str) -> Iterator[None]:
+    """Where validation fails on a column that holds no numbers, say which and what to do.
+
+    Examples
+    --------
+    >>> from trueline import Ridge
+    >>> try:
+    ...     Ridge().fit([[1.0, "Rome"], [2.0, "Oslo"]], [1.0, 2.0])
+    ... except ValueError as error:
+    ...     print(str(error)[:62])
+    Column 1 of X holds text ('Rome' in row 0), and Ridge takes nu
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        found = no_number(X)
+        if found is None:
+            raise
+        name = who if who not in ("", "NoneType", "str") else ""
+        model = f"{name}()" if name else "model"
+        raise ValueError(
+            f"{found}, and {name or 'this'} takes numbers. TableFeatures makes numbers of texts, "
+            f"categories and dates: make_pipeline(TableFeatures(), {model})."
+        ) from error
+
+
+def no_number(X: Any) -> str | None:
+    """The first column that holds texts or dates, in words; None if there is none.
+
+    Examples
+    --------
+    >>> from trueline.estimators.shared.validation import no_number
+    >>> no_number({"size": [1, 2], "city": ["Rome", "Oslo"]})
+    "Column 'city' of X holds text ('Rome' in row 0)"
+    """
+    for name, values in _columns(X):
+        if values.dtype.kind == "M":
+            return f"Column {name} of X holds dates"
+        if values.dtype.kind not in "OUST":
+            continue
+        for row, value in enumerate(values):
+            if isinstance(value, date | np.datetime64):
+                return f"Column {name} of X holds dates ({value} in row {row})"
+            if is_word(value):
+                shown = str(value) if len(value) <= 30 else str(value[:27]) + "..."
+                return f"Column {name} of X holds text ({shown!r} in row {row})"
+    return None
+
+
+def _columns(X: Any) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and values of the columns of a table or an array; nothing of anything else."""
+    if isinstance(X, dict):
+        for key, given in X.items():
+            yield repr(key), np.asarray(given)
+    elif hasattr(X, "columns") or hasattr(X, "column_names"):
+        names = list(getattr(X, "columns", None) or X.column_names) if not _is_pandas(X) else None
+        for j, key in enumerate(X.columns if names is None else names):
+            column = X.iloc[:, j] if names is None else X[key]
+            yield repr(key), np.asarray(column)
+    elif isinstance(X, np.ndarray | list | tuple):
+        try:
+            array = np.asarray(X) if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+        except ValueError:  # rows of unequal length
+            return
+        if array.ndim == 2:
+            for j in range(array.shape[1]):
+                yield str(j), array[:, j]
+
+
+def _is_pandas(X: Any) -> bool:
+    return hasattr(X, "iloc")
+
+
+def is_word(value: Any) -> bool:
+    """Whether it is text that is not a number."""
+    try:
+        if isinstance(value, str):
+            float(value)
+    except ValueError:
+        return True
+    return False
+
+
+def refuse_missing(y: Any, name: str) -> None:
+    """Raise if some target is None, which conversions would turn into NaN without a word.
+
+    Parameters
+    ----------
+    y : array-like
+        Targets as they were given. Those of numbers are left to the tests for NaN.
+    name : str
+        The estimator, for messages.
+
+    Examples
+    --------
+    >>> from trueline.estimators.shared.validation import refuse_missing
+    >>> try:
+    ...     refuse_missing(["ham", None, "spam"], "LogisticRegression")
+    ... except ValueError as error:
+    ...     print(str(error)[:38])
+    Input y contains NaN: y[1] is missing.
+    """
+    if np.dtype(object) != getattr(y, "dtype", np.dtype(object)):
+        return
+    try:
+        values = np.asarray(y)
+    except ValueError:  # rows of unequal length
+        return
+    if values.dtype != object or values.ndim == 0:  # no target at all is another matter
+        return
+    for place, value in np.ndenumerate(values):
+        if value is None:
+            at = ", ".join(map(str, place))
+            raise ValueError(
+                f"Input y contains NaN: y[{at}] is missing. {name} needs a target for every row: "
+                "leave out the rows without one, or fill them in first."
+            )
+
+
+@contextmanager
+def numeric_target(estimator: Any, y: Any) -> Iterator[None]:
+    """Where validation fails on a target that holds no numbers, say which value and what to do.
+
+    Examples
+    --------
+    >>> from trueline import LinearRegression
+    >>> try:
+    ...     LinearRegression().fit([[1.0], [2.0]], ["low", "high"])
+    ... except ValueError as error:
+    ...     print(str(error)[:64])
+    LinearRegression predicts numbers, but y[0] is 'low'. Give y as
+    """
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        found = _first_word(y)
+        if found is None:
+            raise
+        place, value = found
+        raise ValueError(
+            f"{type(estimator).__name__} predicts numbers, but y[{place}] is {value!r}. Give y as "
+            "numbers (an encoder such as scikit-learn's OrdinalEncoder makes ordered categories "
+            "into numbers), or use a classifier if the values are classes."
+        ) from error
+    refuse_missing(y, type(estimator).__name__)
+
+
+def _first_word(y: Any) -> tuple[str, str] | None:
+    """The first text that is no number, and its place; None if there is none."""
+    try:
+        values = np.asarray(y)
+    except ValueError:  # rows of unequal length
+        return None
+    if values.dtype.kind not in "OUST":
+        return None
+    for place, value in np.ndenumerate(values):
+        if is_word(value):
+            return ", ".join(map(str, place)), str(value)
+    return None
+
+
+def some_folds(splits: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """The pairs of rows to fit and rows to score, as a list.
+
+    Examples
+    --------
+    >>> from trueline.estimators.shared.validation import some_folds
+    >>> some_folds([])
+    Traceback (most recent call last):
+        ...
+    ValueError: cv gives no folds: let it be a number of folds, a splitter, or pairs of rows.
+    """
+    folds = list(splits)
+    if not folds:
+        raise ValueError(
+            "cv gives no folds: let it be a number of folds, a splitter, or pairs of rows."
+        )
+    return folds
+
+
+def is_plain(X: Any, y: Any) -> bool:
+    """Whether X and y are what every check would leave as they are: float64 arrays that match.
+
+    Half of the time of a small fit would go into finding that out through the general checks.
+    Finiteness of y is tested here; X is tested by the fit.
+    """
+    return bool(
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.dtype == np.float64
+        and y.dtype == np.float64
+        and X.ndim == 2
+        and 1 <= y.ndim <= 2
+        and len(X) == len(y) >= 1
+        and X.shape[1] >= 1
+        and y.size >= 1
+        and np.isfinite(y).all()
+    )
+
+
+def without_idle_extremes(X: Any, Y: Array, weights: Array) -> tuple[Any, Array]:
+    """X and Y with zeros in rows of weight zero whose squares would overflow.
+
+    These rows do not count, whatever they hold; NaN and infinity are left to be complained about.
+    """
+    idle = np.flatnonzero(weights == 0)
+    Y_idle = Y[idle]
+    beyond = (np.abs(Y_idle) > _LARGE) & np.isfinite(Y_idle)
+    if beyond.any():
+        Y = Y.copy()
+        Y[idle] = np.where(beyond, 0.0, Y_idle)
+    if X.dtype != np.float64:
+        return X, Y
+    if sp.issparse(X):
+        X = X.tocsr()
+        X_idle = X[idle]
+        if ((np.abs(X_idle.data) > _LARGE) & np.isfinite(X_idle.data)).any():
+            X = X.copy()
+            of_idle = np.repeat(weights == 0, np.diff(X.indptr))
+            X.data[of_idle & (np.abs(X.data) > _LARGE) & np.isfinite(X.data)] = 0.0
+        return X, Y
+    X_idle = X[idle]
+    beyond = (np.abs(X_idle) > _LARGE) & np.isfinite(X_idle)
+    if beyond.any():
+        X = X.copy()
+        X[idle] = np.where(beyond, 0.0, X_idle)
+    return X, Y

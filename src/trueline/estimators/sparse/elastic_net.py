@@ -1,0 +1,277 @@
+"""The elastic net."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Number
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from trueline import penalties
+from trueline.estimators.regression.gaussian import GaussianRegressor
+from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.sparse.freedom import elastic_freedom
+from trueline.estimators.sparse.paths import enet_path
+from trueline.losses import Squared
+from trueline.penalties import Bounded, NonNegative, Penalty
+from trueline.problem import Problem
+from trueline.solution import Solution
+from trueline.solvers.base import Options
+
+__all__ = ["ElasticNet", "elastic_net_penalty"]
+
+Array = NDArray[np.float64]
+
+
+def elastic_net_penalty(
+    strength: float,
+    l1_ratio: float,
+    n_features: int,
+    *,
+    positive: bool = False,
+    feature_weights: Any = None,
+    bounds: Any = None,
+) -> Penalty:
+    """The penalty of an elastic net, with weights and bounds per coefficient.
+
+    Parameters
+    ----------
+    strength : float
+        alpha times the number of rows.
+    l1_ratio : float
+    n_features : int
+    positive : bool, default=False
+    feature_weights : array-like of shape (d,), optional
+    bounds : pair of floats or arrays, optional
+    """
+    alpha: Any = strength
+    if feature_weights is not None:
+        weights = np.asarray(feature_weights, dtype=np.float64)
+        if weights.shape != (n_features,) or not (np.isfinite(weights) & (weights >= 0)).all():
+            got = f"shape {weights.shape}"
+            if weights.shape == (n_features,):
+                place = int(np.argmin(np.isfinite(weights) & (weights >= 0)))
+                got = f"{weights[place]:g} for column {place}"
+            raise ValueError(
+                f"feature_weights must be {n_features} finite numbers that are not negative, one "
+                f"per column of X; got {got}."
+            )
+        alpha = strength * weights[:, None]
+    base: Penalty
+    if l1_ratio == 1:
+        base = penalties.L1(alpha)
+    else:
+        base = penalties.ElasticNet(alpha, l1_ratio)
+    if bounds is None:
+        return NonNegative(base) if positive else base
+    lower, upper = (_bound(bound, n_features) for bound in _pair(bounds))
+    return Bounded(base, np.maximum(lower, 0.0) if positive else lower, upper)
+
+
+def _pair(bounds: Any) -> tuple[Any, Any]:
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise ValueError(
+            "bounds must be a pair (lower, upper); each is a number or one number per column, "
+            "-inf and inf where there is no bound."
+        )
+    lower, upper = bounds
+    return -np.inf if lower is None else lower, np.inf if upper is None else upper
+
+
+def _bound(bound: Any, n_features: int) -> Any:
+    values = np.asarray(bound, dtype=np.float64)
+    if values.ndim == 0:
+        return float(values)
+    if values.shape != (n_features,):
+        raise ValueError(f"a bound has the shape {values.shape}, expected ({n_features},).")
+    return values[:, None]
+
+
+@parameters()
+class ElasticNet(GaussianRegressor):
+    """Least squares with absolute values and squares of the coefficients penalised, proven.
+
+    Minimises over w and b, with S the sum of the weights::
+
+        1/(2 S) sum_i s_i (y_i - x_i.w - b)^2
+            + alpha l1_ratio ||w||_1 + alpha (1 - l1_ratio)/2 ||w||^2
+
+    and certifies S times this objective. The intercept is not penalised.
+
+    A drop-in for ``sklearn.linear_model.ElasticNet``.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength.
+    l1_ratio : float, default=0.5
+        Share of the absolute values, between 0 (ridge) and 1 (lasso).
+    fit_intercept : bool, default=True
+    precompute : bool or array-like of shape (d, d), default=False
+        Accepted for compatibility: whether the Gram matrix is used is planned, see
+        :meth:`explain`.
+    max_iter : int, default=1000
+        Limit on the readings of the data.
+    copy_X : bool, default=True
+        Accepted for compatibility: X is never modified.
+    tol : float, default=1e-4
+        The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
+        target. It is usually far smaller: the last step is exact.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+    positive : bool, default=False
+        Keep all coefficients at or above zero.
+    random_state, selection
+        Accepted for compatibility: the order of the coordinates does not change the answer.
+    feature_weights : array-like of shape (d,), optional
+        Multiplies the penalty of each coefficient; 0 leaves it unpenalised.
+    bounds : pair of floats or array-likes, optional
+        (lower, upper) bounds on the coefficients, one number or one per column; infinite or None
+        where there is none.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,) or (k, d)
+    sparse_coef_ : sparse array of shape (1, d) or (k, d)
+    intercept_ : float or array of shape (k,)
+    dual_gap_ : float or array of shape (k,)
+        The proven gap, in units of the objective above.
+    certificate_ : Certificate
+    n_iter_ : int or list of int
+        Readings of the data.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import ElasticNet
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = ElasticNet(alpha=0.01, l1_ratio=0.9).fit(X, y)
+    >>> bool(model.verify(X, y)), model.certificate_.gap < 1e-6 * model.certificate_.objective
+    (True, True)
+    """
+
+    _keeps_single_target = False
+    _is_its_problem = True
+    _strength_in_sum = "n alpha"
+
+    alpha: float = given(1.0, "[0, inf)")
+    _: KW_ONLY
+    l1_ratio: float = given(0.5, "[0, 1]")
+    fit_intercept: bool = True
+    precompute: Any = given(False, "boolean", "array-like")
+    max_iter: int | None = given(1000, "int [1, inf)", None)
+    copy_X: bool = True
+    tol: float = given(1e-4, "[0, inf)")
+    warm_start: bool = False
+    positive: bool = False
+    random_state: Any = given(None, "random_state")
+    selection: str = given("cyclic", one_of("cyclic", "random"))
+    feature_weights: Any = given(None, "array-like", None)
+    bounds: Any = given(None, tuple, list, None)
+
+    path = staticmethod(enet_path)
+
+    def _penalty(self, n_targets: int) -> Penalty:
+        return self._scaled_penalty(1.0, self.n_features_in_)
+
+    def _scaled_penalty(self, total_weight: float, n_features: int) -> Penalty:
+        return elastic_net_penalty(
+            float(self.alpha) * total_weight,
+            float(self.l1_ratio),
+            n_features,
+            positive=self.positive,
+            feature_weights=self.feature_weights,
+            bounds=self.bounds,
+        )
+
+    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
+        total = float(len(Y)) if weights is None else float(weights.sum())
+        penalty = self._scaled_penalty(total, X.shape[1])
+        return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
+
+    def _can_be_in_a_set(self) -> bool:
+        return self.alpha != 0 and super()._can_be_in_a_set()  # a fit would warn
+
+    def _options(self) -> Options:
+        start = None
+        if self.warm_start and hasattr(self, "coef_"):
+            start = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64)).T
+        return Options(tol=self.tol / 100, max_iter=self.max_iter, start=start)
+
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows to learn from; sparse data stay sparse.
+        y : array-like of shape (n,) or (n, k)
+            One target, or several that are fitted one by one.
+        sample_weight : float or array-like of shape (n,), optional
+            Only their ratios matter: the objective divides by their sum. A single number changes
+            nothing.
+        check_input : bool, default=True
+            Accepted for compatibility.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        if self.alpha == 0:
+            warnings.warn(
+                "With alpha=0 this is least squares, for which LinearRegression is made.",
+                stacklevel=3,
+            )
+        weights = None if isinstance(sample_weight, Number) else sample_weight
+        problem, X, y = self._validated_problem(X, y, weights, reset=True)
+        self._solve_and_store(problem, X, y, weights)
+        return self
+
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
+        self._keep_active(problem, bool(np.any(problem.penalty.curvature)))
+        if self.coef_.ndim == 2:
+            self.n_iter_: Any = [self.n_iter_] * len(self.coef_)
+
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """Trace of the hat matrix of the columns that are used, and the intercept.
+
+        For the lasso their number (H. Zou, T. Hastie, R. Tibshirani, Ann. Statist. 35 (2007)
+        2173-2192); with a squared penalty, each counts in part.
+        """
+        check_is_fitted(self)
+        if self._active is None and self._freedom is None:
+            return super().degrees_of_freedom_
+        self._settle()
+        assert self._freedom is not None
+        freedom = self._freedom + float(self.fit_intercept)
+        return float(freedom[0]) if self._y_ndim() == 1 else freedom
+
+    def _settle(self) -> None:
+        """Work out what was left for later, from rows that are then let go."""
+        if self._active is not None:
+            W, _ = self._coefficients()
+            alpha = np.broadcast_to(self._minimised[1].curvature, W.shape)
+            self._freedom, self._active = elastic_freedom(self._active, W, alpha), None
+
+    @property
+    def dual_gap_(self) -> Any:
+        """The proven gap in units of the objective, divided among the targets."""
+        gap = self._resolved_certificate().gap / self._total_weight
+        return gap if self.coef_.ndim == 1 else np.full(len(self.coef_), gap / len(self.coef_))
+
+    @property
+    def sparse_coef_(self) -> Any:
+        """``coef_`` as a sparse array."""
+        return sp.csr_array(np.atleast_2d(self.coef_))

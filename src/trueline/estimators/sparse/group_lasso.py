@@ -1,0 +1,264 @@
+"""The group lasso."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Number
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.estimators.regression.gaussian import GaussianRegressor
+from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.estimators.sparse.freedom import group_freedom
+from trueline.losses import Squared
+from trueline.penalties import Group
+from trueline.problem import Problem
+from trueline.solution import Solution
+from trueline.solvers.base import Options
+
+__all__ = ["GroupLasso", "group_labels"]
+
+Array = NDArray[np.float64]
+
+
+def group_labels(groups: Any, n_features: int) -> tuple[NDArray[np.intp], list[Any]]:
+    """The group of each column as a number 0, 1, ..., and the groups' names.
+
+    Parameters
+    ----------
+    groups : None, int, array-like or list of lists
+        None: every column is a group of its own. An integer: consecutive groups of that many
+        columns. One label per column; or one list of column numbers per group, each column in
+        exactly one of them.
+    n_features : int
+
+    Examples
+    --------
+    >>> from trueline.estimators.sparse.group_lasso import group_labels
+    >>> group_labels(["a", "b", "a"], 3)
+    (array([0, 1, 0]), ['a', 'b'])
+    >>> group_labels([[0, 2], [1]], 3)
+    (array([0, 1, 0]), [0, 1])
+    """
+    if groups is None:
+        return np.arange(n_features), list(range(n_features))
+    if isinstance(groups, Integral):
+        if n_features % int(groups):
+            raise ValueError(
+                f"groups={groups} columns each do not divide the {n_features} columns of X; give "
+                "one label per column, or lists of column numbers."
+            )
+        labels = np.arange(n_features) // int(groups)
+        return labels, list(range(n_features // int(groups)))
+    if len(groups) and all(
+        isinstance(group, Sequence | np.ndarray) and not isinstance(group, str) for group in groups
+    ):
+        return _labels_from_lists(groups, n_features)
+    given = np.asarray(groups)
+    if given.shape != (n_features,):
+        raise ValueError(
+            f"groups must give one label for each of the {n_features} columns of X, or one list of "
+            f"column numbers per group; got {given.shape[0] if given.ndim else 0} labels."
+        )
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise ValueError("groups hold NaN or infinity: every column needs a label.")
+    names, labels = np.unique(given, return_inverse=True)
+    return labels.astype(np.intp), names.tolist()
+
+
+def _labels_from_lists(groups: Any, n_features: int) -> tuple[NDArray[np.intp], list[Any]]:
+    labels = np.full(n_features, -1, dtype=np.intp)
+    for number, group in enumerate(groups):
+        columns = np.asarray(group)
+        if columns.ndim != 1 or not len(columns) or columns.dtype.kind not in "iu":
+            raise ValueError(f"groups[{number}] must be a list of column numbers, got {group!r}.")
+        if columns.min() < 0 or columns.max() >= n_features:
+            raise ValueError(
+                f"groups[{number}] names a column that X does not have: its columns are numbered "
+                f"from 0 to {n_features - 1}."
+            )
+        if len(np.unique(columns)) < len(columns) or (labels[columns] >= 0).any():
+            raise ValueError(f"groups[{number}] names a column that is already in a group.")
+        labels[columns] = number
+    if (labels < 0).any():
+        missing = np.flatnonzero(labels < 0)
+        raise ValueError(
+            f"{len(missing)} columns of X are in no group, the first of them is {missing[0]}: put "
+            "each into a group, of its own if need be."
+        )
+    return labels, list(range(len(groups)))
+
+
+@parameters()
+class GroupLasso(GaussianRegressor):
+    """Least squares with norms of groups of coefficients penalised, proven.
+
+    Minimises over w and b, with S the sum of the weights::
+
+        1/(2 S) sum_i s_i (y_i - x_i.w - b)^2
+            + alpha sum_g weight_g ||w_g|| + l2/2 ||w||^2
+
+    and certifies S times this objective. A group of columns is used as a whole or not at all. The
+    intercept is not penalised. Several targets are fitted one by one.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the norms.
+    groups : int, array-like of shape (d,) or list of lists, optional
+        One label per column (numbers or strings); or one list of column numbers per group; or the
+        size of consecutive groups. By default every column is a group of its own, which is the
+        lasso.
+    weights : array-like of shape (number of groups,), optional
+        Factors of the groups' norms, in the order of ``group_names_``; by default the square roots
+        of the groups' sizes. 0 leaves a group unpenalised.
+    l2 : float, default=0.0
+        Strength of the squared norm.
+    fit_intercept : bool, default=True
+    tol : float, default=1e-6
+        The gap to prove, relative to half the squared norm of the (centred) target. It is usually
+        far smaller: the last steps are Newton's. (:class:`Lasso` asks for ``tol / 100``, so that
+        the defaults of both mean the same.)
+    max_iter : int, default=1000
+        Limit on the readings of the data.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+    time_limit : float, optional
+        Seconds after which the fit stops.
+    trace : bool, default=False
+        Keep objective and gap of every iteration in ``trace_``.
+    progress : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,) or (k, d)
+    intercept_ : float or array of shape (k,)
+    groups_ : array of shape (d,)
+        The number of each column's group.
+    group_names_ : list
+        The labels of the groups, sorted; their numbers if there are no labels.
+    active_groups_ : list
+        The names of the groups that are used (by any target).
+    dual_gap_ : float
+        The proven gap, in units of the objective above.
+    certificate_ : Certificate
+    trace_ : Trace
+    n_iter_ : int
+        Readings of the data.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import GroupLasso
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((80, 6))
+    >>> y = X[:, 2] - 2 * X[:, 3] + 0.1 * rng.standard_normal(80)
+    >>> model = GroupLasso(alpha=0.2, groups=["a", "a", "b", "b", "c", "c"]).fit(X, y)
+    >>> model.active_groups_, bool(model.verify(X, y))
+    (['b'], True)
+    """
+
+    _strength_in_sum = "n alpha"
+    alpha: float = given(1.0, "[0, inf)")
+    groups: Any = given(None, "int [1, inf)", "array-like", list, tuple, None)
+    _: KW_ONLY
+    weights: Any = given(None, "array-like", None)
+    l2: float = given(0.0, "[0, inf)")
+    fit_intercept: bool = True
+    tol: float = given(1e-6, "[0, inf)")
+    max_iter: int | None = given(1000, "int [1, inf)", None)
+    warm_start: bool = False
+    time_limit: float | None = given(None, "[0, inf)", None)
+    trace: bool = False
+    progress: bool = False
+
+    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
+        total = float(len(Y)) if weights is None else float(weights.sum())
+        labels, names = group_labels(self.groups, X.shape[1])
+        factors = None if self.weights is None else np.asarray(self.weights, dtype=np.float64)
+        if factors is not None and factors.shape != (len(names),):
+            raise ValueError(
+                f"weights must have one number for each of the {len(names)} groups, got an array "
+                f"of shape {factors.shape}."
+            )
+        penalty = Group(float(self.alpha) * total, labels, factors, float(self.l2) * total)
+        return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
+
+    def _options(self) -> Options:
+        start = None
+        if self.warm_start and hasattr(self, "coef_"):
+            start = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64)).T
+        return Options(tol=self.tol, max_iter=self.max_iter, start=start)
+
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows to learn from; sparse data stay sparse.
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : float or array-like of shape (n,), optional
+            Only their ratios matter: the objective divides by their sum. A single number changes
+            nothing.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        weights = None if isinstance(sample_weight, Number) else sample_weight
+        problem, X, y = self._validated_problem(X, y, weights, reset=True)
+        self._solve_and_store(problem, X, y, weights)
+        return self
+
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        super()._keep_of(problem, solution)
+        self.groups_, self.group_names_ = group_labels(self.groups, problem.n_features)
+        self._keep_active(problem, True)
+
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """Divergence of the fitted values, one number per target; the intercept included.
+
+        Exact (S. Vaiter and others, arXiv:1205.1481): see
+        :mod:`trueline.estimators.sparse.freedom`.
+        """
+        check_is_fitted(self)
+        self._settle()
+        assert self._freedom is not None
+        freedom = self._freedom + float(self.fit_intercept)
+        return float(freedom[0]) if self._y_ndim() == 1 else freedom
+
+    def _settle(self) -> None:
+        """Work out what was left for later, from columns that are then let go."""
+        if self._freedom is not None or not hasattr(self, "coef_"):
+            return
+        W, _ = self._coefficients()
+        index = np.flatnonzero(W.any(axis=1))
+        if self._active is None:
+            gram = self._about().gram[np.ix_(index, index)]
+        else:
+            gram = self._active.gram()
+        self._freedom = group_freedom(gram, W, index, self._minimised[1])
+        self._active = None
+
+    @property
+    def active_groups_(self) -> list[Any]:
+        """The names of the groups whose coefficients are not all zero."""
+        used = np.atleast_2d(self.coef_).any(axis=0)
+        return [self.group_names_[number] for number in np.unique(self.groups_[used])]
+
+    @property
+    def dual_gap_(self) -> float:
+        """The proven gap in units of the objective."""
+        return self._resolved_certificate().gap / self._total_weight

@@ -1,0 +1,290 @@
+"""The lasso and the elastic net with targets that choose their columns together."""
+
+from __future__ import annotations
+
+from numbers import Integral, Number
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from trueline.design import as_design
+from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.parameters import parameters
+from trueline.estimators.sparse.elastic_net import ElasticNet
+from trueline.estimators.sparse.freedom import ActiveColumns, coupled_freedom
+from trueline.guard import verdict_of, warn_of_gaps
+from trueline.losses import Squared
+from trueline.penalties import MultiTask, Penalty
+from trueline.planner import execute_set, make_set_plans
+from trueline.problem import Problem
+from trueline.problem_set import Member, ProblemSet
+from trueline.selection.strengths import largest_correlation, strengths
+from trueline.solution import Solution
+from trueline.solvers.base import Options
+
+__all__ = ["CoupledTargets", "MultiTaskElasticNet", "MultiTaskLasso", "multi_task_path"]
+
+Array = NDArray[np.float64]
+
+
+class CoupledTargets:
+    """What the multi-task estimators have in common: two-dimensional targets, one gap."""
+
+    _keeps_single_target = True
+    _targets = "several"
+    _is_its_problem = False
+    positive = False
+    precompute = False
+    feature_weights = bounds = None
+    _active: ActiveColumns | None = None
+    _freedom: Array | None = None
+
+    def _validated_problem(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool
+    ) -> tuple[Problem, Any, NDArray[Any]]:
+        """As for other estimators; a single target given as a vector is refused."""
+        problem, X, y = super()._validated_problem(  # type: ignore[misc]
+            X, y, sample_weight, reset
+        )
+        if y.ndim == 1:
+            single = type(self).__name__.removeprefix("MultiTask")
+            raise ValueError(f"For mono-task outputs, use {single}")
+        return problem, X, y
+
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        # Past the estimators whose targets are fitted one by one, each with its own counter.
+        super(ElasticNet, self)._keep_of(problem, solution)  # type: ignore[misc]
+        self._keep_active(problem, True)  # type: ignore[attr-defined]
+
+    @property
+    def dual_gap_(self) -> float:
+        """The proven gap in units of the objective."""
+        return self._resolved_certificate().gap / self._total_weight  # type: ignore[attr-defined]
+
+    @property
+    def degrees_of_freedom_(self) -> Array:
+        """Divergence of the fitted values, each target's part of it; their sum is the whole.
+
+        Exact: the targets move each other's coefficients, through the norms of the rows
+        (:mod:`trueline.estimators.sparse.freedom`). Information criteria add up over the targets.
+        """
+        check_is_fitted(self)
+        self._settle()
+        assert self._freedom is not None
+        return self._freedom + float(self.fit_intercept)  # type: ignore[attr-defined]
+
+    def _settle(self) -> None:
+        if self._freedom is not None or not hasattr(self, "coef_"):
+            return
+        W, _ = self._coefficients()  # type: ignore[attr-defined]
+        used = W.any(axis=1)
+        if self._active is not None:
+            gram = self._active.gram()
+        else:
+            gram = self._about().gram[np.ix_(used, used)]  # type: ignore[attr-defined]
+        penalty = self._minimised[1]  # type: ignore[attr-defined]
+        self._freedom, self._active = coupled_freedom(gram, W[used], penalty), None
+
+
+@parameters(without=["precompute", "positive", "feature_weights", "bounds"])
+class MultiTaskElasticNet(CoupledTargets, ElasticNet):
+    """The elastic net for several targets that share their columns, proven.
+
+    Minimises over W (one row of coefficients W_j per column of X) and b, with S the sum of the
+    weights::
+
+        1/(2 S) sum_i s_i ||y_i - W^T x_i - b||^2
+            + alpha l1_ratio sum_j ||W_j|| + alpha (1 - l1_ratio)/2 ||W||^2
+
+    and certifies S times this objective. A column is used for all targets or for none. The
+    intercepts are not penalised.
+
+    A drop-in for ``sklearn.linear_model.MultiTaskElasticNet``.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength.
+    l1_ratio : float, default=0.5
+        Share of the norms, between 0 (ridge) and 1 (:class:`MultiTaskLasso`).
+    fit_intercept : bool, default=True
+    copy_X : bool, default=True
+        Accepted for compatibility: X is never modified.
+    max_iter : int, default=1000
+        Limit on the readings of the data.
+    tol : float, default=1e-4
+        The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
+        targets. It is usually far smaller: the last steps are Newton's.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+    random_state : int, RandomState or None
+    selection : {"cyclic", "random"}, default="cyclic"
+        Both accepted for compatibility: the order of the coordinates does not change the answer.
+
+    Attributes
+    ----------
+    coef_ : array of shape (k, d)
+    sparse_coef_ : sparse array of shape (k, d)
+    intercept_ : array of shape (k,)
+    dual_gap_ : float
+        The proven gap, in units of the objective above.
+    certificate_ : Certificate
+    n_iter_ : int
+        Readings of the data.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import MultiTaskElasticNet
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((40, 5))
+    >>> Y = X[:, [0, 3]] @ np.array([[2.0, 1.0], [-1.0, 3.0]])
+    >>> model = MultiTaskElasticNet(alpha=0.5, l1_ratio=0.8).fit(X, Y)
+    >>> model.coef_.any(axis=0)
+    array([ True, False, False,  True, False])
+    >>> bool(model.verify(X, Y))
+    True
+    """
+
+    def _scaled_penalty(self, total_weight: float, n_features: int) -> Penalty:
+        return MultiTask(float(self.alpha) * total_weight, float(self.l1_ratio))
+
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows to learn from; sparse data stay sparse.
+        y : array-like of shape (n, k)
+        sample_weight : float or array-like of shape (n,), optional
+            Only their ratios matter: the objective divides by their sum. A single number changes
+            nothing.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        weights = None if isinstance(sample_weight, Number) else sample_weight
+        problem, X, y = self._validated_problem(X, y, weights, reset=True)
+        self._solve_and_store(problem, X, y, weights)
+        return self
+
+
+@parameters(without=["l1_ratio"])
+class MultiTaskLasso(MultiTaskElasticNet):
+    """The lasso for several targets that share their columns, proven.
+
+    Minimises over W (one row of coefficients W_j per column of X) and b, with S the sum of the
+    weights::
+
+        1/(2 S) sum_i s_i ||y_i - W^T x_i - b||^2 + alpha sum_j ||W_j||
+
+    and certifies S times this objective. A column is used for all targets or for none. The
+    intercepts are not penalised.
+
+    A drop-in for ``sklearn.linear_model.MultiTaskLasso``.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength.
+    fit_intercept : bool, default=True
+    copy_X : bool, default=True
+        Accepted for compatibility: X is never modified.
+    max_iter : int, default=1000
+        Limit on the readings of the data.
+    tol : float, default=1e-4
+        The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
+        targets. It is usually far smaller: the last steps are Newton's.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+    random_state : int, RandomState or None
+    selection : {"cyclic", "random"}, default="cyclic"
+        Both accepted for compatibility: the order of the coordinates does not change the answer.
+
+    Attributes
+    ----------
+    coef_ : array of shape (k, d)
+    sparse_coef_ : sparse array of shape (k, d)
+    intercept_ : array of shape (k,)
+    dual_gap_ : float
+    certificate_ : Certificate
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import MultiTaskLasso
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((50, 6))
+    >>> Y = X[:, [1, 4]] @ np.array([[1.0, -2.0], [3.0, 0.5]]) + 0.1 * rng.standard_normal((50, 2))
+    >>> model = MultiTaskLasso(alpha=0.3).fit(X, Y)
+    >>> model.coef_.any(axis=0).nonzero()[0]
+    array([1, 4])
+    >>> bool(model.verify(X, Y))
+    True
+    """
+
+    l1_ratio = 1.0
+
+
+def multi_task_path(
+    X: Any,
+    Y: NDArray[Any],
+    l1_ratio: float,
+    alphas: Any,
+    eps: float,
+    coef_init: Any,
+    tol: float,
+    weights: Array | None,
+    return_n_iter: bool,
+) -> Any:
+    """The path of :class:`MultiTaskElasticNet` without an intercept, as ``enet_path`` returns it.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    Y : array of shape (n, k)
+    l1_ratio : float
+    alphas : int or array-like
+        The number of strengths, or the strengths.
+    eps : float
+        Smallest over largest strength, if their number is given.
+    coef_init : array-like of shape (k, d), optional
+    tol : float
+    weights : array of shape (n,), optional
+    return_n_iter : bool
+
+    Returns
+    -------
+    alphas : array of shape (m,)
+    coefs : array of shape (k, d, m)
+    dual_gaps : array of shape (m,)
+    n_iters : list of int
+        If ``return_n_iter``.
+    """
+    target, ratio = Y.astype(np.float64), float(l1_ratio)
+    problem = Problem(as_design(X), target, Squared(), MultiTask(1.0, ratio), False, weights)
+    total, start = problem.total_weight, None
+    top = largest_correlation(problem) / (total * ratio) if isinstance(alphas, Integral) else 0.0
+    grid = strengths(alphas, top, eps)
+    if coef_init is not None:
+        start = np.array(coef_init, dtype=np.float64).T, np.zeros(target.shape[1])
+    penalties = [MultiTask(float(alpha) * total, ratio) for alpha in grid]
+    members = tuple(Member(target, penalty, weights, start) for penalty in penalties)
+    problems = ProblemSet(problem.design, Squared(), members, fit_intercept=False)
+    found = execute_set(problems, make_set_plans(problems), Options(tol=tol / 100))
+    verdicts = [verdict_of(solution) for solution in found]
+    warn_of_gaps("enet_path", "strengths", verdicts, stacklevel=6)
+    coefs = np.stack([one.coef.T for one in found], axis=-1).astype(X.dtype, copy=False)
+    answer = (grid, coefs, np.array([verdict.gap for verdict in verdicts]) / total)
+    return (*answer, [solution.n_iter for solution in found]) if return_n_iter else answer

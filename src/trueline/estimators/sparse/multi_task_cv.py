@@ -1,0 +1,181 @@
+"""The multi-task lasso and elastic net with the strength chosen by cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.estimators.sparse.elastic_net_cv import ElasticNetCV
+from trueline.estimators.sparse.multi_task import CoupledTargets, MultiTaskElasticNet
+from trueline.estimators.sparse.paths import lasso_path
+from trueline.problem import Problem
+from trueline.selection.strengths import largest_correlation
+
+__all__ = ["MultiTaskElasticNetCV", "MultiTaskLassoCV"]
+
+
+@parameters(without=["precompute", "positive", "feature_weights", "bounds", "rule"])
+class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
+    """The multi-task elastic net with strength and mixture chosen by cross-validation.
+
+    For every strength of a grid (and every ``l1_ratio`` given) the objective of
+    :class:`MultiTaskElasticNet`::
+
+        1/(2 S) sum_i s_i ||y_i - W^T x_i - b||^2
+            + alpha l1_ratio sum_j ||W_j|| + alpha (1 - l1_ratio)/2 ||W||^2
+
+    is minimised on the training rows of each fold and scored by the mean squared error on its test
+    rows; the best pair is refitted on all rows, with a certificate.
+
+    A drop-in for ``sklearn.linear_model.MultiTaskElasticNetCV``.
+
+    Parameters
+    ----------
+    l1_ratio : float or list of float, default=0.5
+        Mixtures to try, above 0 if the grid is made here.
+    eps : float, default=1e-3
+        Smallest over largest strength of the grid.
+    alphas : int or array-like, default=100
+        The number of strengths, or the strengths.
+    fit_intercept : bool, default=True
+    max_iter : int, default=1000
+        Limit on the readings of the data in the final fit.
+    tol : float, default=1e-4
+        As in :class:`MultiTaskElasticNet`; the fits of the folds stop at a gap of ``tol`` times it.
+    cv : int, splitter, iterable or None
+        None means five folds.
+    copy_X : bool, default=True
+        Accepted for compatibility: X is never modified.
+    verbose : bool or int, default=0
+        Accepted for compatibility.
+    n_jobs : int, optional
+        Accepted for compatibility: threads are used where they help.
+    random_state : int, RandomState or None
+    selection : {"cyclic", "random"}, default="cyclic"
+        Both accepted for compatibility: the order of the coordinates does not change the answer.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength taken, that of the smallest mean error.
+    alpha_1se_ : float
+        The largest strength whose mean error is within one standard error of the smallest.
+    l1_ratio_ : float
+    alphas_ : array of shape (m,) or (number of mixtures, m)
+    mse_path_ : array of shape (m, folds) or (number of mixtures, m, folds)
+    coef_ : array of shape (k, d)
+    intercept_ : array of shape (k,)
+    dual_gap_ : float
+    certificate_ : Certificate
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import MultiTaskElasticNetCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 5))
+    >>> Y = X[:, :2] @ np.array([[1.0, -2.0], [3.0, 0.5]]) + 0.1 * rng.standard_normal((60, 2))
+    >>> model = MultiTaskElasticNetCV(l1_ratio=[0.5, 1.0], alphas=20).fit(X, Y)
+    >>> float(model.l1_ratio_), model.coef_.shape, bool(model.verify(X, Y))
+    (1.0, (2, 5), True)
+    """
+
+    rule = "min"
+
+    def _at(self, alpha: float, l1_ratio: float) -> MultiTaskElasticNet:
+        """The model at one strength and mixture."""
+        return MultiTaskElasticNet(
+            alpha,
+            l1_ratio=l1_ratio,
+            fit_intercept=self.fit_intercept,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+
+    def _single_target(self, X: Any, y: Any) -> Any:
+        return y
+
+    def _fold_tol(self) -> float:
+        return self.tol
+
+    def _top(self, problem: Problem, ratio: float) -> float:
+        return largest_correlation(problem) / ratio
+
+
+@parameters(without=["l1_ratio"])
+class MultiTaskLassoCV(MultiTaskElasticNetCV):
+    """The multi-task lasso with the strength chosen by cross-validation.
+
+    For every strength of a grid the objective of :class:`MultiTaskLasso`::
+
+        1/(2 S) sum_i s_i ||y_i - W^T x_i - b||^2 + alpha sum_j ||W_j||
+
+    is minimised on the training rows of each fold and scored by the mean squared error on its test
+    rows; the best one is refitted on all rows, with a certificate.
+
+    A drop-in for ``sklearn.linear_model.MultiTaskLassoCV``.
+
+    Parameters
+    ----------
+    eps : float, default=1e-3
+        Smallest over largest strength of the grid.
+    alphas : int or array-like, default=100
+        The number of strengths, or the strengths.
+    fit_intercept : bool, default=True
+    max_iter : int, default=1000
+        Limit on the readings of the data in the final fit.
+    tol : float, default=1e-4
+        As in :class:`MultiTaskLasso`; the fits of the folds stop at a gap of ``tol`` times it.
+    copy_X : bool, default=True
+        Accepted for compatibility: X is never modified.
+    cv : int, splitter, iterable or None
+        None means five folds.
+    verbose : bool or int, default=False
+        Accepted for compatibility.
+    n_jobs : int, optional
+        Accepted for compatibility: threads are used where they help.
+    random_state : int, RandomState or None
+    selection : {"cyclic", "random"}, default="cyclic"
+        Both accepted for compatibility: the order of the coordinates does not change the answer.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength taken, that of the smallest mean error.
+    alpha_1se_ : float
+        The largest strength whose mean error is within one standard error of the smallest.
+    alphas_ : array of shape (m,)
+    mse_path_ : array of shape (m, folds)
+    coef_ : array of shape (k, d)
+    intercept_ : array of shape (k,)
+    dual_gap_ : float
+    certificate_ : Certificate
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import MultiTaskLassoCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 5))
+    >>> Y = X[:, :2] @ np.array([[1.0, -2.0], [3.0, 0.5]]) + 0.1 * rng.standard_normal((60, 2))
+    >>> model = MultiTaskLassoCV(alphas=20).fit(X, Y)
+    >>> model.coef_.shape, model.mse_path_.shape, bool(model.verify(X, Y))
+    ((2, 5), (20, 5), True)
+    """
+
+    _: KW_ONLY
+    verbose: Any = given(False, "verbose")
+
+    path = staticmethod(lasso_path)
+    l1_ratio = 1.0
+
+    def _choose(self, errors: Any, grids: Any) -> tuple[int, int]:
+        chosen = super()._choose(errors, grids)
+        del self.l1_ratio_
+        return chosen

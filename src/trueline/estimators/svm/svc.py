@@ -1,0 +1,296 @@
+"""Support vector classification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.estimators.svm.classifier import SupportVectorClassifier
+from trueline.estimators.svm.guard import normalised, priced
+from trueline.estimators.svm.hard import (
+    linear_margin,
+    nearest_hulls,
+    on_margins,
+    program_of,
+)
+from trueline.estimators.svm.pairs import Pair
+from trueline.solvers.smo.program import DualProgram, DualSolution, filled
+
+__all__ = ["SVC", "NuSVC"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@parameters()
+class SVC(SupportVectorClassifier):
+    r"""Support vector classification with a kernel: the widest margin, at a price for errors.
+
+    Minimises over functions f of the kernel's space and intercepts b, for two classes with
+    y_i = -1 or +1::
+
+        1/2 ||f||^2 + C sum_i s_i max(0, 1 - y_i (f(x_i) + b))
+
+    With more classes there is one such machine for each pair ("one versus one"), and the class
+    that wins most pairs is predicted. The weights s_i are sample weights times class weights.
+
+    A drop-in for ``sklearn.svm.SVC``: the same parameters, attributes, order and signs.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Price of an error: the smaller, the stronger the penalty. ``np.inf`` is the hard margin: no
+        row may be inside; an error says so where there is none.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        x.z, (gamma x.z + coef0)^degree, exp(-gamma ||x - z||^2), tanh(gamma x.z + coef0), the
+        matrix itself, or a function that gives it.
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+        "scale" is 1 / (d var(X)), "auto" is 1 / d.
+    coef0 : float, default=0.0
+    shrinking : bool, default=True
+        Accepted; working sets leave rows that rest at a bound alone anyway.
+    probability : bool, default=False
+        Whether to calibrate probabilities, on scores of rows that were left out of the fit (five
+        folds). Deprecated in scikit-learn 1.9, and here too.
+    tol : float, default=1e-3
+        No two multipliers may be moved against each other with a gain above this.
+    cache_size : float, default=200
+        Megabytes for kernel values.
+    class_weight : dict or "balanced", optional
+        Multiplies C for the rows of a class.
+    verbose : bool, default=False
+        Accepted; ``explain()`` tells what happened.
+    max_iter : int, default=-1
+        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
+        more ("textbook_smo": 100,000, or 100 for each row).
+    decision_function_shape : {"ovo", "ovr"}, default="ovr"
+        One score per pair, or one per class (votes, refined by the sums of scores).
+    break_ties : bool, default=False
+        Whether equal votes are decided by the scores; else the first class wins.
+    random_state : int, RandomState or None
+        The folds of ``probability=True``.
+    solver : {"auto", "working_set", "textbook_smo"}, default="auto"
+        "textbook_smo" takes the steps of the textbook one by one; for learning.
+    trace : bool, default=False
+        With "textbook_smo": keep every step in ``trace_``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (k,)
+    support_ : array of shape (m,)
+        Rows of the training data, by class.
+    support_vectors_ : array or sparse matrix of shape (m, d)
+    n_support_ : array of shape (k,)
+    dual_coef_ : array of shape (k - 1, m)
+        Multipliers with signs.
+    intercept_ : array of shape (k (k - 1) / 2,)
+    coef_ : array of shape (k (k - 1) / 2, d)
+        For the linear kernel.
+    class_weight_ : array of shape (k,)
+    fit_status_ : int
+        0 if the tolerance was reached, 1 if not.
+    n_iter_ : array of shape (k (k - 1) / 2,)
+        Steps with two multipliers, for each pair.
+    shape_fit_ : tuple
+    certificate_ : SupportVectorCertificate
+        Primal objective, duality gap; worked out when it is looked at.
+    solver_ : str
+    trace_ : Trace
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import SVC
+    >>> X = np.array([[-1.0, -1.0], [-2.0, -1.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> y = ["left", "left", "right", "right"]
+    >>> model = SVC(kernel="linear").fit(X, y)
+    >>> model.support_, model.dual_coef_.round(3), model.coef_.round(3)
+    (array([0, 2], dtype=int32), array([[-0.25,  0.25]]), array([[0.5, 0.5]]))
+    >>> bool(model.verify(X, y)), round(model.certificate_.objective, 6)
+    (True, 0.25)
+    """
+
+    _machine = "svc"
+    _objective_text = "1/2 ||f||^2 + C sum_i s_i max(0, 1 - y_i (f(x_i) + b))"
+
+    _: KW_ONLY
+    C: float = given(1.0, "(0, inf]")
+
+    def _boxes(self, codes: Index, weights: Array) -> Array:
+        return priced(float(self.C), self.class_weight_[codes], weights)
+
+    def _program(self, signs: Index, box: Array) -> DualProgram:
+        y = signs.astype(np.float64)
+        low, high = np.where(y > 0, 0.0, -box), np.where(y > 0, box, 0.0)
+        return DualProgram(y, low, high, np.zeros(len(y)))
+
+    def _solve_pair(self, pair: Pair) -> DualSolution:
+        if np.isfinite(self.C):
+            return super()._solve_pair(pair)
+        X, rows, signs, _, source, names = pair
+        if self.kernel == "linear":
+            best = linear_margin(X[rows], source, signs, names, rows, self.tol)
+        else:
+            cache_bytes = self.cache_size * 1e6
+            best = nearest_hulls(source, signs, names, self.tol, self.max_iter, cache_bytes)
+        if self.solver != "textbook_smo":
+            return best
+        # There is a margin, so that the textbook's steps come to an end.
+        found = self._solve(program_of(signs), source)
+        done = on_margins(found.beta, signs, source, self.tol, found.n_iter)
+        return replace(done, trace=found.trace)
+
+    def _parameters(self) -> Mapping[str, float]:
+        return {"C": float(self.C)}
+
+
+@parameters()
+class NuSVC(SupportVectorClassifier):
+    r"""Support vector classification that chooses its margin so that a share nu of rows errs.
+
+    Minimises over functions f of the kernel's space, intercepts b and margins rho, for two classes
+    with y_i = -1 or +1::
+
+        1/2 ||f||^2 - nu sum_i s_i rho + sum_i s_i max(0, rho - y_i (f(x_i) + b))
+
+    and divides the result by rho: the margin is then at 1, as that of SVC. Class weights do not
+    enter, as in LIBSVM. A drop-in for ``sklearn.svm.NuSVC``.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        At most this share of the rows errs or is inside the margin, at least this share supports.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        x.z, (gamma x.z + coef0)^degree, exp(-gamma ||x - z||^2), tanh(gamma x.z + coef0), the
+        matrix itself, or a function that gives it.
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+        "scale" is 1 / (d var(X)), "auto" is 1 / d.
+    coef0 : float, default=0.0
+    shrinking : bool, default=True
+        Accepted; working sets leave rows that rest at a bound alone anyway.
+    probability : bool, default=False
+        Whether to calibrate probabilities, on scores of rows that were left out of the fit (five
+        folds). Deprecated in scikit-learn 1.9, and here too.
+    tol : float, default=1e-3
+        No two multipliers may be moved against each other with a gain above this.
+    cache_size : float, default=200
+        Megabytes for kernel values.
+    class_weight : dict or "balanced", optional
+        Accepted; it has no influence, as in LIBSVM.
+    verbose : bool, default=False
+        Accepted; ``explain()`` tells what happened.
+    max_iter : int, default=-1
+        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
+        more ("textbook_smo": 100,000, or 100 for each row).
+    decision_function_shape : {"ovo", "ovr"}, default="ovr"
+        One score per pair, or one per class (votes, refined by the sums of scores).
+    break_ties : bool, default=False
+        Whether equal votes are decided by the scores; else the first class wins.
+    random_state : int, RandomState or None
+        The folds of ``probability=True``.
+    solver : {"auto", "working_set"}, default="auto"
+    trace : bool, default=False
+        Accepted; the textbook's steps are for machines with one threshold.
+
+    Attributes
+    ----------
+    classes_ : array of shape (k,)
+    support_ : array of shape (m,)
+        Rows of the training data, by class.
+    support_vectors_ : array or sparse matrix of shape (m, d)
+    n_support_ : array of shape (k,)
+    dual_coef_ : array of shape (k - 1, m)
+        Multipliers with signs.
+    intercept_ : array of shape (k (k - 1) / 2,)
+    coef_ : array of shape (k (k - 1) / 2, d)
+        For the linear kernel.
+    class_weight_ : array of shape (k,)
+    fit_status_ : int
+        0 if the tolerance was reached, 1 if not.
+    n_iter_ : array of shape (k (k - 1) / 2,)
+        Steps with two multipliers, for each pair.
+    shape_fit_ : tuple
+    certificate_ : SupportVectorCertificate
+        Primal objective, duality gap; worked out when it is looked at.
+    solver_ : str
+    trace_ : Trace
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import NuSVC
+    >>> X = np.array([[-1.0, -1.0], [-2.0, -1.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> y = ["left", "left", "right", "right"]
+    >>> model = NuSVC(kernel="linear").fit(X, y)
+    >>> model.predict([[-0.8, -1.0]]).tolist(), bool(model.verify(X, y))
+    (['left'], True)
+    """
+
+    _machine = "nu_svc"
+    _objective_text = "1/2 ||f||^2 - nu sum_i s_i rho + sum_i s_i max(0, rho - y_i (f(x_i) + b))"
+
+    _: KW_ONLY
+    nu: float = given(0.5, "(0, 1]")
+
+    def _boxes(self, codes: Index, weights: Array) -> Array:
+        return weights
+
+    def _solve_pair(self, pair: Pair) -> DualSolution:
+        """Multipliers and thresholds grow with the weights: they are solved for in units."""
+        units, size = normalised(pair.box, pair.source)
+        found = super()._solve_pair(pair._replace(box=units))
+        return found.times(size)
+
+    def _program(self, signs: Index, box: Array) -> DualProgram:
+        split = int((signs > 0).sum())
+        half = 0.5 * float(self.nu) * float(box.sum())
+        smaller = min(float(box[:split].sum()), float(box[split:].sum()))
+        if half > smaller:
+            raise ValueError(
+                f"specified nu is infeasible: with nu={self.nu} half of the multipliers of a pair "
+                f"of classes must add up to {half:.6g}, and the smaller class has room for "
+                f"{smaller:.6g}. Lower nu to {2 * smaller / float(box.sum()):.3g} or less."
+            )
+        zeros = np.zeros(len(box))
+        start = np.concatenate([filled(box[:split], half), -filled(box[split:], half)])
+        low, high = np.where(signs > 0, 0.0, -box), np.where(signs > 0, box, 0.0)
+        return DualProgram(zeros, low, high, start, split=split)
+
+    def _unscaled(self, solution: DualSolution) -> tuple[Array, float, float]:
+        """The thresholds of the classes are b - rho and b + rho."""
+        positive, negative = solution.level
+        rho, level = 0.5 * (negative - positive), 0.5 * (negative + positive)
+        if not rho > 1e-12 * float(np.abs(solution.beta).max()):
+            raise ValueError(
+                f"With nu={self.nu} the widest margin of a pair of classes is zero: more than this "
+                "share of the rows is on the wrong side of every function that is not zero. Raise "
+                "nu, or use SVC."
+            )
+        return solution.beta / rho, float(level / rho), float(rho)
+
+    def _keep_scales(
+        self, order: Index, support: Index, pairs: list[Any], unscaled: list[Any]
+    ) -> None:
+        """Multipliers and rho, which the proof is about."""
+        self._rho = np.array([rho for _, _, rho in unscaled])
+        table = np.zeros((len(pairs), len(order)))
+        for number, (rows, solution) in enumerate(pairs):
+            table[number, rows] = solution.beta
+        self._multipliers = table[:, support]
+
+    def _parameters(self) -> Mapping[str, float]:
+        return {"nu": float(self.nu)}
+
+    def _witness(self) -> dict[str, Any]:
+        return {"scale": self._rho, "multipliers": self._multipliers}

@@ -1,0 +1,283 @@
+"""Support vector regression, errors below a width cost nothing; and machines of one program."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.estimators.svm.base import SupportVectorMachine
+from trueline.estimators.svm.guard import priced
+from trueline.kernels import KernelSource
+from trueline.solvers.smo.program import DualProgram, DualSolution, filled
+
+__all__ = ["NuSVR", "SVR", "SingleMachine"]
+
+Array = NDArray[np.float64]
+
+
+class SingleMachine(SupportVectorMachine):
+    """One program, one intercept."""
+
+    n_iter_: int
+
+    @abstractmethod
+    def _boxes(self, weights: Array) -> Array:
+        """The largest multiplier of each row."""
+
+    @abstractmethod
+    def _program(self, target: Array, box: Array) -> DualProgram:
+        """The program of checked rows."""
+
+    def _answer(self, solution: DualSolution) -> tuple[Array, float]:
+        """Dual coefficients of the rows, and the intercept."""
+        return solution.beta, float(solution.level[0])
+
+    def _fit_checked(self, X: Any, target: Array, weights: Array) -> None:
+        rows = np.flatnonzero(weights > 0)
+        box = self._boxes(weights[rows])
+        source = self._source(X, rows, float(box.max()))
+        solution = self._solve(self._program(target[rows], box), source)
+        beta, intercept = self._answer(solution)
+        used = np.flatnonzero(beta)
+        self._keep_support(X, rows[used])
+        self._n_support = np.array([len(used)], dtype=np.int32)
+        self.dual_coef_ = self._stored_coef(beta[None, used])
+        self.intercept_ = np.array([intercept]) + 0.0
+        self.n_iter_ = solution.n_iter
+        self.fit_status_ = int(not solution.is_solved)
+        self._violation = solution.violation
+        self._notes = solution.notes
+        self.trace_ = solution.trace
+        self.solver_ = "textbook_smo" if self.solver == "textbook_smo" else "working_set"
+
+    def _scores(self, X: Any) -> Array:
+        """Scores of new rows."""
+        return self._sums(self._checked_rows(X), self._dense_coef().T)[:, 0] + self.intercept_[0]
+
+
+@parameters()
+class _Regressor(RegressorMixin, SingleMachine):
+    _: KW_ONLY
+    C: float = given(1.0, "(0, inf]")
+
+    def _boxes(self, weights: Array) -> Array:
+        return priced(float(self.C), np.ones(len(weights)), weights)
+
+    def predict(self, X: Any) -> Array:
+        """Predict the target of new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Kernels with the training rows, of shape (n, m), if they are precomputed.
+
+        Returns
+        -------
+        y : array of shape (n,)
+        """
+        return self._scores(X)
+
+
+@parameters()
+class SVR(_Regressor):
+    r"""Support vector regression with a kernel.
+
+    Minimises over functions f of the kernel's space and intercepts b::
+
+        1/2 ||f||^2 + C sum_i s_i max(0, |y_i - f(x_i) - b| - epsilon)
+
+    A drop-in for ``sklearn.svm.SVR``.
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+        "scale" is 1 / (d var(X)), "auto" is 1 / d.
+    coef0 : float, default=0.0
+    tol : float, default=1e-3
+        No two multipliers may be moved against each other with a gain above this.
+    C : float, default=1.0
+        Price of an error; ``np.inf`` allows none above epsilon.
+    epsilon : float, default=0.1
+        Errors up to this cost nothing.
+    shrinking : bool, default=True
+        Accepted; working sets leave rows that rest at a bound alone anyway.
+    cache_size : float, default=200
+        Megabytes for kernel values.
+    verbose : bool, default=False
+        Accepted; ``explain()`` tells what happened.
+    max_iter : int, default=-1
+        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
+        more ("textbook_smo": 100,000, or 100 for each row).
+    solver : {"auto", "working_set", "textbook_smo"}, default="auto"
+    trace : bool, default=False
+        With "textbook_smo": keep every step in ``trace_``.
+
+    Attributes
+    ----------
+    support_ : array of shape (m,)
+    support_vectors_ : array or sparse matrix of shape (m, d)
+    n_support_ : array of shape (1,)
+    dual_coef_ : array of shape (1, m)
+    intercept_ : array of shape (1,)
+    coef_ : array of shape (1, d)
+        For the linear kernel.
+    fit_status_ : int
+        0 if the tolerance was reached, 1 if not.
+    n_iter_ : int
+    shape_fit_ : tuple
+    certificate_ : SupportVectorCertificate
+        Primal objective, duality gap; worked out when it is looked at.
+    solver_ : str
+    trace_ : Trace
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import SVR
+    >>> X = np.linspace(0, 3, 40).reshape(-1, 1)
+    >>> y = np.sin(2 * X.ravel())
+    >>> model = SVR(C=10.0, gamma=1.0, epsilon=0.05).fit(X, y)
+    >>> bool(np.abs(model.predict(X) - y).max() < 0.06), bool(model.verify(X, y))
+    (True, True)
+    """
+
+    _machine = "svr"
+    _objective_text = "1/2 ||f||^2 + C sum_i s_i max(0, |y_i - f(x_i) - b| - epsilon)"
+
+    _: KW_ONLY
+    epsilon: float = given(0.1, "[0, inf)")
+
+    def _program(self, target: Array, box: Array) -> DualProgram:
+        return DualProgram(target, -box, box, np.zeros(len(box)), float(self.epsilon))
+
+    def _solve(self, program: DualProgram, source: KernelSource) -> DualSolution:
+        found = super()._solve(program, source)
+        if np.isinf(self.C) and not found.is_solved:
+            raise ValueError(
+                f"With C=np.inf every error must be at most epsilon={self.epsilon:.3g}, and no "
+                "such function was found. Give a finite C, or a larger epsilon."
+            )
+        return found
+
+    def _parameters(self) -> Mapping[str, float]:
+        return {"C": float(self.C), "epsilon": float(self.epsilon)}
+
+
+@parameters()
+class NuSVR(_Regressor):
+    r"""Support vector regression that chooses its width so that a share nu of the rows lies beyond.
+
+    Minimises over functions f of the kernel's space, intercepts b and widths epsilon >= 0::
+
+        1/2 ||f||^2 + C (nu sum_i s_i epsilon + sum_i s_i max(0, |y_i - f(x_i) - b| - epsilon))
+
+    A drop-in for ``sklearn.svm.NuSVR``.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        At most this share of the rows has an error above epsilon, at least this share supports.
+    C : float, default=1.0
+        Price of an error.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+        "scale" is 1 / (d var(X)), "auto" is 1 / d.
+    coef0 : float, default=0.0
+    shrinking : bool, default=True
+        Accepted; working sets leave rows that rest at a bound alone anyway.
+    tol : float, default=1e-3
+        No two multipliers may be moved against each other with a gain above this.
+    cache_size : float, default=200
+        Megabytes for kernel values.
+    verbose : bool, default=False
+        Accepted; ``explain()`` tells what happened.
+    max_iter : int, default=-1
+        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
+        more ("textbook_smo": 100,000, or 100 for each row).
+    solver : {"auto", "working_set"}, default="auto"
+    trace : bool, default=False
+        Accepted; the textbook's steps are for machines with one threshold.
+
+    Attributes
+    ----------
+    support_ : array of shape (m,)
+    support_vectors_ : array or sparse matrix of shape (m, d)
+    n_support_ : array of shape (1,)
+    dual_coef_ : array of shape (1, m)
+    intercept_ : array of shape (1,)
+    epsilon_ : float
+        The width that was chosen.
+    coef_ : array of shape (1, d)
+        For the linear kernel.
+    fit_status_ : int
+        0 if the tolerance was reached, 1 if not.
+    n_iter_ : int
+    shape_fit_ : tuple
+    certificate_ : SupportVectorCertificate
+        Primal objective, duality gap; worked out when it is looked at.
+    solver_ : str
+    trace_ : Trace
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import NuSVR
+    >>> X = np.linspace(0, 3, 40).reshape(-1, 1)
+    >>> y = np.sin(2 * X.ravel())
+    >>> model = NuSVR(C=10.0, gamma=1.0, nu=0.2).fit(X, y)
+    >>> bool(np.mean(np.abs(model.predict(X) - y) > model.epsilon_ + 1e-3) <= 0.2)
+    True
+    >>> bool(model.verify(X, y))
+    True
+    """
+
+    _machine = "nu_svr"
+    _objective_text = (
+        "1/2 ||f||^2 + C (nu sum_i s_i epsilon + sum_i s_i max(0, |y_i - f(x_i) - b| - epsilon))"
+    )
+
+    _: KW_ONLY
+    nu: float = given(0.5, "(0, 1]")
+
+    def _program(self, target: Array, box: Array) -> DualProgram:
+        """Two variables for each row: what pulls it up, and what pulls it down."""
+        if np.isinf(self.C):
+            raise ValueError("NuSVR shares a finite C among the rows, and C=np.inf. Lower C.")
+        n = len(box)
+        zeros, start = np.zeros(n), filled(box, 0.5 * float(self.nu) * float(box.sum()))
+        return DualProgram(
+            np.tile(target, 2),
+            np.concatenate([zeros, -box]),
+            np.concatenate([box, zeros]),
+            np.concatenate([start, -start]),
+            split=n,
+            row=np.tile(np.arange(n), 2),
+        )
+
+    def _answer(self, solution: DualSolution) -> tuple[Array, float]:
+        n = len(solution.beta) // 2
+        above, below = solution.level
+        self.epsilon_ = max(0.0, float(0.5 * (above - below)))
+        return solution.beta[:n] + solution.beta[n:], float(0.5 * (above + below))
+
+    def _parameters(self) -> Mapping[str, float]:
+        return {"C": float(self.C), "nu": float(self.nu)}
+
+    def _witness(self) -> dict[str, Any]:
+        return {"epsilon": np.float64(self.epsilon_)}
+
+
+Index = NDArray[np.intp]

@@ -1,0 +1,280 @@
+r"""Complete separation, quasi-complete separation, or overlap: decided, with witnesses.
+
+For rows z_i (:mod:`trueline.separation.rows`) there is exactly one split of the rows into two parts
+such that (A. J. Goldman and A. W. Tucker, 1956)
+
+- some b has z_i.b > 0 on the first part and z_i.b = 0 on the second, and
+- some multipliers, positive on the second part and zero on the first, have sum t_i z_i = 0,
+
+which is complete separation if the second part is empty, overlap if the first one is, and
+quasi-complete separation otherwise (A. Albert and J. A. Anderson, "On the existence of maximum
+likelihood estimates in logistic regression models", Biometrika 71 (1984) 1-10; K. Konis, "Linear
+programming algorithms for detecting separated data in binary logistic regression models", thesis,
+Oxford, 2007).
+
+The second part is found in rounds. Each round looks for b that is strictly positive on all rows
+outside the span of the rows known to be in the second part. If there is none, a vanishing
+combination puts more rows into it, and its span grows by at least one dimension.
+
+Several classes, two at a time: what pairs of classes tell about all of them.
+
+A vanishing combination of rows of two classes is one of the contrasts of all classes. Where the
+classes of a pair overlap, so that their contrasts are zero in every weak separation, their scores
+differ by nothing; pairs that connect all classes prove overlap of all, with systems that are no
+larger than those of two classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.separation.exact import (
+    Dependence,
+    dependence_of,
+    direction_from,
+    exchange,
+    in_span,
+    not_positive,
+)
+from trueline.separation.lifting import Integers, independent
+from trueline.separation.rows import ContrastRows, Rows, SignedRows
+from trueline.separation.search import Proposal, descend, search
+
+__all__ = ["Known", "Split", "decide", "pairs_of"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# Denominators of the fractions that a direction is first rounded to.
+_PLEASANT = (12, 1000)
+_PROBES = 3
+
+
+@dataclass(frozen=True)
+class Split:
+    """The two parts of the rows, and what proves them; all numbers exact.
+
+    Attributes
+    ----------
+    boundary : boolean array of shape (count,)
+        The second part: z_i.b = 0 whenever z.b >= 0 for all rows.
+    direction : array of integers of shape (D,), or None
+        z_i.b > 0 on the first part, z_i.b = 0 on the second; None if the first part is empty.
+    common : dict of int to Fraction
+        Multipliers > 0 of few rows, at most D + 1, with sum t_i z_i = 0; empty if the second part
+        is.
+    spanning : dict of int to Fraction
+        The same for rows that span all of the second part, at most 2 D (none if it is zero).
+    """
+
+    boundary: NDArray[np.bool_]
+    direction: Integers | None
+    common: dict[int, Fraction]
+    spanning: dict[int, Fraction]
+
+
+def decide(rows: Rows) -> Split:
+    """Find the two parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline.separation.decide import decide
+    >>> from trueline.separation.rows import SignedRows
+    >>> X, y = np.array([[0.0], [1.0], [1.0], [2.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> split = decide(SignedRows(X, y, fit_intercept=True))
+    >>> split.boundary.tolist(), split.direction.tolist()
+    ([False, True, True, False], [1, -1])
+    >>> {row: str(value) for row, value in split.common.items()}
+    {1: '1', 2: '1'}
+    """
+    alive = np.ones(rows.count, dtype=bool)
+    held = np.zeros(0, dtype=np.intp)
+    common: dict[int, Fraction] = {}
+    spanning: dict[int, Fraction] = {}
+    basis = rows.basis()
+    direction: Integers | None = None
+    if isinstance(rows, ContrastRows):
+        direction = _quick(rows, basis, alive)
+        if direction is not None:
+            return Split(~alive, direction, common, spanning)
+        common, spanning = pairs_of(rows)
+        alive[list(common)] = False
+        held = _hold(rows, held, spanning, alive, basis)
+    while alive.any():
+        inside = _restricted(rows, basis, held)
+        found = _settle(rows, held, alive, search(rows, inside, alive))
+        if not isinstance(found, Dependence):
+            direction = found
+            break
+        if not common:
+            common = found.multipliers
+        alive[list(found.multipliers)] = False
+        grown = _joined(spanning, found)
+        wider = _hold(rows, held, grown, alive, basis)
+        if len(wider) > len(held):  # not a row of zeros, or one in the span already
+            spanning, held = grown, wider
+    return Split(~alive, direction, common, spanning)
+
+
+def _quick(rows: Rows, basis: Array | None, alive: NDArray[np.bool_]) -> Integers | None:
+    """A direction that separates strictly, if a descent finds one."""
+    b, separates = descend(rows, basis, alive)
+    if not separates:
+        return None
+    none = np.zeros(0, dtype=np.intp)
+    found = direction_from(rows, none, b, None)
+    return found if found is not None and len(not_positive(rows, found, alive)) == 0 else None
+
+
+def _hold(
+    rows: Rows,
+    held: Indices,
+    spanning: dict[int, Fraction],
+    alive: NDArray[np.bool_],
+    basis: Array | None,
+) -> Indices:
+    """Hold what the rows of a vanishing combination span; rows in the span are not alive."""
+    wider = _independent(rows, held, spanning)
+    if len(wider) > len(held):
+        alive[list(spanning)] = False
+        if len(wider) == rows.size:
+            alive[:] = False
+        else:
+            _retire(rows, wider, alive, _restricted(rows, basis, wider))
+    return wider
+
+
+def _settle(
+    rows: Rows, held: Indices, alive: NDArray[np.bool_], proposal: Proposal
+) -> Integers | Dependence:
+    """The answer of a round, exact, from what the search proposes."""
+    working, b = proposal.working, proposal.direction
+    if b is None:
+        found = dependence_of(rows, held, proposal.corral)
+        if found is not None:
+            return found
+    else:
+        # Doubles as they are do without held rows; simple fractions are nicer where they do.
+        simple = _PLEASANT if rows.size <= 50 else ()
+        for digits in (*simple, None):
+            g = direction_from(rows, held, b, digits)
+            if g is not None:
+                wrong = not_positive(rows, g, alive)
+                if len(wrong) == 0:
+                    return g
+        working = np.union1d(working, wrong[: rows.size]) if g is not None else working
+    if len(working) == 0:
+        working = np.flatnonzero(alive)[: rows.size]
+    while True:
+        decided = exchange(rows, held, working)
+        if isinstance(decided, Dependence):
+            return decided
+        wrong = not_positive(rows, decided, alive)
+        if len(wrong) == 0:
+            return decided
+        working = np.concatenate([working, wrong[: rows.size + 1]])
+
+
+def _joined(spanning: dict[int, Fraction], found: Dependence) -> dict[int, Fraction]:
+    """A vanishing combination, all multipliers positive, of the rows of both."""
+    if not spanning:
+        return dict(found.multipliers)
+    lowest = min((v / spanning[s] for s, v in found.held.items()), default=Fraction(0))
+    times = max(1, int(-lowest) + 1)
+    out = {s: times * v + found.held.get(s, 0) for s, v in spanning.items()}
+    for i, value in found.multipliers.items():
+        out[i] = out.get(i, Fraction(0)) + value
+    return out
+
+
+def _independent(rows: Rows, held: Indices, spanning: dict[int, Fraction]) -> Indices:
+    """As many linearly independent rows as there are among them; those held stay."""
+    more = [i for i in spanning if i not in set(held.tolist())]
+    if not more:
+        return held
+    ids = np.concatenate([held, np.array(more, dtype=np.intp)])
+    return ids[independent(rows.integers(ids)[0])[0]]
+
+
+def _restricted(rows: Rows, basis: Array | None, held: Indices) -> Array | None:
+    """A basis of the directions that are zero on the rows held."""
+    if len(held) == 0:
+        return basis
+    frame = np.eye(rows.size) if basis is None else basis
+    P = rows.take(held) @ frame
+    P /= np.maximum(np.sqrt((P**2).sum(axis=1, keepdims=True)), 1e-300)
+    Q = np.linalg.qr(P.T, mode="complete")[0]
+    return frame @ Q[:, len(held) :]
+
+
+def _retire(rows: Rows, held: Indices, alive: NDArray[np.bool_], basis: Array | None) -> None:
+    """Rows in the span of those held are no longer alive.
+
+    Values on a few directions tell which rows may be; exact arithmetic decides. A row that is
+    missed here by rounding comes up as a dependence later.
+    """
+    assert basis is not None
+    near = alive.copy()
+    rng = np.random.default_rng(0)
+    for _ in range(_PROBES if basis.shape[1] else 0):
+        b = basis @ rng.standard_normal(basis.shape[1])
+        near &= np.abs(rows.margins(b)) <= 1e4 * rows.reach(b)
+    candidates = np.flatnonzero(near)
+    if len(candidates):
+        alive[candidates[in_span(rows, held, candidates)]] = False
+
+
+class Known(NamedTuple):
+    """Vanishing combinations of inequalities; see :class:`~trueline.separation.decide.Split`."""
+
+    common: dict[int, Fraction]
+    spanning: dict[int, Fraction]
+
+
+def pairs_of(rows: ContrastRows) -> Known:
+    """What pairs of classes exclude; pairs that overlap already through others are left out."""
+    from trueline.separation.decide import decide
+
+    group = list(range(rows.k))
+    common: dict[int, Fraction] = {}
+    spanning: dict[int, Fraction] = {}
+    for a in range(rows.k):
+        for c in range(a + 1, rows.k):
+            if group[a] == group[c]:
+                continue
+            places = np.flatnonzero((rows.codes == a) | (rows.codes == c))
+            signs = np.where(rows.codes[places] == a, 1.0, -1.0)
+            split = decide(SignedRows(rows.X[places], signs, rows.fit_intercept))
+            if not split.boundary.any():
+                continue
+            found = _contrasts(rows, places, a, c, split.common)
+            if not common or len(found) < len(common):
+                common = found
+            spanning |= _contrasts(rows, places, a, c, split.spanning)
+            if split.direction is None:
+                merged, other = group[a], group[c]
+                group = [merged if g == other else g for g in group]
+    return Known(common, spanning)
+
+
+def _contrasts(
+    rows: ContrastRows,
+    places: np.ndarray,
+    a: int,
+    c: int,
+    multipliers: dict[int, Fraction],
+) -> dict[int, Fraction]:
+    """The inequalities of all classes that those of a pair are."""
+    out = {}
+    for i, value in multipliers.items():
+        row = int(places[i])
+        own = int(rows.codes[row])
+        other = c if own == a else a
+        out[row * (rows.k - 1) + other - (other > own)] = value
+    return out

@@ -1,0 +1,14 @@
+"""The halfspace with the fewest errors: a good one, and the proof that there is no better one.
+
+``problem`` states what is minimised, ``starts`` and ``local_search`` find good hyperplanes,
+``simplex`` finds conflicts (few rows that cannot all be right), ``packing`` makes a bound of them,
+``branching`` and ``search`` close what it leaves open, ``exact`` and ``claims`` decide in integers
+what doubles are not sure of, ``margin`` chooses the hyperplane that is returned, ``milp`` asks
+HiGHS instead.
+"""
+
+from trueline.separation.zero_one.branch_and_bound.search import Found, search
+from trueline.separation.zero_one.local_search import local_search
+from trueline.separation.zero_one.problem import Task, state
+
+__all__ = ["Found", "Task", "local_search", "search", "state"]

@@ -1,0 +1,258 @@
+r"""Conflicts that share no row: each of them costs an error.
+
+Any hyperplane misclassifies at least one row of every conflict, so that disjoint conflicts bound
+the number of errors from below; with weights, a conflict counts the smallest weight that is left
+on its rows, and takes as much from each of them. The errors of a good hyperplane are brought in
+one at a time, those next to the boundary first: all other rows are right together, so that each
+conflict holds one error, and a packing with a conflict for each error proves that there is no
+better hyperplane. Conflicts whose rows are required to be right cost nothing but their free rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.numerics.jit import kernel
+from trueline.separation.zero_one.branch_and_bound.simplex import (
+    CONFLICT,
+    DOUBTFUL,
+    FEASIBLE,
+    FREE,
+    OUT,
+    REQUIRED,
+    STUCK,
+    solve,
+)
+from trueline.separation.zero_one.loops import sort_order
+
+__all__ = ["arrange", "evaluate", "pack"]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Status = NDArray[np.int8]
+
+_EPS = float(np.finfo(np.float64).eps)
+_UNDERFLOW = 1e-290
+# Required rows are kept in the basis as long as possible: conflicts with them have few free rows.
+_KEPT = 1e4
+
+
+@kernel
+def evaluate(A: Array, v: Array, s: Array, z: Array) -> float:
+    """Weight of the rows that v does not certainly get right; ``z`` becomes their scores."""
+    n, m = A.shape
+    total = 0.0
+    for i in range(n):
+        score, size = 0.0, 0.0
+        for c in range(m):
+            term = A[i, c] * v[c]
+            score += term
+            size += abs(term)
+        z[i] = score
+        if not score > (m + 2) * _EPS * size + _UNDERFLOW:
+            z[i] = min(score, 0.0)
+            total += s[i]
+    return total
+
+
+@kernel
+def arrange(A: Array, v: Array, norms: Array, s: Array, order: Indices) -> int:
+    """The errors of v, those next to the boundary first; returns their number."""
+    n = len(A)
+    z = np.empty(n)
+    evaluate(A, v, s, z)
+    count = 0
+    for i in range(n):
+        if z[i] <= 0.0:
+            order[count] = i
+            count += 1
+    key = np.empty(count)
+    for q in range(count):
+        key[q] = -z[order[q]] / norms[order[q]]
+    place, spare = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    sort_order(key, count, place, spare)
+    for q in range(count):
+        spare[q] = order[place[q]]
+    for q in range(count):
+        order[q] = spare[q]
+    return count
+
+
+@kernel
+def _record(
+    found: Indices,
+    floor: float,
+    claims: Indices,
+    floors: Array,
+    slots: Indices,
+    counter: Indices,
+) -> None:
+    """Write down a doubtful conflict and the bound that holds even without it."""
+    width = claims.shape[1]
+    rows = np.empty(width, dtype=np.int64)
+    count = 0
+    while found[count] >= 0:
+        place = count
+        while place > 0 and rows[place - 1] > found[count]:
+            rows[place] = rows[place - 1]
+            place -= 1
+        rows[place] = found[count]
+        count += 1
+    for q in range(count, width):
+        rows[q] = -1
+    code = 1469598103
+    for q in range(count):
+        code = ((code ^ rows[q]) * 1099511) % 2147483647
+    place = code % len(slots)
+    while slots[place] >= 0:
+        number = slots[place]
+        same = True
+        for q in range(width):
+            if claims[number, q] != rows[q]:
+                same = False
+                break
+        if same:
+            floors[number] = min(floors[number], floor)
+            return
+        place = (place + 1) % len(slots)
+    number = counter[0]
+    slots[place] = number
+    for q in range(width):
+        claims[number, q] = rows[q]
+    floors[number] = floor
+    counter[0] += 1
+
+
+@kernel
+def pack(
+    A: Array,
+    norms: Array,
+    separation: float,
+    s: Array,
+    status: Status,
+    cost: float,
+    target: float,
+    order: Indices,
+    errors: int,
+    in_full: bool,
+    most_pivots: int,
+    basis: Indices,
+    alive: NDArray[np.bool_],
+    inverse: Array,
+    price: Array,
+    v: Array,
+    rows: Indices,
+    ends: Indices,
+    charges: Array,
+    claims: Indices,
+    floors: Array,
+    slots: Indices,
+    counter: Indices,
+) -> tuple[float, int, int, int, int]:
+    """Pack conflicts until the bound reaches ``target`` or none is left.
+
+    Parameters
+    ----------
+    A, norms, separation, basis, alive, inverse, price, v
+        As in :func:`~trueline.separation.zero_one.branch_and_bound.simplex.solve`.
+    s : array of shape (n,)
+        Weights.
+    status : array of shape (n,)
+        What is decided.
+    cost : float
+        Weight of the rows that are decided to be errors.
+    target : float
+        The bound to reach.
+    order : array
+        Errors of a good hyperplane; those that fit to what is left are moved to the front.
+    errors : int
+        Their number.
+    in_full : bool
+        Whether to go on where the target can no longer be reached.
+    most_pivots : int
+        Where to stop, with the bound that is reached by then.
+    rows, ends, charges : arrays
+        The conflicts: their rows, one after the other, where each ends, and what it counts.
+    claims, floors, slots, counter : arrays
+        The doubtful conflicts.
+
+    Returns
+    -------
+    bound : float
+        Infinity if the decisions contradict each other.
+    count : int
+        Number of conflicts.
+    outcome : int
+        Of the last solve.
+    loose : int
+        A row of ``order`` that fits to what is left; -1 if there is none.
+    pivots : int
+    """
+    m = A.shape[1]
+    work = status.copy()
+    left = s.copy()
+    found = np.empty(m + 2, dtype=np.int64)
+    waiting = 0.0
+    for q in range(errors):
+        if status[order[q]] == FREE:
+            work[order[q]] = OUT
+            waiting += s[order[q]]
+    bound, count, loose, start, steps, upto = cost, 0, -1, 0, 0, 0
+    position, newest = 0, -1
+    while True:
+        for j in range(m):
+            if alive[j]:
+                if work[basis[j]] == OUT:
+                    alive[j] = False
+                price[j] = _KEPT if work[basis[j]] == REQUIRED else 1.0
+        outcome, start, pivots = solve(
+            A, norms, separation, work, basis, alive, inverse, price, v, start, found
+        )
+        steps += pivots
+        if outcome == STUCK or steps > most_pivots:
+            outcome = STUCK
+            return bound, count, outcome, loose, steps
+        if outcome != FEASIBLE:
+            if outcome == DOUBTFUL:
+                _record(found, bound, claims, floors, slots, counter)
+            charge = np.inf
+            held = 0
+            while found[held] >= 0:
+                i = found[held]
+                rows[upto + held] = i
+                held += 1
+                if work[i] == FREE:
+                    charge = min(charge, left[i])
+            bound += charge
+            if bound == np.inf:
+                return bound, count, CONFLICT, loose, steps
+            for q in range(held):
+                i = found[q]
+                if work[i] == FREE:
+                    left[i] -= charge
+                    if left[i] <= 0.0:
+                        work[i] = OUT
+            upto += held
+            ends[count], charges[count] = upto, charge
+            count += 1
+            if bound >= target:
+                return bound, count, CONFLICT, loose, steps
+            if newest < 0 or work[newest] != OUT:
+                continue
+        elif newest >= 0:
+            loose = newest
+            for q in range(position - 1, 0, -1):
+                order[q] = order[q - 1]
+            order[0] = loose
+        # All that are in are right together: bring in the next.
+        if not in_full and bound + waiting < target:
+            return bound, count, outcome, loose, steps
+        while position < errors and status[order[position]] != FREE:
+            position += 1
+        if position == errors:
+            return bound, count, outcome, loose, steps
+        newest = order[position]
+        position += 1
+        waiting -= s[newest]
+        work[newest] = FREE

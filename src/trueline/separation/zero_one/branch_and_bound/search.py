@@ -1,0 +1,273 @@
+"""The search: a good hyperplane, then branch and bound in slices, with the bound always known."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.separation.zero_one.branch_and_bound.branching import explore
+from trueline.separation.zero_one.branch_and_bound.exact import exact_search, integer_rows
+from trueline.separation.zero_one.branch_and_bound.packing import evaluate
+from trueline.separation.zero_one.branch_and_bound.simplex import OUT, REQUIRED
+from trueline.separation.zero_one.enumeration import enumerate_circles, enumeration_seconds
+from trueline.separation.zero_one.local_search import improve
+from trueline.separation.zero_one.problem import Task
+from trueline.separation.zero_one.proof import Claims, Packing, pack_root
+
+__all__ = ["Found", "search"]
+
+Array = NDArray[np.float64]
+Watch = Callable[[int, float, float, Array], bool]
+
+# Seconds between looks at the clock, and pivots of the first slice.
+_SLICE = 0.1
+_LEAST = 0.02
+_FIRST = 2000
+# Branch and bound has this part of the time of an enumeration before that is tried instead.
+_PATIENCE = 0.3
+_MOST_SECONDS = 1e4
+# Seconds of a pivot: for a call, and for each number of the rows (estimates, so that the choice
+# between the two does not depend on the speed of the moment).
+_PIVOT, _NUMBER = 1e-6, 1.2e-9
+
+
+@dataclass
+class Found:
+    """The best hyperplane, and what is proven about all others.
+
+    Attributes
+    ----------
+    v : array of shape (m,)
+    value : float
+        Weight of the errors, without the constant.
+    lower_bound : float
+        No hyperplane has less.
+    is_proven : bool
+    nodes : int
+    reason : str
+        Why the search ended: "proven", "time limit", "interrupted", "stopped" or "precision".
+    in_fractions : bool
+        Whether the search was repeated in exact arithmetic.
+    packing : Packing
+        The conflicts that bound it at the root.
+    """
+
+    v: Array
+    value: float
+    lower_bound: float
+    is_proven: bool
+    nodes: int
+    reason: str = "proven"
+    in_fractions: bool = False
+    packing: Packing = field(default_factory=Packing)
+
+
+@dataclass(order=True)
+class _Node:
+    """Rows that are decided, and a bound on what that leaves."""
+
+    bound: float
+    number: int
+    rows: NDArray[np.int64] = field(compare=False)
+    decided: NDArray[np.int8] = field(compare=False)
+
+
+def search(
+    task: Task,
+    v: Array,
+    deadline: float = math.inf,
+    watch: Watch | None = None,
+) -> Found:
+    """Prove that a hyperplane is the best one, or find a better one.
+
+    Parameters
+    ----------
+    task : Task
+    v : array of shape (m,)
+        The best hyperplane known so far.
+    deadline : float
+        Of ``time.perf_counter``.
+    watch : callable, optional
+        Receives the number of nodes, the best weight, the bound and v; True stops.
+    """
+    state = _State(task, v)
+    reason = "proven"
+    packing = Packing()
+    try:
+        # A bound there must be, also if all the time is gone.
+        seconds = max(deadline - time.perf_counter(), _LEAST)
+        packing = pack_root(task, v, min(seconds / state.rate, 1e15))
+        state.heap[0].bound = packing.bound
+        while state.is_open:
+            if time.perf_counter() >= deadline:
+                reason = "time limit"
+                break
+            if state.should_enumerate(deadline):
+                state.enumerate(deadline)
+            else:
+                state.advance(deadline)
+            if watch is not None and watch(state.nodes, state.value, state.bound, state.v):
+                reason = "stopped"
+                break
+        if state.nodes and task.s.size * state.rate < _SLICE:
+            # The conflicts around better errors are mostly more.
+            packing = max(packing, pack_root(task, state.v), key=lambda found: found.bound)
+    except KeyboardInterrupt:
+        reason = "interrupted"
+    bound = min(state.bound, state.claims.floor())
+    bound = max(bound, state.least)
+    if reason == "proven" and bound < state.value - task.slack:
+        return _in_fractions(task, state, bound, deadline, packing)
+    is_proven = bound >= state.value - task.slack
+    return Found(
+        v=state.v,
+        value=state.value,
+        lower_bound=_honest(task, bound, state.value),
+        is_proven=is_proven,
+        nodes=state.nodes,
+        reason="proven" if is_proven else reason,
+        packing=packing,
+    )
+
+
+def _honest(task: Task, bound: float, value: float) -> float:
+    """The bound, minus what rounded sums of weights may have added to it."""
+    if task.is_exact:
+        # Weights are multiples of a unit: half a unit less is none less.
+        return value if bound >= value - task.slack else max(bound, 0.0)
+    return max(min(bound, value) - 2 * task.slack, 0.0)
+
+
+def _in_fractions(
+    task: Task, state: _State, bound: float, deadline: float, packing: Packing
+) -> Found:
+    """Where doubles cannot tell whether rows conflict: the whole search without rounding."""
+    reason, found = "precision", None
+    try:
+        found = exact_search(integer_rows(task.A), task.s.tolist(), deadline)
+    except KeyboardInterrupt:
+        reason = "interrupted"
+    v, value = state.v, state.value
+    if found is None:
+        if time.perf_counter() > deadline:
+            reason = "time limit"
+        lower = _honest(task, bound, value)
+        return Found(v, value, lower, False, state.nodes, reason, True, packing)
+    least, exact = found
+    largest = max(abs(c) for c in exact)
+    rounded = np.array([float(c / largest) for c in exact])
+    attained = float(evaluate(task.A, rounded, task.s, np.empty(len(task.A))))
+    if attained < value:
+        v, value = rounded, attained
+    lower = _honest(task, float(least), value)
+    is_proven = lower >= value - (1 if task.is_exact else 3) * task.slack
+    reason = "proven" if is_proven else "precision"
+    return Found(v, value, lower, is_proven, state.nodes, reason, True, packing)
+
+
+class _State:
+    """The best hyperplane, the open nodes, and the conflicts that are in doubt."""
+
+    def __init__(self, task: Task, v: Array) -> None:
+        n, m = task.A.shape
+        self.task, self.v = task, v.copy()
+        self.value = float(evaluate(task.A, v, task.s, np.empty(n)))
+        self.claims = Claims(task)
+        none = np.empty(0, dtype=np.int64)
+        self.heap = [_Node(0.0, 0, none, none.astype(np.int8))]
+        self.nodes, self.count = 0, 0
+        self.path, self.halves = (np.zeros(n + 1, dtype=np.int64) for _ in range(2))
+        self.bounds = np.zeros(n + 1)
+        self.slice = _FIRST
+        self.rate = 1e-6 + 1e-9 * n * m
+        self.pivots = 0
+        # Enumeration is tried once; what it has proven.
+        self.is_enumerated, self.least = False, 0.0
+
+    @property
+    def bound(self) -> float:
+        """No hyperplane has less, as far as conflicts in doubt are conflicts."""
+        return min(self.value, max(self.heap[0].bound, self.least)) if self.heap else self.value
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.heap) and self.bound < self.value - self.task.slack
+
+    def should_enumerate(self, deadline: float) -> bool:
+        """Whether branch and bound has had its chance, and there is time for all circles."""
+        if self.is_enumerated:
+            return False
+        n, m = self.task.A.shape
+        needed = enumeration_seconds(self.task)
+        spent = self.pivots * (_PIVOT + _NUMBER * n * m)
+        in_time = needed < min(deadline - time.perf_counter(), _MOST_SECONDS)
+        return in_time and spent > _PATIENCE * needed
+
+    def enumerate(self, deadline: float) -> None:
+        """Look at all circles."""
+        self.is_enumerated = True
+        found = enumerate_circles(self.task, deadline)
+        if found is None:
+            return
+        self.least, v = found
+        if self.least < self.value - self.task.slack:
+            value = float(evaluate(self.task.A, v, self.task.s, np.empty(len(self.task.s))))
+            value, v = improve(self.task.A, self.task.s, value, v, seed=1)
+            if value < self.value:
+                self.value, self.v = value, v
+
+    def advance(self, deadline: float) -> None:
+        """Search below the node with the least bound, for a slice of time."""
+        task, node = self.task, self.heap[0]
+        status = np.zeros(len(task.s), dtype=np.int8)
+        status[node.rows] = node.decided
+        cost = float(task.s[status == OUT].sum())
+        began, before = time.perf_counter(), self.value
+        enough = min((deadline - began) / self.rate, 1e15)
+        most = min(self.slice, enough)
+        v = self.v.copy()
+        value, depth, nodes, pivots = explore(
+            task.A, task.norms, task.separation, task.s, task.slack, status, cost, before, v,
+            1 << 60, int(most) + 1, int(enough) + 1, self.path, self.halves, self.bounds,
+            *self.claims.arrays(),
+        )  # fmt: skip
+        heapq.heappop(self.heap)
+        self.nodes += nodes
+        self.pivots += pivots
+        self.value, self.v = float(value), v
+        self._reopen(node, depth)
+        self.claims.decide()
+        seconds = max(time.perf_counter() - began, 1e-6)
+        self.rate = seconds / max(pivots, 1)
+        self.slice = max(_FIRST, int(min(2.0, _SLICE / seconds) * self.slice))
+        if value < before:
+            self.value, self.v = improve(task.A, task.s, self.value, self.v, seed=self.nodes)
+
+    def _reopen(self, node: _Node, depth: int) -> None:
+        """What a search that was cut off left open."""
+        if depth < 0:
+            return
+        path, halves = self.path[:depth].copy(), self.halves[:depth].copy()
+        chosen = np.where(halves == 1, REQUIRED, OUT).astype(np.int8)
+        for place in range(depth):
+            if halves[place] == 0:
+                decided = np.append(chosen[:place], np.int8(REQUIRED))
+                self._push(node, self.bounds[place], path[: place + 1], decided)
+        bound = self.bounds[depth - 1] if depth else node.bound
+        self._push(node, bound, path, chosen)
+
+    def _push(
+        self, node: _Node, bound: float, rows: NDArray[np.int64], decided: NDArray[np.int8]
+    ) -> None:
+        bound = max(float(bound), node.bound)
+        if bound >= self.value - self.task.slack:
+            return
+        self.count += 1
+        rows, decided = np.append(node.rows, rows), np.append(node.decided, decided)
+        heapq.heappush(self.heap, _Node(bound, self.count, rows, decided))

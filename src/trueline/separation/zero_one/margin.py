@@ -1,0 +1,61 @@
+r"""Of all hyperplanes with the same errors, the one that is returned.
+
+    maximise t    subject to    a_i.v >= t g_i  for the rows that are right,    abs(w_j) <= 1
+
+in columns of about unit size, with g_i the weight of a row relative to the largest one: rounding
+and small changes of the data then change as little as possible, least of all rows that weigh much.
+A linear program, solved by :mod:`.box_margin`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.separation.zero_one.branch_and_bound.box_margin import largest_least_score
+from trueline.separation.zero_one.branch_and_bound.packing import evaluate
+from trueline.separation.zero_one.local_search import improve
+from trueline.separation.zero_one.problem import Task
+
+__all__ = ["widest"]
+
+Array = NDArray[np.float64]
+
+_LEAST = 1e-6
+# Hyperplanes with as few errors that are compared, if sorting their angles takes no time.
+_OTHERS = 4
+_FEW = 20_000
+
+
+def widest(task: Task, v: Array) -> Array:
+    """A hyperplane with errors of no more weight than v has, its right rows as far off as possible.
+
+    A few other cells with as few errors are compared.
+    """
+    z = np.empty(len(task.s))
+    value = evaluate(task.A, v, task.s, z)
+    best, margin = v, 0.0
+    seen: set[bytes] = set()
+    # Without errors there is one cell.
+    for seed in range(_OTHERS if len(task.s) <= _FEW and value > 0 else 1):
+        other = v if seed == 0 else improve(task.A, task.s, value, v, seed=seed)[1]
+        if evaluate(task.A, other, task.s, z) > value or (z > 0).tobytes() in seen:
+            continue
+        seen.add((z > 0).tobytes())
+        right = z > 0
+        if not right.any():
+            continue
+        wanted = np.maximum(task.s[right] / task.s[right].max(), _LEAST)
+        wide = other.copy()
+        least = largest_least_score(task.A[right], wanted, _box(task), wide)
+        if least > margin and evaluate(task.A, wide, task.s, z) <= value:
+            best, margin = wide, least
+    return best
+
+
+def _box(task: Task) -> Array:
+    """Bounds of v; an intercept beyond all scores has the sign of all rows."""
+    largest = np.ones(len(task.columns))
+    if task.fit_intercept and len(largest) and task.columns[-1] == task.n_features:
+        largest[-1] = 2.0 * len(largest)
+    return largest
