@@ -162,6 +162,7 @@ def test_a_number_that_was_changed_in_the_file_is_not_proven(folder, family, att
     assert "Proven" not in text
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("family", ["linear", "ridge", "lasso", "logistic", "huber", "svr"])
 @pytest.mark.parametrize(
     "change",

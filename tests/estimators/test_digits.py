@@ -228,6 +228,7 @@ POLYNOMIALS = {
 }
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("name", POLYNOMIALS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_polynomials_of_the_points_as_they_are(name, fit_intercept):

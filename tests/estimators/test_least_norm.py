@@ -99,6 +99,7 @@ def scores_of(model, X):
     return X @ coef.T + model.intercept_
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("name", MODELS)
 def test_coefficients_of_least_norm(name, design):

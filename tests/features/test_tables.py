@@ -306,6 +306,7 @@ def test_targets_keep_their_type():
     assert design_matrix(table).y is None
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 @pytest.mark.parametrize(
     "values", [list, np.array, pd.Series, pa.array, lambda y: pl.Series("y", y)]

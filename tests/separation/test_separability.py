@@ -190,6 +190,7 @@ def test_three_classes_that_are_separable_but_not_one_against_the_rest():
 # --- any input ------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(
     "form", ["float64", "float32", "int8", "bool", "fortran", "csr", "csc", "list"]

@@ -39,6 +39,7 @@ def noisy(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, X @ random.normal(size=d) + random.standard_t(2, size=n)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p.name)
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -129,6 +130,7 @@ def _many_rows() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 MANY_ROWS = _many_rows()
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("name", list(MANY_ROWS))
 @pytest.mark.parametrize("loss", [Absolute(), Quantile(0.9), Quantile(0.002)], ids=repr)
 def test_many_hostile_rows_agree_with_all_at_once(
