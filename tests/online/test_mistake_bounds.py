@@ -48,7 +48,7 @@ RUNS = [
 ]
 
 
-@pytest.mark.grid(2)
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
 @pytest.mark.parametrize("setting", RUNS, ids=str)
@@ -129,7 +129,7 @@ def test_false_claims_are_rejected():
     assert not model.verify(X, codes)
 
 
-@pytest.mark.grid(2)
+@pytest.mark.grid(1)
 @pytest.mark.parametrize(
     "model",
     [
@@ -238,7 +238,7 @@ def text(n, d, k, seed):
     return sp.csr_matrix([random.multinomial(80, words[c]) for c in codes]), codes
 
 
-@pytest.mark.grid(2)
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("normalize_rows", [False, True])
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
 @pytest.mark.parametrize("multiclass", ["ovr", "direct"])

@@ -69,7 +69,7 @@ def peer(name):
         return getattr(sklearn.linear_model, name)
 
 
-@pytest.mark.grid(2)
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def state(model):
     return pickle.dumps(sorted((k, pickle.dumps(v)) for k, v in kept.items() if k != "_seeds_of"))
 
 
-@pytest.mark.grid(2)
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
 @pytest.mark.parametrize("k", [2, 3])
