@@ -29,7 +29,7 @@ from trueline.estimators.shared.validation import (
     validate_data,
 )
 from trueline.numerics.threads import single_threaded_blas
-from trueline.planner import Candidate, Plan
+from trueline.plan import Candidate, Plan
 from trueline.separation.zero_one import Found, Task, local_search, state
 from trueline.separation.zero_one.branch_and_bound.packing import evaluate
 from trueline.separation.zero_one.branch_and_bound.search import search
