@@ -80,6 +80,7 @@ def test_the_multipliers_of_a_line_are_barycentric():
 # --- independent solvers ------------------------------------------------------------------------
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("seed", range(5))
 def test_all_solvers_agree(fit_intercept, seed):

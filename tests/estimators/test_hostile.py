@@ -381,6 +381,7 @@ def untidy_sparse(X):
     return sp.csr_array((data, columns.astype(np.int64), starts.astype(np.int64)), shape=(n, d))
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("convert", ["csr", "csc", "coo"])
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "polynomial"])
 def test_untidy_sparse_matrices(name, convert):

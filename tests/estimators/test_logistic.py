@@ -127,6 +127,7 @@ def test_tampering_is_rejected(penalty, k):
     assert not certificate.verify(X * 1.001, y)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 def test_no_coefficients_near_or_far_are_better_by_more_than_the_gap(k, penalty):
@@ -202,6 +203,7 @@ def test_class_weights_agree_with_scikit_learn_and_verify(k, weight):
     assert ours.verify(X, y)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 def test_sparse_rows_give_the_same_answer(k, penalty):

@@ -208,6 +208,7 @@ def test_any_loss_and_penalty_by_name(variant, shape):
     assert_is_answer(model, shape, 1e5, variant)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("variant", ["plain", "weights", "csr", "csc"])
 def test_a_chosen_strength(variant, shape):

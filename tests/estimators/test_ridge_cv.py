@@ -239,6 +239,7 @@ def as_masks(splits, n):
     return [tuple(np.isin(np.arange(n), part) for part in split) for split in splits]
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("form", ["lists of numbers", "masks", "with repetitions", "generator"])
 @pytest.mark.parametrize("shape", ["tall", "wide"])
 def test_splits_can_be_given(form, shape):

@@ -44,6 +44,7 @@ def dense(X):
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
 def test_every_kind_of_table_gives_the_same_design(make, threshold):

@@ -267,6 +267,7 @@ def test_the_largest_margin_is_looked_for_on_request_only(model, monkeypatch):
     assert widest.verify(X, codes)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("setting", [*RUNS, {"multiclass": "direct", "tol": None}], ids=str)
 def test_the_bound_of_the_largest_margin_is_that_of_the_largest_margin(setting, weighted):

@@ -100,6 +100,7 @@ def test_a_vertex_lies_on_as_many_rows_as_it_has_coefficients(loss: Loss) -> Non
     assert sorted(solution.extra["interpolated"][0]) == sorted(np.flatnonzero(distance < 1e-9))
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p.name)
 def test_few_rows_at_a_time_and_all_at_once_agree(
