@@ -473,6 +473,7 @@ def test_best_subsets_come_with_a_gap():
     assert residual_square(data, greedy.columns) >= residual_square(data, found.columns)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("start", range(7))
 @pytest.mark.parametrize("first_good", range(8))
 def test_the_loosest_good_rung_is_found_from_any_start(start, first_good):
@@ -1329,6 +1330,7 @@ def test_every_case_of_classifiers_has_a_target_and_contestants(module):
 # --- random problems ------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", [(3, 5), (4, 4), (5, 4), (9, 3)])
 @pytest.mark.parametrize("alpha", [0.0, 1e-300, 1e-3, 10.0])
 @pytest.mark.parametrize("fit_intercept", [True, False])

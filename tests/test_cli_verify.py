@@ -150,6 +150,7 @@ def test_what_a_proof_presupposes_is_printed(folder):
     assert "Proven" not in text
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize(("family", "attribute"), PREDICTS_WITH)
 def test_a_number_that_was_changed_in_the_file_is_not_proven(folder, family, attribute):
     fit(family)
@@ -162,6 +163,7 @@ def test_a_number_that_was_changed_in_the_file_is_not_proven(folder, family, att
     assert "Proven" not in text
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("family", ["linear", "ridge", "lasso", "logistic", "huber", "svr"])
 @pytest.mark.parametrize(
     "change",

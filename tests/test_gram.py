@@ -87,6 +87,7 @@ def assert_sums(got, X, Y, weights, shift):
     assert_array_equal(got.gram, got.gram.T)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("shifted", [False, True], ids=["", "shifted"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
@@ -232,6 +233,7 @@ def engine(request, monkeypatch):
     monkeypatch.setattr(gram, "_tiles_pay", lambda *_: request.param == "tiles")
 
 
+@pytest.mark.grid(2)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("d", [1, 8, 30])

@@ -89,6 +89,7 @@ NASTY = {f.__name__: f for f in (plain, timestamps, constants, padded, collinear
 KINDS = {"dense": np.asarray, "sparse": sp.csr_array, "columns": np.asfortranarray}
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NASTY)
@@ -98,6 +99,7 @@ def test_the_rounding_bounds_hold(name, kind, weighted):
     assert_keeps_its_promise(of(X, Y, weights, KINDS[kind]), moments(X, Y, weights))
 
 
+@pytest.mark.grid(1)
 @pytest.mark.skipif(not _tiles_run_here(), reason="no compiled vectors here")
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("name", NASTY)

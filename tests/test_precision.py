@@ -99,6 +99,7 @@ def test_residual_of_a_matrix_given_in_two_parts():
     assert relative_error(hi, lo, exact, size) < 1e-30
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("kind", ["random", "vandermonde"])
 @pytest.mark.parametrize("shape", [(50, 8), (1, 1), (2500, 7)])
 @pytest.mark.parametrize("two_parts", [False, True])

@@ -123,6 +123,7 @@ def test_a_set_without_weights_uses_the_design_itself():
 # --- solutions ------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
@@ -147,6 +148,7 @@ def test_losses_and_penalties_of_every_kind_can_be_in_a_set(loss, penalty):
     assert_each_as_alone(make_set(loss, [penalty]), tol=1e-10)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("ratio", [0.5, 1.0])
@@ -238,6 +240,7 @@ def test_one_problem_is_planned_as_it_is_alone():
     assert make_set_plans(problems) == [make_plan(problem)]
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
@@ -273,6 +276,7 @@ def test_products_with_the_hessians_of_several_problems(kind, k):
         assert_allclose(total, Z.sum(axis=0), rtol=1e-12)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("loss", ["logistic", "squared hinge"])

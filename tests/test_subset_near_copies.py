@@ -82,6 +82,7 @@ def check(model, X, y, k, weights=None, fit_intercept=True, alpha=0.0):
     return model
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("apart", [1e-3, 3e-6, 1e-7, 1e-9])
@@ -91,6 +92,7 @@ def test_the_best_support_may_hold_two_near_copies(apart, k, fit_intercept):
     assert {0, 1} <= set(model.support_.tolist())
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
 @pytest.mark.parametrize("scales", [1.0, np.array([1e-6, 1e6, 1.0, 1e3, 1e-3])], ids=["1", "many"])
 @pytest.mark.parametrize("apart", [1e-3, 1e-5])

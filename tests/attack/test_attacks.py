@@ -26,20 +26,20 @@ def said(faults):
 
 
 def test_forgeries_are_refused(pool):
-    tally = attacks(pool, 3000)
+    tally = attacks(pool, 1000)
     assert not tally.faults, said(tally.faults)
     # They are not all refused for their form: many leave a claim that is true.
-    assert tally.total("refused") > 2000
-    assert tally.total("accepted, true") > 100
+    assert tally.total("refused") > 650
+    assert tally.total("accepted, true") > 30
 
 
 def test_honest_fits_verify_and_their_gaps_bound_the_distance_to_the_optimum():
-    tally = honest(200, seed=3)
+    tally = honest(100, seed=3)
     # A right answer whose proof is lost in rounding is rare; a gap that is too small is a fault.
     lost = [fault for fault in tally.faults if fault[0] == "FAILED"]
     assert len(lost) <= 1, said(lost)
     assert len(tally.faults) == len(lost), said(tally.faults)
-    assert tally.total("verified") > 150
+    assert tally.total("verified") > 75
 
 
 def test_an_attack_is_repeated_by_its_name(pool):

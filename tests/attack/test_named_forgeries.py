@@ -86,6 +86,7 @@ def sums(request, rows):
     return honest, lie(honest, data), data
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("power", [-5000.0, 5000.0, -600.0, 0.5, np.nan])
 @pytest.mark.parametrize("both", [False, True])
 def test_powers_of_two_do_not_change_the_claim(sums, power, both):
@@ -118,6 +119,7 @@ def test_zeros_instead_of_the_fit_in_units_in_which_nothing_is_left(rows):
     assert_refused(both, data, [honest])
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize(
     "intercept",
     [np.zeros(0), np.zeros((1, 1)), np.zeros((N, 1)), np.zeros(2), 0.0, None, np.zeros((1, 0))],

@@ -39,6 +39,7 @@ def table(seed=0, n=30, d=6, scale=1.0, offset=0.0):
     return (X + offset) * scale * 10.0 ** rng.integers(-2, 3, d), y
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 @pytest.mark.parametrize("model", [BestSubset(k=2), BestSubset(k=2, l2=0.5), L0Regression(1.0)])

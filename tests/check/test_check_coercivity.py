@@ -33,6 +33,7 @@ def exact_gram(X, s, M, centred=True):
     return np.array(entries)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("scale", [1e-170, 1e-8, 1.0, 1e8, 1e140])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("weight", [1e-100, 1.0, 1e100])

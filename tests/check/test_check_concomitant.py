@@ -32,6 +32,7 @@ def table(seed=0, n=60, d=3, scale=1.0, offset=0.0):
     return X * scale, y
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 @pytest.mark.parametrize("alpha", [0.0, 1e-4, 1.0])
@@ -53,6 +54,7 @@ def test_copies_and_constant_columns_without_a_penalty():
     assert HuberRegressor(alpha=0.0).fit(X, y).verify(X, y)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
 def test_a_false_gap_never_verifies(seed, alpha):

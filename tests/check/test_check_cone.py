@@ -100,6 +100,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("intercept", [False, True], ids=["no intercept", "intercept"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("table", ["wide and positive", "copies"])

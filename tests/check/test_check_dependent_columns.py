@@ -36,6 +36,7 @@ def _tables(rng):
     }
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("table", _tables(np.random.default_rng(0)))
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weights"])
@@ -81,6 +82,7 @@ UNPENALISED = {
 }
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("table", ["a dummy for every level", "a constant column", "a copy"])
 @pytest.mark.parametrize("name", UNPENALISED)

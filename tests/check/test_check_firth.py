@@ -55,6 +55,7 @@ def exact(X, y, W, b):
         return objective, steep
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -98,6 +98,7 @@ def test_the_errors_of_the_formulas_are_bounded():
 # --- honest fits --------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("kernel", [1.0 * leaf + WhiteKernel(0.1) for leaf in LEAVES], ids=str)
 @pytest.mark.parametrize("optimizer", ["fmin_l_bfgs_b", None])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -29,6 +29,7 @@ def similarity(x, z, power=1.0):
     return float(np.exp(-(np.abs(x - z) ** (2 * power)).sum()))
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("kernel", [*KERNELS, "additive_chi2"])
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("targets", [1, 2])

@@ -52,6 +52,7 @@ def rows(make):
     return X
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("make", ["plain", "offset", "tiny", "huge", "sparse", "sums"])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_values_lie_within_their_bounds(name, make):

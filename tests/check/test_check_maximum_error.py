@@ -30,6 +30,7 @@ def table(seed, n=40, d=3, scale=1.0, offset=0.0):
     return X, rng.normal(size=n) + (X @ rng.normal(size=d)) / scale
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -55,6 +55,7 @@ def test_honest_runs_hold(run, scale):
             assert model.certificate_.kind == "mistake bound"
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "laplacian", "cosine", "sigmoid"])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -42,6 +42,7 @@ def test_verdicts_agree_with_linear_programming_and_verify(seed):
             assert not replace(answer.certificate, kind=kind).verify(X, y)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("scale", [1e-300, 1e-8, 1.0, 1e8, 1e300])
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])

@@ -51,6 +51,7 @@ CASES = [
 ]
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize(("name", "kernel", "scale"), CASES)
 def test_honest_fits_hold(name, kernel, scale):
     X, y = data(name)

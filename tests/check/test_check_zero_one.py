@@ -36,6 +36,7 @@ def table(seed, n=9, d=2):
     return X, np.where(np.arange(n) % 2 == 0, 1.0, -1.0), rng.integers(1, 4, n).astype(float)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_honest_claims_verify_and_lower_ones_do_not(seed, fit_intercept):

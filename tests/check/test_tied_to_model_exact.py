@@ -61,6 +61,7 @@ def test_a_changed_hyperparameter_is_noticed(name, parameter):
     assert model.verify(X, target).holds
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("attribute", ["coef_", "intercept_"])
 @pytest.mark.parametrize("change", [1e-3, 1.0])

@@ -154,6 +154,7 @@ def shaken(value):
     return out
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("look_first", [True, False], ids=["looked at", "pending"])
 @pytest.mark.parametrize(
     ("name", "attribute"), [(name, a) for name, attributes in NUMBERS.items() for a in attributes]

@@ -46,6 +46,7 @@ MODELS = {
 }
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("attribute", ["coef_", "intercept_"])
 def test_changed_coefficients_are_noticed(name, attribute):

@@ -67,6 +67,7 @@ def both(name, **parameters):
     return getattr(trueline, name)(**parameters), getattr(linear_model, name)(**parameters)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", ["none", "float", "integer", "scalar"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -126,6 +127,7 @@ SPARSE = {
 }
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("kind", SPARSE)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
@@ -219,6 +221,7 @@ def test_every_solver_of_ridge_is_listed_here():
     assert {*DIRECT, *ITERATIVE, *TEXTBOOK, "lbfgs"} == set(RIDGE_SOLVERS)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("solver", DIRECT + ITERATIVE)
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -297,6 +300,7 @@ CV = {
 }
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("setting", CV)
 @pytest.mark.parametrize("shape", ["tall", "wide"])
 @pytest.mark.parametrize("targets", [1, 3])

@@ -26,6 +26,7 @@ def noisy(n=2000, seed=0):
     return X, (rng.random(n) < p).astype(int), p
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("data", [IRIS, CANCER], ids=["three classes", "two classes"])
 @pytest.mark.parametrize("base", [LinearSVC(C=0.01), RidgeClassifier()], ids=str)

@@ -162,6 +162,7 @@ def scores(model, X, y, *weights, scoring="r2"):
     return [(row["task_name"], row[scoring]) for row in log]
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("shape", [(60,), (60, 1), (60, 2)], ids=str)
 @pytest.mark.parametrize("solver", ITERATIVE)
 def test_a_monitor_scores_the_model_of_every_iteration(solver, shape, rows):

@@ -156,6 +156,7 @@ def assert_claims_are_true_and_verified(name, kind, seed):
         assert certificate.gap >= true_gap(certificate, problem)
 
 
+@pytest.mark.grid(1)
 @quiet
 @pytest.mark.parametrize("kind", NASTY)
 @pytest.mark.parametrize("name", MODELS)
@@ -232,6 +233,7 @@ def case(request):
     return model, X, y, weights
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("change", [1e-6, -1e-6, 1e-3])
 def test_a_changed_coefficient_is_noticed(case, change):
     model, X, y, weights = case
@@ -251,6 +253,7 @@ def test_a_changed_intercept_is_noticed(case):
     model.intercept_ = kept
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("what", ["X", "y", "weights", "a row less", "a row twice", "no weights"])
 def test_other_data_are_noticed(case, what):
     model, X, y, weights = case
@@ -408,6 +411,7 @@ GRID = [
 ]
 
 
+@pytest.mark.grid(2)
 @quiet
 @pytest.mark.parametrize("model", GRID, ids=str)
 @pytest.mark.parametrize(
@@ -434,6 +438,7 @@ def test_every_fit_verifies(model, shape, k, storage):
     assert np.isfinite(model.certificate_.gap)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("model", [LinearRegression(), Ridge(), Ridge(positive=True)], ids=str)
 def test_incremental_fits_verify_on_all_rows(model, seed):

@@ -36,6 +36,7 @@ def words(count):
     return X, np.array(["no", "yes", "maybe"], dtype=object)[codes]
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -59,6 +60,7 @@ def test_the_fewest_errors_of_any_two_labels(labels):
     assert not model.certificate_.verify(X, y[::-1])
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("seed", [0, 6, 18, 42])
 @pytest.mark.parametrize(
     "model",

@@ -80,6 +80,7 @@ def test_the_multipliers_of_a_line_are_barycentric():
 # --- independent solvers ------------------------------------------------------------------------
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("seed", range(5))
 def test_all_solvers_agree(fit_intercept, seed):
@@ -119,6 +120,7 @@ def test_the_trace_of_the_smoothed_form_shows_convergence():
     assert gap[-1] < 0.01 * gap[0]
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("smoothing", [1e-3, 1e-2, 0.1, 0.3, 1.0, 10.0])
 @pytest.mark.parametrize("offset", [0.0, 100.0])

@@ -132,6 +132,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_least_squares(name, fit_intercept):
@@ -157,6 +158,7 @@ def test_weighted_least_squares(name):
     assert model.verify(X, y, weights)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("solver", ["qr", "svd"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_orthogonal_factorisations_by_name(name, solver):
@@ -228,6 +230,7 @@ POLYNOMIALS = {
 }
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("name", POLYNOMIALS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_polynomials_of_the_points_as_they_are(name, fit_intercept):

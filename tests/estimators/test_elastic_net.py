@@ -46,6 +46,7 @@ def assert_proven(model, X, y, weights=None, share=1e-6):
     assert verification, str(verification)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("weighted", [False, True])

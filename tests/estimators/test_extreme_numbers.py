@@ -121,24 +121,37 @@ PREDICTORS = list(predictors())
 SCALES = [1e-310, 1e-200, 1e-150, 1e-30, 1e30, 1e150, 1e300]
 
 
+OFFSETS = [1e6, 1e12]
+REGRESSORS = [p for p in PREDICTORS if not is_classifier(p.values[0])]
+
+
+@pytest.mark.grid(1)
+@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("model", PREDICTORS)
-def test_columns_of_any_size(model):
+def test_columns_of_any_size(model, scale):
     X, y = rows(model)
-    for scale in SCALES:
-        fits_or_says(model, X * scale, y)
+    fits_or_says(model, X * scale, y)
 
 
+@pytest.mark.grid(1)
+@pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("model", PREDICTORS)
-def test_columns_far_from_zero(model):
+def test_columns_far_from_zero(model, offset):
     X, y = rows(model)
-    for offset in (1e6, 1e12):
-        fits_or_says(model, X + offset, y)
+    fits_or_says(model, X + offset, y)
 
 
-@pytest.mark.parametrize("model", [p for p in PREDICTORS if not is_classifier(p.values[0])])
-def test_targets_of_any_size(model):
+@pytest.mark.grid(1)
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("model", REGRESSORS)
+def test_targets_of_any_size(model, scale):
     X, y = rows(model)
-    for scale in SCALES:
-        fits_or_says(model, X, y * scale)
-    for offset in (1e6, 1e12):
-        fits_or_says(model, X, y + offset)
+    fits_or_says(model, X, y * scale)
+
+
+@pytest.mark.grid(1)
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("model", REGRESSORS)
+def test_targets_far_from_zero(model, offset):
+    X, y = rows(model)
+    fits_or_says(model, X, y + offset)

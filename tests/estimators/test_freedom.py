@@ -70,6 +70,7 @@ def prepared(model, shape):
     return model
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("form", [np.asarray, sp.csc_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("model", SINGLE, ids=repr)
 def test_one_target(model, form):

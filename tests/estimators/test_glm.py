@@ -55,6 +55,7 @@ def fitted(model, *args, **kwargs):
         return model.fit(*args, **kwargs)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -133,6 +134,7 @@ def test_penalised_poisson_with_exposure_minimises_what_is_written():
     np.testing.assert_allclose([model.intercept_, *model.coef_], best, atol=2e-6)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("alpha", [1e-6, 1.0])
 @pytest.mark.parametrize("orders", [1, 4, 8])
 @pytest.mark.parametrize("seed", range(5))
@@ -182,6 +184,7 @@ def test_weights_are_repetitions_and_zero_leaves_out(name):
     assert weighted.verify(X, y, weights, exposure=years)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("name", LOCAL)
 def test_local_minima_are_stationary_and_said_to_be_local(name, form):

@@ -62,6 +62,7 @@ CASES = {
 }
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("weighted", [False, True])
@@ -217,6 +218,7 @@ def test_weights_that_make_no_sense_are_refused(weights):
         GroupLasso(groups=3, weights=weights).fit(X, y)
 
 
+@pytest.mark.slow  # others of the same base are in the fast run
 @parametrize_with_checks([GroupLasso(), GroupLasso(l2=0.1, fit_intercept=False)])
 def test_contract(estimator, check):
     check(estimator)

@@ -232,6 +232,7 @@ def is_right(model, honest, X):
     return True
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("how", SPOILT, ids=lambda how: how.__name__)
 @pytest.mark.parametrize(("model", "kind"), PLANNED, ids=lambda part: str(part))
 def test_a_wrong_point_is_replaced_or_said(model, kind, how, monkeypatch):
@@ -459,6 +460,7 @@ def test_comparisons_count_the_fits_that_are_not_proven(monkeypatch):
 # --- what is proven, and how --------------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("penalty", [NoPenalty(), L2(1e-3), L2(10.0)], ids=repr)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("offset", [0.0, 1e4])

@@ -69,6 +69,7 @@ def test_nan_and_infinity(model, bad, says):
         refuses(model, X, y, sample_weight=weights, says=f"Input {name} contains {says}")
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("where", ["X", "y", "weights"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("model", [LinearRegression(), Ridge(), RidgeCV()], ids=str)
@@ -201,6 +202,7 @@ def test_every_column_in_its_own_extreme():
     assert model.verify(X * scales, y)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize(
     "scales", [(1e-300, 1e300), (1e-200, 1.0), (1e-300, 1e-300), (1e-140, 1e5)]
 )
@@ -243,6 +245,7 @@ def test_subnormal_numbers():
     assert model.verify(X, y)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 @pytest.mark.parametrize("of", ["X", "y"])
 @every_model
@@ -291,6 +294,7 @@ def test_weights(model):
     refuses(model, X, y, sample_weight="heavy", says="could not convert string")
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("large", [1e20, 1e90, 1e250])
 @every_model
@@ -377,6 +381,7 @@ def untidy_sparse(X):
     return sp.csr_array((data, columns.astype(np.int64), starts.astype(np.int64)), shape=(n, d))
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("convert", ["csr", "csc", "coo"])
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "polynomial"])
 def test_untidy_sparse_matrices(name, convert):

@@ -21,6 +21,7 @@ from trueline.problem import ConcomitantProblem, Problem
 from trueline.solvers.newton.dense.scale import best_scale
 
 
+@pytest.mark.slow  # the defaults are in the fast run
 @parametrize_with_checks([HuberRegressor(fit_intercept=False, alpha=1.0)])
 def test_sklearn_contract(estimator, check):
     check(estimator)

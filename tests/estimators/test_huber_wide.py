@@ -23,6 +23,7 @@ def table(n, d, kind, seed=0):
     return X, y
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("n", "d"), [(60, 55), (60, 60), (60, 64), (120, 110), (120, 75)])
 def test_about_as_many_columns_as_rows_is_proven_without_a_warning(n, d, kind):

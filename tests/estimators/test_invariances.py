@@ -186,6 +186,7 @@ def test_targets_do_not_interact(name):
 # --- storage ------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "polynomial"])
@@ -203,6 +204,7 @@ def test_sparse_is_dense(name, weighted, shape):
         assert_close(fitted(model, form(X), y, weights), expected, accuracy(model))
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("form", ["C", "F", "sparse"])
 def test_input_is_never_modified(name, form):
@@ -245,6 +247,7 @@ THREADED = {
 }
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("shape", BIG)
 @pytest.mark.parametrize("name", THREADED)
 def test_the_number_of_threads_does_not_change_a_bit(name, shape):
@@ -286,6 +289,7 @@ def stacked(model):
 
 
 # After fewer rows than columns the moments prove nothing about nonnegative coefficients.
+@pytest.mark.grid(1)
 @pytest.mark.filterwarnings("ignore:LinearRegression stopped short of the optimum .proven within")
 @pytest.mark.parametrize("name", INCREMENTAL)
 @pytest.mark.parametrize("targets", [1, 2])

@@ -99,6 +99,7 @@ def scores_of(model, X):
     return X @ coef.T + model.intercept_
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("name", MODELS)
 def test_coefficients_of_least_norm(name, design):
@@ -152,6 +153,7 @@ def test_huber_without_a_penalty(design):
     assert "FAILS" not in str(model.verify(X, y))
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("name", ["logistic", "softmax", "poisson"])
 @pytest.mark.parametrize("kind", ["sparse", "single", "weighted", "no intercept", "warm", "traced"])
 def test_in_other_forms(name, kind):

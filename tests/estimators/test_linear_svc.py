@@ -47,18 +47,24 @@ def liblinear(X, y, weights=None, **options):
         return model.fit(X, y, weights)
 
 
+@parametrize_with_checks([LinearSVC()])
+def test_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
-        LinearSVC(),
         LinearSVC(loss="hinge"),
         LinearSVC(penalty="l1"),
         LinearSVC(intercept_scaling=None),
     ]
 )
-def test_contract(estimator, check):
+def test_contract_with_more_settings(estimator, check):
     check(estimator)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
 @pytest.mark.parametrize("classes", [2, 4])
@@ -89,6 +95,7 @@ def test_weights_of_classes_mean_what_they_mean_in_liblinear(loss, classes, weig
     assert ours.verify(X, y)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("options", [{}, {"loss": "hinge"}, {"penalty": "l1"}], ids=str)
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
@@ -270,6 +277,7 @@ def test_columns_on_wild_scales():
     assert model.verify(X * scale, y)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("scaling", [None, 1.0])
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("loss", LOSSES)

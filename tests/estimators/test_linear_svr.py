@@ -32,11 +32,13 @@ def objective(model, X, y, weights=1.0):
     )
 
 
+@pytest.mark.slow  # others of the same base are in the fast run
 @parametrize_with_checks([LinearSVR(), LinearSVR(loss="squared_epsilon_insensitive", C=0.5)])
 def test_contract(estimator, check):
     check(estimator)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -40,18 +40,24 @@ def objective(model, X, y, weights=1.0):
     return float(-(weights * np.log(own)).sum() + strength * penalty)
 
 
+@parametrize_with_checks([LogisticRegression()])
+def test_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
-        LogisticRegression(),
         LogisticRegression(l1_ratio=1.0),
         LogisticRegression(solver="liblinear"),
         LogisticRegressionCV(Cs=3, cv=3, **CHOICE),
     ]
 )
-def test_contract(estimator, check):
+def test_contract_with_more_settings(estimator, check):
     check(estimator)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("C", [0.05, 1.0, 50.0])
@@ -78,6 +84,7 @@ def test_penalties_with_absolute_values_agree_with_scikit_learn(k, l1_ratio):
     assert ((ours.coef_ == 0) == (np.abs(peer.coef_) < 1e-9)).all()
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 @pytest.mark.parametrize("k", [2, 3])
@@ -96,6 +103,7 @@ def test_every_fit_is_proven_and_the_proof_verifies(kind, penalty, k, fit_interc
     assert model.coef_.dtype == data.dtype
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 @pytest.mark.parametrize("k", [2, 3])
 def test_tampering_is_rejected(penalty, k):
@@ -119,6 +127,7 @@ def test_tampering_is_rejected(penalty, k):
     assert not certificate.verify(X * 1.001, y)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 def test_no_coefficients_near_or_far_are_better_by_more_than_the_gap(k, penalty):
@@ -194,6 +203,7 @@ def test_class_weights_agree_with_scikit_learn_and_verify(k, weight):
     assert ours.verify(X, y)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 def test_sparse_rows_give_the_same_answer(k, penalty):
@@ -238,6 +248,7 @@ def test_all_names_of_solvers_mean_the_same_function(solver, k):
     np.testing.assert_array_equal(named.coef_, LogisticRegression().fit(X, y).coef_)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize(
     "solver", ["newton_cg", "gradient_descent", "proximal_gradient", "mini_batch"]
 )

@@ -13,6 +13,7 @@ Y2 = CANCER.target
 X3, Y3 = load_iris(return_X_y=True)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("l1_ratio", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize(("X", "y"), [(X2[:, :10], Y2), (X3, Y3)], ids=["two", "three"])

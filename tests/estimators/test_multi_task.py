@@ -65,6 +65,7 @@ def assert_proven(model, X, Y, weights=None, share=1e-8):
     assert verification, str(verification)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("weighted", [False, True])
@@ -207,6 +208,7 @@ def test_paths_are_those_of_scikit_learn(shape, form):
         assert (gaps < 1e-6).all()
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("mixture", [None, 0.6, [0.3, 0.9]])
@@ -239,13 +241,18 @@ def test_no_grid_can_be_made_for_a_pure_ridge():
         MultiTaskElasticNetCV(l1_ratio=0).fit(X, Y)
 
 
+@parametrize_with_checks([MultiTaskLasso()])
+def test_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
-        MultiTaskLasso(),
         MultiTaskElasticNet(),
         MultiTaskLassoCV(alphas=5),
         MultiTaskElasticNetCV(alphas=5),
     ]
 )
-def test_contract(estimator, check):
+def test_contract_with_more_settings(estimator, check):
     check(estimator)

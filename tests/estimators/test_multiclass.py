@@ -82,6 +82,7 @@ FOREIGN = [
 # --- scikit-learn's answers -----------------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("data", [IRIS, CANCER], ids=["three classes", "two classes"])
 @pytest.mark.parametrize("base", FOREIGN, ids=lambda base: type(base).__name__)
 @pytest.mark.parametrize("name", NAMES)
@@ -101,6 +102,7 @@ def test_around_any_classifier_the_answers_are_those_of_scikit_learn(name, base,
             assert not hasattr(ours, method)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("data", [IRIS, DIGITS, CANCER], ids=["iris", "digits", "two classes"])
 @pytest.mark.parametrize("kind", ["Ridge", "RidgeClassifier", "LinearRegression"])
 @pytest.mark.parametrize("name", NAMES)
@@ -123,6 +125,7 @@ def test_around_our_classifiers_the_answers_are_those_of_scikit_learns(name, kin
     assert ours.verify(X, y)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csc_matrix, sp.lil_array])
 @pytest.mark.parametrize("base", [MultinomialNB(), RidgeClassifier(), Ridge()], ids=str)
 def test_sets_of_labels(base, container):
@@ -266,6 +269,7 @@ SHARED = {
 }
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("base", [Ridge(0.3), RidgeClassifier(2.0), LinearRegression()], ids=str)
 @pytest.mark.parametrize("name", SHARED)
 def test_shared_fits_are_the_separate_ones(name, base):
@@ -364,6 +368,7 @@ def test_planes_are_recognised_by_the_method_that_scores():
 # --- probabilities --------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("base", [GaussianNB(), LogisticRegression(max_iter=1000)], ids=str)
 @pytest.mark.parametrize(
     "scheme",

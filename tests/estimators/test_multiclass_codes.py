@@ -44,6 +44,7 @@ def distance_by_definition(book):
     return min(np.sum((1 - a * b) / 2) for a, b in combinations(book, 2))
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("k", range(3, 13))
 @pytest.mark.parametrize("design", ["dense", "sparse", "exhaustive", "hadamard"])
 def test_designed_books_have_sides_and_no_column_twice(design, k):

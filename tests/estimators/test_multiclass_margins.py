@@ -99,6 +99,7 @@ def assert_same_parts(ours, alone):
         assert part.get_params() == own.get_params()
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("base", BASES, ids=str)
 @pytest.mark.parametrize("scheme", SCHEMES, ids=["rest", "one", "code", "sparse code"])
 def test_parts_are_optimal_and_proven(scheme, base):

@@ -57,6 +57,7 @@ def assert_same_parts(together, alone):
         assert set(vars(part)) == set(vars(own))
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("base", BASES, ids=str)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_parts_are_those_of_separate_fits_and_proven(monkeypatch, scheme, base):

@@ -35,6 +35,7 @@ X = np.arange(8.0).reshape(4, 2)
 WORDS = ["1.5", "2", "high", "low"]
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -137,6 +137,7 @@ def fit(model, shape, offset, variant):
     return model.fit(held, Y if variant == "targets" else Y[:, 0], sample_weight=weights)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("offset", OFFSETS)
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -153,6 +154,7 @@ def test_least_squares(request, solver, variant, offset, shape):
     assert_is_answer(model, shape, offset, variant, digits=digits)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("solver", ["lsmr", "conjugate_gradient"])
@@ -169,6 +171,7 @@ def test_iterative_solvers(solver, variant, shape):
     assert_allclose(found, W, rtol=0, atol=1e-3 * np.abs(W).max())
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("variant", ["plain", "zero weights", "csr"])
 @pytest.mark.parametrize("solver", DIRECT)
@@ -178,6 +181,7 @@ def test_without_an_intercept(solver, variant, shape):
     assert_is_answer(model, shape, 1e2, variant, fit_intercept=False)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("offset", [1e2, 1e8])
 @pytest.mark.parametrize("alpha", [1e-300, 1e-30, 1e-14, 1e-8, 1.0])
@@ -187,6 +191,7 @@ def test_ridge(solver, alpha, offset, shape):
     assert_is_answer(model, shape, offset, "weights", alpha=alpha)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("variant", ["plain", "targets", "csr", "float32"])
 @pytest.mark.parametrize("alpha", [1e-30, 1e-8])
@@ -203,6 +208,7 @@ def test_any_loss_and_penalty_by_name(variant, shape):
     assert_is_answer(model, shape, 1e5, variant)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("variant", ["plain", "weights", "csr", "csc"])
 def test_a_chosen_strength(variant, shape):
@@ -210,6 +216,7 @@ def test_a_chosen_strength(variant, shape):
     assert_is_answer(model, shape, 1e5, variant, alpha=model.alpha_)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("held", [np.asarray, sp.csr_array, sp.csc_array])
 @pytest.mark.parametrize("shape", [(8, 20), (10, 10), (11, 10), (30, 5)])
 @pytest.mark.parametrize("offset", [0.0, 1e2, 1e6])
@@ -243,6 +250,7 @@ def test_classes(shape):
     assert model.verify(held, labels)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("n", [3, 4, 5, 9])
 @pytest.mark.parametrize("offset", [0.0, 1e2, 1e5, 1e8])
 @pytest.mark.parametrize("alpha", [0.0, 1e-8])
@@ -265,6 +273,7 @@ def test_nonnegative_coefficients(held, alpha, offset, n):
 # --- columns that do not vary, in units of any size ---------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -7e5, 1e8])
 @pytest.mark.parametrize("alpha", [0.0, 1e-300, 1e-100, 1e-20, 1.0])
 @pytest.mark.parametrize("solver", ["auto", "cholesky", "qr", "svd"])
@@ -281,6 +290,7 @@ def test_columns_that_do_not_vary_have_no_coefficient(solver, alpha, value):
     assert Quadratic(X, y, None, alpha).gap(model.coef_, model.intercept_) <= 1e-12
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("power", [-8, -3, 3, 8])
 @pytest.mark.parametrize("solver", DIRECT)
 def test_units_of_columns(solver, power):
@@ -315,6 +325,7 @@ def test_coefficients_stay_in_double_where_single_would_change_the_fit():
 # --- weights of very different sizes ------------------------------------------------------------
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("n", [5, 8, 9, 20])
 @pytest.mark.parametrize("solver", DIRECT)
 def test_weights_over_sixteen_powers_of_ten(solver, n):

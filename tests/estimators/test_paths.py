@@ -32,6 +32,7 @@ def data(shape, seed=0):
     return X, y, rng.integers(0, 3, n).astype(float)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csc_array])
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.4])
@@ -104,6 +105,7 @@ def test_a_path_starts_where_the_unpenalised_features_leave_it():
     assert path.coefs[[0], [0]] != 0
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("form", [np.asfortranarray, sp.csc_array])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
@@ -152,6 +154,7 @@ def test_grids_that_make_no_sense_are_refused(alphas):
         regularization_path(X, y, alphas=alphas)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
@@ -213,6 +216,7 @@ def test_sparse_folds_are_those_of_the_dense_data():
     assert sparse.verify(sp.csr_array(X), y)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("form", [np.asarray, sp.csc_array])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("shape", [(6, 24), (40, 120), (90, 15)])

@@ -54,6 +54,7 @@ def is_proven(model, X, y):
 # --- the same answers ---------------------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("q", QUANTILES)
 @pytest.mark.parametrize("alpha", [0.0, 1e-3, 0.1, 1.0])
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -361,6 +362,7 @@ def crossing_data(n, d, seed):
     return X, X @ random.normal(size=d) + random.standard_t(2, size=n) * (1 + 0.3 * np.abs(X[:, 0]))
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("alpha", [0.0, 0.01])
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -381,6 +383,7 @@ def test_ordered_quantiles_reach_the_least_objective_of_the_full_program(
     assert apart.min() >= (0.0 if fit_intercept else -1e-12 * np.abs(y).max())
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("name", list(HOSTILE))
 @pytest.mark.parametrize("alpha", [0.0, 0.01])
 def test_ordered_quantiles_of_hostile_data_are_proven(name, alpha):
@@ -528,6 +531,7 @@ def test_the_smoothed_form_approaches_the_exact_answer(q):
     assert excess[2] < 0.1 * excess[0]
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("alpha", [0.0, 3.0])
 @pytest.mark.parametrize("q", [0.5, 0.2])
 @pytest.mark.parametrize("smoothing", [1e-3, 1e-2, 0.1, 0.3, 1.0, 10.0])
@@ -553,6 +557,7 @@ def test_the_rounded_loss_is_minimised_at_the_smoothing_given(smoothing, q, alph
     assert model.verify(X, y, sample_weight=weights)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", range(40))
 def test_fits_of_several_quantiles_verify(seed, dtype):
@@ -654,6 +659,7 @@ def test_the_strength_at_which_the_first_column_enters_is_told_apart(share):
 # --- columns that are nearly copies ---------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("apart", [1e-3, 1e-6, 1e-9, 1e-12])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("shape", [(6, 6), (10, 4), (40, 5)], ids=str)

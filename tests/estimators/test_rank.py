@@ -135,6 +135,7 @@ def case(name, fit_intercept=True):
     return X, y, rank
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("solver", ["auto", "qr", "svd"])
@@ -183,6 +184,7 @@ def test_the_null_space(name, fit_intercept):
     assert np.abs(model.coef_ @ N).max(initial=0.0) <= 1e-9 * np.linalg.norm(model.coef_)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_singular_values(name, fit_intercept):

@@ -29,6 +29,7 @@ def agrees(ours, theirs, X, rtol=1e-8):
     assert_array_equal(ours.classes_, theirs.classes_)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("class_weight", [None, "balanced", {1: 0.3}], ids=str)
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -124,6 +125,7 @@ def test_leave_one_out_chooses_as_scikit_learn_does(name, class_weight):
     assert ours.verify(X, y)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("cv", [3, KFold(4, shuffle=True, random_state=1)], ids=str)
 @pytest.mark.parametrize("scoring", [None, "f1_macro", make_scorer(accuracy_score)], ids=str)
 @pytest.mark.parametrize("name", DATA)

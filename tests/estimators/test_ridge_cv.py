@@ -88,6 +88,7 @@ def predictions_without_each_row(X, y, weights, fit_intercept=True):
     return predictions
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("targets", [1, 3])
 @pytest.mark.parametrize("kind", ["none", "float", "counts"])
@@ -221,6 +222,7 @@ SPLITTERS = {
 }
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("splitter", SPLITTERS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -237,6 +239,7 @@ def as_masks(splits, n):
     return [tuple(np.isin(np.arange(n), part) for part in split) for split in splits]
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("form", ["lists of numbers", "masks", "with repetitions", "generator"])
 @pytest.mark.parametrize("shape", ["tall", "wide"])
 def test_splits_can_be_given(form, shape):
@@ -275,6 +278,7 @@ def test_groups_without_routing_are_refused():
         RidgeCV(ALPHAS, cv=GroupKFold(5)).fit(X, y, groups=np.arange(len(X)) % 5)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", ["tall", "wide"])
 @pytest.mark.parametrize("targets", [1, 3])
 @pytest.mark.parametrize("scorer", [None, *SCORERS])
@@ -285,6 +289,7 @@ def test_scorers_and_targets(shape, targets, scorer):
     assert_same_as_grid_search(model, X, y, KFold(3), scoring)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix])
 @pytest.mark.parametrize("shape", ["tall", "wide"])
 @pytest.mark.parametrize("scorer", [None, "by name"])
@@ -296,6 +301,7 @@ def test_sparse_data(form, shape, scorer):
     assert_same_as_grid_search(model, form(X), y, KFold(3), scoring)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("shape", ["tall", "wide"])
 @pytest.mark.parametrize("kind", ["float", "counts"])
 @pytest.mark.parametrize("metric", ["r2", "neg_mean_absolute_error"])

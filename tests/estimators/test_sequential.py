@@ -40,13 +40,16 @@ MODELS = [
 ]
 
 
-@parametrize_with_checks(
-    [
-        SequentialFeatureSelector(LinearRegression(), cv=2),
-        SequentialFeatureSelector(sklearn_models.Ridge(), cv=2, direction="backward"),
-    ]
-)
+@parametrize_with_checks([SequentialFeatureSelector(LinearRegression(), cv=2)])
 def test_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [SequentialFeatureSelector(sklearn_models.Ridge(), cv=2, direction="backward")]
+)
+def test_contract_around_a_model_of_others(estimator, check):
     check(estimator)
 
 
@@ -86,6 +89,7 @@ def both(model, X, y, **options):
 # --- the same features --------------------------------------------------------------------------
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_least_squares_from_moments_chooses_the_same_features(model, direction, refits):
@@ -95,6 +99,7 @@ def test_least_squares_from_moments_chooses_the_same_features(model, direction, 
     assert refits.count == 0
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("scoring", SCORINGS)
 @pytest.mark.parametrize("options", [{"n_features_to_select": 2}, {"tol": 0.01}, {"tol": 0.5}])
 def test_every_score_and_every_way_to_stop(scoring, options, refits):
@@ -172,6 +177,7 @@ def test_any_data(seed, direction, scoring, fit_intercept, alpha):
     both(model, X, y, direction=direction, scoring=scoring, cv=2)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @pytest.mark.parametrize("kind", ["copy", "sum", "constant", "rare"])
 @pytest.mark.parametrize("model", [MODELS[0], MODELS[2]], ids=repr)
@@ -314,6 +320,7 @@ def test_numbers_that_are_none_are_refused(bad):
 # --- books --------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @pytest.mark.parametrize("scoring", SCORINGS)
 @pytest.mark.parametrize("model", [LinearRegression(), KNeighborsRegressor(3)], ids=repr)

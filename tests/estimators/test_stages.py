@@ -78,6 +78,7 @@ def test_the_stages_are_the_solvers_that_ran(model, entered):
         assert stages[0] == model._plan.chosen
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0, 1e6])
 @pytest.mark.parametrize("model", [LogisticRegression(), LinearSVC()], ids=repr)
 def test_stages_of_sparse_classifiers(model, C, entered):

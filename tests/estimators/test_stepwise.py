@@ -28,13 +28,7 @@ CRITERIA = ["aic", "aicc", "bic", "adjusted_r2", "cp", "cv"]
 DIRECTIONS = ["forward", "backward", "both"]
 
 
-@parametrize_with_checks(
-    [
-        StepwiseRegression(),
-        StepwiseRegression("forward", "cv", cv=KFold(2)),
-        StepwiseRegression("forward", n_features_to_select=1),
-    ]
-)
+@parametrize_with_checks([StepwiseRegression()])
 def test_contract(estimator, check):
     check(estimator)
 
@@ -42,6 +36,8 @@ def test_contract(estimator, check):
 @pytest.mark.slow
 @parametrize_with_checks(
     [
+        StepwiseRegression("forward", "cv", cv=KFold(2)),
+        StepwiseRegression("forward", n_features_to_select=1),
         StepwiseRegression("both", "bic", fit_intercept=False),
         StepwiseRegression("forward", "aicc", max_features=1),
         StepwiseRegression("both", "adjusted_r2"),
@@ -139,6 +135,7 @@ def assert_same_path(model, path):
     assert set(model.get_support(indices=True)) == path[-1][0]
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -318,6 +315,7 @@ def test_before_a_fit_there_is_nothing_to_tell():
 # --- ties and dependent columns -----------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("d", [3, 7, 40])

@@ -59,6 +59,7 @@ CLASSIFIERS = [
 ]
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("in_pieces", [False, True])
 @pytest.mark.parametrize("model", REGRESSORS + CLASSIFIERS, ids=repr)
 def test_the_order_of_the_entries_does_not_matter(model, in_pieces):

@@ -79,6 +79,7 @@ def test_same_scores_and_choice_as_grid_search(ours, theirs, grid, weighted, dia
     assert_allclose(entry.model.coef_, search.best_estimator_.coef_, rtol=1e-6)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("kind", ["two", "sparse", "three", "wide"])
 @pytest.mark.parametrize("l1_ratio", [0.0, 1.0])
 def test_grids_of_logistic_regression_score_as_single_fits_do(kind, l1_ratio):

@@ -52,6 +52,7 @@ def diabetes():
     return load_diabetes(return_X_y=True)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("cv", SPLITTERS, ids=str)
 @pytest.mark.parametrize(("ours", "theirs"), REGRESSORS, ids=lambda m: type(m).__name__)
 def test_every_splitter_gives_scikit_learns_scores(ours, theirs, cv, diabetes):
@@ -99,6 +100,7 @@ def test_columns_that_repeat_each_other_are_fitted_by_least_norm(diabetes):
     assert_allclose(found["test_score"], expected["test_score"], rtol=1e-9)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [

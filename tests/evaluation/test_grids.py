@@ -70,6 +70,7 @@ def test_grids_of_costs_begin_where_no_column_is_left(load):
         assert (np.count_nonzero(model.coef_) == 0) == is_empty
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
 @pytest.mark.parametrize("name", ["ridge", "logistic, L2", "linear SVM"])
 def test_grids_of_squares_follow_the_units_of_the_columns(unit, name):

@@ -148,6 +148,7 @@ def test_folds_that_leave_no_row_of_a_class():
 # --- proof -------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("passthrough", [True, False])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("outputs", ["auto", "decision", "labels"])

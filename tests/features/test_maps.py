@@ -43,8 +43,15 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
 
 
-@parametrize_with_checks([MAPS[i] for i in (0, 2, 4, 6, 7, 8, 10)])
+# One class for the base, and the others in the slow run.
+@parametrize_with_checks([MAPS[2]])
 def test_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([MAPS[i] for i in (0, 4, 6, 7, 8, 10)])
+def test_contract_with_more_settings(estimator, check):
     check(estimator)
 
 

@@ -44,6 +44,7 @@ def dense(X):
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
 def test_every_kind_of_table_gives_the_same_design(make, threshold):
@@ -306,6 +307,7 @@ def test_targets_keep_their_type():
     assert design_matrix(table).y is None
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 @pytest.mark.parametrize(
     "values", [list, np.array, pd.Series, pa.array, lambda y: pl.Series("y", y)]

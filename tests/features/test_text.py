@@ -55,6 +55,7 @@ def test_words_are_those_of_scikit_learn(ours, theirs):
     assert names == [repr(str(name)) for name in theirs.get_feature_names_out()]
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("features", SETTINGS, ids=str)
 @pytest.mark.parametrize(
     "kind", [list, np.array, pd.Series, pl.Series, lambda t: pd.DataFrame({"t": t})]

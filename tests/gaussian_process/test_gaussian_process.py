@@ -435,6 +435,7 @@ def in_units(n=120, noise=0.1, seed=0):
     return X, y + noise * rng.normal(size=n)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("n", [60, 120, 450])
 @pytest.mark.parametrize(
     "kernel", [None, RBF() + WhiteKernel(), 1.0 * Matern(nu=1.5) + WhiteKernel()], ids=str

@@ -34,6 +34,7 @@ def sample(n=200, seed=0):
     return X, X @ [1.0, 0.02, 300.0] + 1 + noise
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("vcov", ["iid", "robust"])
 @pytest.mark.parametrize("kernel", THEIR_KERNELS)
 @pytest.mark.parametrize("bandwidth", THEIR_BANDWIDTHS)

@@ -48,6 +48,7 @@ RUNS = [
 ]
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
 @pytest.mark.parametrize("setting", RUNS, ids=str)
@@ -128,6 +129,7 @@ def test_false_claims_are_rejected():
     assert not model.verify(X, codes)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize(
     "model",
     [
@@ -236,6 +238,7 @@ def text(n, d, k, seed):
     return sp.csr_matrix([random.multinomial(80, words[c]) for c in codes]), codes
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("normalize_rows", [False, True])
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
 @pytest.mark.parametrize("multiclass", ["ovr", "direct"])
@@ -264,6 +267,7 @@ def test_the_largest_margin_is_looked_for_on_request_only(model, monkeypatch):
     assert widest.verify(X, codes)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("setting", [*RUNS, {"multiclass": "direct", "tol": None}], ids=str)
 def test_the_bound_of_the_largest_margin_is_that_of_the_largest_margin(setting, weighted):

@@ -69,6 +69,7 @@ def peer(name):
         return getattr(sklearn.linear_model, name)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize(
@@ -114,6 +115,7 @@ def test_sample_weights_and_starts(kind, k, weighted):
     agree(ours, theirs, kind)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("setting", [{}, {"penalty": "l2", "shuffle": False}, {"random_state": 4}])

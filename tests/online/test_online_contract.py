@@ -11,16 +11,14 @@ from trueline import (
     Perceptron,
 )
 
-ESTIMATORS = [
-    Perceptron(),
+# One class for each base.
+ESTIMATORS = [Perceptron(), KernelPerceptron(max_iter=2000)]
+
+MORE_SETTINGS = [
     Perceptron(variant="pocket", max_iter=50),
     Perceptron(variant="averaged", max_iter=20, tol=None, multiclass="direct"),
     PassiveAggressiveClassifier(),
     OnlineLogisticRegression(),
-    KernelPerceptron(max_iter=2000),
-]
-
-MORE_SETTINGS = [
     Perceptron(penalty="elasticnet"),
     Perceptron(early_stopping=True, validation_fraction=0.4),
     Perceptron(variant="cyclic", max_iter=50, tol=None),

@@ -47,6 +47,7 @@ def state(model):
     return pickle.dumps(sorted((k, pickle.dumps(v)) for k, v in kept.items() if k != "_seeds_of"))
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
 @pytest.mark.parametrize("k", [2, 3])
@@ -66,6 +67,7 @@ def test_rows_and_batches_give_what_one_pass_gives(model, kind, k):
             np.testing.assert_array_equal(parts.predict(X), whole.predict(X))
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("k", [2, 3])
@@ -120,6 +122,7 @@ def test_huge_rows_are_refused_with_advice(model, single):
     assert np.isfinite(model.coef_).all()
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_saved_state_goes_on_bit_for_bit(model, k, tmp_path):

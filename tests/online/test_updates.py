@@ -41,6 +41,7 @@ def same_history(model, X, history, step=1.0):
     assert record.updates == len(history)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("intercept", [True, False])

@@ -43,6 +43,7 @@ def hat_matrix(X, weights, alpha, fit_intercept):
     return A @ np.linalg.solve(A.T @ A + penalty, A.T)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("solver", ["auto", "cholesky", "qr", "svd"])
 @pytest.mark.parametrize("n", [7, 40, 500])

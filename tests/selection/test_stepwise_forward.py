@@ -42,6 +42,7 @@ def way(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix, np.asfortranarray])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("fit_intercept", [True, False])

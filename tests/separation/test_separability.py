@@ -81,6 +81,7 @@ def test_thousands_of_grids_agree_with_enumeration(problem):
     _agrees_with_enumeration(X, codes, 2, fit_intercept)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("seed", range(12))
 def test_medium_problems_agree_with_highs(seed, fit_intercept):
@@ -190,6 +191,7 @@ def test_three_classes_that_are_separable_but_not_one_against_the_rest():
 # --- any input ------------------------------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(
     "form", ["float64", "float32", "int8", "bool", "fortran", "csr", "csc", "list"]
@@ -310,6 +312,7 @@ def test_more_columns_than_rows_in_general_position_are_separable():
     answer.verify(X, y).raise_if_false()
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
 @pytest.mark.parametrize("kind", VERDICTS)
 def test_units_do_not_matter(kind, scale):

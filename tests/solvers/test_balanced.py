@@ -59,6 +59,7 @@ def least_objective(base, label, size, l1_ratio):
     ).fun
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("l1_ratio", L1_RATIOS)
 @pytest.mark.parametrize("name", COLUMNS)

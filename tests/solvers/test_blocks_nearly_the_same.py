@@ -32,6 +32,7 @@ def kkt_violation(model, X, Y, alpha, l1_ratio):
     return max(apart.max(initial=0.0), beyond.max(initial=0.0)) / (alpha * l1_ratio)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("alpha", [1.0, 0.1, 0.02, 0.005])
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
 def test_columns_that_are_nearly_the_same_are_told_apart(alpha, l1_ratio):

@@ -46,6 +46,7 @@ def solved(problem, tol, **options):
     return EntropyDualDescent().solve(problem, Options(tol=tol, **options), Monitor())
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("strength", [3.0, 10.0])
@@ -151,6 +152,7 @@ def test_only_logistic_losses_of_sparse_rows_with_one_strength_are_swept(
     assert verdicts["entropy_dual_descent"] == reason
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("margin", [-800.0, -3.0, 0.0, 0.5, 40.0, 800.0])
 @pytest.mark.parametrize("bend", [0.0, 1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("q", [1e-12, 0.2, 1 - 1e-12])

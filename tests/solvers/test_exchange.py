@@ -76,6 +76,7 @@ def test_integer_data_full_of_ties(data, fit_intercept, values):
     check(X.reshape(n, d) - values // 2, y - values // 2, fit_intercept)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("seed", range(60))
 def test_random_data(seed, fit_intercept):

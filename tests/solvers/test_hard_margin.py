@@ -41,6 +41,7 @@ def one_hot_like(n, groups, seed):
     return X, np.where(score > np.quantile(score, 0.7), 1.0, -1.0)
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("C", [1.0, 1e2, 1e4])
 @pytest.mark.parametrize(
     "data",

@@ -61,6 +61,7 @@ def solve(name, problem, monitor=None, **options):
 # --- the right answer -----------------------------------------------------------------------------
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("name", [*KRYLOV, "proximal_gradient", "gradient_descent"])
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
@@ -94,6 +95,7 @@ def _point(solution):
     return solution.coef, solution.intercept
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("name", STOCHASTIC)
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
@@ -148,6 +150,7 @@ def test_a_constant_column_gets_nothing(name):
     assert_allclose(solution.coef[1], 0.0, atol=1e-8)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("loss", [Squared(), Huber(0.2)], ids=["squared", "huber"])
@@ -220,6 +223,7 @@ def test_gradient_descent_takes_the_steps_of_the_textbook(loss):
         assert_allclose(intercept, b, rtol=1e-12)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("average", [False, True], ids=["last", "mean"])

@@ -89,6 +89,7 @@ def test_newton_agrees_with_a_general_minimiser(loss, penalty, fit_intercept):
     assert size_of(solution) <= 1e-9
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("penalty", COORDINATES, ids=repr)
 def test_proximal_newton_agrees_with_proximal_gradient(loss, penalty):
@@ -103,6 +104,7 @@ def test_proximal_newton_agrees_with_proximal_gradient(loss, penalty):
     assert size_of(solution) <= 1e-7
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("targets", [1, 3])
 @pytest.mark.parametrize("loss", [Huber(0.1), SquaredEpsilonInsensitive(0.5), Squared()], ids=repr)

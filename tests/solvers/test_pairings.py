@@ -83,6 +83,7 @@ REGRESSIONS = [
 ]
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("shape", [(30, 4), (6, 6), (5, 12), (1, 2)], ids=str)
 @pytest.mark.parametrize("pair", REGRESSIONS, ids=_id)
 def test_a_small_fit_verifies_or_states_its_gap(pair, shape):

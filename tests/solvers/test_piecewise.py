@@ -39,6 +39,7 @@ def noisy(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, X @ random.normal(size=d) + random.standard_t(2, size=n)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p.name)
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -99,6 +100,7 @@ def test_a_vertex_lies_on_as_many_rows_as_it_has_coefficients(loss: Loss) -> Non
     assert sorted(solution.extra["interpolated"][0]) == sorted(np.flatnonzero(distance < 1e-9))
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p.name)
 def test_few_rows_at_a_time_and_all_at_once_agree(
@@ -129,6 +131,7 @@ def _many_rows() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 MANY_ROWS = _many_rows()
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("name", list(MANY_ROWS))
 @pytest.mark.parametrize("loss", [Absolute(), Quantile(0.9), Quantile(0.002)], ids=repr)
 def test_many_hostile_rows_agree_with_all_at_once(

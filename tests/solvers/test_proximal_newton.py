@@ -72,6 +72,7 @@ def _check_model(A, h, V, D, slopes, g, linear, quad, mean, has_level):
     assert 0 < np.count_nonzero(at == 0) < 12
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.6])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("is_weighted", [True, False])
@@ -132,6 +133,7 @@ def test_the_shift_that_is_penalised_least():
     assert (cost(found) <= best + 1e-12).all()
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("kind", ["one score", "hinge", "coupled columns", "coupled Hessian"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_steps_end_where_no_slope_is_left(kind, fit_intercept):

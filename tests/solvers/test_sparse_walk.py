@@ -55,6 +55,7 @@ def centred(X, y, weights, fit_intercept):
     return np.sqrt(s)[:, None] * V, np.sqrt(s) * r
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("weights", ["none", "some", "zeros"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("bend", [0.0, 0.3])

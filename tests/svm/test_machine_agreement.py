@@ -38,6 +38,7 @@ def dual_objective(model, K, y=None, weights=None):
     return 0.5 * b @ K @ b - t @ b + epsilon * np.abs(b).sum()
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("weighted", [False, True])
@@ -224,6 +225,7 @@ def test_probabilities_are_calibrated():
     assert np.abs(p - truth[1000:]).mean() < 0.06
 
 
+@pytest.mark.slow  # SVC, of the same base, is in the fast run
 @parametrize_with_checks(
     [NuSVC(gamma="auto", nu=0.2)],
     expected_failed_checks=lambda model: {

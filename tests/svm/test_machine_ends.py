@@ -188,6 +188,7 @@ MACHINES = [
 ]
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("what", ["C", "weights", "one weight"])
 @pytest.mark.parametrize("size", [1e-300, 1e-100, 1e-20, 1e20, 1e100, 1e300])
 @pytest.mark.parametrize("machine", MACHINES, ids=str)

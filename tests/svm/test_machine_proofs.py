@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose
 from trueline import SVC, SVR, load, save
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 def test_every_fit_is_proven(machine, kernel, sparse):
