@@ -37,8 +37,8 @@ _HOMES = {
     "KernelPerceptron": "trueline.estimators.online.kernel_perceptron",
     "KernelRidge": "trueline.estimators.kernel.kernel_ridge",
     "L0Regression": "trueline.estimators.column_selection.best_subset",
-    "Lasso": "trueline.estimators.sparse.lasso",
-    "LassoCV": "trueline.estimators.sparse.lasso_cv",
+    "Lasso": "trueline.estimators.sparse.elastic_net",
+    "LassoCV": "trueline.estimators.sparse.elastic_net_cv",
     "LeakageWarning": "trueline.evaluation.leakage",
     "LearningCurve": "trueline.evaluation.complexity",
     "LeastAbsoluteDeviations": "trueline.estimators.robust.quantile",
@@ -244,11 +244,9 @@ if TYPE_CHECKING:
     from trueline.estimators.robust.quantile import LeastAbsoluteDeviations, QuantileRegressor
     from trueline.estimators.shared.certified import verify
     from trueline.estimators.sparse.adaptive_lasso import AdaptiveLasso
-    from trueline.estimators.sparse.elastic_net import ElasticNet
-    from trueline.estimators.sparse.elastic_net_cv import ElasticNetCV
+    from trueline.estimators.sparse.elastic_net import ElasticNet, Lasso
+    from trueline.estimators.sparse.elastic_net_cv import ElasticNetCV, LassoCV
     from trueline.estimators.sparse.group_lasso import GroupLasso
-    from trueline.estimators.sparse.lasso import Lasso
-    from trueline.estimators.sparse.lasso_cv import LassoCV
     from trueline.estimators.sparse.multi_task import MultiTaskElasticNet, MultiTaskLasso
     from trueline.estimators.sparse.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
     from trueline.estimators.sparse.paths import (

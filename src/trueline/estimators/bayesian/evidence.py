@@ -15,10 +15,10 @@ from sklearn.utils import assert_all_finite
 
 from trueline.bayesian.evidence import Hyperprior
 from trueline.certificates.quadratic import certify_quadratic
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
-from trueline.estimators.shared.regressor import SingleTargetRegressor
+from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.shared.validation import dense_new_rows
 from trueline.losses import Squared
 from trueline.moments import Moments
@@ -42,7 +42,7 @@ _SMALL = 150
 
 
 @parameters()
-class EvidenceRegressor(SingleTargetRegressor):
+class EvidenceRegressor(SingleTarget, LinearRegressorBase, LinearEstimator):
     """Gaussian coefficients and noise whose precisions are those that make the targets probable."""
 
     _: KW_ONLY

@@ -16,7 +16,9 @@ from trueline.estimators.classification.firth import firth_plan, require_binary,
 from trueline.estimators.classification.separation import warn_if_separated
 from trueline.estimators.regression.rank import ColumnRank
 from trueline.estimators.regression.standard_errors import LabelInference
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.classifier import LinearClassifierBase
+from trueline.estimators.shared.labels import SparseCoefficients
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.svm.constant_column import (
     apart,
@@ -64,7 +66,9 @@ _TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mi
 
 
 @parameters()
-class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
+class LogisticRegression(
+    LabelInference, ColumnRank, SparseCoefficients, LinearClassifierBase, LinearEstimator
+):
     """Logistic regression, of two classes or more (softmax), proven optimal.
 
     Minimises over w and b, for two classes with y_i = -1 or +1::
@@ -223,15 +227,18 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
     def _plan_for(self, problem: Problem) -> Plan:
         return firth_plan(problem) if self._is_firth else super()._plan_for(problem)
 
-    def _solve(
-        self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
-    ) -> tuple[Plan, Solution]:
+    def _run(
+        self,
+        problem: Problem,
+        plan: Plan,
+        monitor: Monitor,
+        X: Any,
+        moments: Moments | None,
+        options: Options,
+    ) -> Solution:
         if not self._is_firth:
-            return super()._solve(problem, X, monitor, moments)
-        solution = run_firth(problem, X, self._options(), monitor, type(self).__name__)
-        if not solution.status.is_final:
-            self._warn(solution)
-        return self._plan_for(problem), solution
+            return super()._run(problem, plan, monitor, X, moments, options)
+        return run_firth(problem, X, options, monitor, type(self).__name__)
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]

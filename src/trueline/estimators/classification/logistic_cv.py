@@ -19,13 +19,11 @@ from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 
 from trueline.estimators.classification.logistic import LogisticRegression, penalty_of
 from trueline.estimators.classification.logistic_path import Grid, scored_grid
-from trueline.estimators.shared.callbacks import Seen, watch
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.shared.report import Explanation
 from trueline.estimators.shared.validation import some_folds
 from trueline.guard import warn_of_gaps
 from trueline.penalties import Penalty
-from trueline.trace import Trace
 
 __all__ = ["LogisticRegressionCV"]
 
@@ -276,13 +274,6 @@ class LogisticRegressionCV(LogisticRegression):
         for name in ("_certificate", "_plan", "_solution_facts", "solver_", "trace_"):
             self.__dict__.pop(name, None)
 
-    def _solve_and_store(
-        self, problem: Any, X: Any, y: NDArray[Any], sample_weight: Any, moments: Any = None
-    ) -> None:
-        with watch(self, Trace(), Seen(X, y, sample_weight)) as monitor:
-            plan, solution = self._solve(problem, X, monitor)
-            self._store(problem, plan, solution, X.dtype, 1)
-
     def _remember(self, grid: Grid, scores: Array, coefs: Array, n_iter: Any) -> None:
         """What was tried, in scikit-learn's shapes, old or new."""
         self.C_: Any
@@ -306,10 +297,6 @@ class LogisticRegressionCV(LogisticRegression):
             self.l1_ratios_ = np.array([None])
         self.coefs_paths_ = dict(zip(names, by_class))
         self.scores_ = {name: of_scores.copy() for name in names}
-
-    def _store(self, *arguments: Any) -> None:
-        super()._store(*arguments)
-        del self.n_iter_
 
     # --- scores ---------------------------------------------------------------------------------
 

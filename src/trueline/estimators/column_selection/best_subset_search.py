@@ -25,7 +25,7 @@ from trueline.best_subset import (
     state,
 )
 from trueline.design import as_design
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.callbacks import fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase
@@ -54,7 +54,7 @@ _TITLE = "exchange descents, then branch and bound on perspective relaxations"
 
 
 @parameters()
-class SubsetRegressor(LinearRegressorBase):
+class SubsetRegressor(LinearRegressorBase, LinearEstimator):
     """What both forms share: one target, a search, the fit on what it found."""
 
     _targets = "one"

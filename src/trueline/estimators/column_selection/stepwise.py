@@ -15,10 +15,11 @@ from sklearn.utils import assert_all_finite
 
 from trueline.design import as_design
 from trueline.estimators.column_selection.stepwise_columns import ChosenColumns
-from trueline.estimators.regression.gaussian import GaussianRegressor
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.regression.gaussian import GaussianLikelihood
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.losses import Squared
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import NoPenalty, Penalty
@@ -45,7 +46,7 @@ Array = NDArray[np.float64]
 
 
 @parameters()
-class StepwiseRegression(ChosenColumns, GaussianRegressor):
+class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     """Least squares on columns that are chosen step by step, with books and a proof.
 
     Starting from no column (or from all), each step lets the column in (or out) that lowers a

@@ -19,7 +19,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.kernel.kernel_function import data_text, matrix_text
 from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified
+from trueline.estimators.shared.certified import Certified, Explained
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import numeric_target, validate_data
 from trueline.gaussian_process.covariance import covariance, cross_covariance
@@ -60,7 +60,9 @@ _INSTEAD = (
 
 
 @parameters()
-class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Certified, BaseEstimator):
+class GaussianProcessRegressor(
+    MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEstimator
+):
     r"""Gaussian process regression: mean, variance, covariance, samples, and the evidence.
 
     Targets are values of a Gaussian process with mean zero and covariance ``kernel``, plus

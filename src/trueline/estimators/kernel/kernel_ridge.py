@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.kernel.kernel_function import data_text, kernel_matrix, matrix_text
 from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified
+from trueline.estimators.shared.certified import Certified, Explained
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import (
     new_rows,
@@ -44,7 +44,7 @@ _SMALL_PART = 1e-3
 
 
 @parameters()
-class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, BaseEstimator):
+class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEstimator):
     r"""Ridge regression in the space of a kernel, with leave-one-out in closed form.
 
     Minimises over f = sum_j c_j k(x_j, .)::

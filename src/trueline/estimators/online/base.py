@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from trueline.estimators.online.proof import OnlineProof
 from trueline.estimators.online.rows import SingleRows
+from trueline.estimators.shared.certified import Certified, Explained
 from trueline.estimators.shared.labels import SparseCoefficients, encode_declared, encode_labels
 from trueline.estimators.shared.parameters import validate_changed
 from trueline.estimators.shared.validation import (
@@ -50,7 +51,15 @@ class Outcome(NamedTuple):
     last: Array | None = None
 
 
-class OnlineClassifier(SingleRows, OnlineProof, SparseCoefficients, ClassifierMixin, BaseEstimator):
+class OnlineClassifier(
+    SingleRows,
+    OnlineProof,
+    Certified,
+    Explained,
+    SparseCoefficients,
+    ClassifierMixin,
+    BaseEstimator,
+):
     """A linear classifier that learns from one row after the other.
 
     Two classes have one weight vector, more have one each: learned against the rest (one problem

@@ -20,7 +20,7 @@ from trueline.certificates.mistakes import certify_mistakes
 from trueline.estimators.kernel.kernel_function import data_text, kernel_matrix, matrix_text
 from trueline.estimators.online.proof import lines_of_errors
 from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified
+from trueline.estimators.shared.certified import Certified, Explained
 from trueline.estimators.shared.labels import encode_declared, encode_labels, signs_of
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import new_rows, validate_data
@@ -59,7 +59,7 @@ def _widest(K: Array, y: Array, fit_intercept: bool) -> tuple[Array, float] | No
 
 
 @parameters()
-class KernelPerceptron(ClassifierMixin, Certified, BaseEstimator):
+class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
     r"""The perceptron with a kernel: curved boundaries, by the same rule.
 
     Weights are never formed. A mistake on row i adds eta0 y_i to its coefficient alpha_i, and the

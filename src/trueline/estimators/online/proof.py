@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,8 +22,13 @@ __all__ = ["OnlineProof", "lines_of_errors", "widest_plane"]
 
 Array = NDArray[np.float64]
 
+if TYPE_CHECKING:
+    _Host = Certified
+else:
+    _Host = object
 
-class OnlineProof(Certified):
+
+class OnlineProof(_Host):
     """The certificate, worked out from the fitted rows when somebody looks."""
 
     classes_: NDArray[Any]

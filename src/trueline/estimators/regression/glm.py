@@ -18,10 +18,10 @@ from trueline.check import Check, Verification
 from trueline.estimators.regression.exposure import as_offset, expose
 from trueline.estimators.regression.rank import ColumnRank
 from trueline.estimators.regression.standard_errors import FisherInference
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.callbacks import fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.regressor import SingleTargetRegressor
+from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.shared.report import Explanation
 from trueline.estimators.shared.validation import checked_rows, numeric_target
 from trueline.losses import Loss
@@ -53,7 +53,9 @@ _FINEST = 1e-13
 
 
 @parameters()
-class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegressor):
+class GeneralizedLinearRegressor(
+    FisherInference, ColumnRank, SingleTarget, LinearRegressorBase, LinearEstimator
+):
     """A deviance of a distribution with variance ~ mean^power, and a link.
 
     Minimises over w and b, with the unit deviance d and S = sum_i s_i::
@@ -193,19 +195,23 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         title = "Newton's method, or Fisher's scoring where it is not convex"
         return Plan.only(solver.name, title, solver.cost(facts), problem.formula, facts)
 
-    def _solve(
-        self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
-    ) -> tuple[Plan, Solution]:
+    def _run(
+        self,
+        problem: Problem,
+        plan: Plan,
+        monitor: Monitor,
+        X: Any,
+        moments: Moments | None,
+        options: Options,
+    ) -> Solution:
         if "nonconvex" not in problem.loss.capabilities:
-            return super()._solve(problem, X, monitor, moments)
+            return super()._run(problem, plan, monitor, X, moments, options)
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
         begin = time.perf_counter()
         with np.errstate(all="ignore"), single_threaded_blas():
-            solution = solve_locally(problem, self._options(), monitor)
+            solution = solve_locally(problem, options, monitor)
         solution.seconds = time.perf_counter() - begin
-        if not solution.status.is_final:
-            self._warn(solution)
-        return self._plan_for(problem), solution
+        return solution
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.regression.incremental import IncrementalRegressor
+from trueline.estimators.regression.incremental import FittedFromMoments
 from trueline.estimators.regression.rank import ColumnRank
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.losses import Squared
 from trueline.penalties import NonNegative, NoPenalty, Penalty
 from trueline.problem import Problem
@@ -36,7 +37,7 @@ _SOLVERS = {
 
 
 @parameters()
-class LinearRegression(ColumnRank, IncrementalRegressor):
+class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, LinearEstimator):
     """Ordinary least squares, to the last digit and with a proof.
 
     Minimises over w and b::

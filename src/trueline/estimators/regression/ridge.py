@@ -7,9 +7,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.estimators.regression.incremental import IncrementalRegressor
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.regression.incremental import FittedFromMoments
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.losses import Squared
 from trueline.penalties import L2, NonNegative, NoPenalty, Penalty
 from trueline.problem import Problem
@@ -41,7 +42,7 @@ RIDGE_SOLVERS: dict[str, str] = {
 
 
 @parameters()
-class Ridge(IncrementalRegressor):
+class Ridge(FittedFromMoments, LinearRegressorBase, LinearEstimator):
     """Least squares with a squared penalty, with a proof.
 
     Minimises over w and b::

@@ -21,11 +21,12 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-from trueline.estimators.regression.gaussian import GaussianRegressor
+from trueline.estimators.regression.gaussian import GaussianLikelihood
 from trueline.estimators.regression.ridge_cv_scores import StrengthSearch
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.callbacks import fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.losses import Squared
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L2, NoPenalty, Penalty
@@ -46,7 +47,7 @@ _NAMED = 6
 
 
 @parameters()
-class RidgeCV(StrengthSearch, GaussianRegressor):
+class RidgeCV(StrengthSearch, GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     """Ridge regression with the strength chosen by cross-validation, for the cost of a few fits.
 
     For each strength in ``alphas`` the objective of :class:`Ridge`::

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,7 @@ from trueline.certificates.base import Certificate, Reading
 from trueline.check import Verification, verify
 from trueline.design import as_design
 from trueline.estimators.shared.as_fitted import chosen_by, marked, tied
-from trueline.estimators.shared.callbacks import CallbackSupport, Seen, watch
+from trueline.estimators.shared.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import validate_changed
 from trueline.estimators.shared.report import Explanation, in_given_terms
 from trueline.estimators.shared.scaling import (
@@ -43,7 +43,7 @@ from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
 from trueline.wording import counted
 
-__all__ = ["LinearEstimator", "build_problem"]
+__all__ = ["Host", "LinearEstimator", "build_problem"]
 
 Array = NDArray[np.float64]
 
@@ -89,6 +89,28 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
     # --- fitting --------------------------------------------------------------------------------
 
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows to learn from.
+        y : array-like of shape (n,) or (n, k)
+            One target, or several; or class labels of any type, of shape (n,).
+        sample_weight : float or array-like of shape (n,), optional
+            Weight 2 counts a row twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+        self._solve_and_store(problem, X, y, sample_weight)
+        return self
+
     #: The estimator that was called, if this one does its work.
     _speaks_for: str | None = None
 
@@ -111,51 +133,50 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         return weights
 
     def _solve(
-        self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
+        self,
+        problem: Problem,
+        X: Any,
+        monitor: Monitor,
+        moments: Moments | None = None,
+        options: Options | None = None,
     ) -> tuple[Plan, Solution]:
-        """Plan, run, and deal with numbers too large or too small to be squared."""
+        """Plan and run; warn of an answer that is short of the optimum."""
         plan = self._plan_for(problem)
-        if SOLVERS[plan.chosen].shows_nonfinite and not problem.design.is_sparse:
-            # Reading the data once more only to look for NaN costs a third of a large fit.
-            solution = self._run_by_sums(problem, plan, monitor, X, moments)
-        else:
-            assert_all_finite(X, input_name="X", estimator_name=self._own_name)
-            solution = self._run_scaled(problem, plan, monitor)
+        solution = self._run(problem, plan, monitor, X, moments, options or self._options())
         if solution.status is Status.DIVERGED or not np.isfinite(solution.coef).all():
             raise ValueError(f"{self._own_name} did not converge: {solution.status.value}.")
         if not solution.status.is_final:
             self._warn(solution)
         return plan, solution
 
-    def _run_by_sums(
-        self, problem: Problem, plan: Plan, monitor: Monitor, X: Any, moments: Moments | None
+    def _run(
+        self,
+        problem: Problem,
+        plan: Plan,
+        monitor: Monitor,
+        X: Any,
+        moments: Moments | None,
+        options: Options,
     ) -> Solution:
-        """Run first; sums of squares out of range tell of NaN, infinity or extreme scales."""
+        """Carry out the plan, and deal with numbers too large or too small to be squared."""
+        if not SOLVERS[plan.chosen].shows_nonfinite or problem.design.is_sparse:
+            assert_all_finite(X, input_name="X", estimator_name=self._own_name)
+            return _run_scaled(problem, plan, monitor, options)
+        # Reading the data once more only to look for NaN costs a third of a large fit: sums of
+        # squares out of range tell of NaN, infinity or extreme scales.
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                solution = execute(problem, plan, self._options(), monitor, moments)
+                solution = execute(problem, plan, options, monitor, moments)
         except (ArithmeticError, np.linalg.LinAlgError, ValueError) as error:
             with np.errstate(invalid="ignore"):  # infinities of both signs
                 assert_all_finite(X, input_name="X", estimator_name=self._own_name)
             if not isinstance(error, FloatingPointError) and exponents_of(problem) is None:
                 raise
-            return self._run_scaled(problem, plan, monitor)
-        moments = solution.moments
-        if moments is None or moments.is_ordinary() or exponents_of(problem) is None:
+            return _run_scaled(problem, plan, monitor, options)
+        found = solution.moments
+        if found is None or found.is_ordinary() or exponents_of(problem) is None:
             return solution
-        return self._run_scaled(problem, plan, monitor)
-
-    def _run_scaled(self, problem: Problem, plan: Plan, monitor: Monitor) -> Solution:
-        """Run, in units of powers of two if squares would overflow or vanish."""
-        exponents = exponents_of(problem)
-        # What overflows all the same (a scaled strength, a step too long) is not finite at the end.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if exponents is None:
-                return execute(problem, plan, self._options(), monitor)
-            scaled = rescaled(problem, *exponents)
-            monitor = in_original_units(monitor, *exponents)
-            solution = execute(scaled, plan, self._options(), monitor)
-            return unscaled(least_norm(scaled, solution, exponents[0]), *exponents)
+        return _run_scaled(problem, plan, monitor, options)
 
     def _warn(self, solution: Solution) -> None:
         gap = solution.stages[-1].gap if solution.stages else np.inf
@@ -179,8 +200,12 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         y: NDArray[Any],
         sample_weight: Any,
         moments: Moments | None = None,
+        options: Options | None = None,
     ) -> None:
-        """Solve under the eyes of those who watch; ``X`` and ``y`` are as validated."""
+        """Solve under the eyes of those who watch; ``X`` and ``y`` are as validated.
+
+        ``options`` are those of the parameters unless they are given.
+        """
 
         def attributes(W: Array, b: Array) -> dict[str, Any]:
             W, b = W.astype(X.dtype), b.astype(X.dtype)
@@ -188,7 +213,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
         trace = Trace(enabled=bool(getattr(self, "trace", False)))
         with watch(self, trace, Seen(X, y, sample_weight, attributes)) as monitor:
-            plan, solution = self._solve(problem, X, monitor, moments)
+            plan, solution = self._solve(problem, X, monitor, moments, options)
             self._store(problem, plan, solution, X.dtype, y.ndim)
         self._keep_of_rows(X, y, sample_weight)
 
@@ -213,8 +238,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self.trace_ = solution.trace
         if solution.moments is not None:
             self.moments_ = solution.moments
-        elif hasattr(self, "moments_"):
-            del self.moments_
+        else:  # of an earlier fit
+            self.__dict__.pop("moments_", None)
         self._plan = plan
         self._certificate = proof
         self._solution_facts = solution.facts()
@@ -394,9 +419,30 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """Check the input and state the problem."""
 
 
+if TYPE_CHECKING:
+    #: What mixins are written for. They stand side by side in front of :class:`LinearEstimator`,
+    #: and none is derived from another: a class shows all that it is made of.
+    Host = LinearEstimator
+else:
+    Host = object
+
+
 def build_problem(
     X: Any, Y: Array, weights: Array | None, loss: Any, penalty: Penalty, fit_intercept: bool
 ) -> Problem:
     """A problem from validated arrays."""
     loss.check_target(Y)
     return Problem(as_design(X), Y, loss, penalty, fit_intercept, weights)
+
+
+def _run_scaled(problem: Problem, plan: Plan, monitor: Monitor, options: Options) -> Solution:
+    """Run, in units of powers of two if squares would overflow or vanish."""
+    exponents = exponents_of(problem)
+    # What overflows all the same (a scaled strength, a step too long) is not finite at the end.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        if exponents is None:
+            return execute(problem, plan, options, monitor)
+        scaled = rescaled(problem, *exponents)
+        monitor = in_original_units(monitor, *exponents)
+        solution = execute(scaled, plan, options, monitor)
+        return unscaled(least_norm(scaled, solution, exponents[0]), *exponents)

@@ -11,7 +11,7 @@
 
 makes ``__init__(self, alpha=1.0, *, fit_intercept=True, max_iter=None)``, which sets these
 attributes and does nothing else, as scikit-learn asks for, and the constraints by which ``fit``
-checks them. A class takes over the parameters of the class that it is derived from, but for those
+checks them. A class takes over the parameters of the classes that it is derived from, but for those
 that it does without.
 """
 
@@ -112,7 +112,7 @@ def parameters(*, without: Collection[str] = ()) -> Callable[[type[_T]], type[_T
     Parameters
     ----------
     without : collection of str
-        Parameters of the class it is derived from that it does not have.
+        Parameters of the classes it is derived from that it does not have.
 
     Returns
     -------
@@ -134,7 +134,9 @@ def parameters(*, without: Collection[str] = ()) -> Callable[[type[_T]], type[_T
     """
 
     def complete(cls: Any) -> Any:
-        inherited = getattr(cls, "_parameters_given", {})
+        inherited: dict[str, _Parameter] = {}
+        for base in reversed(cls.__bases__):
+            inherited.update(getattr(base, "_parameters_given", {}))
         known = {name: one for name, one in inherited.items() if name not in without}
         known.update(_declared(cls))
         cls._parameters_given = known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import column_or_1d
 
-from trueline.estimators.shared.base import LinearEstimator
-from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.base import Host
 from trueline.estimators.shared.validation import (
     checked_rows,
     is_plain,
@@ -21,12 +20,12 @@ from trueline.estimators.shared.validation import (
 )
 from trueline.problem import Problem
 
-__all__ = ["LinearRegressorBase", "SingleTargetRegressor"]
+__all__ = ["LinearRegressorBase", "SingleTarget"]
 
 Array = NDArray[np.float64]
 
 
-class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
+class LinearRegressorBase(MultiOutputMixin, RegressorMixin, Host):
     """Regression: real targets, scores are predictions."""
 
     #: Whether a target of shape (n, 1) gives ``coef_`` of shape (1, d) (as in least squares) or
@@ -78,28 +77,6 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         present = np.flatnonzero(weights)
         return (X.tocsr() if sp.issparse(X) else X)[present], Y[present], weights[present]
 
-    @fit_with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows to learn from.
-        y : array-like of shape (n,) or (n, k)
-            One target, or several.
-        sample_weight : float or array-like of shape (n,), optional
-            Weight 2 counts a row twice, weight 0 leaves it out.
-
-        Returns
-        -------
-        self : object
-        """
-        self._check_parameters()
-        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
-        self._solve_and_store(problem, X, y, sample_weight)
-        return self
-
     def _fitted_attributes(
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
     ) -> dict[str, Any]:
@@ -131,7 +108,7 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         return tags
 
 
-class SingleTargetRegressor(LinearRegressorBase):
+class SingleTarget:
     """One target, and a dual point with an entry for every row that counts."""
 
     _keeps_single_target = False

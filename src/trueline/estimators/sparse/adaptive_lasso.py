@@ -89,13 +89,13 @@ class AdaptiveLasso(ElasticNet):
 
     l1_ratio, warm_start, bounds = 1.0, False, None
 
-    def _scaled_penalty(self, total_weight: float, n_features: int) -> Penalty:
+    def _penalty_of(self, strength: float, l1_ratio: float, n_features: int) -> Penalty:
         weights = getattr(self, "feature_weights_", np.ones(n_features))
         out = np.isinf(weights)
         bound = np.where(out, 0.0, np.inf)
         return elastic_net_penalty(
-            float(self.alpha) * total_weight,
-            1.0,
+            strength,
+            l1_ratio,
             n_features,
             positive=self.positive,
             feature_weights=np.where(out, 1.0, weights),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Number, Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,23 +30,210 @@ from trueline.estimators.sparse.elastic_net_search import (
     search_planned,
     without_strength,
 )
-from trueline.estimators.sparse.paths import enet_path, said_of
+from trueline.estimators.sparse.paths import lasso_path, said_of
 from trueline.guard import warn_of_gaps
 from trueline.penalties import Penalty
 from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
 from trueline.selection.folds import fold_problems, squared_errors
-from trueline.selection.strengths import largest_strength, strengths
+from trueline.selection.strengths import largest_correlation, largest_strength, strengths
 from trueline.solvers.base import Options
 from trueline.solvers.registry import SOLVERS
 
-__all__ = ["ElasticNetCV"]
+__all__ = ["WITHOUT", "ChosenByFolds", "ElasticNetCV", "LassoCV"]
 
 Array = NDArray[np.float64]
 
+#: Parameters of the elastic net that are chosen, or that have no meaning in a search.
+WITHOUT = ["alpha", "warm_start"]
 
-@parameters(without=["alpha", "warm_start"])
-class ElasticNetCV(ElasticNet):
+if TYPE_CHECKING:
+    _Host = ElasticNet
+else:
+    _Host = object
+
+
+@parameters()
+class ChosenByFolds(_Host):
+    """Strength (and mixture) chosen by cross-validation, the best one refitted to all rows.
+
+    The problems of all folds, mixtures and strengths are one set.
+    """
+
+    #: The gap asked of the fits of the folds, as a share of ``tol``.
+    _fold_share = 0.01
+    warm_start = False
+    _is_its_problem = False
+
+    _: KW_ONLY
+    eps: float = given(1e-3, "(0, inf)")
+    alphas: Any = given(100, "int [1, inf)", "array-like")
+    precompute: Any = given("auto", one_of("auto"), "array-like", "boolean")
+    max_iter: int = given(1000, "int [1, inf)")
+    cv: Any = given(None, "cv_object")
+    verbose: Any = given(0, "verbose")
+    n_jobs: int | None = given(None, "int", None)
+    rule: str = given("min", one_of("min", "1se"))
+
+    def _mixtures(self) -> list[float]:
+        mixtures = [float(ratio) for ratio in np.atleast_1d(self.l1_ratio)]
+        if not mixtures:
+            raise ValueError("l1_ratio is empty: give at least one mixture to try.")
+        return mixtures
+
+    def _strength(self) -> tuple[float, float]:
+        """What was chosen; before that, some strength and the first mixture."""
+        ratio = self.__dict__.get("l1_ratio_", self._mixtures()[0])
+        return getattr(self, "alpha_", 1.0), ratio
+
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Choose the strength and fit.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,), or (n, k) for the multi-task estimators
+        sample_weight : float or array-like of shape (n,), optional
+            Used in the fits and in the mean squared errors of the folds.
+        **params
+            For the splitter, if metadata routing is enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        _raise_for_params(params, self, "fit")
+        self._check_parameters()
+        for name in ("alpha_", "l1_ratio_"):
+            self.__dict__.pop(name, None)
+        y = self._single_target(X, y)
+        given = None if isinstance(sample_weight, Number) else sample_weight
+        problem, X, y = self._validated_problem(X, y, given, reset=True)
+        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        folds = self._splits(X, y, given, params)
+        with said_of(X):
+            grids = self._grids(problem)
+            problems = fold_problems(problem, folds, partial(self._penalties, grids, X.shape[1]))
+            plans = make_set_plans(problems)
+            found, verdicts = execute_paths(
+                problems, plans, Options(tol=self.tol * self._fold_share)
+            )
+            flat, count = np.empty(len(problems)), len(problems) // len(folds)
+            for path in found:
+                test = folds[path.numbers[0] // count][1]
+                flat[path.numbers] = squared_errors(problems, path, test, problem.weights)
+        warn_of_gaps(type(self).__name__, "folds and strengths", verdicts, stacklevel=4)
+        errors = flat.reshape(len(folds), len(grids), -1).swapaxes(0, 1)
+        mixture, strength = self._choose(errors, grids)
+        problem = self._problem(X, problem.target, problem.weights)
+        number, moments, options = mixture * len(grids[0]) + strength, None, self._options()
+        near = next(path for path in found if number in path.numbers)
+        if near.moments is not None and problems.shared is not None:
+            moments = problems.shared.total
+        else:  # the solution of the first fold at what was chosen: the final fit is not far from it
+            options = replace(options, start=near.coefs[..., near.numbers.index(number)])
+        self._solve_and_store(problem, X, y, given, moments, options)
+        return self
+
+    def _penalties(self, grids: list[Array], d: int, weight: float) -> list[Penalty]:
+        """The penalties of all mixtures and strengths, for rows of that weight."""
+        pairs = [(a * weight, ratio) for ratio, grid in zip(self._mixtures(), grids) for a in grid]
+        return [self._penalty_of(float(strength), ratio, d) for strength, ratio in pairs]
+
+    def _single_target(self, X: Any, y: Any) -> NDArray[Any]:
+        """y as a vector; several targets belong to the multi-task estimators."""
+        if self._targets == "several":
+            return y
+        with numeric_target(self, y):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                validate_separately=(
+                    {"accept_sparse": ["csr", "csc"], "ensure_all_finite": False, "dtype": None},
+                    {"ensure_2d": False, "dtype": [np.float64, np.float32]},
+                ),
+            )
+        check_consistent_length(X, y)
+        if y.ndim > 1 and y.shape[1] > 1:
+            raise ValueError(f"For multi-task outputs, use MultiTask{type(self).__name__}")
+        return column_or_1d(y, warn=True)
+
+    def _splits(self, X: Any, y: Any, weights: Any, params: dict[str, Any]) -> list[Any]:
+        routed: dict[str, Any] = {}
+        if _routing_enabled():
+            routed = process_routing(self, "fit", sample_weight=weights, **params).splitter.split
+        return some_folds(check_cv(self.cv).split(X, y, **routed))
+
+    def _grids(self, problem: Problem) -> list[Array]:
+        """The strengths to try, for each mixture."""
+        if not isinstance(self.alphas, Integral):
+            for i, alpha in enumerate(self.alphas):
+                check_scalar(alpha, f"alphas[{i}]", Real, min_val=0.0, include_boundaries="left")
+            return [strengths(self.alphas, 0.0, self.eps) for _ in self._mixtures()]
+        if 0 in self._mixtures():
+            raise ValueError(
+                "Automatic alpha grid generation is not supported for l1_ratio=0: no strength "
+                "makes all coefficients zero. Give the alphas themselves."
+            )
+        tops = [self._top(problem, ratio) / problem.total_weight for ratio in self._mixtures()]
+        return [strengths(self.alphas, top, self.eps) for top in tops]
+
+    def _top(self, problem: Problem, ratio: float) -> float:
+        """The smallest strength at which no coefficient is left, times the weight of the rows."""
+        if self._targets == "several":
+            return largest_correlation(problem) / ratio
+        return largest_strength(problem, lambda a: self._penalty_of(a, ratio, problem.n_features))
+
+    def _choose(self, errors: Array, grids: list[Array]) -> tuple[int, int]:
+        """Take the best mixture and strength, and return their numbers.
+
+        ``errors`` has the shape (mixtures, folds, strengths).
+        """
+        mean = errors.mean(axis=1)
+        best = int(np.argmin(mean.min(axis=1)))
+        alphas, here = grids[best], mean[best]
+        least = int(np.argmin(here))
+        folds = errors.shape[1]
+        spread = errors[best, :, least].std(ddof=1) / np.sqrt(folds) if folds > 1 else 0.0
+        within = int(np.argmax(here <= here[least] + spread))
+        self.alpha_min_, self.alpha_1se_ = float(alphas[least]), float(alphas[within])
+        self.alpha_ = self.alpha_min_ if self.rule == "min" else self.alpha_1se_
+        if "l1_ratio" in self._parameter_constraints:
+            self.l1_ratio_ = self._mixtures()[best]
+        self.mse_path_ = np.squeeze(np.moveaxis(errors, 2, 1))
+        one_row = len(grids) == 1 or not isinstance(self.alphas, Integral)
+        self.alphas_ = grids[0] if one_row else np.array(grids)
+        return best, least if self.rule == "min" else within
+
+    def _explained_fit(self) -> Any:
+        return replace(super()._explained_fit(), search=search_done(self))
+
+    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        # What an earlier fit has chosen says nothing about these data.
+        fresh = type(self)(**self.get_params(deep=False))
+        explanation = super(ChosenByFolds, fresh)._explained_plan(X, y, sample_weight)
+        weights = None if isinstance(sample_weight, Number) else sample_weight
+        total = explanation.plan.facts.n if weights is None else float(np.sum(weights))
+        plan = without_strength(explanation.plan, total)
+        way = WAYS[SOLVERS[plan.chosen].reads_once(plan.facts)]
+        return replace(explanation, plan=plan, search=search_planned(self, way, X, y))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """The routing of metadata, for the splitter."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                splitter=check_cv(self.cv),
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+        )
+
+
+@parameters(without=WITHOUT)
+class ElasticNetCV(ChosenByFolds, ElasticNet):
     """The elastic net with strength and mixture chosen by cross-validation.
 
     For every strength of a grid (and every ``l1_ratio`` given) the objective of
@@ -115,193 +302,79 @@ class ElasticNetCV(ElasticNet):
     (1.0, True)
     """
 
-    _: KW_ONLY
-    l1_ratio: Any = given(0.5, "[0, 1]", "array-like")
-    eps: float = given(1e-3, "(0, inf)")
-    alphas: Any = given(100, "int [1, inf)", "array-like")
-    precompute: Any = given("auto", one_of("auto"), "array-like", "boolean")
-    max_iter: int = given(1000, "int [1, inf)")
-    cv: Any = given(None, "cv_object")
-    verbose: Any = given(0, "verbose")
-    n_jobs: int | None = given(None, "int", None)
-    rule: str = given("min", one_of("min", "1se"))
-
-    path = staticmethod(enet_path)
     _targets = "one"
 
-    def _mixtures(self) -> list[float]:
-        mixtures = [float(ratio) for ratio in np.atleast_1d(self.l1_ratio)]
-        if not mixtures:
-            raise ValueError("l1_ratio is empty: give at least one mixture to try.")
-        return mixtures
+    _: KW_ONLY
+    l1_ratio: Any = given(0.5, "[0, 1]", "array-like")
 
-    def _scaled_penalty(self, total_weight: float, n_features: int) -> Any:
-        alpha, ratio = getattr(self, "alpha_", 1.0), self._mixtures()[0]
-        return self._at(alpha, getattr(self, "l1_ratio_", ratio))._scaled_penalty(
-            total_weight, n_features
-        )
 
-    def _at(self, alpha: float, l1_ratio: float) -> ElasticNet:
-        """The model at one strength and mixture."""
-        return ElasticNet(
-            alpha,
-            l1_ratio=l1_ratio,
-            fit_intercept=self.fit_intercept,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            positive=self.positive,
-            feature_weights=self.feature_weights,
-            bounds=self.bounds,
-        )
+@parameters(without=[*WITHOUT, "l1_ratio"])
+class LassoCV(ChosenByFolds, ElasticNet):
+    """The lasso with the strength chosen by cross-validation.
 
-    warm_start = False
-    _is_its_problem = False
+    For every strength of a grid the objective of :class:`Lasso`::
 
-    @fit_with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
-        """Choose the strength and fit.
+        1/(2 S) sum_i s_i (y_i - x_i.w - b)^2 + alpha ||w||_1
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,), or (n, k) for the multi-task estimators
-        sample_weight : float or array-like of shape (n,), optional
-            Used in the fits and in the mean squared errors of the folds.
-        **params
-            For the splitter, if metadata routing is enabled.
+    (S the sum of the weights) is minimised on the training rows of each fold and scored by the mean
+    squared error on its test rows; the best one is refitted on all rows, with a certificate.
 
-        Returns
-        -------
-        self : object
-        """
-        _raise_for_params(params, self, "fit")
-        self._check_parameters()
-        for name in ("alpha_", "l1_ratio_"):
-            self.__dict__.pop(name, None)
-        y = self._single_target(X, y)
-        given = None if isinstance(sample_weight, Number) else sample_weight
-        problem, X, y = self._validated_problem(X, y, given, reset=True)
-        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-        folds = self._splits(X, y, given, params)
-        with said_of(X):
-            grids = self._grids(problem)
-            problems = fold_problems(problem, folds, partial(self._penalties, grids, X.shape[1]))
-            plans = make_set_plans(problems)
-            found, verdicts = execute_paths(problems, plans, Options(tol=self._fold_tol()))
-            flat, count = np.empty(len(problems)), len(problems) // len(folds)
-            for path in found:
-                test = folds[path.numbers[0] // count][1]
-                flat[path.numbers] = squared_errors(problems, path, test, problem.weights)
-        warn_of_gaps(type(self).__name__, "folds and strengths", verdicts, stacklevel=4)
-        errors = flat.reshape(len(folds), len(grids), -1).swapaxes(0, 1)
-        mixture, strength = self._choose(errors, grids)
-        problem = self._problem(X, problem.target, problem.weights)
-        number, moments = mixture * len(grids[0]) + strength, None
-        near = next(path for path in found if number in path.numbers)
-        if near.moments is not None and problems.shared is not None:
-            moments = problems.shared.total
-        else:  # the solution of the first fold at what was chosen: the final fit is not far from it
-            self._start = near.coefs[..., near.numbers.index(number)]
-        try:
-            self._solve_and_store(problem, X, y, given, moments)
-        finally:
-            self.__dict__.pop("_start", None)
-        return self
+    A drop-in for ``sklearn.linear_model.LassoCV``.
 
-    def _fold_tol(self) -> float:
-        """The gap asked of the fits of the folds, relative to half the square of the target."""
-        return self.tol / 100
+    Parameters
+    ----------
+    eps : float, default=1e-3
+        Smallest over largest strength of the grid.
+    alphas : int or array-like, default=100
+        The number of strengths, or the strengths.
+    fit_intercept : bool, default=True
+    precompute, copy_X, n_jobs, random_state, selection
+        Accepted for compatibility: how the solutions are found is planned, threads are used where
+        they help, and the order of the coordinates does not change the answer.
+    max_iter : int, default=1000
+        Limit on the readings of the data in the final fit.
+    tol : float, default=1e-4
+        As in :class:`Lasso`.
+    cv : int, splitter, iterable or None
+        None means five folds.
+    verbose : bool or int, default=False
+    positive : bool, default=False
+    feature_weights, bounds
+        As in :class:`Lasso`.
+    rule : {"min", "1se"}, default="min"
+        "1se" takes the largest strength whose mean error is within one standard error of the
+        smallest: a sparser model that is as good as one can tell.
 
-    def _penalties(self, grids: list[Array], d: int, weight: float) -> list[Penalty]:
-        """The penalties of all mixtures and strengths, for rows of that weight."""
-        pairs = [(self._at(1.0, ratio), grid) for ratio, grid in zip(self._mixtures(), grids)]
-        return [one._scaled_penalty(float(a) * weight, d) for one, grid in pairs for a in grid]
+    Attributes
+    ----------
+    alpha_ : float
+        The strength taken.
+    alpha_min_, alpha_1se_ : float
+        The strengths of both rules.
+    alphas_ : array of shape (m,)
+    mse_path_ : array of shape (m, folds)
+    coef_ : array of shape (d,)
+    intercept_ : float
+    dual_gap_ : float
+    certificate_ : Certificate
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str
 
-    def _options(self) -> Options:
-        return replace(super()._options(), start=getattr(self, "_start", None))
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import LassoCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = LassoCV(cv=5).fit(X, y)
+    >>> round(model.alpha_, 5), model.alpha_1se_ > model.alpha_
+    (0.00375, True)
+    """
 
-    def _single_target(self, X: Any, y: Any) -> NDArray[Any]:
-        """y as a vector; several targets belong to the multi-task estimators."""
-        with numeric_target(self, y):
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                validate_separately=(
-                    {"accept_sparse": ["csr", "csc"], "ensure_all_finite": False, "dtype": None},
-                    {"ensure_2d": False, "dtype": [np.float64, np.float32]},
-                ),
-            )
-        check_consistent_length(X, y)
-        if y.ndim > 1 and y.shape[1] > 1:
-            raise ValueError(f"For multi-task outputs, use MultiTask{type(self).__name__}")
-        return column_or_1d(y, warn=True)
+    _targets = "one"
 
-    def _splits(self, X: Any, y: Any, weights: Any, params: dict[str, Any]) -> list[Any]:
-        routed: dict[str, Any] = {}
-        if _routing_enabled():
-            routed = process_routing(self, "fit", sample_weight=weights, **params).splitter.split
-        return some_folds(check_cv(self.cv).split(X, y, **routed))
+    _: KW_ONLY
+    verbose: Any = given(False, "verbose")
 
-    def _grids(self, problem: Problem) -> list[Array]:
-        """The strengths to try, for each mixture."""
-        if not isinstance(self.alphas, Integral):
-            for i, alpha in enumerate(self.alphas):
-                check_scalar(alpha, f"alphas[{i}]", Real, min_val=0.0, include_boundaries="left")
-            return [strengths(self.alphas, 0.0, self.eps) for _ in self._mixtures()]
-        if 0 in self._mixtures():
-            raise ValueError(
-                "Automatic alpha grid generation is not supported for l1_ratio=0: no strength "
-                "makes all coefficients zero. Give the alphas themselves."
-            )
-        tops = [self._top(problem, ratio) / problem.total_weight for ratio in self._mixtures()]
-        return [strengths(self.alphas, top, self.eps) for top in tops]
-
-    def _top(self, problem: Problem, ratio: float) -> float:
-        """The smallest strength at which no coefficient is left, times the weight of the rows."""
-        model = self._at(1.0, ratio)
-        return largest_strength(problem, lambda a: model._scaled_penalty(a, problem.n_features))
-
-    def _choose(self, errors: Array, grids: list[Array]) -> tuple[int, int]:
-        """Take the best mixture and strength, and return their numbers.
-
-        ``errors`` has the shape (mixtures, folds, strengths).
-        """
-        mean = errors.mean(axis=1)
-        best = int(np.argmin(mean.min(axis=1)))
-        alphas, here = grids[best], mean[best]
-        least = int(np.argmin(here))
-        folds = errors.shape[1]
-        spread = errors[best, :, least].std(ddof=1) / np.sqrt(folds) if folds > 1 else 0.0
-        within = int(np.argmax(here <= here[least] + spread))
-        self.alpha_min_, self.alpha_1se_ = float(alphas[least]), float(alphas[within])
-        self.alpha_ = self.alpha_min_ if self.rule == "min" else self.alpha_1se_
-        self.l1_ratio_ = self._mixtures()[best]
-        self.mse_path_ = np.squeeze(np.moveaxis(errors, 2, 1))
-        one_row = len(grids) == 1 or not isinstance(self.alphas, Integral)
-        self.alphas_ = grids[0] if one_row else np.array(grids)
-        return best, least if self.rule == "min" else within
-
-    def _explained_fit(self) -> Any:
-        return replace(super()._explained_fit(), search=search_done(self))
-
-    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        # What an earlier fit has chosen says nothing about these data.
-        fresh = type(self)(**self.get_params(deep=False))
-        explanation = super(ElasticNetCV, fresh)._explained_plan(X, y, sample_weight)
-        weights = None if isinstance(sample_weight, Number) else sample_weight
-        total = explanation.plan.facts.n if weights is None else float(np.sum(weights))
-        plan = without_strength(explanation.plan, total)
-        way = WAYS[SOLVERS[plan.chosen].reads_once(plan.facts)]
-        return replace(explanation, plan=plan, search=search_planned(self, way, X, y))
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """The routing of metadata, for the splitter."""
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                splitter=check_cv(self.cv),
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-        )
+    path = staticmethod(lasso_path)
+    l1_ratio = 1.0

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Number
-from typing import Any, Self
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from trueline.design import as_design
-from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.parameters import parameters
 from trueline.estimators.sparse.elastic_net import ElasticNet
-from trueline.estimators.sparse.freedom import ActiveColumns, coupled_freedom
+from trueline.estimators.sparse.freedom import coupled_freedom
 from trueline.guard import verdict_of, warn_of_gaps
 from trueline.losses import Squared
 from trueline.penalties import MultiTask, Penalty
@@ -21,15 +20,23 @@ from trueline.planner import execute_set, make_set_plans
 from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.selection.strengths import largest_correlation, strengths
-from trueline.solution import Solution
 from trueline.solvers.base import Options
 
-__all__ = ["CoupledTargets", "MultiTaskElasticNet", "MultiTaskLasso", "multi_task_path"]
+__all__ = ["WITHOUT", "CoupledTargets", "MultiTaskElasticNet", "MultiTaskLasso", "multi_task_path"]
 
 Array = NDArray[np.float64]
 
+if TYPE_CHECKING:
+    _Host = ElasticNet
+else:
+    _Host = object
 
-class CoupledTargets:
+
+#: Parameters of the elastic net that the multi-task estimators do not have.
+WITHOUT = ["precompute", "positive", "feature_weights", "bounds"]
+
+
+class CoupledTargets(_Host):
     """What the multi-task estimators have in common: two-dimensional targets, one gap."""
 
     _keeps_single_target = True
@@ -38,57 +45,28 @@ class CoupledTargets:
     positive = False
     precompute = False
     feature_weights = bounds = None
-    _active: ActiveColumns | None = None
-    _freedom: Array | None = None
+
+    fit = LinearEstimator.fit  # no word about alpha=0
+
+    def _penalty_of(self, strength: float, l1_ratio: float, n_features: int) -> Penalty:
+        return MultiTask(strength, l1_ratio)
 
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
         """As for other estimators; a single target given as a vector is refused."""
-        problem, X, y = super()._validated_problem(  # type: ignore[misc]
-            X, y, sample_weight, reset
-        )
+        problem, X, y = super()._validated_problem(X, y, sample_weight, reset)
         if y.ndim == 1:
             single = type(self).__name__.removeprefix("MultiTask")
             raise ValueError(f"For mono-task outputs, use {single}")
         return problem, X, y
 
-    def _keep_of(self, problem: Any, solution: Solution) -> None:
-        # Past the estimators whose targets are fitted one by one, each with its own counter.
-        super(ElasticNet, self)._keep_of(problem, solution)  # type: ignore[misc]
-        self._keep_active(problem, True)  # type: ignore[attr-defined]
-
-    @property
-    def dual_gap_(self) -> float:
-        """The proven gap in units of the objective."""
-        return self._resolved_certificate().gap / self._total_weight  # type: ignore[attr-defined]
-
-    @property
-    def degrees_of_freedom_(self) -> Array:
-        """Divergence of the fitted values, each target's part of it; their sum is the whole.
-
-        Exact: the targets move each other's coefficients, through the norms of the rows
-        (:mod:`trueline.estimators.sparse.freedom`). Information criteria add up over the targets.
-        """
-        check_is_fitted(self)
-        self._settle()
-        assert self._freedom is not None
-        return self._freedom + float(self.fit_intercept)  # type: ignore[attr-defined]
-
-    def _settle(self) -> None:
-        if self._freedom is not None or not hasattr(self, "coef_"):
-            return
-        W, _ = self._coefficients()  # type: ignore[attr-defined]
+    def _divergence(self, W: Array) -> Array:
         used = W.any(axis=1)
-        if self._active is not None:
-            gram = self._active.gram()
-        else:
-            gram = self._about().gram[np.ix_(used, used)]  # type: ignore[attr-defined]
-        penalty = self._minimised[1]  # type: ignore[attr-defined]
-        self._freedom, self._active = coupled_freedom(gram, W[used], penalty), None
+        return coupled_freedom(self._gram_of_active(used), W[used], self._minimised[1])
 
 
-@parameters(without=["precompute", "positive", "feature_weights", "bounds"])
+@parameters(without=WITHOUT)
 class MultiTaskElasticNet(CoupledTargets, ElasticNet):
     """The elastic net for several targets that share their columns, proven.
 
@@ -150,35 +128,9 @@ class MultiTaskElasticNet(CoupledTargets, ElasticNet):
     True
     """
 
-    def _scaled_penalty(self, total_weight: float, n_features: int) -> Penalty:
-        return MultiTask(float(self.alpha) * total_weight, float(self.l1_ratio))
 
-    @fit_with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows to learn from; sparse data stay sparse.
-        y : array-like of shape (n, k)
-        sample_weight : float or array-like of shape (n,), optional
-            Only their ratios matter: the objective divides by their sum. A single number changes
-            nothing.
-
-        Returns
-        -------
-        self : object
-        """
-        self._check_parameters()
-        weights = None if isinstance(sample_weight, Number) else sample_weight
-        problem, X, y = self._validated_problem(X, y, weights, reset=True)
-        self._solve_and_store(problem, X, y, weights)
-        return self
-
-
-@parameters(without=["l1_ratio"])
-class MultiTaskLasso(MultiTaskElasticNet):
+@parameters(without=[*WITHOUT, "l1_ratio"])
+class MultiTaskLasso(CoupledTargets, ElasticNet):
     """The lasso for several targets that share their columns, proven.
 
     Minimises over W (one row of coefficients W_j per column of X) and b, with S the sum of the

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
-from trueline.estimators.sparse.elastic_net_cv import ElasticNetCV
-from trueline.estimators.sparse.multi_task import CoupledTargets, MultiTaskElasticNet
+from trueline.estimators.sparse.elastic_net import ElasticNet
+from trueline.estimators.sparse.elastic_net_cv import WITHOUT as SEARCHED
+from trueline.estimators.sparse.elastic_net_cv import ChosenByFolds
+from trueline.estimators.sparse.multi_task import WITHOUT as SINGLE
+from trueline.estimators.sparse.multi_task import CoupledTargets
 from trueline.estimators.sparse.paths import lasso_path
-from trueline.problem import Problem
-from trueline.selection.strengths import largest_correlation
 
 __all__ = ["MultiTaskElasticNetCV", "MultiTaskLassoCV"]
 
+_WITHOUT = [*SEARCHED, *SINGLE, "rule"]
 
-@parameters(without=["precompute", "positive", "feature_weights", "bounds", "rule"])
-class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
+
+@parameters(without=_WITHOUT)
+class MultiTaskElasticNetCV(ChosenByFolds, CoupledTargets, ElasticNet):
     """The multi-task elastic net with strength and mixture chosen by cross-validation.
 
     For every strength of a grid (and every ``l1_ratio`` given) the objective of
@@ -83,30 +86,15 @@ class MultiTaskElasticNetCV(CoupledTargets, ElasticNetCV):
     (1.0, (2, 5), True)
     """
 
+    _fold_share = 1.0
     rule = "min"
 
-    def _at(self, alpha: float, l1_ratio: float) -> MultiTaskElasticNet:
-        """The model at one strength and mixture."""
-        return MultiTaskElasticNet(
-            alpha,
-            l1_ratio=l1_ratio,
-            fit_intercept=self.fit_intercept,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-
-    def _single_target(self, X: Any, y: Any) -> Any:
-        return y
-
-    def _fold_tol(self) -> float:
-        return self.tol
-
-    def _top(self, problem: Problem, ratio: float) -> float:
-        return largest_correlation(problem) / ratio
+    _: KW_ONLY
+    l1_ratio: Any = given(0.5, "[0, 1]", "array-like")
 
 
-@parameters(without=["l1_ratio"])
-class MultiTaskLassoCV(MultiTaskElasticNetCV):
+@parameters(without=[*_WITHOUT, "l1_ratio"])
+class MultiTaskLassoCV(ChosenByFolds, CoupledTargets, ElasticNet):
     """The multi-task lasso with the strength chosen by cross-validation.
 
     For every strength of a grid the objective of :class:`MultiTaskLasso`::
@@ -169,13 +157,11 @@ class MultiTaskLassoCV(MultiTaskElasticNetCV):
     ((2, 5), (20, 5), True)
     """
 
+    _fold_share = 1.0
+    rule = "min"
+
     _: KW_ONLY
     verbose: Any = given(False, "verbose")
 
     path = staticmethod(lasso_path)
     l1_ratio = 1.0
-
-    def _choose(self, errors: Any, grids: Any) -> tuple[int, int]:
-        chosen = super()._choose(errors, grids)
-        del self.l1_ratio_
-        return chosen

@@ -8,7 +8,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +21,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from trueline.certificates.support_vectors import SupportVectorCertificate
 from trueline.estimators.kernel.kernel_function import data_text, matrix_text
 from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified
+from trueline.estimators.shared.certified import Certified, Explained
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import check_array, numeric_target, validate_data
 from trueline.estimators.svm.guard import (
@@ -42,14 +42,14 @@ from trueline.solvers.smo.inner import largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution
 from trueline.solvers.smo.textbook import solve_textbook
 
-__all__ = ["SupportVectorMachine"]
+__all__ = ["Host", "SupportVectorMachine"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
 @parameters()
-class SupportVectorMachine(FoundMachine, Certified, BaseEstimator):
+class SupportVectorMachine(FoundMachine, Certified, Explained, BaseEstimator):
     """A kernel machine: a sum of kernels at some of the training rows, and an intercept."""
 
     _doc_link_module = "trueline"
@@ -398,3 +398,10 @@ class SupportVectorMachine(FoundMachine, Certified, BaseEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
+
+
+if TYPE_CHECKING:
+    #: What the mixins of these machines are written for.
+    Host = SupportVectorMachine
+else:
+    Host = object

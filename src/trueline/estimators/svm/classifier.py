@@ -19,13 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.shared.labels import check_labels
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
-from trueline.estimators.svm.base import SupportVectorMachine
+from trueline.estimators.svm.base import Host
 from trueline.estimators.svm.pairs import Pair, layout, pairs_of, solve_pairwise, votes
 from trueline.estimators.svm.probability import calibrate, probabilities
 from trueline.kernels import KernelSource, kernel_scores
 from trueline.solvers.smo.program import DualProgram, DualSolution
 
-__all__ = ["SupportVectorClassifier"]
+__all__ = ["PairwiseClassifier"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -38,7 +38,7 @@ def _offers_probabilities(machine: Any) -> bool:
 
 
 @parameters()
-class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
+class PairwiseClassifier(ClassifierMixin, Host):
     """One machine per pair of classes."""
 
     _: KW_ONLY

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from trueline.estimators.classification.separability import solve_hard_margin
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.classifier import LinearClassifierBase
+from trueline.estimators.shared.labels import SparseCoefficients
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.svm.constant_column import (
     apart,
@@ -34,7 +35,7 @@ Codes = NDArray[np.intp]
 
 
 @parameters()
-class LinearSVC(LinearClassifierBase):
+class LinearSVC(SparseCoefficients, LinearClassifierBase, LinearEstimator):
     r"""Linear support vector classification: errors and narrow margins cost.
 
     Minimises over w and b, for two classes with y_i = -1 or +1::
@@ -204,10 +205,15 @@ class LinearSVC(LinearClassifierBase):
         return Problem(design, target, self._loss(2), self._penalty(), False, weights)
 
     def _solve(
-        self, problem: Problem, X: Any, monitor: Monitor, moments: Any = None
+        self,
+        problem: Problem,
+        X: Any,
+        monitor: Monitor,
+        moments: Any = None,
+        options: Options | None = None,
     ) -> tuple[Plan, Solution]:
         if not np.isinf(self.C):
-            return super()._solve(problem, X, monitor, moments)
+            return super()._solve(problem, X, monitor, moments, options)
         plan, solution = solve_hard_margin(problem, self.classes_, X.shape[0])
         if not solution.status.is_final:
             self._warn(solution)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import as_design
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.regressor import SingleTargetRegressor
+from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.svm.constant_column import (
     require_price,
     with_constant,
@@ -28,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 @parameters()
-class LinearSVR(SingleTargetRegressor):
+class LinearSVR(SingleTarget, LinearRegressorBase, LinearEstimator):
     r"""Linear support vector regression: errors up to epsilon cost nothing.
 
     Minimises over w and b, with s the sample weights::

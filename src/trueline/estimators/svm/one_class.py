@@ -11,6 +11,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import _num_samples
 
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.estimators.svm.base import SupportVectorMachine
 from trueline.estimators.svm.guard import normalised
 from trueline.estimators.svm.svr import SingleMachine
 from trueline.kernels import KernelSource
@@ -25,7 +26,7 @@ _ROUNDING = 1e-12
 
 
 @parameters()
-class OneClassSVM(OutlierMixin, SingleMachine):
+class OneClassSVM(OutlierMixin, SingleMachine, SupportVectorMachine):
     r"""A region that holds all but about a share nu of the rows.
 
     Minimises over functions f of the kernel's space and levels rho::

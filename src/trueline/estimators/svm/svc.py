@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
-from trueline.estimators.svm.classifier import SupportVectorClassifier
+from trueline.estimators.svm.base import SupportVectorMachine
+from trueline.estimators.svm.classifier import PairwiseClassifier
 from trueline.estimators.svm.guard import normalised, priced
 from trueline.estimators.svm.hard import (
     linear_margin,
@@ -28,7 +29,7 @@ Index = NDArray[np.intp]
 
 
 @parameters()
-class SVC(SupportVectorClassifier):
+class SVC(PairwiseClassifier, SupportVectorMachine):
     r"""Support vector classification with a kernel: the widest margin, at a price for errors.
 
     Minimises over functions f of the kernel's space and intercepts b, for two classes with
@@ -153,7 +154,7 @@ class SVC(SupportVectorClassifier):
 
 
 @parameters()
-class NuSVC(SupportVectorClassifier):
+class NuSVC(PairwiseClassifier, SupportVectorMachine):
     r"""Support vector classification that chooses its margin so that a share nu of rows errs.
 
     Minimises over functions f of the kernel's space, intercepts b and margins rho, for two classes

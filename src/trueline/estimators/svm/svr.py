@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
-from trueline.estimators.svm.base import SupportVectorMachine
+from trueline.estimators.svm.base import Host, SupportVectorMachine
 from trueline.estimators.svm.guard import priced
 from trueline.kernels import KernelSource
 from trueline.solvers.smo.program import DualProgram, DualSolution, filled
@@ -21,7 +21,7 @@ __all__ = ["NuSVR", "SVR", "SingleMachine"]
 Array = NDArray[np.float64]
 
 
-class SingleMachine(SupportVectorMachine):
+class SingleMachine(Host):
     """One program, one intercept."""
 
     n_iter_: int
@@ -85,7 +85,7 @@ class _Regressor(RegressorMixin, SingleMachine):
 
 
 @parameters()
-class SVR(_Regressor):
+class SVR(_Regressor, SupportVectorMachine):
     r"""Support vector regression with a kernel.
 
     Minimises over functions f of the kernel's space and intercepts b::
@@ -174,7 +174,7 @@ class SVR(_Regressor):
 
 
 @parameters()
-class NuSVR(_Regressor):
+class NuSVR(_Regressor, SupportVectorMachine):
     r"""Support vector regression that chooses its width so that a share nu of the rows lies beyond.
 
     Minimises over functions f of the kernel's space, intercepts b and widths epsilon >= 0::
@@ -278,6 +278,3 @@ class NuSVR(_Regressor):
 
     def _witness(self) -> dict[str, Any]:
         return {"epsilon": np.float64(self.epsilon_)}
-
-
-Index = NDArray[np.intp]
