@@ -17,7 +17,7 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
-__all__ = ["RIDGE_SOLVERS", "Ridge"]
+__all__ = ["RIDGE_SOLVERS", "Ridge", "as_given"]
 
 Array = NDArray[np.float64]
 
@@ -39,6 +39,11 @@ RIDGE_SOLVERS: dict[str, str] = {
     "stochastic_gradient": "stochastic_gradient",
     "mini_batch": "mini_batch",
 }
+
+
+def as_given(solver: str, ran: str) -> str:
+    """scikit-learn's names for the same algorithms are reported back as they were given."""
+    return solver if solver in ("lsqr", "sparse_cg") and ran == RIDGE_SOLVERS[solver] else ran
 
 
 @parameters()
@@ -183,9 +188,7 @@ class Ridge(FittedFromMoments, LinearRegressorBase, LinearEstimator):
 
     def _keep_of(self, problem: Any, solution: Solution) -> None:
         super()._keep_of(problem, solution)
-        # scikit-learn's names for the same algorithms are reported back as they were given.
-        if self.solver in ("lsqr", "sparse_cg") and self.solver_ == RIDGE_SOLVERS[self.solver]:
-            self.solver_ = self.solver
+        self.solver_ = as_given(self.solver, self.solver_)
 
     def _options(self) -> Options:
         return Options(

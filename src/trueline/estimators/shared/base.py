@@ -111,14 +111,6 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self._solve_and_store(problem, X, y, sample_weight)
         return self
 
-    #: The estimator that was called, if this one does its work.
-    _speaks_for: str | None = None
-
-    @property
-    def _own_name(self) -> str:
-        """What messages call this estimator."""
-        return self._speaks_for or type(self).__name__
-
     def _weights(self, sample_weight: Any, X: Any) -> Array | None:
         """Sample weights as float64, or None; zero everywhere is an error."""
         if sample_weight is None:
@@ -144,7 +136,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         plan = self._plan_for(problem)
         solution = self._run(problem, plan, monitor, X, moments, options or self._options())
         if solution.status is Status.DIVERGED or not np.isfinite(solution.coef).all():
-            raise ValueError(f"{self._own_name} did not converge: {solution.status.value}.")
+            raise ValueError(f"{type(self).__name__} did not converge: {solution.status.value}.")
         if not solution.status.is_final:
             self._warn(solution)
         return plan, solution
@@ -160,7 +152,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     ) -> Solution:
         """Carry out the plan, and deal with numbers too large or too small to be squared."""
         if not SOLVERS[plan.chosen].shows_nonfinite or problem.design.is_sparse:
-            assert_all_finite(X, input_name="X", estimator_name=self._own_name)
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
             return _run_scaled(problem, plan, monitor, options)
         # Reading the data once more only to look for NaN costs a third of a large fit: sums of
         # squares out of range tell of NaN, infinity or extreme scales.
@@ -169,7 +161,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
                 solution = execute(problem, plan, options, monitor, moments)
         except (ArithmeticError, np.linalg.LinAlgError, ValueError) as error:
             with np.errstate(invalid="ignore"):  # infinities of both signs
-                assert_all_finite(X, input_name="X", estimator_name=self._own_name)
+                assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
             if not isinstance(error, FloatingPointError) and exponents_of(problem) is None:
                 raise
             return _run_scaled(problem, plan, monitor, options)
@@ -186,7 +178,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         proven = f"proven within {gap:.3g} of it" if np.isfinite(gap) else "nothing proven"
         iterations = counted(solution.n_iter, "iteration")
         warnings.warn(
-            f"{self._own_name} stopped short of the optimum ({proven}) after {iterations} of "
+            f"{type(self).__name__} stopped short of the optimum ({proven}) after {iterations} of "
             f"{solution.solver}: {solution.status.value}.",
             ConvergenceWarning,
             # From the line that called fit: past _solve, _solve_and_store, fit and its wrapper.
