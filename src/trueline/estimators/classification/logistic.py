@@ -20,12 +20,7 @@ from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.classifier import LinearClassifierBase
 from trueline.estimators.shared.labels import SparseCoefficients
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
-from trueline.estimators.svm.constant_column import (
-    apart,
-    together,
-    with_constant,
-    with_constant_column,
-)
+from trueline.estimators.svm.constant_column import ConstantColumn
 from trueline.losses import Logistic, Loss, Softmax
 from trueline.moments import Moments
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
@@ -67,7 +62,12 @@ _TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mi
 
 @parameters()
 class LogisticRegression(
-    LabelInference, ColumnRank, SparseCoefficients, LinearClassifierBase, LinearEstimator
+    LabelInference,
+    ColumnRank,
+    ConstantColumn,
+    SparseCoefficients,
+    LinearClassifierBase,
+    LinearEstimator,
 ):
     """Logistic regression, of two classes or more (softmax), proven optimal.
 
@@ -208,7 +208,7 @@ class LogisticRegression(
             )
         if not self._penalises_intercept:
             return super()._stated(X, target, weights)
-        design = with_constant(X, self.intercept_scaling)
+        design = self._with_constant(X)
         return Problem(design, target, Logistic(), self._penalty(), False, weights)
 
     @property
@@ -295,22 +295,6 @@ class LogisticRegression(
         dtype = np.dtype(np.float64) if self.solver == "liblinear" else dtype
         super()._store(problem, plan, solution, dtype, y_ndim)
         self.n_iter_: Any = np.array([solution.n_iter], dtype=np.int32)
-
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
-        if not self._penalises_intercept:
-            return super()._fitted_attributes(W, b, y_ndim, fit_intercept)
-        W, level = apart(W, self.intercept_scaling)
-        return {"coef_": np.ascontiguousarray(W.T), "intercept_": level}
-
-    def _coefficients(self) -> tuple[Array, Array]:
-        W, b = super()._coefficients()
-        return together(W, b, self.intercept_scaling) if self._penalises_intercept else (W, b)
-
-    def _verified_design(self, X: Any) -> Any:
-        """With the constant column, where the certificate is about it."""
-        return with_constant_column(X, self.intercept_scaling) if self._penalises_intercept else X
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The probability of each class for new rows.

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite
 
 from trueline.estimators.classification.logistic import LogisticRegression
+from trueline.estimators.shared.fold_sets import solve_folds
+from trueline.guard import warn_of_gaps
 from trueline.problem import Problem
 from trueline.solvers.iterative import best_constant
 from trueline.wording import Readable, counted
@@ -98,7 +101,7 @@ def logistic_path(
     tol: float = 1e-4,
     max_iter: int = 100,
 ) -> LogisticPath:
-    """Fit logistic or softmax regression for many strengths, each from the one before.
+    """Fit logistic or softmax regression for many strengths, all of them as one set.
 
     For every C the objective is that of :class:`~trueline.LogisticRegression`::
 
@@ -148,19 +151,17 @@ def logistic_path(
     )
     model._check_parameters()
     problem, X, y = model._validated_problem(X, y, sample_weight, reset=True)
-    grid = _grid(Cs, eps, l1_ratio, problem)
-    models = []
+    assert_all_finite(X, input_name="X", estimator_name="logistic_path")
+    grid, models = _grid(Cs, eps, l1_ratio, problem), []
     for C in grid:
-        model = copy(model)
-        model.C = float(C)
-        model._check_parameters()
-        model._solve_and_store(replace(problem, penalty=model._penalty()), X, y, sample_weight)
-        models.append(model)
-        model = copy(model)
-        model.warm_start = True
-    for one in models:
-        one.warm_start = False
-    return LogisticPath(grid, tuple(models))
+        models.append(copy(model))
+        models[-1].C = float(C)
+    weights = model._weights(sample_weight, X)
+    weights = np.ones(len(y)) if weights is None else weights
+    codes = np.searchsorted(model.classes_, y)
+    fits = solve_folds(models, X, codes, [weights], classes=model.classes_)[0]
+    warn_of_gaps("logistic_path", "strengths", [fit.verdict for fit in fits])
+    return LogisticPath(grid, tuple(fit.estimator() for fit in fits))
 
 
 def _grid(Cs: Any, eps: float, l1_ratio: float, problem: Problem) -> Array:

@@ -353,7 +353,7 @@ class OnlineClassifier(
         self, fitted: dict[str, Any], classes: NDArray[Any], class_weights: Array, rows: Rows
     ) -> None:
         """Keep what was learned."""
-        W, b = fitted.pop("coef_"), fitted.pop("intercept_")
+        W, b, run = fitted.pop("coef_"), fitted.pop("intercept_"), fitted.pop("run", None)
         self._forget_last()
         self.classes_ = classes
         if self._constant_column():
@@ -363,7 +363,7 @@ class OnlineClassifier(
             self.intercept_ = b.astype(W.dtype) if len(b) > 1 else b
         self.__dict__.update(fitted)
         self._class_weights = np.asarray(class_weights, dtype=np.float64)
-        self._remember(rows)
+        self._remember(rows, run)
 
     def _forget_last(self) -> None:
         for name in ("_last", "_row_state", "_backup"):

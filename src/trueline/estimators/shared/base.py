@@ -258,11 +258,11 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if claimed and not solution.status.is_final:
             self._warn(solution)
 
-    @abstractmethod
     def _fitted_attributes(
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
     ) -> dict[str, Any]:
         """Coefficients and intercepts in scikit-learn's shapes."""
+        return {"coef_": np.ascontiguousarray(W.T), "intercept_": b if fit_intercept else 0 * b}
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]

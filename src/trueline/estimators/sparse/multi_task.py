@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.design import as_design
 from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.parameters import parameters
 from trueline.estimators.sparse.elastic_net import ElasticNet
 from trueline.estimators.sparse.freedom import coupled_freedom
-from trueline.guard import verdict_of, warn_of_gaps
-from trueline.losses import Squared
 from trueline.penalties import MultiTask, Penalty
-from trueline.planner import execute_set, make_set_plans
 from trueline.problem import Problem
-from trueline.problem_set import Member, ProblemSet
-from trueline.selection.strengths import largest_correlation, strengths
-from trueline.solvers.base import Options
 
-__all__ = ["WITHOUT", "CoupledTargets", "MultiTaskElasticNet", "MultiTaskLasso", "multi_task_path"]
+__all__ = ["WITHOUT", "CoupledTargets", "MultiTaskElasticNet", "MultiTaskLasso"]
 
 Array = NDArray[np.float64]
 
@@ -187,56 +179,3 @@ class MultiTaskLasso(CoupledTargets, ElasticNet):
     """
 
     l1_ratio = 1.0
-
-
-def multi_task_path(
-    X: Any,
-    Y: NDArray[Any],
-    l1_ratio: float,
-    alphas: Any,
-    eps: float,
-    coef_init: Any,
-    tol: float,
-    weights: Array | None,
-    return_n_iter: bool,
-) -> Any:
-    """The path of :class:`MultiTaskElasticNet` without an intercept, as ``enet_path`` returns it.
-
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n, d)
-    Y : array of shape (n, k)
-    l1_ratio : float
-    alphas : int or array-like
-        The number of strengths, or the strengths.
-    eps : float
-        Smallest over largest strength, if their number is given.
-    coef_init : array-like of shape (k, d), optional
-    tol : float
-    weights : array of shape (n,), optional
-    return_n_iter : bool
-
-    Returns
-    -------
-    alphas : array of shape (m,)
-    coefs : array of shape (k, d, m)
-    dual_gaps : array of shape (m,)
-    n_iters : list of int
-        If ``return_n_iter``.
-    """
-    target, ratio = Y.astype(np.float64), float(l1_ratio)
-    problem = Problem(as_design(X), target, Squared(), MultiTask(1.0, ratio), False, weights)
-    total, start = problem.total_weight, None
-    top = largest_correlation(problem) / (total * ratio) if isinstance(alphas, Integral) else 0.0
-    grid = strengths(alphas, top, eps)
-    if coef_init is not None:
-        start = np.array(coef_init, dtype=np.float64).T, np.zeros(target.shape[1])
-    penalties = [MultiTask(float(alpha) * total, ratio) for alpha in grid]
-    members = tuple(Member(target, penalty, weights, start) for penalty in penalties)
-    problems = ProblemSet(problem.design, Squared(), members, fit_intercept=False)
-    found = execute_set(problems, make_set_plans(problems), Options(tol=tol / 100))
-    verdicts = [verdict_of(solution) for solution in found]
-    warn_of_gaps("enet_path", "strengths", verdicts, stacklevel=6)
-    coefs = np.stack([one.coef.T for one in found], axis=-1).astype(X.dtype, copy=False)
-    answer = (grid, coefs, np.array([verdict.gap for verdict in verdicts]) / total)
-    return (*answer, [solution.n_iter for solution in found]) if return_n_iter else answer

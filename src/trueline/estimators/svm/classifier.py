@@ -102,9 +102,7 @@ class PairwiseClassifier(ClassifierMixin, Host):
         self.solver_ = "textbook_smo" if self.solver == "textbook_smo" else "working_set"
         self._probA, self._probB = np.empty(0), np.empty(0)
         if self.probability is True:
-            self._codes_fitted = codes
             self._probA, self._probB = calibrate(self, X, codes, weights)
-            del self._codes_fitted
 
     def _fit_pairs(
         self, X: Any, order: Index, codes: Index, weights: Array
@@ -130,15 +128,15 @@ class PairwiseClassifier(ClassifierMixin, Host):
         self,
         X: Any,
         rows: Index,
-        is_first: NDArray[np.bool_],
+        codes: Index,
         weights: Array,
         learned: Index,
         left_out: Index,
     ) -> Array:
         """Scores of the first of two classes at some rows, learned from others."""
-        order = learned[np.argsort(~is_first[learned], kind="stable")]
-        signs = np.where(is_first[order], 1, -1)
-        codes = self._codes_fitted[rows[order]]
+        order = learned[np.argsort(codes[learned], kind="stable")]
+        signs = np.where(codes[order] == codes.min(), 1, -1)
+        codes = codes[order]
         box = self._boxes(codes, weights[order])
         source = self._source(X, rows[order], float(box.max()))
         names = self.classes_[codes[[-1, 0]]]
