@@ -63,6 +63,34 @@ class GeneralizedLinearRegressor(
         1/(2 S) sum_i s_i d(y_i, m_i) + alpha/2 ||w||^2,    link(m_i) = x_i.w + b + offset_i
 
     (as solved: S times that).
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty; 0 is maximum likelihood.
+    fit_intercept : bool, default=True
+    max_iter : int, default=100
+        Limit on the steps of Newton's method.
+    tol : float, default=1e-4
+        Tolerance of the gradient: the gap to prove is ``tol ** 2``, relative to the objective of
+        the best constant.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+    verbose : int, default=0
+        Accepted; ``explain()`` tells what happened.
+    trace : bool, default=False
+        Keep objective and gap of every iteration in ``trace_``.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,)
+    intercept_ : float
+    certificate_ : Certificate
+    solver_ : str
+    n_iter_ : int
+    trace_ : Trace
+    n_features_in_ : int
+    feature_names_in_ : array of str
     """
 
     _strength_in_sum = "n alpha"
@@ -135,14 +163,8 @@ class GeneralizedLinearRegressor(
         offset: Any = None,
         exposure: Any = None,
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        arguments: dict[str, Any] = {
-            "accept_sparse": ["csr", "csc"],
-            "dtype": [np.float64, np.float32],
-            "y_numeric": True,
-            "ensure_all_finite": False,
-        }
         with numeric_target(self, y):
-            X, y = checked_rows(self, X, y, reset, **arguments)
+            X, y = checked_rows(self, X, y, reset, accept_sparse=["csr", "csc"], y_numeric=True)
             own = y.astype(np.float64)
         weights = self._weights(sample_weight, X)
         shift = as_offset(offset, exposure, len(y), self._is_log)

@@ -9,6 +9,7 @@ from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedi
 __all__ = ["GammaRegressor", "PoissonRegressor", "TweedieRegressor"]
 
 
+@parameters()
 class PoissonRegressor(GeneralizedLinearRegressor):
     """Poisson regression: counts whose logarithm of the mean is linear, proven optimal.
 
@@ -20,33 +21,12 @@ class PoissonRegressor(GeneralizedLinearRegressor):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Strength of the penalty; 0 is maximum likelihood.
-    fit_intercept : bool, default=True
     solver : str, default="auto"
         "auto" plans. scikit-learn's "lbfgs" and "newton-cholesky" plan too: the function decides
         the answer. By name: "newton", "newton_cg".
-    max_iter : int, default=100
-        Limit on the steps of Newton's method.
-    tol : float, default=1e-4
-        Tolerance of the gradient: the gap to prove is ``tol ** 2``, relative to the objective of
-        the best constant.
-    warm_start : bool, default=False
-        Start from the coefficients of the last fit.
-    verbose : int, default=0
-        Accepted; ``explain()`` tells what happened.
-    trace : bool, default=False
-        Keep objective and gap of every iteration in ``trace_``.
 
     Attributes
     ----------
-    coef_ : array of shape (d,)
-    intercept_ : float
-    certificate_ : Certificate
-    solver_ : str
-    n_iter_ : int
-    trace_ : Trace
-    n_features_in_ : int
     feature_names_in_ : array of str
 
     Examples
@@ -70,6 +50,7 @@ class PoissonRegressor(GeneralizedLinearRegressor):
         return Poisson()
 
 
+@parameters()
 class GammaRegressor(GeneralizedLinearRegressor):
     """Gamma regression: positive targets of constant relative spread, proven optimal.
 
@@ -81,33 +62,12 @@ class GammaRegressor(GeneralizedLinearRegressor):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Strength of the penalty; 0 is maximum likelihood.
-    fit_intercept : bool, default=True
     solver : str, default="auto"
         "auto" plans. scikit-learn's "lbfgs" and "newton-cholesky" plan too: the function decides
         the answer. By name: "newton", "newton_cg".
-    max_iter : int, default=100
-        Limit on the steps of Newton's method.
-    tol : float, default=1e-4
-        Tolerance of the gradient: the gap to prove is ``tol ** 2``, relative to the objective of
-        the best constant.
-    warm_start : bool, default=False
-        Start from the coefficients of the last fit.
-    verbose : int, default=0
-        Accepted; ``explain()`` tells what happened.
-    trace : bool, default=False
-        Keep objective and gap of every iteration in ``trace_``.
 
     Attributes
     ----------
-    coef_ : array of shape (d,)
-    intercept_ : float
-    certificate_ : Certificate
-    solver_ : str
-    n_iter_ : int
-    trace_ : Trace
-    n_features_in_ : int
     feature_names_in_ : array of str
 
     Examples
@@ -150,35 +110,14 @@ class TweedieRegressor(GeneralizedLinearRegressor):
     power : float, default=0.0
         0 is the normal distribution, 1 Poisson, between 1 and 2 compound Poisson-gamma (with exact
         zeros), 2 gamma, 3 inverse Gaussian. Powers between 0 and 1 belong to no distribution.
-    alpha : float, default=1.0
-        Strength of the penalty; 0 is maximum likelihood.
-    fit_intercept : bool, default=True
     link : {"auto", "identity", "log"}, default="auto"
         "auto" is the identity for powers up to 0, the logarithm beyond.
     solver : str, default="auto"
         "auto" plans. scikit-learn's "lbfgs" and "newton-cholesky" plan too: the function decides
         the answer. By name, where the function is convex: "newton", "newton_cg".
-    max_iter : int, default=100
-        Limit on the steps of Newton's method.
-    tol : float, default=1e-4
-        Tolerance of the gradient: the gap to prove is ``tol ** 2``, relative to the objective of
-        the best constant.
-    warm_start : bool, default=False
-        Start from the coefficients of the last fit.
-    verbose : int, default=0
-        Accepted; ``explain()`` tells what happened.
-    trace : bool, default=False
-        Keep objective and gap of every iteration in ``trace_``.
 
     Attributes
     ----------
-    coef_ : array of shape (d,)
-    intercept_ : float
-    certificate_ : Certificate
-    solver_ : str
-    n_iter_ : int
-    trace_ : Trace
-    n_features_in_ : int
     feature_names_in_ : array of str
 
     Examples

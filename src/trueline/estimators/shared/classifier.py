@@ -56,13 +56,8 @@ class LinearClassifierBase(ClassifierMixin, Host):
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        arguments: dict[str, Any] = {
-            "accept_sparse": ["csr", "csc", "coo"],
-            "dtype": [np.float64, np.float32],
-            "ensure_all_finite": False,
-        }
         if not _is_plain(X, y):
-            X, y = checked_rows(self, X, y, reset, **arguments)
+            X, y = checked_rows(self, X, y, reset)
         elif reset:
             keep_columns_of(self, X)
         classes, codes = encode_labels(y, type(self).__name__)

@@ -92,16 +92,9 @@ def real_problem(
     ndim = np.ndim(y) if isinstance(y, list | tuple) else getattr(y, "ndim", 1)
     if model._targets == "one" and ndim == 2:
         y = column_or_1d(y, warn=True)
-    arguments: dict[str, Any] = {
-        "accept_sparse": ["csr", "csc", "coo"],
-        "dtype": [np.float64, np.float32],
-        "multi_output": True,
-        "y_numeric": True,
-        "ensure_all_finite": False,
-    }
     if not is_plain(X, y):
         with numeric_target(model, y):
-            X, y = checked_rows(model, X, y, reset, **arguments)
+            X, y = checked_rows(model, X, y, reset, multi_output=True, y_numeric=True)
     elif reset:
         keep_columns_of(model, X)
     weights = model._weights(sample_weight, X)

@@ -38,20 +38,13 @@ class AdaptiveLasso(ElasticNet):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Strength.
     gamma : float, default=1.0
         Power of the first coefficients.
     first : estimator, optional
         Has ``coef_`` after ``fit``. None means least squares where there are more rows than
         columns, and ridge regression with its strength chosen by leave-one-out where there are not.
-    fit_intercept : bool, default=True
-    max_iter : int, default=1000
-        Limit on the readings of the data.
     tol : float, default=1e-4
         As in :class:`Lasso`.
-    positive : bool, default=False
-        Keep all coefficients at or above zero.
 
     Attributes
     ----------
@@ -64,8 +57,6 @@ class AdaptiveLasso(ElasticNet):
     certificate_ : Certificate
         Of the second fit, whose weights are given by the first.
     n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------

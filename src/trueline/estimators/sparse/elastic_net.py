@@ -284,41 +284,14 @@ class Lasso(ElasticNet):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Strength.
-    fit_intercept : bool, default=True
-    precompute : bool or array-like of shape (d, d), default=False
-        Accepted for compatibility: whether the Gram matrix is used is planned, see
-        :meth:`explain`.
-    copy_X : bool, default=True
-        Accepted for compatibility: X is never modified.
-    max_iter : int, default=1000
-        Limit on the readings of the data.
-    tol : float, default=1e-4
-        The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
-        target. It is usually far smaller: the last step is exact.
-    warm_start : bool, default=False
-        Start from the coefficients of the last fit.
-    positive : bool, default=False
-        Keep all coefficients at or above zero.
-    random_state, selection
-        Accepted for compatibility: the order of the coordinates does not change the answer.
-    feature_weights : array-like of shape (d,), optional
-        Multiplies the penalty of each coefficient; 0 leaves it unpenalised.
     bounds : pair of floats or array-likes, optional
         (lower, upper) bounds on the coefficients, one number or one per column; infinite or None
         where there is none.
 
     Attributes
     ----------
-    coef_ : array of shape (d,) or (k, d)
-    sparse_coef_ : sparse array of shape (1, d) or (k, d)
-    intercept_ : float or array of shape (k,)
     dual_gap_ : float or array of shape (k,)
-    certificate_ : Certificate
     n_iter_ : int or list of int
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------

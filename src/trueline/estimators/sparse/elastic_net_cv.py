@@ -58,6 +58,17 @@ class ChosenByFolds(_Host):
     """Strength (and mixture) chosen by cross-validation, the best one refitted to all rows.
 
     The problems of all folds, mixtures and strengths are one set.
+
+    Parameters
+    ----------
+    eps : float, default=1e-3
+        Smallest over largest strength of the grid.
+    alphas : int or array-like, default=100
+        The number of strengths, or the strengths.
+    max_iter : int, default=1000
+        Limit on the readings of the data in the final fit.
+    cv : int, splitter, iterable or None
+        None means five folds.
     """
 
     #: The gap asked of the fits of the folds, as a share of ``tol``.
@@ -251,20 +262,12 @@ class ElasticNetCV(ChosenByFolds, ElasticNet):
     ----------
     l1_ratio : float or list of float, default=0.5
         Mixtures to try, above 0 if the grid is made here.
-    eps : float, default=1e-3
-        Smallest over largest strength of the grid.
-    alphas : int or array-like, default=100
-        The number of strengths, or the strengths.
     fit_intercept : bool, default=True
     precompute, copy_X, n_jobs, random_state, selection
         Accepted for compatibility: how the solutions are found is planned, threads are used where
         they help, and the order of the coordinates does not change the answer.
-    max_iter : int, default=1000
-        Limit on the readings of the data in the final fit.
     tol : float, default=1e-4
         As in :class:`ElasticNet`.
-    cv : int, splitter, iterable or None
-        None means five folds.
     verbose : bool or int, default=0
     positive : bool, default=False
     feature_weights, bounds
@@ -323,20 +326,12 @@ class LassoCV(ChosenByFolds, ElasticNet):
 
     Parameters
     ----------
-    eps : float, default=1e-3
-        Smallest over largest strength of the grid.
-    alphas : int or array-like, default=100
-        The number of strengths, or the strengths.
     fit_intercept : bool, default=True
     precompute, copy_X, n_jobs, random_state, selection
         Accepted for compatibility: how the solutions are found is planned, threads are used where
         they help, and the order of the coordinates does not change the answer.
-    max_iter : int, default=1000
-        Limit on the readings of the data in the final fit.
     tol : float, default=1e-4
         As in :class:`Lasso`.
-    cv : int, splitter, iterable or None
-        None means five folds.
     verbose : bool or int, default=False
     positive : bool, default=False
     feature_weights, bounds

@@ -29,7 +29,29 @@ WITHOUT = ["precompute", "positive", "feature_weights", "bounds"]
 
 
 class CoupledTargets(_Host):
-    """What the multi-task estimators have in common: two-dimensional targets, one gap."""
+    """What the multi-task estimators have in common: two-dimensional targets, one gap.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+    copy_X : bool, default=True
+        Accepted for compatibility: X is never modified.
+    random_state : int, RandomState or None
+    selection : {"cyclic", "random"}, default="cyclic"
+        Both accepted for compatibility: the order of the coordinates does not change the answer.
+
+    Attributes
+    ----------
+    coef_ : array of shape (k, d)
+    intercept_ : array of shape (k,)
+    dual_gap_ : float
+        The proven gap, in units of the objective above.
+    certificate_ : Certificate
+    n_iter_ : int
+        Readings of the data.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+    """
 
     _keeps_single_target = True
     _targets = "several"
@@ -75,36 +97,15 @@ class MultiTaskElasticNet(CoupledTargets, ElasticNet):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Strength.
     l1_ratio : float, default=0.5
         Share of the norms, between 0 (ridge) and 1 (:class:`MultiTaskLasso`).
-    fit_intercept : bool, default=True
-    copy_X : bool, default=True
-        Accepted for compatibility: X is never modified.
-    max_iter : int, default=1000
-        Limit on the readings of the data.
     tol : float, default=1e-4
         The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
         targets. It is usually far smaller: the last steps are Newton's.
-    warm_start : bool, default=False
-        Start from the coefficients of the last fit.
-    random_state : int, RandomState or None
-    selection : {"cyclic", "random"}, default="cyclic"
-        Both accepted for compatibility: the order of the coordinates does not change the answer.
 
     Attributes
     ----------
-    coef_ : array of shape (k, d)
     sparse_coef_ : sparse array of shape (k, d)
-    intercept_ : array of shape (k,)
-    dual_gap_ : float
-        The proven gap, in units of the objective above.
-    certificate_ : Certificate
-    n_iter_ : int
-        Readings of the data.
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------
@@ -137,32 +138,13 @@ class MultiTaskLasso(CoupledTargets, ElasticNet):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Strength.
-    fit_intercept : bool, default=True
-    copy_X : bool, default=True
-        Accepted for compatibility: X is never modified.
-    max_iter : int, default=1000
-        Limit on the readings of the data.
     tol : float, default=1e-4
         The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
         targets. It is usually far smaller: the last steps are Newton's.
-    warm_start : bool, default=False
-        Start from the coefficients of the last fit.
-    random_state : int, RandomState or None
-    selection : {"cyclic", "random"}, default="cyclic"
-        Both accepted for compatibility: the order of the coordinates does not change the answer.
 
     Attributes
     ----------
-    coef_ : array of shape (k, d)
     sparse_coef_ : sparse array of shape (k, d)
-    intercept_ : array of shape (k,)
-    dual_gap_ : float
-    certificate_ : Certificate
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------

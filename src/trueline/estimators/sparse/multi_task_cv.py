@@ -36,26 +36,12 @@ class MultiTaskElasticNetCV(ChosenByFolds, CoupledTargets, ElasticNet):
     ----------
     l1_ratio : float or list of float, default=0.5
         Mixtures to try, above 0 if the grid is made here.
-    eps : float, default=1e-3
-        Smallest over largest strength of the grid.
-    alphas : int or array-like, default=100
-        The number of strengths, or the strengths.
-    fit_intercept : bool, default=True
-    max_iter : int, default=1000
-        Limit on the readings of the data in the final fit.
     tol : float, default=1e-4
         As in :class:`MultiTaskElasticNet`; the fits of the folds stop at a gap of ``tol`` times it.
-    cv : int, splitter, iterable or None
-        None means five folds.
-    copy_X : bool, default=True
-        Accepted for compatibility: X is never modified.
     verbose : bool or int, default=0
         Accepted for compatibility.
     n_jobs : int, optional
         Accepted for compatibility: threads are used where they help.
-    random_state : int, RandomState or None
-    selection : {"cyclic", "random"}, default="cyclic"
-        Both accepted for compatibility: the order of the coordinates does not change the answer.
 
     Attributes
     ----------
@@ -66,13 +52,6 @@ class MultiTaskElasticNetCV(ChosenByFolds, CoupledTargets, ElasticNet):
     l1_ratio_ : float
     alphas_ : array of shape (m,) or (number of mixtures, m)
     mse_path_ : array of shape (m, folds) or (number of mixtures, m, folds)
-    coef_ : array of shape (k, d)
-    intercept_ : array of shape (k,)
-    dual_gap_ : float
-    certificate_ : Certificate
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------
@@ -108,26 +87,12 @@ class MultiTaskLassoCV(ChosenByFolds, CoupledTargets, ElasticNet):
 
     Parameters
     ----------
-    eps : float, default=1e-3
-        Smallest over largest strength of the grid.
-    alphas : int or array-like, default=100
-        The number of strengths, or the strengths.
-    fit_intercept : bool, default=True
-    max_iter : int, default=1000
-        Limit on the readings of the data in the final fit.
     tol : float, default=1e-4
         As in :class:`MultiTaskLasso`; the fits of the folds stop at a gap of ``tol`` times it.
-    copy_X : bool, default=True
-        Accepted for compatibility: X is never modified.
-    cv : int, splitter, iterable or None
-        None means five folds.
     verbose : bool or int, default=False
         Accepted for compatibility.
     n_jobs : int, optional
         Accepted for compatibility: threads are used where they help.
-    random_state : int, RandomState or None
-    selection : {"cyclic", "random"}, default="cyclic"
-        Both accepted for compatibility: the order of the coordinates does not change the answer.
 
     Attributes
     ----------
@@ -137,13 +102,6 @@ class MultiTaskLassoCV(ChosenByFolds, CoupledTargets, ElasticNet):
         The largest strength whose mean error is within one standard error of the smallest.
     alphas_ : array of shape (m,)
     mse_path_ : array of shape (m, folds)
-    coef_ : array of shape (k, d)
-    intercept_ : array of shape (k,)
-    dual_gap_ : float
-    certificate_ : Certificate
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------

@@ -50,7 +50,44 @@ Index = NDArray[np.intp]
 
 @parameters()
 class SupportVectorMachine(FoundMachine, Certified, Explained, BaseEstimator):
-    """A kernel machine: a sum of kernels at some of the training rows, and an intercept."""
+    """A kernel machine: a sum of kernels at some of the training rows, and an intercept.
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        x.z, (gamma x.z + coef0)^degree, exp(-gamma ||x - z||^2), tanh(gamma x.z + coef0), the
+        matrix itself, or a function that gives it.
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+        "scale" is 1 / (d var(X)), "auto" is 1 / d.
+    coef0 : float, default=0.0
+    shrinking : bool, default=True
+        Accepted; working sets leave rows that rest at a bound alone anyway.
+    tol : float, default=1e-3
+        No two multipliers may be moved against each other with a gain above this.
+    cache_size : float, default=200
+        Megabytes for kernel values.
+    verbose : bool, default=False
+        Accepted; ``explain()`` tells what happened.
+    max_iter : int, default=-1
+        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
+        more ("textbook_smo": 100,000, or 100 for each row).
+
+    Attributes
+    ----------
+    support_ : array of shape (m,)
+        Rows of the training data; by class, if there are classes.
+    support_vectors_ : array or sparse matrix of shape (m, d)
+    fit_status_ : int
+        0 if the tolerance was reached, 1 if not.
+    shape_fit_ : tuple
+    certificate_ : SupportVectorCertificate
+        Primal objective, duality gap; worked out when it is looked at.
+    solver_ : str
+    trace_ : Trace
+    n_features_in_ : int
+    feature_names_in_ : array of str
+    """
 
     _doc_link_module = "trueline"
     _: KW_ONLY

@@ -39,7 +39,33 @@ def _offers_probabilities(machine: Any) -> bool:
 
 @parameters()
 class PairwiseClassifier(ClassifierMixin, Host):
-    """One machine per pair of classes."""
+    """One machine per pair of classes.
+
+    Parameters
+    ----------
+    probability : bool, default=False
+        Whether to calibrate probabilities, on scores of rows that were left out of the fit (five
+        folds). Deprecated in scikit-learn 1.9, and here too.
+    decision_function_shape : {"ovo", "ovr"}, default="ovr"
+        One score per pair, or one per class (votes, refined by the sums of scores).
+    break_ties : bool, default=False
+        Whether equal votes are decided by the scores; else the first class wins.
+    random_state : int, RandomState or None
+        The folds of ``probability=True``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (k,)
+    n_support_ : array of shape (k,)
+    dual_coef_ : array of shape (k - 1, m)
+        Multipliers with signs.
+    intercept_ : array of shape (k (k - 1) / 2,)
+    coef_ : array of shape (k (k - 1) / 2, d)
+        For the linear kernel.
+    class_weight_ : array of shape (k,)
+    n_iter_ : array of shape (k (k - 1) / 2,)
+        Steps with two multipliers, for each pair.
+    """
 
     _: KW_ONLY
     probability: Any = given("deprecated", "boolean", hidden("deprecated"))
