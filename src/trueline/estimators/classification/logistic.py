@@ -255,25 +255,25 @@ class LogisticRegression(
             tol=max(self.tol**2, _FINEST if self._is_quadratic else _FINEST_LINEAR),
             max_iter=100 * limit if self.solver in _TEXTBOOK else limit,
             random_state=self.random_state,
-            **self._start(),
+            **self._warm(),
         )
 
     @property
     def _is_quadratic(self) -> bool:
         return "quadratic" in self._penalty().capabilities
 
-    def _start(self) -> dict[str, Any]:
-        """Where a warm start begins."""
-        if not self.warm_start or not hasattr(self, "coef_"):
+    def _warm(self) -> dict[str, Any]:
+        start = super()._warm()
+        if not start:
             return {}
-        W, b = self._coefficients()
+        W = start["start"]
         expected = (self.n_features_in_, len(self._present) if len(self.classes_) > 2 else 1)
         if W.shape != (expected[0] + self._penalises_intercept, expected[1]):
             raise ValueError(
                 f"warm_start=True would start from coefficients of shape {W.T.shape}, but these "
                 f"data need {expected[::-1]}. Fit once with warm_start=False."
             )
-        return {"start": np.ascontiguousarray(W), "start_intercept": np.array(b)}
+        return start
 
     # --- what was found -------------------------------------------------------------------------
 

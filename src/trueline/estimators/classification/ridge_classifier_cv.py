@@ -11,7 +11,7 @@ from sklearn.metrics import get_scorer_names
 from sklearn.utils.metadata_routing import _raise_for_params
 
 from trueline.estimators.classification.ridge_classifier import SignRegressionClassifier
-from trueline.estimators.regression.ridge_cv_scores import DEFAULT_ALPHAS, StrengthSearch
+from trueline.estimators.regression.ridge_cv import DEFAULT_ALPHAS, StrengthSearch
 from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.callbacks import fit_with_callbacks
 from trueline.estimators.shared.labels import SignedTargets

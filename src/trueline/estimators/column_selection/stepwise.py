@@ -16,11 +16,10 @@ from sklearn.utils import assert_all_finite
 from trueline.design import as_design
 from trueline.estimators.column_selection.stepwise_columns import ChosenColumns
 from trueline.estimators.regression.gaussian import GaussianLikelihood
-from trueline.estimators.shared.base import LinearEstimator, build_problem
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase
-from trueline.losses import Squared
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import NoPenalty, Penalty
 from trueline.problem import Problem
@@ -149,9 +148,6 @@ class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase,
 
     def _penalty(self, n_targets: int) -> Penalty:
         return NoPenalty()
-
-    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        return build_problem(X, Y, weights, Squared(), NoPenalty(), self.fit_intercept)
 
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.shared.base import Host
+from trueline.estimators.shared.base import Host, build_problem
 from trueline.estimators.sparse.freedom import ActiveColumns, active_columns, residual_squares
+from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import Penalty
+from trueline.problem import Problem
 from trueline.selection import criteria
 from trueline.solution import Solution
 
@@ -34,6 +36,10 @@ class GaussianLikelihood(Host):
     @abstractmethod
     def _penalty(self, n_targets: int) -> Penalty:
         """The penalty for so many targets."""
+
+    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
+        penalty = self._penalty(Y.shape[1])
+        return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
 
     def _keep_of(self, problem: Any, solution: Solution) -> None:
         super()._keep_of(problem, solution)

@@ -10,12 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.regression.incremental import FittedFromMoments
 from trueline.estimators.regression.rank import ColumnRank
-from trueline.estimators.shared.base import LinearEstimator, build_problem
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase
-from trueline.losses import Squared
 from trueline.penalties import NonNegative, NoPenalty, Penalty
-from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
@@ -118,10 +116,6 @@ class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, Linea
 
     def _penalty(self, n_targets: int) -> Penalty:
         return NonNegative(NoPenalty()) if self.positive else NoPenalty()
-
-    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        penalty = self._penalty(Y.shape[1])
-        return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
 
     def _options(self) -> Options:
         return Options(tol=self.tol**2)

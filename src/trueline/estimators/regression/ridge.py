@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.estimators.regression.incremental import FittedFromMoments
-from trueline.estimators.shared.base import LinearEstimator, build_problem
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase
-from trueline.losses import Squared
 from trueline.penalties import L2, NonNegative, NoPenalty, Penalty
-from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
@@ -167,10 +165,6 @@ class Ridge(FittedFromMoments, LinearRegressorBase, LinearEstimator):
         strength = float(alpha.ravel()[0]) if alpha.size == 1 else alpha.ravel()
         base: Penalty = L2(strength) if np.any(alpha) else NoPenalty()
         return NonNegative(base) if self.positive else base
-
-    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        penalty = self._penalty(Y.shape[1])
-        return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
 
     def _solver_name(self) -> str:
         if self.positive:

@@ -72,6 +72,13 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """What the parameters ask of a solver."""
         return Options()
 
+    def _warm(self) -> dict[str, Any]:
+        """Where a warm start begins: at the coefficients of the last fit."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "coef_"):
+            return {}
+        W, b = self._coefficients()
+        return {"start": np.ascontiguousarray(W), "start_intercept": np.array(b)}
+
     def _plan_for(self, problem: Problem) -> Plan:
         """Who solves the problem, and why."""
         return make_plan(problem, self._solver_name())

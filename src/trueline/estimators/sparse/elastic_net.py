@@ -204,10 +204,7 @@ class ElasticNet(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
         return self.alpha != 0 and super()._can_be_in_a_set()  # a fit would warn
 
     def _options(self) -> Options:
-        start = None
-        if self.warm_start and hasattr(self, "coef_"):
-            start = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64)).T
-        return Options(tol=self.tol / 100, max_iter=self.max_iter, start=start)
+        return Options(tol=self.tol / 100, max_iter=self.max_iter, start=self._warm().get("start"))
 
     @fit_with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Self:

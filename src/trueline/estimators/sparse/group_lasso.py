@@ -192,10 +192,7 @@ class GroupLasso(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
         return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
 
     def _options(self) -> Options:
-        start = None
-        if self.warm_start and hasattr(self, "coef_"):
-            start = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64)).T
-        return Options(tol=self.tol, max_iter=self.max_iter, start=start)
+        return Options(tol=self.tol, max_iter=self.max_iter, start=self._warm().get("start"))
 
     def _weights(self, sample_weight: Any, X: Any) -> Array | None:
         # One number for all rows: the objective divides by the sum of the weights.
