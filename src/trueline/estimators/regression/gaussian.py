@@ -125,7 +125,7 @@ class GaussianLikelihood(Host):
 
     def _settle(self) -> None:
         """Work out what was left for later, from columns that are then let go."""
-        if self._freedom is None and hasattr(self, "coef_"):
+        if self._freedom is None and hasattr(self, "_minimised"):
             self._freedom, self._active = self._divergence(self._coefficients()[0]), None
 
     def _divergence(self, W: Array) -> Array | None:
