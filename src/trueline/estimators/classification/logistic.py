@@ -16,19 +16,17 @@ from trueline.estimators.classification.firth import firth_plan, require_binary,
 from trueline.estimators.classification.separation import warn_if_separated
 from trueline.estimators.regression.rank import ColumnRank
 from trueline.estimators.regression.standard_errors import LabelInference
-from trueline.estimators.shared.base import LinearEstimator
+from trueline.estimators.shared.base import LinearEstimator, Task
 from trueline.estimators.shared.classifier import LinearClassifierBase
 from trueline.estimators.shared.labels import SparseCoefficients
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.svm.constant_column import ConstantColumn
 from trueline.losses import Logistic, Loss, Softmax
-from trueline.moments import Moments
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Options
-from trueline.solvers.loop import Monitor
 
 __all__ = ["LogisticRegression"]
 
@@ -227,18 +225,11 @@ class LogisticRegression(
     def _plan_for(self, problem: Problem) -> Plan:
         return firth_plan(problem) if self._is_firth else super()._plan_for(problem)
 
-    def _run(
-        self,
-        problem: Problem,
-        plan: Plan,
-        monitor: Monitor,
-        X: Any,
-        moments: Moments | None,
-        options: Options,
-    ) -> Solution:
+    def _run(self, task: Task) -> Solution:
         if not self._is_firth:
-            return super()._run(problem, plan, monitor, X, moments, options)
-        return run_firth(problem, X, options, monitor, type(self).__name__)
+            return super()._run(task)
+        name = type(self).__name__
+        return run_firth(task.problem, task.X, task.options, task.monitor, name)
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]

@@ -17,7 +17,12 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 from trueline.certificates.base import Certificate
 from trueline.certificates.kernel_mistakes import bound_kernel_mistakes
 from trueline.certificates.mistakes import certify_mistakes
-from trueline.estimators.kernel.kernel_function import data_text, kernel_matrix, matrix_text
+from trueline.estimators.kernel.kernel_function import (
+    data_text,
+    kernel_matrix,
+    matrix_text,
+    recipe_of,
+)
 from trueline.estimators.online.proof import lines_of_errors
 from trueline.estimators.shared.as_fitted import same_rows, settings_of
 from trueline.estimators.shared.certified import Certified, Explained
@@ -124,15 +129,8 @@ class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
     shuffle: bool = False
     random_state: Any = given(0, "random_state")
 
-    def _recipe(self) -> dict[str, Any]:
-        """How to compute the kernel matrix."""
-        if callable(self.kernel):
-            return {"metric": self.kernel}
-        options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        return {"metric": self.kernel, **options}
-
     def _products(self, X: Any, Y: Any = None) -> Array:
-        recipe = self._recipe()
+        recipe = recipe_of(self)
         K = kernel_matrix(type(self).__name__, recipe.pop("metric"), X, Y, **recipe)
         return np.ascontiguousarray(K, dtype=np.float64)
 
@@ -225,7 +223,7 @@ class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
             bool(self.fit_intercept),
             None,
         )
-        recipe = self._recipe()
+        recipe = recipe_of(self)
         errors = replace(errors, witness={**errors.witness, "kernel": recipe})
         run = (np.ascontiguousarray(counts.T), float(self.eta0), float(self.margin))
         self._certificate = bound_kernel_mistakes(errors, K, target, weights, *run, recipe, X)

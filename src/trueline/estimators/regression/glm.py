@@ -18,21 +18,19 @@ from trueline.check import Check, Verification
 from trueline.estimators.regression.exposure import as_offset, expose
 from trueline.estimators.regression.rank import ColumnRank
 from trueline.estimators.regression.standard_errors import FisherInference
-from trueline.estimators.shared.base import LinearEstimator, build_problem
+from trueline.estimators.shared.base import LinearEstimator, Task, build_problem
 from trueline.estimators.shared.callbacks import fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.shared.report import Explanation
 from trueline.estimators.shared.validation import checked_rows, numeric_target
 from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedie
-from trueline.moments import Moments
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts, Options
-from trueline.solvers.loop import Monitor
 from trueline.solvers.newton.non_convex import solve_locally
 from trueline.solvers.newton.solver import Newton
 
@@ -214,21 +212,13 @@ class GeneralizedLinearRegressor(
         title = "Newton's method, or Fisher's scoring where it is not convex"
         return Plan.only(solver.name, title, solver.cost(facts), problem.formula, facts)
 
-    def _run(
-        self,
-        problem: Problem,
-        plan: Plan,
-        monitor: Monitor,
-        X: Any,
-        moments: Moments | None,
-        options: Options,
-    ) -> Solution:
-        if "nonconvex" not in problem.loss.capabilities:
-            return super()._run(problem, plan, monitor, X, moments, options)
-        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+    def _run(self, task: Task) -> Solution:
+        if "nonconvex" not in task.problem.loss.capabilities:
+            return super()._run(task)
+        assert_all_finite(task.X, input_name="X", estimator_name=type(self).__name__)
         begin = time.perf_counter()
         with np.errstate(all="ignore"), single_threaded_blas():
-            solution = solve_locally(problem, options, monitor)
+            solution = solve_locally(task.problem, task.options, task.monitor)
         solution.seconds = time.perf_counter() - begin
         return solution
 

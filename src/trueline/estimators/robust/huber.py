@@ -14,18 +14,16 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.concomitant import certify_concomitant, column_sizes
 from trueline.design import as_design
 from trueline.estimators.regression.rank import ColumnRank
-from trueline.estimators.shared.base import LinearEstimator, build_problem
+from trueline.estimators.shared.base import LinearEstimator, Task, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import Huber
-from trueline.moments import Moments
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L2
 from trueline.plan import Plan
 from trueline.problem import ConcomitantProblem, Problem
 from trueline.solution import PendingCertificate, Solution
-from trueline.solvers.base import Facts, Options
-from trueline.solvers.loop import Monitor
+from trueline.solvers.base import Facts
 from trueline.solvers.newton.concomitant import solve_concomitant
 from trueline.solvers.newton.solver import Newton
 from trueline.solvers.transformed.row_space import narrowed
@@ -117,16 +115,8 @@ class HuberRegressor(ColumnRank, SingleTarget, LinearRegressorBase, LinearEstima
         why = "the only solver for a scale estimated along"
         return Plan.only(solver.name, title, cost, formula, facts, why)
 
-    def _run(
-        self,
-        problem: Problem,
-        plan: Plan,
-        monitor: Monitor,
-        X: Any,
-        moments: Moments | None,
-        options: Options,
-    ) -> Solution:
-        start = None
+    def _run(self, task: Task) -> Solution:
+        problem, start = task.problem, None
         if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == problem.n_features:
             start = np.asarray(self.coef_, dtype=np.float64), float(self.intercept_)
         tol = min(float(self.tol) ** 2, _COARSEST)
@@ -134,10 +124,10 @@ class HuberRegressor(ColumnRank, SingleTarget, LinearRegressorBase, LinearEstima
         try:
             with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
                 solution = solve_concomitant(
-                    ConcomitantProblem(problem), tol, self.max_iter, monitor, start
+                    ConcomitantProblem(problem), tol, self.max_iter, task.monitor, start
                 )
         except FloatingPointError:
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            assert_all_finite(task.X, input_name="X", estimator_name=type(self).__name__)
             raise ValueError(
                 "Squares of X or y leave the range of double precision. Divide the columns or the "
                 "target by a power of ten first."

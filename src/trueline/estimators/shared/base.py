@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,9 +44,32 @@ from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
 from trueline.wording import counted
 
-__all__ = ["Host", "LinearEstimator", "build_problem"]
+__all__ = ["Host", "LinearEstimator", "Task", "build_problem"]
 
 Array = NDArray[np.float64]
+
+
+class Task(NamedTuple):
+    """A problem, the plan for it, the rows as validated, and what a solver is given beside them."""
+
+    problem: Problem
+    plan: Plan
+    X: Any
+    monitor: Monitor
+    options: Options
+    moments: Moments | None = None
+
+    def run_scaled(self) -> Solution:
+        """Run, in units of powers of two if squares would overflow or vanish."""
+        exponents = exponents_of(self.problem)
+        # What overflows all the same (a scaled strength, a step too long) is not finite at the end.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if exponents is None:
+                return execute(self.problem, self.plan, self.options, self.monitor)
+            scaled = rescaled(self.problem, *exponents)
+            monitor = in_original_units(self.monitor, *exponents)
+            solution = execute(scaled, self.plan, self.options, monitor)
+            return unscaled(least_norm(scaled, solution, exponents[0]), *exponents)
 
 
 class LinearEstimator(CallbackSupport, BaseEstimator):
@@ -142,41 +165,34 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
     ) -> tuple[Plan, Solution]:
         """Plan and run; warn of an answer that is short of the optimum."""
         plan = self._plan_for(problem)
-        solution = self._run(problem, plan, monitor, X, moments, options or self._options())
+        solution = self._run(Task(problem, plan, X, monitor, options or self._options(), moments))
         if solution.status is Status.DIVERGED or not np.isfinite(solution.coef).all():
             raise ValueError(f"{type(self).__name__} did not converge: {solution.status.value}.")
         if not solution.status.is_final:
             self._warn(solution)
         return plan, solution
 
-    def _run(
-        self,
-        problem: Problem,
-        plan: Plan,
-        monitor: Monitor,
-        X: Any,
-        moments: Moments | None,
-        options: Options,
-    ) -> Solution:
+    def _run(self, task: Task) -> Solution:
         """Carry out the plan, and deal with numbers too large or too small to be squared."""
-        if not SOLVERS[plan.chosen].shows_nonfinite or problem.design.is_sparse:
+        problem, X = task.problem, task.X
+        if not SOLVERS[task.plan.chosen].shows_nonfinite or problem.design.is_sparse:
             assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-            return _run_scaled(problem, plan, monitor, options)
+            return task.run_scaled()
         # Reading the data once more only to look for NaN costs a third of a large fit: sums of
         # squares out of range tell of NaN, infinity or extreme scales.
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                solution = execute(problem, plan, options, monitor, moments)
+                solution = execute(problem, task.plan, task.options, task.monitor, task.moments)
         except (ArithmeticError, np.linalg.LinAlgError, ValueError) as error:
             with np.errstate(invalid="ignore"):  # infinities of both signs
                 assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
             if not isinstance(error, FloatingPointError) and exponents_of(problem) is None:
                 raise
-            return _run_scaled(problem, plan, monitor, options)
+            return task.run_scaled()
         found = solution.moments
         if found is None or found.is_ordinary() or exponents_of(problem) is None:
             return solution
-        return _run_scaled(problem, plan, monitor, options)
+        return task.run_scaled()
 
     def _warn(self, solution: Solution) -> None:
         gap = solution.stages[-1].gap if solution.stages else np.inf
@@ -433,16 +449,3 @@ def build_problem(
     """A problem from validated arrays."""
     loss.check_target(Y)
     return Problem(as_design(X), Y, loss, penalty, fit_intercept, weights)
-
-
-def _run_scaled(problem: Problem, plan: Plan, monitor: Monitor, options: Options) -> Solution:
-    """Run, in units of powers of two if squares would overflow or vanish."""
-    exponents = exponents_of(problem)
-    # What overflows all the same (a scaled strength, a step too long) is not finite at the end.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        if exponents is None:
-            return execute(problem, plan, options, monitor)
-        scaled = rescaled(problem, *exponents)
-        monitor = in_original_units(monitor, *exponents)
-        solution = execute(scaled, plan, options, monitor)
-        return unscaled(least_norm(scaled, solution, exponents[0]), *exponents)

@@ -582,19 +582,17 @@ def enet_path(
     penalty: Callable[[float], Penalty] = partial(
         elastic_net_penalty, l1_ratio=l1_ratio, n_features=X.shape[1], positive=positive
     )
-    Y = y.astype(np.float64)
     if y.ndim != 1:
         penalty = partial(MultiTask, l1_ratio=float(l1_ratio))
         assert_all_finite(X, input_name="X")
-    else:
-        Y = Y[:, None]
+    Y = y.astype(np.float64).reshape(len(y), -1)
     problem = Problem(as_design(X), Y, Squared(), penalty(1.0), False, weights)
     with said_of(X):
         top = 0.0
-        if isinstance(alphas, Integral):
-            alone = y.ndim == 1
-            top = largest_strength(problem, penalty) if alone else largest_correlation(problem)
-            top = top / (problem.total_weight * (1.0 if alone else l1_ratio))
+        if isinstance(alphas, Integral) and y.ndim == 1:
+            top = largest_strength(problem, penalty) / problem.total_weight
+        elif isinstance(alphas, Integral):
+            top = largest_correlation(problem) / (problem.total_weight * l1_ratio)
         grid = strengths(alphas, top, eps)
         found = _follow(problem, penalty, grid, tol / 100, coef_init)
     warn_of_gaps("enet_path", "strengths", found.verdicts, stacklevel=5)
