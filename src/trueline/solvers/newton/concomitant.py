@@ -85,7 +85,7 @@ class _Iteration(Iteration):
         self.absolute: Certificate | None = None
         # A start of our own making is no answer yet: there is a step to be seen in any case.
         self._has_moved = is_warm
-        self._is_doubted = False
+        self._is_doubted, self._is_at_rest = False, False
         self._expose()
 
     def _expose(self) -> None:
@@ -95,9 +95,11 @@ class _Iteration(Iteration):
 
     def step(self) -> None:
         self._has_moved = True
-        if self.profile.is_collapsed:
-            self._take_absolute(solve_absolute(self._prover, self.profile))
-            return
+        if self.profile.is_collapsed or (self.profile.is_on_floor and self._is_at_rest):
+            found = solve_absolute(self._prover, self.profile)
+            if _is_proven(found) or not self.profile.move_floor():
+                self._take_absolute(found)
+                return
         length = self.profile.step()
         self._expose()
         if self.profile.scale <= _DOUBTFUL * self.profile.size and not self._is_doubted:
@@ -111,7 +113,9 @@ class _Iteration(Iteration):
         # Steps that promise no more than the ones before are made of rounding.
         self._idle = self._idle + 1 if decrease >= 0.5 * self._least else 0
         self._least = min(self._least, decrease)
-        self.is_stalled = length == 0.0 or (self._is_small(1.0) and self._idle > 2)
+        self._is_at_rest = length == 0.0 or self._is_small(1.0)
+        is_done = length == 0.0 or (self._is_at_rest and self._idle > 2)
+        self.is_stalled = is_done and not self.profile.is_on_floor
 
     def _is_small(self, share: float) -> bool:
         """Whether a further step promises no more than a share of the tolerance."""
@@ -138,7 +142,8 @@ class _Iteration(Iteration):
         self.proven_at = profile.v
         gap = self.certificate.gap
         # The step is exact: what a proof does not show now, the next one will not either.
-        self.is_stalled = self.is_stalled or (small and gap > 0.5 * self._proven)
+        if small and gap > 0.5 * self._proven and not profile.is_on_floor:
+            self.is_stalled = True
         self._proven = min(gap, self._proven)
         # Whoever watches sees more proofs, and the same steps.
         return Progress(self.certificate.objective, gap if due else max(gap, 1.001 * self._target))

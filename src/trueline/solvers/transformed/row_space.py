@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
+from scipy.linalg.lapack import dpstrf, dtrtri
 
 from trueline.certificates.choose import certify
 from trueline.certificates.duality import certify_duality
@@ -139,13 +140,19 @@ def _factored(A: Array) -> tuple[Array, Array]:
 
 
 def _decomposed(kernel: Array) -> tuple[Array, Array]:
-    """The same from A A^T = U E U^T: R = E^(1/2) U^T, and U E^(-1/2), with Q = A^T U E^(-1/2).
+    """The same from A A^T = L L^T: R = L^T, and the M with Q = A^T M.
 
-    Sparse rows of many columns would have a dense Q. Directions are lost whose share in the rows is
-    below the root of rounding.
+    Sparse rows of many columns would have a dense Q. Cholesky's factorisation with pivoting takes
+    independent rows first; with L_1 their part of L, M is L_1^-T in those rows and zero elsewhere.
+    Directions are lost whose share in the rows is below the root of rounding. (N. J. Higham,
+    "Accuracy and Stability of Numerical Algorithms", 2nd ed. (2002), section 10.3.)
     """
-    values, vectors = np.linalg.eigh(kernel)
-    kept = values > _DEPENDENT * max(float(values[-1]), 0.0)
-    kept[-1] = True
-    root = np.sqrt(np.maximum(values[kept], np.finfo(np.float64).tiny))
-    return vectors[:, kept] / root, (vectors[:, kept] * root).T
+    largest = float(kernel.diagonal().max(initial=0.0))
+    factor, order, rank, _ = dpstrf(kernel, lower=1, tol=_DEPENDENT * largest)
+    rank, order = max(1, int(rank)), order - 1
+    L = np.empty((len(kernel), rank))
+    L[order] = np.tril(factor)[:, :rank]
+    inverse, _ = dtrtri(factor[:rank, :rank], lower=1)
+    M = np.zeros_like(L)
+    M[order[:rank]] = np.tril(inverse).T
+    return M, L.T

@@ -11,6 +11,11 @@ is convex. With I the rows with |r_i| <= epsilon sigma,
 
 and v moves by the solution of (F_vv - F_vs F_vs^T / F_ss) step = -g, along which F is minimised.
 
+Where rows are fitted exactly the best scale of these residuals may be zero, and F has a kink in v:
+no step leads on, though another v with a positive scale may be better. From there the scale is kept
+above a floor, sigma >= f, with F_vs = 0 while sigma = f; the profile is smooth again, and f shrinks
+until the scale is above it.
+
 P. J. Huber, E. M. Ronchetti, "Robust Statistics", 2nd ed. (2009), section 7.7 (joint convexity);
 A. B. Owen, "A robust hybrid of lasso and ridge regression", Contemp. Math. 443 (2007) 59-71.
 """
@@ -39,6 +44,8 @@ _SHARE, _ROWS_EACH, _LONG = 16, 8, 20_000
 _SAMPLE_STEPS, _SAMPLE_DECREASE = 30, 1e-6
 # A scale below this share of the target's spread is taken for zero, until proven otherwise.
 _COLLAPSED = 1e-11
+# The first floor of a scale that is not zero, in units of that spread, and by how much it shrinks.
+_FLOOR = 0.1
 _STIFF, _MULTIPLIER_STEPS = 1e4, 8
 
 
@@ -93,7 +100,7 @@ class Profile:
         self.rows, self.y, self.epsilon, self.quad = rows, y, epsilon, quad
         self.gram = FollowingGram(rows, 1.0)
         self.size = math.sqrt(float(rows.weights @ y**2) / rows.total_weight)
-        self.mu, self.scale = 0.0, 0.0
+        self.mu, self.scale, self.floor = 0.0, 0.0, 0.0
         self.v, self.residual = v, rows.scores(v) - y
         self._look()
 
@@ -101,9 +108,21 @@ class Profile:
     def is_collapsed(self) -> bool:
         return self.scale <= _COLLAPSED * self.size
 
+    @property
+    def is_on_floor(self) -> bool:
+        """Whether the scale would be smaller if it could."""
+        return 0.0 < self.floor == self.scale
+
+    def move_floor(self) -> bool:
+        """Keep the scale above a floor, or lower the floor; False where that is next to zero."""
+        self.floor = _FLOOR * (self.floor or self.size)
+        self._look()
+        return not self.is_collapsed
+
     def _at(self, residual: Array) -> tuple[float, Array, NDArray[np.bool_]]:
         """Scale, u and who is inside, at residuals."""
         scale = best_scale(residual, self.rows.weights, self.epsilon, self.scale)
+        scale = max(scale, self.floor)
         if scale == 0.0:
             return 0.0, 2 * self.epsilon * np.sign(residual), np.zeros(len(residual), dtype=bool)
         part = residual / scale
@@ -130,7 +149,7 @@ class Profile:
         half = 0.5 * self.scale
         H = self.gram.follow(s * inside) + np.diag(half * self.quad)
         square = float(inner @ self.residual)
-        if square > 0:
+        if square > 0 and not self.is_on_floor:
             H = H - np.outer(sums[:, 1], sums[:, 1] / square)
         B = self.gram.whole + np.diag(half * self.quad)
         while True:
@@ -161,7 +180,7 @@ class Profile:
             inner = weighted * inside
             square = float((s * inside * residual) @ residual)
             curvature = float(inner @ change)
-            if square > 0:
+            if square > 0 and scale > self.floor:
                 curvature -= float(inner @ residual) ** 2 / square
             return at, max(curvature, 0.0) * 2 / scale + across
 
