@@ -257,6 +257,7 @@ def _part(
     part.n_features_in_ = X.shape[1]
     if is_classifier:
         part.classes_ = np.array([binary.labels.min(), binary.labels.max()])
+        part._is_multilabel = False
         if hasattr(regression, "feature_names_in_"):
             part.feature_names_in_ = regression.feature_names_in_
     # A classifier keeps its intercept as an array, a regression of one target does not.
