@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from trueline.check.best_subset import _open_supports, _Sums, _values
+from trueline.check.theorems.best_subset import _open_supports, _Sums, _values
 
 
 @given(st.lists(st.integers(-3, 5), min_size=1, max_size=7), st.integers(-2, 12), st.integers(0, 5))

@@ -177,7 +177,7 @@ def test_effort_decides_how_much_of_a_search_is_repeated(monkeypatch):
     certificate = BestSubset(k=3).fit(X, y).certificate_
     nothing = {**certificate.witness, "diagonal": np.zeros(0), "dual": np.zeros(0)}
     claim = replace(certificate, witness=nothing)
-    monkeypatch.setattr("trueline.check.best_subset._MOST", 20)
+    monkeypatch.setattr("trueline.check.theorems.best_subset._MOST", 20)
     found = verify(claim, X, y)
     assert found.verdict is Verdict.CONDITIONAL
     assert "the branch and bound search, which was not repeated, is right" in str(found)

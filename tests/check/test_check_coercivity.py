@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from trueline.check.coercivity import coercivity
-from trueline.check.rows import Rows
-from trueline.check.verdict import Refused
+from trueline.check.numbers.gram import Table, coercivity, inverse_basis
+from trueline.check.numbers.rows import Rows, centre
+
+
+def about_means(X, s=None, columns=None):
+    rows = Rows(X, np.zeros(X.shape[0]), s)
+    return Table(rows, centre(rows, True), columns)
 
 
 def exact_gram(X, s, M, centred=True):
@@ -36,50 +40,61 @@ def test_the_bound_is_below_the_eigenvalue_and_close_to_it(scale, offset, weight
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(30, 3)) + offset) * scale * np.array([1.0, 1e-5, 1e5])
     s = rng.uniform(0.5, 2.0, 30) * weight
-    nu, M = coercivity(Rows(X, np.zeros(30), s))
-    least = np.linalg.eigvalsh(exact_gram(X, s, np.diag(M)))[0]
+    M = 1.0 / np.ptp(X, axis=0) / np.sqrt(weight)
+    nu, trace = coercivity(about_means(X, s), M, True)
+    gram = exact_gram(X, s, np.diag(M))
+    least = np.linalg.eigvalsh(gram)[0]
     assert least * (1 - 1e-11) <= nu <= least
+    assert trace == pytest.approx(np.trace(gram), rel=1e-6)
 
 
 @pytest.mark.parametrize("centred", [True, False])
-def test_a_given_basis_is_scaled_and_its_span_is_kept(centred):
+def test_the_basis_may_be_any_matrix(centred):
     rng = np.random.default_rng(1)
     X, s = rng.normal(size=(40, 4)) + 3.0, np.ones(40)
-    basis = rng.normal(size=(4, 2)) * [1e-90, 1e90]
-    nu, M = coercivity(Rows(X, np.zeros(40)), basis=basis, centred=centred)
-    ratio = M / basis
-    np.testing.assert_allclose(ratio, np.broadcast_to(ratio[0], ratio.shape), rtol=1e-14)
+    M = rng.normal(size=(4, 2)) * [0.1, 10.0]
+    table = about_means(X) if centred else Table(Rows(X, np.zeros(40)), np.zeros(4))
     least = np.linalg.eigvalsh(exact_gram(X, s, M, centred))[0]
-    assert least * (1 - 1e-9) <= nu <= least
+    assert least * (1 - 1e-8) <= coercivity(table, M, centred)[0] <= least
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1.0, 1e140])
+def test_the_inverse_of_a_factor_makes_the_matrix_the_identity(scale):
+    X = np.random.default_rng(5).normal(size=(40, 4)) * scale
+    nu, trace, M = inverse_basis(about_means(X), True)
+    least = np.linalg.eigvalsh(exact_gram(X, np.ones(40), M))[0]
+    assert 1 - 1e-11 <= nu <= least
+    assert trace == pytest.approx(4.0)
 
 
 def test_columns_weights_and_penalty():
     rng = np.random.default_rng(2)
     X, s = rng.normal(size=(50, 5)), rng.uniform(size=50)
-    rows = Rows(X, np.zeros(50), s)
-    some = np.array([0, 3])
-    assert coercivity(rows, some)[0] == coercivity(rows, np.isin(np.arange(5), some))[0]
-    sparse = Rows(sp.csr_array(X), np.zeros(50), s)
-    assert coercivity(sparse, some)[0] == coercivity(rows, some)[0]
-    lifted, M = coercivity(rows, some, weights=0 * s, curvature=4.0)
-    np.testing.assert_allclose(lifted / M**2, 4.0, rtol=1e-12)
+    M, some = np.array([0.2, 0.3]), np.array([0, 3])
+    nu = coercivity(about_means(X, s, some), M, True)[0]
+    least = np.linalg.eigvalsh(exact_gram(X[:, some], s, np.diag(M)))[0]
+    assert least * (1 - 1e-11) <= nu <= least
+    assert coercivity(about_means(sp.csr_array(X), s, some), M, True)[0] == nu
+    lifted = coercivity(about_means(0 * X, s, some), M, True, np.full(2, 4.0))[0]
+    assert lifted == pytest.approx(4.0 * 0.2**2, rel=1e-12)
 
 
 def test_dependent_columns_have_no_bound():
     X = np.random.default_rng(3).normal(size=(20, 3))
     X[:, 2] = X[:, 0] + X[:, 1]
-    assert coercivity(Rows(X, np.zeros(20)))[0] == 0.0
+    assert coercivity(about_means(X), np.ones(3), True)[0] == 0.0
     X[:, 2] = 7.0
-    assert coercivity(Rows(X, np.zeros(20)))[0] == 0.0
-    assert coercivity(Rows(X, np.zeros(20)), centred=False)[0] > 0.0
+    assert coercivity(about_means(X), np.ones(3), True)[0] == 0.0
+    as_they_are = Table(Rows(X, np.zeros(20)), np.zeros(3))
+    assert coercivity(as_they_are, np.ones(3), False)[0] > 0.0
 
 
 @pytest.mark.parametrize(
-    "basis",
+    "M",
     [np.full(3, 1.6e-162), np.zeros((3, 1)), np.full((3, 1), 1e-310), np.full(3, 5e-324)],
     ids=["tiny", "zero", "subnormal", "smallest"],
 )
-def test_a_basis_out_of_range_is_refused(basis):
-    rows = Rows(np.random.default_rng(4).normal(size=(20, 3)), np.zeros(20))
-    with np.errstate(all="ignore"), pytest.raises(Refused):
-        coercivity(rows, basis=basis)
+def test_a_basis_out_of_range_has_no_bound(M):
+    with np.errstate(all="ignore"):
+        table = about_means(np.random.default_rng(4).normal(size=(20, 3)))
+        assert coercivity(table, M, True)[0] == 0.0

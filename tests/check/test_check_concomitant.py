@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from malformed import assert_refused
 from scipy.optimize import minimize
 
-import trueline.certificates.concomitant as prover
+import trueline.certificates.special.concomitant as prover
 from trueline import HuberRegressor
 from trueline.check import Verdict
 from trueline.losses import Huber, Logistic
@@ -113,8 +113,8 @@ def test_faults_of_the_prover_are_seen(monkeypatch):
     with monkeypatch.context() as patch:  # a skipped column
         patch.setattr(
             prover,
-            "_correlations",
-            lambda *a: original_correlations(*a) * np.array([1.0, 1.0, 0.0]),
+            "pull_rows",
+            lambda *a: original_sums(*a) * np.array([[1.0], [1.0], [0.0]]),
         )
         wrong = HuberRegressor(alpha=100.0).fit(X, y)
         assert not wrong.verify(X, y)
@@ -123,4 +123,4 @@ def test_faults_of_the_prover_are_seen(monkeypatch):
     assert not HuberRegressor(alpha=1.0).fit(X, y).verify(X, y)
 
 
-original_correlations = prover._correlations
+original_sums = prover.pull_rows

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from malformed import assert_refused
 from scipy.optimize import linprog
 
-import trueline.certificates.maximum as prover
+import trueline.certificates.special.maximum as prover
 from trueline import ChebyshevRegressor
 from trueline.check import Verdict
 
@@ -138,5 +138,5 @@ def test_faults_of_the_prover_are_seen(monkeypatch):
     monkeypatch.setattr(prover, "_lower_bound", lambda X, y, w, b, *a: np.abs(y - X @ w - b).min())
     wrong = ChebyshevRegressor().fit(X, y)
     # The rows alone determine the multipliers where they are few; here they do not.
-    monkeypatch.setattr("trueline.check.maximum_error._FEW", 0.0)
+    monkeypatch.setattr("trueline.check.theorems.maximum_error._FEW", 0.0)
     assert not wrong.verify(X, y)

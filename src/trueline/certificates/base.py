@@ -16,7 +16,7 @@ from trueline.wording import Readable, relative
 if TYPE_CHECKING:
     from trueline.check import Verification
 
-__all__ = ["KINDS", "Certificate", "Reading", "checkable"]
+__all__ = ["KINDS", "Certificate", "Proof", "Reading", "checkable"]
 
 Array = NDArray[np.float64]
 #: Design, target and weights out of what an estimator was given.
@@ -132,8 +132,74 @@ def checkable(gap: float, objective: float, floor: float = 1e-14) -> float:
     return max(float(gap), 0.0) * 1.02 + room
 
 
+class Proof(Readable):
+    """What all certificates have in common: a kind with its statement, and a check.
+
+    Those about an objective have a gap: ``objective``, ``objective_rounding`` and ``gap``.
+    """
+
+    kind: str
+    objective: float
+    objective_rounding: float
+    gap: float
+    _statements: Mapping[str, str] = KINDS
+
+    @property
+    def lower_bound(self) -> float:
+        """A number that the optimum is proven not to lie below; minus infinity if local."""
+        return self.objective - self.objective_rounding - self.gap
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap divided by the objective (0 / 0 is 0, up to what underflows)."""
+        if self.gap <= 1e-280:
+            return 0.0
+        with np.errstate(divide="ignore"):
+            return float(np.float64(self.gap) / np.abs(np.float64(self.objective)))
+
+    @property
+    def statement(self) -> str:
+        """What is claimed, in a sentence; that of :meth:`verify` has numbers and conditions."""
+        return self._statements[self.kind]
+
+    def read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Design, target and weights of the objective out of what the estimator was given.
+
+        Raises
+        ------
+        ValueError
+            If they cannot be the data of the fit: other columns, classes it never saw.
+        """
+        return X, y, sample_weight
+
+    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
+        """Check every claim against the data, independently of all solvers.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            The rows that were fitted; the kernel matrix, if it is precomputed.
+        y : array-like of shape (n,) or (n, k)
+            Labels or targets; none for the machine with one class.
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        verification : Verification
+            True in a boolean context if the claim is proven without any condition; prints as a
+            table of checks, with what is proven and under which conditions.
+        """
+        from trueline.check import Verification, verify
+
+        try:
+            X, y, sample_weight = self.read(X, y, sample_weight)
+        except ValueError as error:
+            return Verification.refused(error)
+        return verify(self, X, y, sample_weight)
+
+
 @dataclass(frozen=True, repr=False)
-class Certificate(Readable):
+class Certificate(Proof):
     """The objective reached, a proven lower bound on the optimum, and the witness.
 
     Attributes
@@ -181,61 +247,39 @@ class Certificate(Readable):
     witness: Mapping[str, Any] = field(default_factory=dict)
     reading: Reading | None = field(default=None, repr=False, compare=False)
 
-    @property
-    def lower_bound(self) -> float:
-        """A number that the optimum is proven not to lie below."""
-        return self.objective - self.objective_rounding - self.gap
+    @classmethod
+    def about(
+        cls,
+        problem: Any,
+        kind: str,
+        W: Array,
+        b: Array,
+        objective: Any,
+        rounding: Any,
+        gap: Any,
+        witness: Mapping[str, Any] | None = None,
+    ) -> Certificate:
+        """What is claimed of coefficients of a problem; objectives of several targets are added."""
+        return cls(
+            kind=kind,
+            objective=float(np.sum(objective)),
+            objective_rounding=float(np.sum(rounding)),
+            gap=float(gap),
+            loss=problem.loss,
+            penalty=problem.penalty,
+            fit_intercept=problem.fit_intercept,
+            coef=W,
+            intercept=b,
+            witness={} if witness is None else witness,
+        )
 
     def above_zero(self) -> Certificate:
         """A certificate that claims no more than that no objective is negative."""
         most = checkable(self.objective + self.objective_rounding, self.objective)
         return replace(self, gap=max(self.gap, most))
 
-    @property
-    def relative_gap(self) -> float:
-        """The gap divided by the objective (0 / 0 is 0, up to what underflows)."""
-        if self.gap <= 1e-280:
-            return 0.0
-        with np.errstate(divide="ignore"):
-            return float(np.float64(self.gap) / np.abs(np.float64(self.objective)))
-
-    @property
-    def statement(self) -> str:
-        """What is claimed, in a sentence; that of :meth:`verify` has numbers and conditions."""
-        return KINDS[self.kind]
-
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
-        """Check every claim against the data, independently of all solvers.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            The rows that were fitted.
-        y : array-like of shape (n,) or (n, k)
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        verification : Verification
-            True in a boolean context if the claim is proven without any condition; prints as a
-            table of checks, with what is proven and under which conditions.
-        """
-        from trueline.check import Verification, verify
-
-        try:
-            X, y, sample_weight = self.read(X, y, sample_weight)
-        except ValueError as error:
-            return Verification.refused(error)
-        return verify(self, X, y, sample_weight)
-
     def read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        """Design, target and weights of the objective out of what the estimator was given.
-
-        Raises
-        ------
-        ValueError
-            If they cannot be the data of the fit: other columns, classes it never saw.
-        """
+        """By :attr:`reading`."""
         return (X, y, sample_weight) if self.reading is None else self.reading(X, y, sample_weight)
 
     def __str__(self) -> str:

@@ -99,18 +99,8 @@ def certify_bounded(problem: Problem, W: Array, b: Array, cone: Cone | None = No
     else:
         directions = open_directions(problem)
         gap = bounded_gap(problem, rounding, at, W, b, directions)
-    return Certificate(
-        kind="bounded",
-        objective=float(at.objective.sum()),
-        objective_rounding=2 * float(at.objective_rounding.sum()),
-        gap=checkable(gap, at.objective.sum()),
-        loss=problem.loss,
-        penalty=problem.penalty,
-        fit_intercept=problem.fit_intercept,
-        coef=W,
-        intercept=b,
-        witness=witness,
-    )
+    gap, rounded = checkable(gap, at.objective.sum()), 2 * at.objective_rounding
+    return Certificate.about(problem, "bounded", W, b, at.objective, rounded, gap, witness)
 
 
 # What is left of a mixture of columns below this is rounding.

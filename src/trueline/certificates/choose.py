@@ -19,6 +19,7 @@ is the duality gap itself, computed without cancellation.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -34,19 +35,21 @@ from trueline.certificates.bounded import (
     is_cone,
 )
 from trueline.certificates.duality import certify_duality, duality_gap
-from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
+from trueline.certificates.evaluation import Evaluation, GapProof, Rounding, evaluate_objective
 from trueline.certificates.fenchel import certify_fenchel, is_fenchel
-from trueline.certificates.maximum import certify_maximum
 from trueline.certificates.quadratic import Evidence, certify_quadratic
-from trueline.certificates.tangent import Tangent, is_tangent
+from trueline.certificates.special.maximum import certify_maximum
+from trueline.certificates.tangent import Tangent
 from trueline.certificates.unpenalised import Directions, Free, open_directions, unpenalised
 from trueline.problem import Problem
 
-__all__ = ["Prover", "certify", "gap_at"]
+__all__ = ["BESIDE", "PROOFS", "Prover", "certify", "certify_beside"]
 
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+#: The kinds of proof that go with other coefficients than their own.
+BESIDE = frozenset({"fenchel", "duality", "tangent", "bounded", "curvature"})
 _NEXT_TO_ZERO = 1e-150  # far below any correlation, far above underflow of its ratios
 
 
@@ -100,115 +103,154 @@ class Prover:
         rounding: Rounding | None = None,
         left_out: float = 0.0,
     ) -> None:
-        self.problem, self._left_out = problem, left_out
-        self.kind, self._basis, self._coercivity = _choose(problem, basis, coercivity)
+        self.problem = problem
         rounding = rounding or Rounding.of(problem)
         self.mean, self.column_norms = rounding.mean, rounding.accuracy.magnitude
-        self._rounding = rounding if self.kind == "quadratic" else rounding.confirmable()
-        self._tangent = Tangent(problem, rounding) if self.kind == "tangent" else None
-        self._is_cone = self.kind == "bounded" and is_cone(problem)
-
-    @cached_property
-    def _cone(self) -> Cone | None:
-        return find_cone(self.problem)
-
-    @cached_property
-    def _directions(self) -> Directions | None:
-        if self.kind == "bounded":
-            return open_directions(self.problem)
-        return Directions.of(self.problem, unpenalised(self.problem))
+        given = (basis, coercivity, left_out) if basis is not None and coercivity > 0 else None
+        self._proof = _Quadratic.of(problem, rounding, given) or next(
+            proof(problem, rounding) for proof in PROOFS if proof.applies(problem)
+        )
+        self.kind = self._proof.kind
 
     def evaluate(self, W: Array, b: Array) -> Evaluation:
         """Objective and derivatives at a point: two products."""
-        at = evaluate(self.problem, self._rounding, W, b)
-        if self.kind == "maximum error":
-            return at._replace(objective=self.problem.objective_per_target(W, b))
-        return at
+        return self._proof.evaluate(W, b)
 
     def gap(self, at: Evaluation, W: Array, b: Array) -> float:
         """The proven gap at an evaluated point, summed over the targets: no further product."""
-        if self.kind == "fenchel":
-            return certify_fenchel(self.problem, W, b, self._rounding, at, 0.0).gap
-        if self.kind == "maximum error":
-            return certify_maximum(self.problem, W, b).gap
-        if self._tangent is not None:
-            return self._tangent.gap(at, W, b)
-        if self.kind == "duality":
-            free = Free(unpenalised(self.problem), self._directions, W)
-            gap, _ = duality_gap(self.problem, self._rounding, at, b, free)
-            return float(gap.sum())
-        if self._is_cone:
-            return cone_gap(self.problem, self._rounding, at, W, self._cone)
-        if self.kind == "bounded":
-            return bounded_gap(self.problem, self._rounding, at, W, b, self._directions)
-        return certify_quadratic(self.problem, W, b, self._evidence(at, W), 0.0).gap
+        return self._proof.gap(at, W, b)
 
     def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:
         """The certificate at a point; some proofs save what it costs to evaluate it again."""
-        if self.kind == "fenchel":
-            return certify_fenchel(self.problem, W, b, self._rounding)
-        if self.kind == "maximum error":
-            return certify_maximum(self.problem, W, b)
-        if self._tangent is not None:
-            return self._tangent.certify(W, b, at)
-        if self.kind == "duality":
-            return certify_duality(self.problem, W, b)
-        if self.kind == "bounded":
-            return certify_bounded(self.problem, W, b, self._cone if self._is_cone else None)
-        return certify_quadratic(self.problem, W, b, self._evidence(self.evaluate(W, b), W))
-
-    def _evidence(self, at: Evaluation, W: Array) -> Evidence:
-        """The gradient at the best intercept, X_c^T S u + A w, with the bound on its rounding."""
-        rounding, mean = self._rounding, self._rounding.mean[:, None]
-        curvature = self.problem.penalty.curvature * W
-        gradient = at.correlation - mean * at.slope + curvature
-        error = at.correlation_rounding + 4 * _EPS * (
-            np.abs(at.correlation) + np.abs(mean * at.slope) + np.abs(curvature)
-        )
-        off, slope, slope_error = rounding.mean_error[:, None], at.slope, at.slope_rounding
-        if not self.problem.fit_intercept:
-            slope, slope_error = np.zeros_like(slope), np.zeros_like(slope)
-        error = error + off * np.abs(slope) + (np.abs(mean) + off) * slope_error
-        return Evidence(
-            gradient=gradient,
-            gradient_rounding=error,
-            intercept_gradient=slope,
-            intercept_rounding=slope_error,
-            objective=at.objective,
-            objective_rounding=at.objective_rounding,
-            basis=self._basis,
-            coercivity=self._coercivity,
-            is_global=self._basis.ndim == 1 or self._basis.shape[1] == len(self._basis),
-            left_out=self._left_out,
-        )
+        return self._proof.certify(W, b, at)
 
 
-def _choose(problem: Problem, basis: Array | None, coercivity: float) -> tuple[str, Array, float]:
-    """The kind of proof and, for a quadratic one, its basis and coercivity."""
-    penalty, shape = problem.penalty, (problem.n_features, problem.n_targets)
-    if "maximum" in problem.loss.capabilities:
-        return "maximum error", np.empty(0), 0.0
-    is_quadratic = "quadratic" in problem.loss.capabilities & penalty.capabilities
-    if is_quadratic:
-        if basis is not None and coercivity > 0:
-            return "quadratic", basis, coercivity
+class _Maximum(GapProof):
+    """The maximum error is no sum over the rows."""
+
+    kind = "maximum error"
+    applies = staticmethod(lambda problem: "maximum" in problem.loss.capabilities)
+
+    def evaluate(self, W: Array, b: Array) -> Evaluation:
+        at = super().evaluate(W, b)
+        return at._replace(objective=self.problem.objective_per_target(W, b))
+
+    def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:
+        return certify_maximum(self.problem, W, b)
+
+
+class _Quadratic(GapProof):
+    """By the curvature of the penalty, or what a solver knows of that of the rows."""
+
+    kind = "quadratic"
+    basis: Array
+    coercivity: float
+    left_out: float
+
+    @classmethod
+    def of(
+        cls, problem: Problem, rounding: Rounding, given: tuple[Array, float, float] | None
+    ) -> _Quadratic | None:
+        """None where the problem is not quadratic, or nothing is known to bend it."""
+        penalty, shape = problem.penalty, (problem.n_features, problem.n_targets)
+        if "quadratic" not in problem.loss.capabilities & penalty.capabilities:
+            return None
         least = np.broadcast_to(penalty.curvature, shape).min(axis=1, initial=np.inf)
-        if (least > 0).all():
+        if given is None and (least > 0).all():
             # One strength for all: keep the basis the identity, exactly.
             flat = least.min(initial=np.inf) == least.max(initial=0.0)
             basis = np.ones(len(least)) if flat else 1.0 / np.sqrt(least)
             proven = float((least * basis**2).min(initial=np.inf)) * (1 - 8 * _EPS)
-            return "quadratic", basis, proven if np.isfinite(proven) else 1.0
-    if is_fenchel(problem):
-        return "fenchel", np.empty(0), 0.0
-    if is_tangent(problem):
-        return "tangent", np.empty(0), 0.0
-    # A domain that ends at zero makes every rounded dual point infeasible.
-    near = np.where(unpenalised(problem), 0.0, _NEXT_TO_ZERO)
+            given = basis, proven if np.isfinite(proven) else 1.0, 0.0
+        if given is None:
+            return None
+        out = cls(problem, rounding)
+        out.rounding = rounding  # the quadratic bound leaves room of its own
+        out.basis, out.coercivity, out.left_out = given
+        return out
+
+    def gap(self, at: Evaluation, W: Array, b: Array) -> float:
+        return certify_quadratic(self.problem, W, b, self._evidence(at, W), 0.0).gap
+
+    def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:
+        return certify_quadratic(self.problem, W, b, self._evidence(self.evaluate(W, b), W))
+
+    def _evidence(self, at: Evaluation, W: Array) -> Evidence:
+        """The gradient at the best intercept, X_c^T S u + A w, with the bound on its rounding."""
+        gradient, error, slope, slope_error = at.at_best_intercept(
+            self.rounding, self.problem.fit_intercept
+        )
+        curvature = self.problem.penalty.curvature * W
+        return Evidence(
+            gradient=gradient + curvature,
+            gradient_rounding=error + 4 * _EPS * np.abs(curvature),
+            intercept_gradient=slope,
+            intercept_rounding=slope_error,
+            objective=at.objective,
+            objective_rounding=at.objective_rounding,
+            basis=self.basis,
+            coercivity=self.coercivity,
+            is_global=self.basis.ndim == 1 or self.basis.shape[1] == len(self.basis),
+            left_out=self.left_out,
+        )
+
+
+class _Fenchel(GapProof):
+    kind, applies = "fenchel", staticmethod(is_fenchel)
+
+    def gap(self, at: Evaluation, W: Array, b: Array) -> float:
+        return certify_fenchel(self.problem, W, b, self.rounding, at, 0.0).gap
+
+    def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:
+        return certify_fenchel(self.problem, W, b, self.rounding)
+
+
+def _has_dual_points(problem: Problem) -> bool:
+    """Whether conjugates are finite around zero: else every rounded dual point is infeasible."""
+    penalty, near = problem.penalty, np.where(unpenalised(problem), 0.0, _NEXT_TO_ZERO)
     around_zero = np.minimum(penalty.dual_scale(near), penalty.dual_scale(-near))
-    if "conjugate" in problem.loss.capabilities & penalty.capabilities and (around_zero == 1).all():
-        return "duality", np.empty(0), 0.0
-    return "bounded", np.empty(0), 0.0
+    has = problem.loss.capabilities & penalty.capabilities
+    return "conjugate" in has and bool((around_zero == 1).all())
+
+
+class _Duality(GapProof):
+    kind, applies = "duality", staticmethod(_has_dual_points)
+
+    @cached_property
+    def directions(self) -> Directions | None:
+        return Directions.of(self.problem, unpenalised(self.problem))
+
+    def gap(self, at: Evaluation, W: Array, b: Array) -> float:
+        free = Free(unpenalised(self.problem), self.directions, W)
+        gap, _ = duality_gap(self.problem, self.rounding, at, b, free)
+        return float(gap.sum())
+
+    def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:
+        return certify_duality(self.problem, W, b)
+
+
+class _Bounded(GapProof):
+    kind = "bounded"
+
+    @cached_property
+    def cone(self) -> Cone | None:
+        return find_cone(self.problem)
+
+    @cached_property
+    def directions(self) -> Directions | None:
+        return open_directions(self.problem)
+
+    def gap(self, at: Evaluation, W: Array, b: Array) -> float:
+        if is_cone(self.problem):
+            return cone_gap(self.problem, self.rounding, at, W, self.cone)
+        return bounded_gap(self.problem, self.rounding, at, W, b, self.directions)
+
+    def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:
+        return certify_bounded(self.problem, W, b, self.cone if is_cone(self.problem) else None)
+
+
+#: The proofs in the order in which they are asked; the last one fits everything.
+PROOFS: tuple[type[GapProof], ...] = (_Maximum, _Fenchel, Tangent, _Duality, _Bounded)
 
 
 def certify(problem: Problem, W: Array, b: Array) -> Certificate:
@@ -216,8 +258,30 @@ def certify(problem: Problem, W: Array, b: Array) -> Certificate:
     return Prover(problem).certify(W, b)
 
 
-def gap_at(problem: Problem, W: Array, b: Array) -> tuple[float, float]:
-    """Objective and proven gap at a point; :class:`Prover` for many points of one problem."""
-    prover = Prover(problem)
-    at = prover.evaluate(W, b)
-    return float(at.objective.sum()), prover.gap(at, W, b)
+def certify_beside(problem: Problem, proven: Certificate, W: Array, b: Array) -> Certificate:
+    """The certificate of coefficients w close to others v that have one.
+
+    P(w) - P* = [P(w) - P(v)] + [P(v) - P*] <= P(w) - P(v) + gap(v). Coefficients are rounded to
+    single precision where the data have no more digits. A proof by the slopes at w is of first
+    order in that rounding, while what it costs is of second order.
+    """
+    value, error = evaluate_objective(problem, Rounding.of(problem).confirmable(), W, b)
+    objective, rounding = float(value.sum()), 2 * float(error.sum())
+    rise = objective - proven.objective + rounding + proven.objective_rounding
+    slack = 1e-14 * (abs(objective) + abs(proven.objective))
+    return replace(
+        proven,
+        objective=objective,
+        objective_rounding=rounding,
+        gap=(max(rise, 0.0) + proven.gap) * (1 + 1e-12) + slack,
+        coef=W,
+        intercept=b,
+        witness={
+            **proven.witness,
+            "proven_coef": proven.coef,
+            "proven_intercept": proven.intercept,
+            "proven_objective": proven.objective,
+            "proven_rounding": proven.objective_rounding,
+            "proven_gap": proven.gap,
+        },
+    )

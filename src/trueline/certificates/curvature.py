@@ -14,6 +14,9 @@ Rows have the least curvature c_i that the loss takes at scores within rho sum_j
 and nu is a lower bound on the smallest eigenvalue of M (sum_i s_i c_i a_i a_i^T + A) M, A the
 penalty's curvature. Of Huber's loss all rows count that are on the parabola and stay there.
 
+Losses that are not convex: c_i is of either sign, and beyond rho nothing is said; the point is then
+proven to be a local minimum.
+
 Of a penalty by absolute values, a_j |w_j|, g has a_j sign(w_j). Where w_j = 0 every slope up to a_j
 is that of a tangent, and g has what is more.
 """
@@ -27,7 +30,7 @@ from trueline.certificates.base import Certificate, checkable
 from trueline.certificates.evaluation import Evaluation, Rounding, evaluate
 from trueline.problem import Problem
 
-__all__ = ["centred_sums", "certify_curvature", "shifted_sums"]
+__all__ = ["certify_curvature", "certify_local", "shifted_sums", "sums_about"]
 
 Array = NDArray[np.float64]
 
@@ -38,6 +41,8 @@ _UNDERFLOW = 1e-290
 _FEW = 0.02
 # The share of their curvature that rows must keep within rho.
 _KEPT = 0.9
+# Of what the curvature is at a local minimum, so much is claimed within the distance.
+_LOCALLY = 0.5
 # Columns whose means are so many spreads away from zero are centred before they are summed.
 _FAR = 10.0
 
@@ -75,10 +80,7 @@ def certify_curvature(
     """
     rounding = (rounding or Rounding.of(problem)).confirmable()
     at = evaluate(problem, rounding, W, b)
-    is_far = bool((rounding.accuracy.magnitude > _FAR * spread).any()) and problem.fit_intercept
-    about = (
-        centred_sums(problem, rounding, at, centre, spread) if is_far else shifted_sums(at, centre)
-    )
+    about = sums_about(problem, rounding, at, centre, spread)
     steep = _steepness(problem, at, W, about, basis)
     if not ((coercivity > 0) & np.isfinite(coercivity) & np.isfinite(steep)).all():
         return None
@@ -120,18 +122,9 @@ def certify_curvature(
     scores = np.square(1 + np.abs(at.scores)) * (1 + np.abs(problem.target))
     unseen = 1e-6 * at.objective_rounding.sum() + 1e-28 * problem.weigh(scores).sum()
     gap = checkable(gap + float(unseen), at.objective.sum(), 1e-22)
-    return Certificate(
-        kind="curvature",
-        objective=float(at.objective.sum()),
-        objective_rounding=float(2 * at.objective_rounding.sum()),
-        gap=gap,
-        loss=problem.loss,
-        penalty=problem.penalty,
-        fit_intercept=problem.fit_intercept,
-        coef=W,
-        intercept=b,
-        witness={"about": centre, "diagonal": basis, "coercivity": nu, "reach": reach},
-    )
+    witness = {"about": centre, "diagonal": basis, "coercivity": nu, "reach": reach}
+    rounding_twice = 2 * at.objective_rounding
+    return Certificate.about(problem, "curvature", W, b, at.objective, rounding_twice, gap, witness)
 
 
 def shifted_sums(at: Evaluation, centre: Array) -> tuple[Array, Array]:
@@ -143,10 +136,13 @@ def shifted_sums(at: Evaluation, centre: Array) -> tuple[Array, Array]:
     )
 
 
-def centred_sums(
+def sums_about(
     problem: Problem, rounding: Rounding, at: Evaluation, centre: Array, spread: Array
 ) -> tuple[Array, Array]:
-    """The same from centred rows: columns far from zero cost no digits."""
+    """The same, from centred rows where columns are far from zero: it costs no digits."""
+    is_far = bool((rounding.accuracy.magnitude > _FAR * spread).any()) and problem.fit_intercept
+    if not (is_far and centre.any()):
+        return shifted_sums(at, centre)
     weighted = problem.weigh(at.u)
     total = np.zeros_like(at.correlation)
     for where, block in problem.design.blocks(_BLOCK_ROWS):
@@ -171,3 +167,55 @@ def _steepness(
     if problem.fit_intercept:
         square = square + (basis[-1] * (np.abs(at.slope) + 3 * at.slope_rounding)) ** 2
     return np.asarray(np.sqrt(square) * (1 + 1e-9))
+
+
+def certify_local(problem: Problem, W: Array, b: Array, centre: Array, basis: Array) -> Certificate:
+    """The certificate of a point with one target; its gap is infinite where nothing is proven.
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose penalty is quadratic, or none.
+    W, b : arrays of shape (d, 1) and (1,)
+    centre : array of shape (d,)
+        Zero without an intercept.
+    basis : array of shape (p,)
+        The diagonal of M, the intercept's entry last.
+    """
+    rounding = Rounding.of(problem).confirmable()
+    at = evaluate(problem, rounding, W, b)
+    objective = float(at.objective.sum())
+    steep = float(_steepness(problem, at, W, shifted_sums(at, centre), basis[:, None])[0])
+    gap, witness = np.inf, {}
+    here = _least_eigenvalue(problem, at, centre, basis, 0.0)
+    if here > 0 and np.isfinite(steep):
+        reach = 2.5 * steep / (_LOCALLY * here)
+        if _least_eigenvalue(problem, at, centre, basis, reach) >= _LOCALLY * here:
+            unseen = 1e-6 * float(at.objective_rounding.sum())
+            gap = checkable(steep**2 / (2 * _LOCALLY * here) + unseen, objective, 1e-22)
+            witness = {"about": centre, "diagonal": basis[:, None], "reach": np.array([reach])}
+    rounded = 4 * float(at.objective_rounding.sum()) + 64 * _EPS * abs(objective)
+    return Certificate.about(problem, "local", W, b, objective, rounded, gap, witness)
+
+
+def _least_eigenvalue(
+    problem: Problem, at: Evaluation, centre: Array, basis: Array, reach: float
+) -> float:
+    """Of M (sum_i s_i c_i a_i a_i^T + A) M, on the safe side; minus infinity if it is not known."""
+    d, level = problem.n_features, int(problem.fit_intercept)
+    gram, size = np.zeros((d + level, d + level)), 0.0
+    for rows, block in problem.design.blocks(_BLOCK_ROWS):
+        y, z = problem.target[rows], at.scores[rows]
+        scaled = np.hstack([block - centre, np.ones((len(block), level))]) * basis
+        far = reach * np.abs(scaled).sum(axis=1, keepdims=True) * (1 + 1e-6)
+        far = far + 1e-11 * (np.abs(z) + 1)  # more than the scores round by
+        c = problem.weigh(problem.loss.least_curvature(y, z, far), rows)
+        gram += (c * scaled).T @ scaled
+        size += float((np.abs(c) * scaled**2).sum())
+    lift = np.broadcast_to(problem.penalty.curvature, (d, 1))[:, 0] * basis[:d] ** 2
+    gram[np.arange(d), np.arange(d)] += lift
+    if not np.isfinite(gram).all():
+        return -np.inf
+    n = problem.n_samples
+    units = 4 * (min(n, _BLOCK_ROWS) + n / _BLOCK_ROWS + 16 * len(gram) + 64) * _EPS
+    return float(np.linalg.eigvalsh(gram)[0]) - units * (size + float(lift.sum()))

@@ -22,11 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.certificates.base import Certificate
 from trueline.design import Accuracy
 from trueline.losses import Loss
 from trueline.numerics.threads import run_strands
@@ -35,7 +36,9 @@ from trueline.problem import Problem
 
 __all__ = [
     "Evaluation",
+    "GapProof",
     "Rounding",
+    "RowSums",
     "evaluate",
     "evaluate_objective",
     "evaluation_of_sums",
@@ -182,6 +185,50 @@ class Evaluation(NamedTuple):
     slope_rounding: Array
     scores: Array
 
+    def at_best_intercept(
+        self, rounding: Rounding, fit_intercept: bool
+    ) -> tuple[Array, Array, Array, Array]:
+        """X_c^T S u and the slope (zero without an intercept), each with a bound on its error."""
+        mean, off = rounding.mean[:, None], rounding.mean_error[:, None]
+        slope, slope_error = self.slope, self.slope_rounding
+        if not fit_intercept:
+            slope, slope_error = np.zeros_like(slope), np.zeros_like(slope)
+        error = np.abs(self.correlation) + np.abs(mean * slope)
+        error = self.correlation_rounding + 4 * _EPS * error
+        error = error + off * np.abs(slope) + (np.abs(mean) + off) * slope_error
+        return self.correlation - mean * slope, error, slope, slope_error
+
+
+class GapProof:
+    """A kind of proof that fits a problem: gaps at many points, and the certificate of one.
+
+    Parameters
+    ----------
+    problem : Problem
+    rounding : Rounding, optional
+        The data's constants, if they are already known.
+    """
+
+    kind = ""
+    #: Whether the proof is one for a problem.
+    applies: Callable[[Problem], bool] = staticmethod(lambda problem: True)
+
+    def __init__(self, problem: Problem, rounding: Rounding | None = None) -> None:
+        self.problem = problem
+        self.rounding = (rounding or Rounding.of(problem)).confirmable()
+
+    def evaluate(self, W: Array, b: Array) -> Evaluation:
+        """Objective and derivatives at a point: two products."""
+        return evaluate(self.problem, self.rounding, W, b)
+
+    def gap(self, at: Evaluation, W: Array, b: Array) -> float:
+        """The proven gap at an evaluated point, summed over the targets."""
+        return self.certify(W, b, at).gap
+
+    def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:
+        """The certificate of a point, which is evaluated if it is not known."""
+        raise NotImplementedError
+
 
 def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evaluation:
     """Two products: scores, and the correlation of the columns with the derivatives."""
@@ -216,32 +263,47 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
     )
 
 
-class Sums(Protocol):
-    """What :func:`evaluation_of_sums` needs to know."""
+class RowSums(NamedTuple):
+    """What sums over the rows of a problem with one target say of a point, all the proof needs.
 
-    @property
-    def losses(self) -> float:
-        """sum_i s_i l_i, of losses that are not negative."""
+    Attributes
+    ----------
+    losses, squares, slope, curvature : float
+        sum_i s_i l_i, sum_i s_i u_i^2, sum_i s_i u_i and sum_i s_i l_i''.
+    correlation, size, origin : arrays of shape (d,)
+        sum_i s_i u_i (x_i - o) for an origin o of the rows, and at least
+        sqrt(sum_i s_i (x_ij - o_j)^2).
+    centre, spread : arrays of shape (d,)
+        Any numbers m less the origin (zero without an intercept), and at least
+        sqrt(sum_i s_i (x_ij - o_j - m_j)^2).
+    farthest : float
+        At least max_i |x_i - o - m|.
+    shares, means : arrays of shape (2,) and (2, d)
+        The weights of the classes, and at least the sizes of their means about o + m.
+    """
 
-    @property
-    def squares(self) -> float:
-        """sum_i s_i u_i^2."""
-
-    @property
-    def slope(self) -> float:
-        """sum_i s_i u_i."""
-
-    @property
-    def correlation(self) -> Array:
-        """sum_i s_i u_i (x_i - o), of shape (d,), for any origin o."""
-
-    @property
-    def size(self) -> Array:
-        """At least sqrt(sum_i s_i (x_ij - o_j)^2)."""
+    losses: float
+    squares: float
+    slope: float
+    curvature: float
+    correlation: Array
+    size: Array
+    origin: Array
+    centre: Array
+    spread: Array
+    farthest: float
+    shares: Array
+    means: Array
 
 
 def evaluation_of_sums(
-    rounding: Rounding, chain: float, loss: Loss, penalty: Penalty, W: Array, b: Array, sums: Sums
+    rounding: Rounding,
+    chain: float,
+    loss: Loss,
+    penalty: Penalty,
+    W: Array,
+    b: Array,
+    sums: RowSums,
 ) -> Evaluation:
     """The evaluation of one target from sums over the rows, in which rows are left out.
 
@@ -271,14 +333,6 @@ def evaluation_of_sums(
     )
 
 
-def _derivatives(problem: Problem, z: Array) -> tuple[Array, Array, Array]:
-    """u, the weights times u, and ||u||_s."""
-    u = problem.loss.gradient(problem.target, z)
-    weighted = problem.weigh(u)
-    # The norm is used in bounds only; one part in a million covers its own rounding.
-    return u, weighted, np.sqrt(sum_rows(weighted * u)) * (1 + 1e-6)
-
-
 def _passed_on(
     problem: Problem, rounding: Rounding, z: Array, size: Array, score_error: Array
 ) -> tuple[Array, Array]:
@@ -303,7 +357,8 @@ def evaluate_objective(
 
     passed_on = problem.loss.slope_bound * np.sqrt(rounding.weight) * rounding.scores(W, b)
     if not np.isfinite(problem.loss.slope_bound):
-        size = _derivatives(problem, z)[2]
+        u = problem.loss.gradient(problem.target, z)
+        size = np.sqrt(sum_rows(problem.weigh(u) * u)) * (1 + 1e-6)
         passed_on, _ = _passed_on(problem, rounding, z, size, rounding.scores(W, b))
     total, magnitude = sum_by_blocks(problem.n_samples, losses)
     return _sum_up(problem, rounding, total, magnitude, W, passed_on)

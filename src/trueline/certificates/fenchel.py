@@ -108,20 +108,14 @@ def certify_fenchel(
     """
     rounding = (rounding or Rounding.of(problem)).confirmable()
     at = at or evaluate(problem, rounding, W, b)
-    mean, off = rounding.mean[:, None], rounding.mean_error[:, None]
-    slope, slope_error = at.slope, at.slope_rounding
-    if not problem.fit_intercept:
-        slope, slope_error = np.zeros_like(slope), np.zeros_like(slope)
-    q = mean * slope - at.correlation
-    error = at.correlation_rounding + 4 * _EPS * (np.abs(at.correlation) + np.abs(mean * slope))
-    error = error + off * np.abs(slope) + (np.abs(mean) + off) * slope_error
+    g, error, slope, slope_error = at.at_best_intercept(rounding, problem.fit_intercept)
     loss = at.objective - problem.penalty.value_per_target(W) + at.objective_rounding
     with np.errstate(divide="ignore", invalid="ignore"):
         norms = rounding.accuracy.magnitude[:, None]
         alone = np.where(norms > 0, rounding.target_size / norms, 0.0)
     reach = coefficient_reach(problem, W, alone)
     imbalance = (np.abs(slope) + slope_error) ** 2 / (2 * rounding.weight)
-    gap = fenchel_gap(problem.penalty, W, loss, q, error, imbalance, reach)
+    gap = fenchel_gap(problem.penalty, W, loss, -g, error, imbalance, reach)
     return _certificate(problem, W, b, at.objective, at.objective_rounding, gap, floor)
 
 
@@ -174,18 +168,8 @@ def _certificate(
     gap: Array,
     floor: float,
 ) -> Certificate:
-    return Certificate(
-        kind="fenchel",
-        objective=float(objective.sum()),
-        objective_rounding=2 * float(rounding.sum()),
-        gap=checkable(gap.sum(), objective.sum(), floor),
-        loss=problem.loss,
-        penalty=problem.penalty,
-        fit_intercept=problem.fit_intercept,
-        coef=W,
-        intercept=b,
-        witness={},
-    )
+    claimed = checkable(gap.sum(), objective.sum(), floor)
+    return Certificate.about(problem, "fenchel", W, b, objective, 2 * rounding, claimed)
 
 
 def moments_problem(problem: Problem, moments: Moments) -> MomentsProblem:

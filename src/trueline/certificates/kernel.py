@@ -29,18 +29,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.wording import Readable, relative
+from trueline.certificates.base import Proof
+from trueline.wording import relative
 
 __all__ = ["KERNEL_KINDS", "KernelCertificate", "is_definite", "score_error"]
-
-if TYPE_CHECKING:
-    from trueline.check import Verification
 
 Array = NDArray[np.float64]
 
@@ -69,7 +67,7 @@ KERNEL_KINDS: dict[str, str] = {
 
 
 @dataclass(frozen=True, repr=False)
-class KernelCertificate(Readable):
+class KernelCertificate(Proof):
     """The objective reached, how well its equations hold, and what verifies both.
 
     Attributes
@@ -104,42 +102,7 @@ class KernelCertificate(Readable):
     kernel: Any
     coef: Array
     witness: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def lower_bound(self) -> float:
-        """A number that the optimum is proven not to lie below; minus infinity if local."""
-        return self.objective - self.objective_rounding - self.gap
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap divided by the objective; infinite if local."""
-        if self.gap <= 1e-280:
-            return 0.0
-        return math.inf if self.objective == 0 else self.gap / abs(self.objective)
-
-    @property
-    def statement(self) -> str:
-        """What is proven, in a sentence."""
-        return KERNEL_KINDS[self.kind]
-
-    def verify(self, X: Any, y: Any, sample_weight: Any = None) -> Verification:
-        """Check every claim against the data, independently of what made them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            The rows that were fitted.
-        y : array-like of shape (n,) or (n, k)
-        sample_weight : array-like of shape (n,), optional
-            For kernel ridge regression.
-
-        Returns
-        -------
-        verification : Verification
-        """
-        from trueline.check import verify
-
-        return verify(self, X, y, sample_weight)
+    _statements = KERNEL_KINDS
 
     def __str__(self) -> str:
         if self.kind == "kernel equations" and math.isinf(self.gap):

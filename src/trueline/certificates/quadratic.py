@@ -75,57 +75,26 @@ class Evidence:
     left_out: float = 0.0
 
 
-def quadratic_gap(
-    gradient: Array,
-    gradient_rounding: Array,
-    intercept_gradient: Array,
-    intercept_rounding: Array,
-    basis: Array,
-    coercivity: float,
-    total_weight: float,
-    nonnegative_coef: Array | None = None,
-) -> Array:
-    """The bound of the module's text per target, rounding included; infinite if it overflows."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        bound = _quadratic_gap(
-            gradient,
-            gradient_rounding,
-            intercept_gradient,
-            intercept_rounding,
-            basis,
-            coercivity,
-            total_weight,
-            nonnegative_coef,
-        )
-    return np.where(np.isnan(bound), np.inf, bound)
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def quadratic_gap(evidence: Evidence, total_weight: float, nonnegative: Array | None) -> Array:
+    """The bound of the module's text per target, rounding included; infinite if it overflows.
 
-
-def _quadratic_gap(
-    gradient: Array,
-    gradient_rounding: Array,
-    intercept_gradient: Array,
-    intercept_rounding: Array,
-    basis: Array,
-    coercivity: float,
-    total_weight: float,
-    nonnegative_coef: Array | None,
-) -> Array:
-    off = np.abs(intercept_gradient) + intercept_rounding
-    intercept_part = 0.5 * off**2 / total_weight
-    if nonnegative_coef is not None:
-        return intercept_part + _separable_gap(
-            gradient, gradient_rounding, basis, coercivity, nonnegative_coef
-        )
-    if basis.ndim == 1:
-        along = np.abs(basis[:, None] * gradient) + np.abs(basis)[:, None] * gradient_rounding
+    ``nonnegative`` are coefficients that may not be negative.
+    """
+    g, error, basis = evidence.gradient, evidence.gradient_rounding, evidence.basis
+    off = np.abs(evidence.intercept_gradient) + evidence.intercept_rounding
+    if nonnegative is not None:
+        bound = _separable_gap(g, error, basis, evidence.coercivity, nonnegative)
     else:
-        # d products and sums: their own rounding is (d + 2) eps relative to the magnitudes.
-        magnitude = np.abs(basis).T
-        own = (len(basis) + 2) * np.finfo(float).eps
-        along = np.abs(basis.T @ gradient) + magnitude @ (
-            gradient_rounding + own * np.abs(gradient)
-        )
-    return intercept_part + np.sum(along**2, axis=0) / (2.0 * coercivity) * (1 + 1e-10)
+        if basis.ndim == 1:
+            along = np.abs(basis[:, None] * g) + np.abs(basis)[:, None] * error
+        else:
+            # d products and sums: their own rounding is (d + 2) eps relative to the magnitudes.
+            own = (len(basis) + 2) * _EPS * np.abs(g)
+            along = np.abs(basis.T @ g) + np.abs(basis).T @ (error + own)
+        bound = np.sum(along**2, axis=0) / (2.0 * evidence.coercivity) * (1 + 1e-10)
+    bound = 0.5 * off**2 / total_weight + bound
+    return np.where(np.isnan(bound), np.inf, bound)
 
 
 def _separable_gap(
@@ -166,7 +135,7 @@ def proven_coercivity(
         About which X is centred; None if there is no intercept.
     """
     d, r = basis.shape
-    n, eps = len(weights), float(np.finfo(np.float64).eps)
+    n = len(weights)
     if r == 0:
         return 1.0
     gram, total = np.zeros((r, r)), np.zeros(r)
@@ -188,8 +157,8 @@ def proven_coercivity(
     if not np.isfinite(gram).all():
         return 0.0
     least = float(np.linalg.eigvalsh(gram)[0])
-    least -= 2 * (min(n, 2048) + n / 2048 + 4 * r + 16) * eps * size
-    return max(np.sqrt(max(least, 0.0)) - (d + 4) * eps * np.sqrt(drift), 0.0) ** 2
+    least -= 2 * (min(n, 2048) + n / 2048 + 4 * r + 16) * _EPS * size
+    return max(np.sqrt(max(least, 0.0)) - (d + 4) * _EPS * np.sqrt(drift), 0.0) ** 2
 
 
 def certify_quadratic(
@@ -204,22 +173,13 @@ def certify_quadratic(
     Below ``floor`` times the objective nothing is claimed; loops, which ask for the gap, take 0.
     """
     nonnegative = "nonnegative" in problem.penalty.capabilities
-    gap = quadratic_gap(
-        evidence.gradient,
-        evidence.gradient_rounding,
-        evidence.intercept_gradient,
-        evidence.intercept_rounding,
-        evidence.basis,
-        evidence.coercivity,
-        problem.total_weight,
-        coef if nonnegative else None,
-    )
+    gap = quadratic_gap(evidence, problem.total_weight, coef if nonnegative else None)
     # The checker rounds differently: leave it room to confirm the bound and the coercivity.
     gap = gap * _MARGIN
     coercivity = 0.99 * evidence.coercivity
     objective = float(evidence.objective.sum())
     # It adds up the penalty of all coefficients at once.
-    units = (coef.size + len(evidence.objective) + 64) * np.finfo(float).eps
+    units = (coef.size + len(evidence.objective) + 64) * _EPS
     objective_rounding = float(evidence.objective_rounding.sum()) + _UNDERFLOW
     if floor != 0:
         objective_rounding = 2 * objective_rounding + units * objective
@@ -232,16 +192,9 @@ def certify_quadratic(
         floor = 1e-20 if evidence.is_global else 1e-13
     if not evidence.is_global:
         witness["left_out"] = np.array(evidence.left_out)
-    return Certificate(
-        kind="quadratic" if evidence.is_global else "row space",
-        objective=objective,
-        objective_rounding=objective_rounding,
-        # Where both say about the same, the one that is easier to check.
-        gap=trivial if 10 * gap.sum() > trivial else checkable(gap.sum(), objective, floor),
-        loss=problem.loss,
-        penalty=problem.penalty,
-        fit_intercept=problem.fit_intercept,
-        coef=coef,
-        intercept=intercept,
-        witness=witness,
+    kind = "quadratic" if evidence.is_global else "row space"
+    # Where both say about the same, the one that is easier to check.
+    proven = trivial if 10 * gap.sum() > trivial else checkable(gap.sum(), objective, floor)
+    return Certificate.about(
+        problem, kind, coef, intercept, objective, objective_rounding, proven, witness
     )

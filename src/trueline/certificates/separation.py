@@ -34,17 +34,15 @@ of a point of the convex hull of the ``y_i x_i``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.certificates.base import Proof
 from trueline.wording import Readable
 
 __all__ = ["Combination", "MarginCertificate", "SeparationCertificate"]
-
-if TYPE_CHECKING:
-    from trueline.check import Verification
 
 _STATEMENTS = {
     "separable": "every row is strictly on its own side of the stated hyperplanes",
@@ -57,6 +55,10 @@ _STATEMENTS = {
         "no hyperplanes have every row strictly on its own side, since a combination of rows "
         "vanishes, nor any row on its own side and no row on a wrong one, since a combination of "
         "rows that span all others vanishes"
+    ),
+    "margin": (
+        "no row is nearer to the hyperplane than the margin, and no hyperplane has a margin above "
+        "the upper bound"
     ),
 }
 
@@ -81,7 +83,7 @@ class Combination(Readable):
 
 
 @dataclass(frozen=True, repr=False)
-class SeparationCertificate(Readable):
+class SeparationCertificate(Proof):
     """A verdict on separability, and the witnesses that prove it.
 
     Attributes
@@ -116,27 +118,7 @@ class SeparationCertificate(Readable):
     common: Combination
     spanning: Combination
 
-    @property
-    def statement(self) -> str:
-        """What is proven, in a sentence."""
-        return _STATEMENTS[self.kind]
-
-    def verify(self, X: Any, y: Any) -> Verification:
-        """Check every claim against the data, in exact arithmetic.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-
-        Returns
-        -------
-        verification : Verification
-            True in a boolean context if everything holds; prints as a table of checks.
-        """
-        from trueline.check import verify
-
-        return verify(self, X, y)
+    _statements = _STATEMENTS
 
     def __str__(self) -> str:
         parts = [self.kind]
@@ -147,14 +129,11 @@ class SeparationCertificate(Readable):
         return "; ".join(parts)
 
 
-if TYPE_CHECKING:
-    from trueline.check import Verification
-
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
-class MarginCertificate(Readable):
+class MarginCertificate(Proof):
     """Bounds on the largest margin from both sides, with witnesses.
 
     Attributes
@@ -186,32 +165,5 @@ class MarginCertificate(Readable):
     weights: Array
     radius: float
 
-    @property
-    def kind(self) -> str:
-        """The kind of proof."""
-        return "margin"
-
-    @property
-    def statement(self) -> str:
-        """What is proven, in a sentence."""
-        return (
-            "no row is nearer to the hyperplane than the margin, and no hyperplane has a margin "
-            "above the upper bound"
-        )
-
-    def verify(self, X: Any, y: Any) -> Verification:
-        """Check every claim against the data, in exact arithmetic where doubles do not tell.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,)
-
-        Returns
-        -------
-        verification : Verification
-            True in a boolean context if everything holds; prints as a table of checks.
-        """
-        from trueline.check import verify
-
-        return verify(self, X, y)
+    kind = "margin"
+    _statements = _STATEMENTS

@@ -24,19 +24,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from trueline.wording import Readable, relative
+from trueline.certificates.base import Proof
+from trueline.wording import relative
 
 __all__ = ["SUPPORT_VECTOR_KINDS", "SupportVectorCertificate", "certify_support_vectors"]
-
-if TYPE_CHECKING:
-    from trueline.check import Verification
 
 Array = NDArray[np.float64]
 
@@ -55,7 +54,7 @@ SUPPORT_VECTOR_KINDS: dict[str, str] = {
 
 
 @dataclass(frozen=True, repr=False)
-class SupportVectorCertificate(Readable):
+class SupportVectorCertificate(Proof):
     """The objective reached, a proven lower bound, and everything that verifies both.
 
     Attributes
@@ -99,49 +98,12 @@ class SupportVectorCertificate(Readable):
     coef: Array
     intercept: Array
     witness: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def lower_bound(self) -> float:
-        """A number that the optimum is proven not to lie below; minus infinity if local."""
-        return self.objective - self.objective_rounding - self.gap
+    _statements = SUPPORT_VECTOR_KINDS
 
     @property
     def dual_objective(self) -> float:
         """The dual objective, on the safe side of rounding."""
         return self.lower_bound
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap divided by the objective; infinite if local."""
-        if self.gap <= 1e-280:
-            return 0.0
-        if self.objective == 0 or math.isinf(self.gap):
-            return math.inf
-        return self.gap / abs(self.objective)
-
-    @property
-    def statement(self) -> str:
-        """What is proven, in a sentence."""
-        return SUPPORT_VECTOR_KINDS[self.kind]
-
-    def verify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Check every claim against the data, independently of the solver.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            The rows that were fitted; the kernel matrix, if it is precomputed.
-        y : array-like of shape (n,)
-            Labels or targets; not needed for the machine with one class.
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        verification : Verification
-        """
-        from trueline.check import verify
-
-        return verify(self, X, y, sample_weight)
 
     def __str__(self) -> str:
         if self.kind == "kernel duality":
@@ -210,13 +172,10 @@ class _Kernel:
             error[some] += absolute @ size if absolute.ndim == 2 else absolute * size.sum()
         return f, error * (1 + 8 * _EPS) + _TINY
 
-    def diagonal(self, rows: Index) -> Array:
-        """k(x, x), rounded up."""
-        values = np.empty(len(rows))
-        for place, row in enumerate(rows):
-            K, relative, absolute = self._block(np.array([row]), np.array([row]))
-            values[place] = float(K[0, 0] + relative[0] * abs(K[0, 0]) + absolute.max())
-        return values
+    def diagonal(self, row: int) -> float:
+        """K_ii, rounded up."""
+        K, relative, absolute = self._block(np.array([row]), np.array([row]))
+        return float(K[0, 0] + relative[0] * abs(K[0, 0]) + absolute.max())
 
     def _block(self, rows: Index, columns: Index) -> tuple[Array, Array, Array]:
         zero = np.zeros(len(rows))
@@ -268,232 +227,172 @@ class _Kernel:
 
 @dataclass(frozen=True)
 class Part:
-    """One quadratic program, as the data state it, and the point that is claimed for it."""
+    """One quadratic program, as the data state it, and the point that is claimed for it.
+
+    ``margin`` is 1, or rho of the nu machines; none in regression. ``gain`` is what multipliers
+    gain in the dual, ``dual_epsilon`` what |beta| costs there, ``paid`` what the nu machines pay
+    for the width that they choose, ``sums`` what groups of multipliers add up to and ``most`` what
+    all magnitudes add up to at the most.
+    """
 
     rows: Index
     target: Array
-    low: Array
-    high: Array
+    price: Array
     beta: Array
     intercept: float
-    epsilon: float
-    machine: str
-    scale: float = 1.0  # rho of the nu machines
-    nu_weight: float = 0.0  # what multiplies rho or epsilon in the primal objective
-
-    total: Fraction = Fraction(0)  # the same, exactly
-
-    @property
-    def epsilon_of_dual(self) -> float:
-        """What |beta| costs in the dual; the width that NuSVR chooses costs nothing there."""
-        return self.epsilon if self.machine == "svr" else 0.0
+    sums: tuple[tuple[Index, Fraction], ...]
+    gain: Array
+    margin: float | None = None
+    epsilon: float = 0.0
+    dual_epsilon: float = 0.0
+    paid: float = 0.0
+    most: float | None = None
 
     @property
-    def gain_target(self) -> Array:
-        """What beta gains in the dual; nothing in machines whose margin is chosen."""
-        return self.target if self.machine in ("svc", "svr", "nu_svr") else 0.0 * self.target
+    def low(self) -> Array:
+        """What multipliers are at least."""
+        return -self.price if self.margin is None else np.minimum(0.0, self.target * self.price)
+
+    @property
+    def high(self) -> Array:
+        """What multipliers are at most."""
+        return self.price if self.margin is None else np.maximum(0.0, self.target * self.price)
 
 
-def _parts(certificate: SupportVectorCertificate, X: Any, y: Any, weights: Array) -> list[Part]:
-    machine = certificate.machine
-    n = len(weights)
-    coef, support = certificate.coef, certificate.support
-    used = np.flatnonzero(weights > 0)
-    C = float(certificate.parameters.get("C", 1.0))
-    nu = float(certificate.parameters.get("nu", 0.0))
+def _parts(certificate: SupportVectorCertificate, y: Any, weights: Array) -> list[Part]:
+    machine, used = certificate.machine, np.flatnonzero(weights > 0)
     if machine in ("svc", "nu_svc"):
-        return _class_parts(certificate, y, weights, used)
-    dense = np.zeros(n)
-    dense[support] = coef[0]
+        labels = np.asarray(y).reshape(-1)
+        codes = np.full(len(labels), -1)
+        for code, label in enumerate(certificate.classes):
+            codes[labels == label] = code
+        pairs = combinations(range(len(certificate.classes)), 2)
+        return [_pair(certificate, codes, weights, used, i, *pair) for i, pair in enumerate(pairs)]
+    s, beta, b = weights[used], np.zeros(len(weights)), float(certificate.intercept[0])
+    beta[certificate.support] = certificate.coef[0]
+    beta, everything = beta[used], np.arange(len(used))
+    given = {name: float(value) for name, value in certificate.parameters.items()}
     if machine == "one_class":
-        zeros = np.zeros(len(used))
-        exactly = Fraction(nu) * _exact_sum(weights[used])
-        return [
-            Part(used, zeros, zeros, weights[used], dense[used], float(certificate.intercept[0]),
-                 0.0, machine, -float(certificate.intercept[0]), float(exactly), exactly)
-        ]  # fmt: skip
-    target = np.asarray(y, dtype=np.float64).reshape(-1)
-    box = C * weights[used]
-    epsilon = certificate.parameters.get("epsilon", 0.0)
-    nu_weight = 0.0
-    if machine == "nu_svr":
-        epsilon = float(certificate.witness["epsilon"])
-        nu_weight = nu * math.fsum(box)
-    return [
-        Part(used, target[used], -box, box, dense[used], float(certificate.intercept[0]),
-             float(epsilon), machine, 1.0, nu_weight)
-    ]  # fmt: skip
+        total, ones = Fraction(given["nu"]) * _exact_sum(s), np.ones(len(s))
+        sums, paid = ((everything, total),), float(total) * b
+        return [Part(used, ones, s, beta, 0.0, sums, 0.0 * s, margin=-b, paid=paid)]
+    target, price = np.asarray(y, dtype=np.float64).reshape(-1)[used], given["C"] * s
+    sums = ((everything, Fraction(0)),)
+    if machine == "svr":
+        e = given["epsilon"]
+        return [Part(used, target, price, beta, b, sums, target, epsilon=e, dual_epsilon=e)]
+    e, most = float(certificate.witness["epsilon"]), given["nu"] * math.fsum(price)
+    return [Part(used, target, price, beta, b, sums, target, epsilon=e, paid=most * e, most=most)]
 
 
-def _class_parts(
-    certificate: SupportVectorCertificate, y: Any, weights: Array, used: Index
-) -> list[Part]:
+def _pair(
+    certificate: SupportVectorCertificate,
+    codes: Index,
+    weights: Array,
+    used: Index,
+    number: int,
+    a: int,
+    b: int,
+) -> Part:
     """One versus one: SVs of class a have their coefficient against b in row b - 1 or b."""
-    labels = np.asarray(y).reshape(-1)
-    classes = certificate.classes
-    codes = np.full(len(labels), -1)
-    for code, label in enumerate(classes):
-        codes[labels == label] = code
-    k = len(classes)
-    coef, support = certificate.coef, certificate.support
-    scales = certificate.witness.get("scale")
+    coef, support, own = certificate.coef, certificate.support, codes[certificate.support]
     # For two classes the positive one is the second.
-    sign = -1.0 if k == 2 else 1.0
-    parts, number = [], 0
-    for a in range(k):
-        for b in range(a + 1, k):
-            dense = np.zeros(len(labels))
-            of_a, of_b = codes[support] == a, codes[support] == b
-            dense[support[of_a]] = sign * coef[b - 1, of_a]
-            dense[support[of_b]] = sign * coef[a, of_b]
-            rows = np.concatenate([used[codes[used] == a], used[codes[used] == b]])
-            t = np.where(codes[rows] == a, 1.0, -1.0)
-            beta, level = dense[rows], sign * float(certificate.intercept[number])
-            if certificate.machine == "svc":
-                C = float(certificate.parameters["C"])
-                box = C * certificate.class_weight[codes[rows]] * weights[rows]
-                low, high = np.minimum(0.0, t * box), np.maximum(0.0, t * box)
-                parts.append(Part(rows, t, low, high, beta, level, 0.0, "svc"))
-            else:
-                assert scales is not None
-                scale, box = float(scales[number]), weights[rows]
-                given = certificate.witness["multipliers"][number]
-                unscaled = np.zeros(len(labels))
-                unscaled[support] = given
-                low, high = np.minimum(0.0, t * box), np.maximum(0.0, t * box)
-                exactly = Fraction(float(certificate.parameters["nu"])) * _exact_sum(box)
-                parts.append(
-                    Part(rows, t, low, high, unscaled[rows], level * scale, 0.0, "nu_svc",
-                         scale, float(exactly), exactly)
-                )  # fmt: skip
-            number += 1
-    return parts
+    sign = -1.0 if len(certificate.classes) == 2 else 1.0
+    rows = np.concatenate([used[codes[used] == c] for c in (a, b)])
+    t, level = np.where(codes[rows] == a, 1.0, -1.0), sign * float(certificate.intercept[number])
+    beta, everything = np.zeros(len(codes)), np.arange(len(rows))
+    if certificate.machine == "svc":
+        beta[support[own == a]] = sign * coef[b - 1, own == a]
+        beta[support[own == b]] = sign * coef[a, own == b]
+        price = certificate.parameters["C"] * certificate.class_weight[codes[rows]] * weights[rows]
+        return Part(rows, t, price, beta[rows], level, ((everything, Fraction(0)),), t, margin=1.0)
+    beta[support] = certificate.witness["multipliers"][number]
+    rho, price = float(certificate.witness["scale"][number]), weights[rows]
+    total = Fraction(float(certificate.parameters["nu"])) * _exact_sum(price)
+    halves = (everything[t > 0], total / 2), (everything[t < 0], -total / 2)
+    paid = -float(total) * rho
+    return Part(rows, t, price, beta[rows], level * rho, halves, 0.0 * t, margin=rho, paid=paid)
 
 
 # --- objective and gap --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """What the data say about a point, on the safe side of rounding."""
 
     objective: float
     rounding: float
     gap: float
     violation: float
-    in_boxes: bool
 
 
-def _evaluate(certificate: SupportVectorCertificate, X: Any, y: Any, weights: Array) -> Found:
-    """Objective, gap and violation, added up over the parts."""
-    K = _Kernel(X, certificate.kernel)
-    objective = rounding = gap = 0.0
-    violation, in_boxes = 0.0, True
-    for part in _parts(certificate, X, y, weights):
-        found = _evaluate_part(part, K)
-        objective += found.objective
-        rounding += found.rounding
-        gap += found.gap
-        violation = max(violation, found.violation)
-        in_boxes = in_boxes and found.in_boxes
-    rounding += 8 * _EPS * abs(objective)
-    if certificate.kind != "kernel duality":
-        gap = math.inf
-    return Found(objective, rounding, gap, violation, in_boxes)
-
-
-def _evaluate_part(part: Part, K: _Kernel) -> Found:
-    beta, n = part.beta, len(part.rows)
+def _evaluate(part: Part, K: _Kernel) -> Found:
+    beta, size, units = part.beta, np.abs(part.beta), (len(part.rows) + 16) * _EPS
     used = np.flatnonzero(beta)
     f, error = K.scores(part.rows, part.rows[used], beta[used])
-    units = (n + 16) * _EPS
     square = float(beta @ f)
-    square_error = float(np.abs(beta) @ error) + units * float(np.abs(beta * f).sum())
-    losses, losses_error = _losses(part, f, error)
-    box, half, short = np.maximum(part.high, -part.low), 0.5, 0.0
-    if np.isinf(box).any():
+    square_error = float(size @ error) + units * float(np.abs(beta * f).sum())
+    losses, slack = _losses(part, f, error)
+    half, short = 0.5, 0.0
+    if np.isinf(part.price).any():
         # Margins short by this much hold for the function divided by one minus it.
-        short = float((losses + losses_error).max())
-        loss, loss_error = 0.0, 4 * square * float(losses_error.max())
-        if part.machine == "svc":
-            half = 0.5 / (1.0 - short) ** 2 if short < 1 else math.inf
-            short = 0.0
+        short = float((losses + slack).max())
+        loss, loss_error = 0.0, 4 * square * float(slack.max())
+        if part.margin is not None:
+            half, short = 0.5 / (1.0 - short) ** 2 if short < 1 else math.inf, 0.0
     else:
-        loss = float((box * losses).sum())
-        loss_error = float((box * losses_error).sum()) + units * float((box * losses).sum())
-    extra, extra_error = _priced(part)
-    objective = half * square + loss + extra
-    rounding = half * square_error + loss_error + extra_error + units * abs(objective)
-    gain = float(part.gain_target @ beta) - part.epsilon_of_dual * float(np.abs(beta).sum())
-    gain_error = 4 * units * float(np.abs(part.gain_target * beta).sum())
-    gain_error += 4 * units * part.epsilon_of_dual * float(np.abs(beta).sum())
-    off, off_error = _balanced(part, f, error, K)
-    gap = (half + 0.5) * square + loss + extra - gain + off
-    gap += 2 * half * square_error + loss_error + extra_error + gain_error + off_error
-    gap += units * (abs(square) + abs(loss) + abs(extra) + abs(gain))
-    in_boxes = bool(((beta >= part.low) & (beta <= part.high)).all())
-    sizes = np.abs(f).max() + np.abs(part.gain_target).max() + part.epsilon
+        loss = float((part.price * losses).sum())
+        loss_error = float((part.price * slack).sum()) + units * loss
+    loss, loss_error = loss + part.paid, loss_error + (8 * _EPS + units) * abs(part.paid)
+    objective = half * square + loss
+    rounding = half * square_error + loss_error + units * abs(objective)
+    gain = float(part.gain @ beta) - part.dual_epsilon * float(size.sum())
+    whole = float(np.abs(part.gain * beta).sum()) + part.dual_epsilon * float(size.sum())
+    gap = (half + 0.5) * square + loss - gain + _balance(part, f, error, K)
+    gap += 2 * half * square_error + loss_error + 4 * units * whole
+    gap += units * (abs(square) + abs(loss) + 2 * abs(part.paid) + abs(gain))
+    if not ((beta >= part.low) & (beta <= part.high)).all():
+        gap = math.inf
+    sizes = np.abs(f).max() + np.abs(part.gain).max() + part.epsilon
     violation = _violation(part, f) + 4 * float(error.max()) + 16 * _EPS * float(sizes)
-    violation = max(violation, short)
-    return Found(objective, rounding, max(gap, 0.0), violation, in_boxes)
+    return Found(objective, rounding, max(gap, 0.0), max(violation, short))
 
 
 def _losses(part: Part, f: Array, error: Array) -> tuple[Array, Array]:
     """Losses of the rows, and bounds on their error."""
-    score = f + part.intercept if part.machine != "one_class" else f
-    slack = error + 4 * _EPS * (np.abs(f) + abs(part.intercept) + np.abs(part.target) + 1.0)
-    if part.machine in ("svc", "nu_svc"):
-        margin = 1.0 if part.machine == "svc" else part.scale
-        losses = np.maximum(margin - part.target * score, 0.0)
-    elif part.machine == "one_class":
-        losses = np.maximum(part.scale - score, 0.0)
-    else:
-        losses = np.maximum(np.abs(part.target - score) - part.epsilon, 0.0)
-    return losses, slack + 4 * _EPS * (abs(part.scale) + part.epsilon)
+    score, margin = f + part.intercept, part.margin
+    lack = np.abs(part.target - score) - part.epsilon
+    if margin is not None:
+        lack = margin - part.target * score
+    sizes = np.abs(f) + abs(part.intercept) + np.abs(part.target) + 2.0 + part.epsilon
+    return np.maximum(lack, 0.0), error + 4 * _EPS * (sizes + abs(margin or 0.0))
 
 
-def _priced(part: Part) -> tuple[float, float]:
-    """-nu rho, or nu epsilon: what the nu machines pay for the width that they choose."""
-    if part.machine in ("one_class", "nu_svc"):
-        value = -part.nu_weight * part.scale
-    elif part.machine == "nu_svr":
-        value = part.nu_weight * part.epsilon
-    else:
-        return 0.0, 0.0
-    return value, 8 * _EPS * abs(value)
-
-
-def _balanced(part: Part, f: Array, error: Array, K: _Kernel) -> tuple[float, float]:
+def _balance(part: Part, f: Array, error: Array, K: _Kernel) -> float:
     """What it costs the dual objective to make the multipliers add up exactly.
 
     Moving beta_j by -s changes the dual objective by at most
     |s| (|t_j| + eps + |f_j|) + s^2 K_jj / 2.
     """
-    cost = 0.0
-    for group, total in _sums(part):
+    cost, size = 0.0, math.fsum(np.abs(part.beta))
+    slopes = np.abs(part.gain) + part.dual_epsilon + np.abs(f) + error
+    for group, total in part.sums:
         s = _exact_sum(part.beta[group]) - total
         if s == 0:
             continue
         bound = float(abs(s)) * (1 + 4 * _EPS)
-        beta = part.beta[group]
-        room = beta - part.low[group] if s > 0 else part.high[group] - beta
+        room = (part.beta - part.low if s > 0 else part.high - part.beta)[group]
         able = group[room * (1 - 4 * _EPS) >= bound]
         if not len(able):
-            return math.inf, 0.0
-        slope = (
-            np.abs(part.gain_target[able]) + part.epsilon_of_dual + np.abs(f[able]) + error[able]
-        )
-        j = able[int(np.argmin(slope))]
-        curvature = float(K.diagonal(part.rows[[j]])[0])
-        cost += bound * float(slope.min()) + 0.5 * bound**2 * abs(curvature)
-    if part.machine == "nu_svr":
+            return math.inf
+        j = able[int(np.argmin(slopes[able]))]
+        cost += bound * float(slopes[j]) + 0.5 * bound**2 * abs(K.diagonal(part.rows[j]))
+    if part.most is not None:
         # sum |beta| <= nu sum C: where rounding has it above, all multipliers shrink a little.
-        size = math.fsum(np.abs(part.beta))
-        excess = size - part.nu_weight + 8 * _EPS * (size + part.nu_weight)
-        if excess > 0:
-            worth = float(np.abs(part.target * part.beta).sum() + np.abs(part.beta * f).sum())
-            cost += 2 * (excess / max(size, _TINY)) * worth
-    return cost, 8 * _EPS * cost
+        excess = size - part.most + 8 * _EPS * (size + part.most)
+        worth = float(np.abs(part.target * part.beta).sum() + np.abs(part.beta * f).sum())
+        cost += 2 * (max(excess, 0.0) / max(size, _TINY)) * worth
+    return cost * (1 + 8 * _EPS)
 
 
 def _exact_sum(numbers: Array) -> Fraction:
@@ -505,47 +404,34 @@ def _exact_sum(numbers: Array) -> Fraction:
     return Fraction(rounded) + Fraction(rest) + Fraction(last)
 
 
-def _sums(part: Part) -> list[tuple[Index, Fraction]]:
-    """Groups of multipliers, and what each must add up to."""
-    everything = np.arange(len(part.beta))
-    if part.machine == "one_class":
-        return [(everything, part.total)]
-    if part.machine == "nu_svc":
-        positive = part.target > 0
-        return [
-            (everything[positive], part.total / 2),
-            (everything[~positive], -part.total / 2),
-        ]
-    return [(everything, Fraction(0))]
-
-
 def _violation(part: Part, f: Array) -> float:
     """The largest gain that is left in moving two multipliers of a group against each other."""
-    beta, epsilon = part.beta, part.epsilon
-    room = part.gain_target - f
+    beta, epsilon, room = part.beta, part.epsilon, part.gain - f
     up = np.where(beta < 0, room + epsilon, room - epsilon)
     down = np.where(beta > 0, room - epsilon, room + epsilon)
     up, down = np.where(beta < part.high, up, -np.inf), np.where(beta > part.low, down, np.inf)
-    groups = [group for group, _ in _sums(part)]
-    worst = max(float(up[g].max() - down[g].min()) for g in groups if len(g))
-    return max(worst, 0.0)
+    return max([0.0, *(float(up[g].max() - down[g].min()) for g, _ in part.sums if len(g))])
 
 
 # --- claims -------------------------------------------------------------------------------------
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
 def certify_support_vectors(
     certificate: SupportVectorCertificate, X: Any, y: Any, weights: Array
 ) -> SupportVectorCertificate:
     """The certificate with its numbers worked out from the data."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        found = _evaluate(certificate, X, y, weights)
-    gap = found.gap if found.in_boxes and not math.isnan(found.gap) else math.inf
+    K = _Kernel(X, certificate.kernel)
+    found = [_evaluate(part, K) for part in _parts(certificate, y, weights)]
+    objective, rounding, gap = (sum(part[i] for part in found) for i in range(3))
+    rounding += 8 * _EPS * abs(objective)
+    if certificate.kind != "kernel duality" or math.isnan(gap):
+        gap = math.inf
     return replace(
         certificate,
-        objective=found.objective,
+        objective=objective,
         # Another order of summation gives another number within the same bounds.
-        objective_rounding=2 * found.rounding + 1e-290,
-        gap=gap * (1 + 1e-3) + 2 * found.rounding + 1e-290,
-        violation=found.violation * (1 + 1e-6) + 1e-290,
+        objective_rounding=2 * rounding + 1e-290,
+        gap=gap * (1 + 1e-3) + 2 * rounding + 1e-290,
+        violation=max(part.violation for part in found) * (1 + 1e-6) + 1e-290,
     )

@@ -44,14 +44,20 @@ where the classes are separated and the coefficients on their way to infinity.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate, checkable
-from trueline.certificates.curvature import centred_sums, shifted_sums
-from trueline.certificates.evaluation import Evaluation, Rounding, evaluate, evaluation_of_sums
+from trueline.certificates.curvature import shifted_sums, sums_about
+from trueline.certificates.evaluation import (
+    Evaluation,
+    GapProof,
+    Rounding,
+    RowSums,
+    evaluation_of_sums,
+)
 from trueline.losses import Loss
 from trueline.penalties import Penalty
 from trueline.problem import Problem
@@ -62,8 +68,6 @@ Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _UNDERFLOW = 1e-290
-# Columns whose means are so many spreads away from zero are centred before they are summed.
-_FAR = 10.0
 _SAFE = 1 + 1e-9
 
 
@@ -234,78 +238,54 @@ def _shares(problem: Problem) -> Array:
     return members.sum(axis=0) if problem.weights is None else problem.weights @ members
 
 
-class Tangent:
-    """Proves gaps at many points of one problem; what the data alone decide is kept.
+class Tangent(GapProof):
+    """Proves gaps at many points of one problem; what the data alone decide is kept."""
 
-    Parameters
-    ----------
-    problem : Problem
-    rounding : Rounding, optional
-        The data's constants, if they are already known.
-    """
+    kind, applies = "tangent", staticmethod(is_tangent)
 
     def __init__(self, problem: Problem, rounding: Rounding | None = None) -> None:
-        self.problem = problem
-        self.rounding = (rounding or Rounding.of(problem)).confirmable()
+        super().__init__(problem, rounding)
         # About the means, which costs sparse rows their zeros: those are taken as they are.
         is_centred = problem.fit_intercept and not problem.design.is_sparse
         self.centre = self.rounding.mean if is_centred else np.zeros(problem.n_features)
-        self._classes: tuple[Array, Array] | None = None
-        self._spread: Array | None = None
-        self._farthest: float | None = None
 
-    @property
+    @cached_property
     def spread(self) -> Array:
         """At least sqrt(sum_i s_i (x_ij - centre_j)^2)."""
-        if self._spread is None:
-            design, weights = self.problem.design, self.problem.weights
-            shift = self.centre if self.centre.any() else None
-            self._spread = np.sqrt(design.column_squares(weights, shift)) * (1 + 1e-6)
-        return self._spread
+        shift = self.centre if self.centre.any() else None
+        squares = self.problem.design.column_squares(self.problem.weights, shift)
+        return np.asarray(np.sqrt(squares) * (1 + 1e-6))
 
-    @property
+    @cached_property
+    def farthest(self) -> float:
+        """At least max_i |x_i - centre|."""
+        squares = self.problem.design.row_squares(self.centre if self.centre.any() else None)
+        return float(np.sqrt(squares.max(initial=0.0))) * (1 + 1e-6)
+
+    @cached_property
     def classes(self) -> tuple[Array, Array]:
         """Weights of the classes from below, and their centred means from above."""
-        if self._classes is None:
-            problem = self.problem
-            members = class_indicators(problem.loss, problem.target)
-            shares = _shares(problem) * (1 - (problem.n_samples + 4) * _EPS)
-            means = np.zeros((len(shares), problem.n_features))
-            if problem.fit_intercept:
-                sums = problem.design.rmatvec(problem.weigh(members)).T
-                sums = np.abs(sums - np.outer(shares, self.centre))
-                # Bounds on bounds: a thousandth more, and what centring may have lost.
-                lost = np.sqrt(shares)[:, None] * self.rounding.products(np.ones(1))[:, 0] * 8
-                means = (sums * 1.001 + lost) / shares[:, None]
-            self._classes = shares, means
-        return self._classes
+        problem = self.problem
+        members = class_indicators(problem.loss, problem.target)
+        shares = _shares(problem) * (1 - (problem.n_samples + 4) * _EPS)
+        means = np.zeros((len(shares), problem.n_features))
+        if problem.fit_intercept:
+            sums = problem.design.rmatvec(problem.weigh(members)).T
+            sums = np.abs(sums - np.outer(shares, self.centre))
+            # Bounds on bounds: a thousandth more, and what centring may have lost.
+            lost = np.sqrt(shares)[:, None] * self.rounding.products(np.ones(1))[:, 0] * 8
+            means = (sums * 1.001 + lost) / shares[:, None]
+        return shares, means
 
     def gap(self, at: Evaluation, W: Array, b: Array) -> float:
         """The proven gap at an evaluated point."""
         problem, centre = self.problem, self.centre
-        is_far = problem.fit_intercept and bool(centre.any())
-        is_far = is_far and bool((self.rounding.accuracy.magnitude > _FAR * self.spread).any())
-        if is_far:
-            g, error = centred_sums(problem, self.rounding, at, centre, self.spread)
-        else:
-            g, error = shifted_sums(at, centre)
-        ceiling = float(at.objective.sum() + 3 * at.objective_rounding.sum())
-        # The checker sums the slope as it sums any column.
-        terms = self.rounding.accuracy.column_terms + 4 * problem.n_targets + 8
-        ones = np.sqrt(self.rounding.weight) * terms * _EPS * at.size
-        # Once for these sums, once for those of whoever checks them, once for what they differ by.
-        gap = tangent_gap(
-            problem.loss,
-            problem.penalty,
-            W,
-            b + centre @ W if problem.fit_intercept else None,
-            ceiling,
-            (g, 3 * error),
-            (at.slope, 3 * at.slope_rounding + ones),
-            self.classes,
-            self._local(at),
+        sums = sums_about(problem, self.rounding, at, centre, self.spread)
+        level = b + centre @ W if problem.fit_intercept else None
+        known = self.classes, self._local(at)
+        return _checked_gap(
+            problem.loss, problem.penalty, W, level, self.rounding, at, sums, *known
         )
-        return gap * (1 + 1e-9) + _UNDERFLOW * problem.n_samples
 
     def _local(self, at: Evaluation) -> tuple[float, float, float]:
         """What the bound by curvature nearby needs to know, each a little on the safe side."""
@@ -314,15 +294,7 @@ class Tangent:
             return 0.0, 0.0, 0.0
         s = np.ones(problem.n_samples) if problem.weights is None else problem.weights
         b = least_level_curvature(problem.loss, problem.target, at.scores, s)
-        if self._farthest is None:
-            shift = self.centre if self.centre.any() else None
-            squares = problem.design.row_squares(shift)
-            self._farthest = float(np.sqrt(squares.max(initial=0.0))) * (1 + 1e-6)
-        return b * (1 - 1e-6), float((self.spread**2).sum()) * (1 + 1e-6), self._farthest
-
-    def evaluate(self, W: Array, b: Array) -> Evaluation:
-        """Objective and derivatives at a point: two products."""
-        return evaluate(self.problem, self.rounding, W, b)
+        return b * (1 - 1e-6), float((self.spread**2).sum()) * (1 + 1e-6), self.farthest
 
     def certify(self, W: Array, b: Array, at: Evaluation | None = None) -> Certificate:
         """The certificate of a point."""
@@ -330,18 +302,34 @@ class Tangent:
         at = at or self.evaluate(W, b)
         # Of coupled scores the checker knows the best intercepts less well than the fit.
         floor = max(_floor(W.size), 0.0 if len(b) == 1 else 1e-10)
-        return Certificate(
-            kind="tangent",
-            objective=float(at.objective.sum()),
-            objective_rounding=float(2 * at.objective_rounding.sum()),
-            gap=checkable(1.1 * self.gap(at, W, b), at.objective.sum(), floor),
-            loss=problem.loss,
-            penalty=problem.penalty,
-            fit_intercept=problem.fit_intercept,
-            coef=W,
-            intercept=b,
-            witness={},
-        )
+        gap = checkable(1.1 * self.gap(at, W, b), at.objective.sum(), floor)
+        rounding = 2 * at.objective_rounding
+        return Certificate.about(problem, "tangent", W, b, at.objective, rounding, gap)
+
+
+def _checked_gap(
+    loss: Loss,
+    penalty: Penalty,
+    W: Array,
+    level: Array | None,
+    rounding: Rounding,
+    at: Evaluation,
+    sums: tuple[Array, Array],
+    classes: tuple[Array, Array],
+    local: tuple[float, float, float],
+) -> float:
+    """The bound at an evaluated point, with room for the sums of whoever checks it.
+
+    Errors count once for these sums, once for those of the check, once for what they differ by; the
+    check sums the slope as it sums any column.
+    """
+    terms = rounding.accuracy.column_terms + 4 * W.shape[1] + 8
+    ones = np.sqrt(rounding.weight) * terms * _EPS * at.size
+    ceiling = float(at.objective.sum() + 3 * at.objective_rounding.sum())
+    slope = at.slope, 3 * at.slope_rounding + ones
+    gradient = sums[0], 3 * sums[1]
+    gap = tangent_gap(loss, penalty, W, level, ceiling, gradient, slope, classes, local)
+    return gap * (1 + 1e-9) + _UNDERFLOW * rounding.rows
 
 
 def at_most_objective(problem: Problem, certificate: Certificate) -> Certificate:
@@ -362,39 +350,6 @@ def _floor(size: int) -> float:
     most twice the objective.
     """
     return max(1e-14, 2.2 * (16 + np.sqrt(size)) * _EPS)
-
-
-class RowSums(NamedTuple):
-    """What sums over the rows of a problem with one target say of a point, all the proof needs.
-
-    Attributes
-    ----------
-    losses, squares, slope, curvature : float
-        sum_i s_i l_i, sum_i s_i u_i^2, sum_i s_i u_i and sum_i s_i l_i''.
-    correlation, size, origin : arrays of shape (d,)
-        sum_i s_i u_i (x_i - o) for an origin o of the rows, and at least
-        sqrt(sum_i s_i (x_ij - o_j)^2).
-    centre, spread : arrays of shape (d,)
-        Any numbers m less the origin (zero without an intercept), and at least
-        sqrt(sum_i s_i (x_ij - o_j - m_j)^2).
-    farthest : float
-        At least max_i |x_i - o - m|.
-    shares, means : arrays of shape (2,) and (2, d)
-        The weights of the classes, and at least the sizes of their means about o + m.
-    """
-
-    losses: float
-    squares: float
-    slope: float
-    curvature: float
-    correlation: Array
-    size: Array
-    origin: Array
-    centre: Array
-    spread: Array
-    farthest: float
-    shares: Array
-    means: Array
 
 
 def certify_sums(
@@ -421,30 +376,18 @@ def certify_sums(
     """
     rounding = rounding.confirmable()
     at = evaluation_of_sums(rounding, chain, loss, penalty, W, b, sums)
-    about = sums.origin + sums.centre
-    g, error = shifted_sums(at, sums.centre)
-    terms = rounding.accuracy.column_terms + 12
-    ones = np.sqrt(rounding.weight) * terms * _EPS * at.size
+    level = b + (sums.origin + sums.centre) @ W if fit_intercept else None
     local = (0.0, 0.0, 0.0)
     if fit_intercept and "self_concordant" in loss.capabilities and not np.any(penalty.linear):
         size = float(sums.spread @ sums.spread) * (1 + 1e-6)
         local = (sums.curvature * (1 - 2e-6), size, sums.farthest)
-    gap = tangent_gap(
-        loss,
-        penalty,
-        W,
-        b + about @ W if fit_intercept else None,
-        float(at.objective[0] + 3 * at.objective_rounding[0]),
-        (g, 3 * error),
-        (at.slope, 3 * at.slope_rounding + ones),
-        (sums.shares, sums.means),
-        local,
-    )
+    about, classes = shifted_sums(at, sums.centre), (sums.shares, sums.means)
+    gap = _checked_gap(loss, penalty, W, level, rounding, at, about, classes, local)
     return Certificate(
         kind="tangent",
         objective=float(at.objective[0]),
         objective_rounding=float(2 * at.objective_rounding[0]),
-        gap=checkable(gap * 1.1 + _UNDERFLOW * rounding.rows, at.objective[0], _floor(W.size)),
+        gap=checkable(1.1 * gap, at.objective[0], _floor(W.size)),
         loss=loss,
         penalty=penalty,
         fit_intercept=fit_intercept,

@@ -36,39 +36,23 @@ __all__ = [
 if TYPE_CHECKING:
     from trueline.check.files import read_proof, write_proof
 
-#: The file that proves each kind of claim.
-THEOREMS: dict[str, str] = {
-    "quadratic": "curvature",
-    "row space": "curvature",
-    "fenchel": "fenchel_young",
-    "duality": "fenchel_young",
-    "ordered duality": "fenchel_young",
-    "tangent": "fenchel_young",
-    "bounded": "fenchel_young",
-    "curvature": "curvature",
-    "local": "curvature",
-    "maximum error": "maximum_error",
-    "concomitant": "concomitant",
-    "stationary": "firth",
-    "hard margin": "margin",
-    "margin": "margin",
-    "search": "best_subset",
-    "conditioned search": "best_subset",
-    "zero-one packing": "zero_one",
-    "zero-one search": "zero_one",
-    "training errors": "mistakes",
-    "mistake bound": "mistakes",
-    "kernel mistake bound": "mistakes",
-    "separable": "separation",
-    "quasi-separable": "separation",
-    "not separable": "separation",
-    "kernel duality": "support_vectors",
-    "kernel stationarity": "support_vectors",
-    "kernel equations": "kernel_ridge",
-    "stationary point": "gaussian_process",
-    "given parameters": "gaussian_process",
-    "evidence bounds": "gaussian_process",
+_THEOREMS = {
+    "curvature": ("quadratic", "row space", "curvature", "local"),
+    "fenchel_young": ("fenchel", "duality", "ordered duality", "tangent", "bounded"),
+    "maximum_error": ("maximum error",),
+    "concomitant": ("concomitant",),
+    "firth": ("stationary",),
+    "margin": ("hard margin", "margin"),
+    "best_subset": ("search", "conditioned search"),
+    "zero_one": ("zero-one packing", "zero-one search"),
+    "mistakes": ("training errors", "mistake bound", "kernel mistake bound"),
+    "separation": ("separable", "quasi-separable", "not separable"),
+    "support_vectors": ("kernel duality", "kernel stationarity"),
+    "kernel_ridge": ("kernel equations",),
+    "gaussian_process": ("stationary point", "given parameters", "evidence bounds"),
 }
+#: The file that proves each kind of claim.
+THEOREMS: dict[str, str] = {kind: file for file, kinds in _THEOREMS.items() for kind in kinds}
 
 
 def verify(
@@ -114,7 +98,7 @@ def verify(
             said = kind[:80] if type(kind) is str else f"a {type(kind).__name__}"
             return Verification((Check("kind of proof", said, "unknown", False),))
         with np.errstate(all="ignore"):  # what is not finite proves nothing
-            theorem = import_module(f"trueline.check.{THEOREMS[kind]}")
+            theorem = import_module(f"trueline.check.theorems.{THEOREMS[kind]}")
             if "proven_coef" in witness_of(certificate):
                 return check_beside(theorem.check, certificate, X, y, sample_weight, effort)
             return theorem.check(certificate, X, y, sample_weight, effort)

@@ -16,23 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trueline.check.arithmetic import EPS
-from trueline.check.objective import read_claim
-from trueline.check.schema import Field, get, witness_of
+from trueline.check.formulas.claims import ABOUT, UNITS, read_claim
+from trueline.check.numbers.arithmetic import EPS
+from trueline.check.schema import get, witness_of
 from trueline.check.verdict import Check, Refused, Verification
 
 __all__ = ["check_beside"]
 
-_AT = {
-    "proven_coef": Field(("d", "k")),
-    "proven_intercept": Field(("k",)),
-    "proven_objective": Field(),
-    "proven_rounding": Field(low=0.0),
-    "proven_gap": Field(low=0.0),
-}
+#: Where the witness has the fields of the claim at v.
+_AT = {name: f"proven_{name}" for name in ("coef", "intercept", "objective", "gap")}
+_AT["objective_rounding"] = "proven_rounding"
 # All others say something of the coefficients themselves, or of those around them.
 _KINDS = ("quadratic", "row space", "fenchel", "duality", "tangent", "bounded", "curvature")
-_SHARED = ("kind", "loss", "penalty", "fit_intercept")
 
 
 def check_beside(
@@ -46,25 +41,15 @@ def check_beside(
     """The proof at the other coefficients by its theorem, and the difference of the objectives."""
     if get(certificate, "kind") not in _KINDS:
         raise Refused("this proof is about its own coefficients only")
-    given = witness_of(certificate)
-    rest = {name: value for name, value in given.items() if name not in _AT}
-    inner = {
-        **{name: get(certificate, name) for name in _SHARED},
-        "witness": rest,
-        "coef": given.get("proven_coef"),
-        "intercept": given.get("proven_intercept"),
-        "objective": given.get("proven_objective"),
-        "objective_rounding": given.get("proven_rounding"),
-        "gap": given.get("proven_gap"),
-    }
-    found = theorem(inner, X, y, sample_weight, effort)
+    given, schema = witness_of(certificate), {_AT[name]: ABOUT[name] for name in _AT}
+    outer = {name: get(certificate, name) for name in ("kind", *ABOUT)}
+    rest = {name: value for name, value in given.items() if name not in schema}
+    there = {name: given.get(place) for name, place in _AT.items()}
+    found = theorem({**outer, **there, "witness": rest}, X, y, sample_weight, effort)
     if not found.holds:
         return Verification(found.checks)
-    about = {name: rest[name] for name in ("column_exponent", "target_exponent") if name in rest}
-    outer = {name: get(certificate, name) for name in (*_SHARED, "coef", "intercept", "objective",
-             "objective_rounding", "gap")}  # fmt: skip
-    outer["witness"] = {**about, **{name: given[name] for name in _AT}}
-    claim = read_claim(outer, _AT, X, y, sample_weight)
+    outer["witness"] = {name: given[name] for name in (*UNITS, *schema) if name in given}
+    claim = read_claim(outer, schema, X, y, sample_weight)
     for doubled in (False, True):
         claim.evaluate(doubled)
         objective = claim.check_objective()

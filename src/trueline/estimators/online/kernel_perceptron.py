@@ -15,8 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.kernel_mistakes import bound_kernel_mistakes
-from trueline.certificates.mistakes import certify_mistakes
+from trueline.certificates.special.mistakes import bound_kernel_mistakes, certify_mistakes
 from trueline.estimators.kernel.kernel_function import (
     data_text,
     kernel_matrix,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.mistakes import Run, certify_mistakes
+from trueline.certificates.special.mistakes import Run, certify_mistakes
 from trueline.estimators.online.base import OnlineClassifier, Outcome
 from trueline.estimators.online.proof import widest_plane
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.mistakes import Run, certify_mistakes
+from trueline.certificates.special.mistakes import Run, certify_mistakes
 from trueline.estimators.shared.as_fitted import settings_of
 from trueline.estimators.shared.certified import Certified
 from trueline.estimators.shared.labels import encode_declared, signs_of

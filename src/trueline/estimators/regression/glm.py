@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.local import certify_local
+from trueline.certificates.curvature import certify_local
 from trueline.check import Check, Verification
 from trueline.estimators.regression.exposure import as_offset, expose
 from trueline.estimators.regression.rank import ColumnRank

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.concomitant import certify_concomitant, column_sizes
+from trueline.certificates.special.concomitant import certify_concomitant, column_sizes
 from trueline.design import as_design
 from trueline.estimators.regression.rank import ColumnRank
 from trueline.estimators.shared.base import LinearEstimator, Task, build_problem

@@ -82,8 +82,7 @@ def certify_rounded(
     problem: Any, solution: Solution, W: Array, b: Array
 ) -> Certificate | PendingCertificate:
     """The certificate of coefficients rounded to single precision."""
-    from trueline.certificates.beside import BESIDE, certify_beside
-    from trueline.certificates.choose import certify
+    from trueline.certificates.choose import BESIDE, certify, certify_beside
     from trueline.certificates.quadratic import certify_quadratic
 
     if isinstance(solution.proof, PendingProof):
@@ -96,7 +95,7 @@ def certify_rounded(
     if "column_exponent" in witness:
         return certificate
     if certificate.kind == "maximum error":
-        from trueline.certificates.maximum import certify_maximum
+        from trueline.certificates.special.maximum import certify_maximum
 
         rows, dual = solution.extra["rows"], solution.extra["dual"]
         return certify_maximum(problem, W, b, rows, dual)

@@ -4,7 +4,7 @@
     minimum  0, reached where every row is on its side
 
 It is neither convex nor continuous: no conjugate gives bounds, and what is proven about it is
-proven by counting (:mod:`trueline.certificates.mistakes`) or by search.
+proven by counting (:mod:`trueline.certificates.special.mistakes`) or by search.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ r"""The largest error: Chebyshev's criterion.
 It is not a sum over the rows: :meth:`MaximumError.total` takes the largest of the absolute errors,
 whose formulas the methods hold row by row. A row that occurs twice changes no maximum, so all
 positive weights mean the same. The condition on u joins the rows, which is why the loss does not
-claim a conjugate: its proofs are those of :mod:`trueline.certificates.maximum`.
+claim a conjugate: its proofs are those of :mod:`trueline.certificates.special.maximum`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.certificates.maximum import certify_maximum
+from trueline.certificates.special.maximum import certify_maximum
 from trueline.design import Design
 from trueline.problem import Problem
 from trueline.solution import Solution, Status

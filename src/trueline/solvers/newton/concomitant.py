@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.certificates.concomitant import certify_concomitant, column_sizes
+from trueline.certificates.special.concomitant import certify_concomitant, column_sizes
 from trueline.losses import Absolute
 from trueline.penalties import L2, NoPenalty
 from trueline.problem import ConcomitantProblem

@@ -8,7 +8,7 @@ r"""Newton's method for losses that are not convex, with a quadratic penalty or 
     v <- v - t H^-1 g,               t halved until P falls as far as Armijo's rule asks.
 
 What is found is a minimum among its neighbours, and proven to be one
-(:mod:`trueline.certificates.local`); whether a lower one exists elsewhere is not known.
+(:mod:`trueline.certificates.curvature`); whether a lower one exists elsewhere is not known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.local import certify_local
+from trueline.certificates.curvature import certify_local
 from trueline.losses import LocalDeviance
 from trueline.problem import Problem
 from trueline.solution import Solution, Status

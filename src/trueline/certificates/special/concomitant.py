@@ -1,0 +1,214 @@
+r"""Proof of Huber regression with its scale: a dual point, the natural one or one that is given.
+
+With r_i = x_i.w + b - y_i and H as in :class:`~trueline.problem.ConcomitantProblem`,
+
+    sigma H(r / sigma) = max over |u| <= 2 epsilon of  u r - sigma u^2 / 4.
+
+Exchanging minimum and maximum, sigma >= 0 asks for sum_i s_i u_i^2 / 4 <= sum_i s_i, the intercept
+for sum_i s_i u_i = 0, and what is left is minimised by w = -X^T (s u) / (2 alpha):
+
+    D(u) = - sum_i s_i u_i y_i - ||X^T (s u)||^2 / (4 alpha).
+
+At the minimum u_i = clip(2 r_i / sigma, -2 epsilon, 2 epsilon). What rounding leaves of sum_i s_i
+u_i is made up for by shrinking the u_i of one sign by a share eta; V = X^T (s u) that no penalty
+pays for is brought to -2 alpha w by taking off d = X_c G^-1 (V + 2 alpha w), G = X_c^T S X_c, whose
+size the inverse of a factor of G bounds; where there is none, the proof is about coefficients
+within a radius.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.base import Certificate
+from trueline.certificates.duality import STRETCH, pull_rows
+from trueline.problem import ConcomitantProblem, Problem
+
+__all__ = ["certify_concomitant", "column_sizes"]
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_BLOCK_ROWS = 1024
+# Coefficients and levels so many times larger than those of the data are still covered.
+_RADIUS = 10.0
+_UNDERFLOW = 1e-290
+# Columns whose correlations are worse conditioned than this depend on each other.
+_SINGULAR = 1e10
+
+
+def column_sizes(parts: Problem) -> tuple[Array, Array, Array]:
+    """Means, spreads and magnitudes of the columns, as :func:`certify_concomitant` wants them."""
+    design, weights = parts.design, parts.weights
+    mean = design.column_means(weights) if parts.fit_intercept else np.zeros(parts.n_features)
+    spread = np.sqrt(design.column_squares(weights, mean)) * (1 + 1e-6)
+    return mean, spread, np.sqrt(design.column_squares(weights, None)) * (1 + 1e-6)
+
+
+def certify_concomitant(
+    problem: ConcomitantProblem,
+    w: Array,
+    b: float,
+    scale: float,
+    u: Array | None,
+    mean: Array,
+    spread: Array,
+    magnitude: Array,
+) -> Certificate:
+    """The certificate of a point.
+
+    Parameters
+    ----------
+    problem : ConcomitantProblem
+    w, b, scale : array of shape (d,), float, float
+    u : array of shape (n,), optional
+        The dual point; by default the natural one.
+    mean : array of shape (d,)
+        Means of the columns; zero without an intercept.
+    spread, magnitude : arrays of shape (d,)
+        At least sqrt(sum_i s_i (x_ij - mean_j)^2), and sqrt(sum_i s_i x_ij^2).
+    """
+    parts, epsilon = problem.parts, problem.epsilon
+    y, n = parts.target[:, 0], parts.n_samples
+    s = np.ones(n) if parts.weights is None else parts.weights
+    total = float(s.sum())
+    units = (np.log2(n + 2) + 40) * _EPS
+    residual = parts.design.matvec(w) + b - y
+    values = s * problem.row_values(residual, scale)
+    penalty, own = problem.alpha * float(w @ w), total * scale
+    objective = own + float(values.sum()) + penalty
+    y_size = np.sqrt(float((s * y) @ y)) * (1 + 1e-6)
+    size = float(magnitude @ np.abs(w)) + np.sqrt(total) * abs(b) + y_size
+    rounding = 2 * epsilon * np.sqrt(total) * (len(w) + 4) * _EPS * size
+    rounding += (units + 20 * _EPS) * (own + float(values.sum())) + (len(w) + 32) * _EPS * penalty
+    if u is None:
+        u = 2 * np.clip(residual / scale, -epsilon, epsilon) if scale > 0 else None
+    if u is None:
+        raise ValueError("a scale of zero has no natural dual point: give one.")
+    u = np.clip(u, -2 * epsilon, 2 * epsilon)
+    if parts.fit_intercept:
+        u = _balanced(u, s, 2 * epsilon)
+    square = float((s * u) @ u) / 4
+    if square > total * (1 - 4 * units):
+        u = u * np.sqrt(total * (1 - 6 * units) / square)
+    centre, wide = (mean, spread) if parts.fit_intercept else (np.zeros_like(mean), magnitude)
+    weighted = s * u
+    V = pull_rows(parts, centre, weighted[:, None])[:, 0]
+    # Once for these sums, twice for those of whoever checks them.
+    u_size = np.sqrt(float(weighted @ u)) * (1 + 1e-6)
+    share = 0.0
+    if parts.fit_intercept:
+        total_u = float(np.abs(weighted).sum())
+        share = 2.2 * (abs(math.fsum(weighted.tolist())) / total_u + units) if total_u else 0.0
+    error = 3 * ((STRETCH + 16 + np.log2(n + 2)) * _EPS + share) * wide * u_size
+    level = float((s * y).sum() / total) if parts.fit_intercept else 0.0
+    beside = np.abs(y - level)
+    products = weighted * (y - level)
+    room = 1.5 * (units + share) * float(np.abs(products).sum())
+    lower = -float(products.sum()) - room
+    lower -= _cost(problem, V, error, w, centre, s, lower, objective, beside, wide, u_size)
+    lower -= 16 * _EPS * abs(lower)
+    gap = (objective + 2 * rounding) * (1 + 16 * _EPS) - max(lower, 0.0)
+    witness = {"scale": np.array([scale]), "dual": u[:, None]}
+    gap, levels = max(gap, 0.0) + _UNDERFLOW, np.array([b])
+    return Certificate.about(
+        parts, "concomitant", w[:, None], levels, objective, 2 * rounding, gap, witness
+    )
+
+
+def _cost(
+    problem: ConcomitantProblem,
+    V: Array,
+    error: Array,
+    w: Array,
+    centre: Array,
+    s: Array,
+    value: float,
+    objective: float,
+    beside: Array,
+    wide: Array,
+    u_size: float,
+) -> float:
+    """What is to be taken off for correlations V, known up to an error, with room."""
+    most = np.abs(V) + error
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        beyond = np.where(most > 0, most * (most / (4 * problem.alpha)), 0.0)
+    paid = float(beyond.sum()) * (1 + (len(w) + 16) * _EPS)
+    # What is left after the penalty itself is next to nothing: look no further.
+    needed = problem.alpha * float(w @ w)
+    if paid <= needed + 1e-12 * objective:
+        return paid
+    target_size = np.sqrt(float((s * beside) @ beside)) * (1 + 1e-6)
+    with np.errstate(divide="ignore"):
+        alone = np.where(wide > 0, target_size / wide, 0.0)
+    within = 1.01 * most * _RADIUS * (np.abs(w) + alone)
+    near = float(np.minimum(within, beyond).sum()) * (1 + (len(w) + 16) * _EPS)
+    kept, count, shared = _merged(problem.parts, w)
+    inverse, longest, left = _inverse(problem.parts, kept, centre, s, shared)
+    if inverse is None:
+        return near
+    rest = np.abs(V[kept] + 2 * problem.alpha * shared / count) + error[kept]
+    kappa = float(np.linalg.norm(np.abs(inverse).T @ rest))
+    grown = max(kappa * longest / (2 * problem.epsilon), kappa / max(u_size, 1e-300))
+    moved = kappa * left + float(rest @ np.abs(shared)) + grown * abs(value)
+    needed = problem.alpha * float((shared * shared / count).sum()) * (1 + 1e-14)
+    # For all coefficients, unless what that costs shows.
+    return 1.05 * moved + needed if moved <= 9e-8 * objective else min(near, paid)
+
+
+def _merged(parts: Problem, w: Array) -> tuple[NDArray[np.intp], Array, Array]:
+    """Columns that vary (are not zero, without an intercept), one of each group of copies.
+
+    With the sizes and the sums of the coefficients of the groups.
+    """
+    X = parts.design.toarray()
+    varies = (X != X[:1]).any(axis=0) if parts.fit_intercept else X.any(axis=0)
+    seen: dict[bytes, int] = {}
+    columns = np.ascontiguousarray(X.T) + 0.0
+    first = np.array([seen.setdefault(x.tobytes(), j) for j, x in enumerate(columns)], dtype=int)
+    alone = np.unique(first[varies])
+    count, shared = np.bincount(first, minlength=len(w)), np.bincount(first, w, minlength=len(w))
+    return alone, count[alone].astype(np.float64), shared[alone]
+
+
+def _inverse(
+    parts: Problem, kept: NDArray[np.intp], centre: Array, s: Array, a: Array
+) -> tuple[Array | None, float, float]:
+    """M with M^T G M = 1 for the Gram matrix of the centred columns; the longest row x^T M.
+
+    And the norm of what the coefficients a leave of the target.
+    """
+    R = np.zeros((0, len(kept)))
+    for where, block in parts.design.blocks(_BLOCK_ROWS):
+        rows = np.vstack([R, np.sqrt(s[where, None]) * (block - centre)[:, kept]])
+        R = np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
+    size = np.sqrt(np.square(R).sum(axis=0))
+    if len(R) < len(kept) or not (size > 0).all() or np.linalg.cond(R / size) > _SINGULAR:
+        return None, 0.0, 0.0
+    inverse, longest, square = np.asarray(np.linalg.inv(R), dtype=np.float64), 0.0, 0.0
+    y = parts.target[:, 0]
+    level = float(s @ y) / float(s.sum()) if parts.fit_intercept else 0.0
+    for where, block in parts.design.blocks(_BLOCK_ROWS):
+        centred = (block - centre)[:, kept]
+        squares = np.square(centred @ inverse).sum(axis=1)
+        longest = max(longest, float(np.sqrt(squares.max(initial=0.0))))
+        off = (len(a) + 8) * _EPS * (np.abs(y[where] - level) + np.abs(centred) @ np.abs(a))
+        square += float(s[where] @ (np.abs(y[where] - level - centred @ a) + off) ** 2)
+    return inverse, longest, float(np.sqrt(square))
+
+
+def _balanced(u: Array, s: Array, bound: float) -> Array:
+    """u with sum_i s_i u_i = 0, as far as rounding lets it, and still within the bound.
+
+    What is missing is shared by the rows inside the bound, whose u is free to move.
+    """
+    inside = np.abs(u) < bound * (1 - 1e-9)
+    room = float(s @ inside)
+    if room == 0.0:
+        return u
+    u = u - inside * (float((s * u).sum()) / room)
+    u = u - inside * (math.fsum((s * u).tolist()) / room)
+    return np.clip(u, -bound, bound)

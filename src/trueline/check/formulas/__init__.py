@@ -1,0 +1,1 @@
+"""Formulas: losses, penalties and kernels restated, and claims about coefficients."""

@@ -1,0 +1,1 @@
+"""Numbers: sums with bounds on their rounding, rational numbers, rows, Gram matrices."""

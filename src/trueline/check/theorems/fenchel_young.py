@@ -1,0 +1,499 @@
+r"""Theorem of Fenchel and Young: a dual point bounds what any other coefficients can gain.
+
+Let P(w, b) = sum_i s_i l_i(z_i) + p(w), z_i = x_i.w + b, and let u be any numbers in the domains of
+the conjugates l_i* with sum_i s_i u_i = 0 if there is an intercept. With q = sum_i s_i u_i x_i,
+
+    P(w, b) - P(v, c)  <=  sum_i s_i [l_i(z_i) + l_i*(u_i) - u_i z_i]  +  [p(w) + p*(-q) + q.w]
+
+for all v and c. *Proof.* l_i(z') >= u_i z' - l_i*(u_i) and p(v) >= -q.v - p*(-q) for all z', v; add
+them up over z' = x_i.v + c, where q.v cancels and c is multiplied by zero. []
+
+Both brackets are sums of terms that are not negative (:mod:`trueline.check.formulas.losses`,
+:mod:`trueline.check.formulas.penalties`): nothing cancels. The numbers u need not be known exactly,
+only to exist. They are made from known ones u^ as follows; each step enters the bound.
+
+1. *Dual point.* The witness u^, or the slopes at the scores; those of a smooth loss at z^ are
+   exact for scores that differ from the true ones by a known error d: they cost curvature d^2 / 2.
+2. *Balance*, sum s u = 0. Smooth losses: the slopes at z + t for some number t near the best
+   intercept; t exists within r where r times the least curvature exceeds the imbalance. Softmax
+   may keep its imbalance h, at a cost of h.(c - c') for the range of better intercepts c': with
+   S_k and m_k weight and mean of the rows of class k, Jensen's inequality says
+   log(1 + exp(c'_l - c'_k + m_k.(v_l - v_k))) <= P / S_k, and p(v) <= P bounds m_k.(v_l - v_k).
+   Other losses: the side of heavier sign is multiplied by 1 - h, which by convexity of l* costs
+   at most h sum_i s_i l_i(z_i), since l*(0) <= 0 for losses that are not negative. Multiclass
+   hinge: the same for each flow of multipliers from class to class.
+3. *Domain of p**: u is multiplied by t <= 1, which costs (1 - t) sum_i s_i l_i(z_i) likewise, and
+   for squared losses only (1 - t)^2 / 2 sum_i s_i z_i^2.
+4. *Coefficients without penalty* need q_j = 0. With M^T X_c^T S X_c M >= nu I for these columns
+   (:mod:`trueline.check.numbers.gram`), u - X_c h with ||S^1/2 X_c h|| <= ||M q|| / nu^1/2 has it.
+   Columns that depend on others exactly have it with them (:mod:`trueline.check.numbers.gram`).
+   Where that is not possible the bound is conditional: |v_j - w_j| <= R costs |q_j| R.
+
+*Ordered quantiles.* Multipliers m >= 0 of z_j <= z_next may be added to s u: they add
+m (z_next - z_j) at w, and take away nothing at any v in order.
+
+Read from the certificate: objective, objective_rounding, gap, loss, penalty, fit_intercept, coef,
+intercept; witness: dual (n, k), order (n, k - 1) and slack, powers of two of the units.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.check.formulas.claims import Claim, read_claim
+from trueline.check.formulas.cone import cone_bound
+from trueline.check.numbers.arithmetic import EPS, exact_product, two_sum
+from trueline.check.numbers.gram import Table, independent_columns, inverse_basis, least_eigenvalue
+from trueline.check.schema import Field, parameters
+from trueline.check.verdict import Check, Refused, Verification
+
+__all__ = ["check"]
+
+Array = NDArray[np.float64]
+
+_WITNESS = {
+    "dual": Field(("n", "k"), optional=True),
+    "order": Field(("n", "pairs"), low=0.0, optional=True),
+    "slack": Field(low=0.0, optional=True),
+    "cone": Field(("d",), low=0.0, optional=True),
+    # Of use to the fit alone.
+    "centre": Field(("d",), optional=True),
+    "about": Field(("d",), optional=True),
+}
+
+
+def check(
+    certificate: Any, X: Any, y: Any, sample_weight: Any = None, effort: str = "normal"
+) -> Verification:
+    """Objective and gap of a claim about all coefficients."""
+    claim = read_claim(certificate, _WITNESS, X, y, sample_weight)
+    fields = claim.fields
+    # That no objective is negative is true of every loss; all else is about convex ones.
+    if not claim.loss.is_convex and claim.ceiling > fields.gap:
+        raise Refused("the loss is not convex")
+    is_ordered = parameters(fields.loss).get("name") == "ordered_quantiles"
+    if is_ordered != (fields.order is not None):
+        raise Refused("multipliers of an order go with ordered quantiles, and these with them")
+    if is_ordered and fields.order.shape[1] != claim.rows.k - 1:
+        raise Refused(f"multipliers of {fields.order.shape[1]} pairs of {claim.rows.k} quantiles")
+    # The dual point of the witness, or the slopes of a smooth loss, whichever proves more.
+    dual = fields.dual if claim.loss.has_conjugate else None
+    points = [(dual, True)]
+    if claim.loss.is_smooth and dual is not None:
+        points.append((None, True))
+    if claim.loss.is_smooth and claim.loss.is_coupled and claim.has_intercept:
+        points.append((None, False))
+    gap, radius = np.inf, None
+    for doubled, (dual, moved) in product((False, True), points):
+        claim.evaluate(doubled)
+        objective = claim.check_objective()
+        bound = _Bound(claim, dual, doubled, moved)
+        found, limit = bound.gap(fields.gap)
+        if not gap <= fields.gap or (found <= fields.gap and limit is None):
+            gap, radius = found, limit
+        in_order = not is_ordered or bound.crossing() <= (fields.slack or 0.0)
+        if objective.holds and gap <= fields.gap and radius is None and in_order:
+            break
+    checks = [objective, Check("gap", f"<= {fields.gap:.4g}", f"{gap:.4g}", gap <= fields.gap)]
+    statement = claim.statement()
+    if is_ordered:
+        crossing = bound.crossing()
+        slack = 0.0 if fields.slack is None else fields.slack
+        checks.append(
+            Check("order", f"kept up to {slack:.3g}", f"{crossing:.3g}", crossing <= slack)
+        )
+        statement += f", of those whose quantiles do not cross; these cross by {slack:.3g} at most"
+    conditions: tuple[str, ...] = ()
+    if radius is not None:
+        conditions = (
+            f"no coefficient without a penalty is changed by more than {radius:.3g} times its size "
+            "and that of the target, in units of its column",
+        )
+    return Verification(tuple(checks), statement, conditions)
+
+
+class _Bound:
+    """The dual point of a claim, and the bound that it gives."""
+
+    def __init__(self, claim: Claim, dual: Array | None, doubled: bool, moved: bool = True) -> None:
+        self.claim, self.dual, self.doubled, self.moved = claim, dual, doubled, moved
+        rows, loss = claim.rows, claim.loss
+        self.s, self.off = rows.s[:, None], claim.off + np.abs(claim.low)
+        value = self.s * loss.value(claim.y, claim.z)
+        total, error = claim.losses()
+        # Per target where targets do not interact; else everything is shared.
+        self.shared = (
+            loss.is_coupled or claim.penalty.blocks is not None or bool(claim.penalty.note)
+        )
+        self.shared = self.shared or claim.fields.order is not None
+        self.losses = value.sum(axis=0) * (1 + 1e-9) + error
+        if self.shared:
+            self.losses = np.full(rows.k, (total + error) * (1 + 1e-9))
+        self.push, self.from_scores = np.zeros((rows.n, rows.k)), False
+        if claim.fields.order is not None:
+            self._order()
+        self.excess = self._dual_point()
+
+    # --- the dual point ---------------------------------------------------------------------------
+
+    def _dual_point(self) -> Array:
+        """Set u and a bound on its error; return the excess of the losses, per target."""
+        claim, loss = self.claim, self.claim.loss
+        y, z, off = claim.y, claim.z, self.off
+        given = self.dual
+        if given is None and loss.is_smooth:
+            return self._slopes()
+        self.u = loss.slope(y, z) if given is None else claim.rows.kept(given)
+        if loss.is_coupled:  # the own class takes what the others have
+            off = off.sum(axis=1, keepdims=True) + 0 * off
+            others = np.where(y != 0, 0.0, self.u)
+            self.u = np.where(y != 0, -others.sum(axis=1, keepdims=True), others)
+        self.error = (4 + loss.is_coupled * claim.rows.k) * EPS * np.abs(self.u) * loss.is_coupled
+        excess = loss.excess(y, z, self.u)
+        if not np.isfinite(excess).all():
+            return np.full(claim.rows.k, np.inf)
+        if loss.is_smooth:
+            apart = np.abs(loss.slope(y, z) - self.u)
+            drift = (apart + loss.slope_error(y, z)) * (off + 64 * EPS)
+            drift = drift + 0.5 * loss.most_bend(y, z, off) * off**2
+        else:
+            drift = 2 * loss.steepest * off
+        total = (self.s * (excess * (1 + 64 * EPS) + drift)).sum(axis=0) * (1 + 1e-9)
+        if claim.has_intercept:
+            total = total + (self._flows() if loss.is_coupled else self._lighter_side())
+        return np.asarray(total)
+
+    def _slopes(self) -> Array:
+        """The slopes of a smooth loss at the best intercept for these coefficients."""
+        claim, loss = self.claim, self.claim.loss
+        y, z, off, s = claim.y, claim.z, self.off, self.s
+        near, reach = np.zeros(z.shape[1]), np.zeros(z.shape[1])
+        if claim.has_intercept and self.moved:
+            near, reach = (self._class_levels if loss.is_coupled else self._levels)()
+        at = z + near
+        self.u = loss.slope(y, at)
+        curvature = loss.most_bend(y, at, reach)
+        self.error = loss.slope_error(y, at) + np.where(reach > 0, curvature * reach, 0.0)
+        way = np.abs(near) + reach + off + EPS * np.abs(at)
+        self.way, self.near, self.from_scores = way, np.abs(near), True
+        if loss.is_coupled:
+            way = np.sqrt((way**2).sum(axis=1, keepdims=True)) + 0 * way
+            self.error = self.error + np.sqrt((reach**2).sum()) * curvature
+        terms = s * (0.5 * loss.most_bend(y, z, way) * way) * way
+        if not np.isfinite(reach).all():
+            return np.full(z.shape[1], np.inf)
+        total = terms.sum(axis=0)
+        if not self.moved:
+            total = total + self._imbalance()
+        return (total / (z.shape[1] if loss.is_coupled else 1)) * (1 + 1e-9)
+
+    def _imbalance(self) -> float:
+        """What slopes of softmax that do not add up to zero are worth to better intercepts."""
+        claim, penalty, P = self.claim, self.claim.penalty, self.claim.ceiling
+        if penalty.blocks is not None or penalty.note or claim.loss.note:
+            return np.inf
+        members = self.s * claim.y
+        S = members.sum(axis=0) * (1 - 1e-9)
+        means, error, _ = claim.sums(members, 0 * members, EPS * members, False)
+        means = (np.abs(means) + error) / S
+        l, a = (np.where(v > 0, v, 1e-300).min(axis=1) for v in (penalty.linear, penalty.curvature))
+        by_linear = (P * (means / l[:, None])).max(axis=0, initial=0.0)
+        by_square = 2 * np.sqrt(P * (means * (means / a[:, None])).sum(axis=0))
+        most = P / S + np.log(-np.expm1(-P / S)) + np.minimum(by_linear, by_square)
+        level = claim.b + claim.centre @ claim.W
+        steep = np.array([math.fsum(column.tolist()) for column in (self.s * self.u).T])
+        steep = np.maximum(steep, 0.0) + (self.s * (self.error + 2 * EPS * np.abs(self.u))).sum(
+            axis=0
+        )
+        room = (
+            level
+            - level.min()
+            + 1e-9 * (np.abs(level).max() + np.abs(claim.centre) @ np.abs(claim.W))
+        )
+        return float((steep * np.maximum(room + most, 0.0)).sum()) * (1 + 1e-6)
+
+    def _levels(self) -> tuple[Array, Array]:
+        """Per target a number t, and how far from it sum s l'(z + t) = 0 at the most."""
+        claim, loss, s = self.claim, self.claim.loss, self.claim.rows.s
+        near, reach = np.zeros(claim.rows.k), np.full(claim.rows.k, np.inf)
+        for t in range(claim.rows.k):
+            own, y, z = loss.of_target(t), claim.y[:, t], claim.z[:, t]
+            best = (np.inf, 0.0, np.inf)
+            for _ in range(30):
+                at = z + near[t]
+                u = own.slope(y, at)
+                steep = math.fsum((s * u).tolist())
+                error = float(s @ (own.slope_error(y, at) + 4 * EPS * np.abs(u)))
+                if near[t]:  # z + t is rounded
+                    error += float(s @ (own.most_bend(y, at, EPS * np.abs(at)) * np.abs(at))) * EPS
+                curvature = float(s @ own.least_bend(y, at, 0.0))
+                if abs(steep) + error < best[0]:
+                    best = (abs(steep) + error, near[t], curvature)
+                if not curvature > 0 or abs(steep) <= error:
+                    break
+                near[t] -= np.clip(steep / curvature, -1e3, 1e3)
+            off, near[t], curvature = best
+            r = 0.0 if off == 0 else 1.1 * off / curvature if curvature > 0 else np.inf
+            for _ in range(4):  # room for the curvature to be smaller within the reach
+                least = float(s @ own.least_bend(y, z + near[t], r)) * (1 - 1e-9)
+                if np.isfinite(r) and least * r >= off:
+                    reach[t] = r
+                    break
+                r *= 4
+        return near, reach
+
+    def _class_levels(self) -> tuple[Array, Array]:
+        """The same for softmax: changes that add up to zero, by Newton's method.
+
+        Along a change e the curvature keeps the factor exp(min e - max e). If b r >= 2 |imbalance|
+        for the least eigenvalue b within the distance r, the sum of the losses is no lower on the
+        edge of that ball than at its centre, so that a point of slope zero lies within.
+        """
+        claim, loss, s = self.claim, self.claim.loss, self.claim.rows.s
+        k = claim.rows.k
+        near, reach = np.zeros(k), np.full(k, np.inf)
+        for _ in range(30):
+            u = loss.slope(claim.y, claim.z + near)
+            p = u + claim.y
+            steep = np.array([math.fsum((s * u[:, t]).tolist()) for t in range(k)])
+            at = claim.z + near
+            error = float((s @ (loss.slope_error(claim.y, at) + EPS * np.abs(at))).sum())
+            B = np.diag(s @ p) - (s[:, None] * p).T @ p
+            whole = float(np.trace(B))
+            B = B + whole / k * np.ones((k, k))
+            if not np.isfinite(B).all() or whole <= 0:
+                break
+            least = float(np.linalg.eigvalsh(0.5 * (B + B.T))[0]) - 1e-9 * whole
+            size = float(np.linalg.norm(steep)) + error
+            r = 2.2 * size / least if least > 0 else np.inf
+            if r < 0.05 and np.exp(-2 * r) * least * r >= 2 * size:
+                reach = np.full(k, r)
+                if float(np.linalg.norm(steep)) <= 4 * error:
+                    break
+            step = np.linalg.lstsq(B, steep, rcond=None)[0]
+            near = near - np.clip(step - step.mean(), -1e2, 1e2)
+            if not np.isfinite(reach).all() or size > 8 * error:
+                continue
+            break
+        return near, reach
+
+    def _lighter_side(self) -> Array:
+        """Make the heavier side lighter, so that the multipliers add up to zero; what it costs."""
+        cost = np.zeros(self.u.shape[1])
+        weighted, rest = exact_product(self.s, self.u)
+        for t in range(len(cost)):
+            total = math.fsum(
+                [*weighted[:, t].tolist(), *rest[:, t].tolist(), *self.push[:, t].tolist()]
+            )
+            sides = np.maximum(weighted[:, t], 0).sum(), np.maximum(-weighted[:, t], 0).sum()
+            side = max(sides) if self.claim.fields.order is None else sides[int(total < 0)]
+            if total == 0:
+                continue
+            share = abs(total) * (1 + 8 * EPS) / (side * (1 - 1e-9)) if side > 0 else np.inf
+            if not share < 0.5:
+                return np.full(len(cost), np.inf)
+            self.error[:, t] += share * np.abs(self.u[:, t])
+            cost[t] = share * self.losses[t]
+        return cost
+
+    def _flows(self) -> Array:
+        """The same for multipliers that flow from the class of a row to the others; what it costs.
+
+        Too much flows into one class and too little into another: a row of the first gives more to
+        the second, or a row of the second less to the first, by t, at a cost of t |h|.
+        """
+        k, y, s = self.claim.rows.k, self.claim.y, self.claim.rows.s
+        z = self.claim.z
+        h = np.abs(z + 1.0 - (y * z).sum(axis=1, keepdims=True)) + self.off + 1.0
+        high, low = exact_product(self.s, np.where(y != 0, 0.0, self.u))
+        left = np.zeros(k)
+        for c in range(k):
+            own, other = y[:, c] != 0, y[:, c] == 0
+            parts = [high[other, c], low[other, c], -high[own].ravel(), -low[own].ravel()]
+            left[c] = math.fsum(np.concatenate(parts).tolist())
+        unsure, cost = 4 * k * EPS * float(np.abs(left).sum()), 0.0
+        for to in np.flatnonzero(left > 0):
+            for origin in np.flatnonzero(left < 0):
+                amount = min(left[to], -left[origin])
+                left[to], left[origin] = left[to] - amount, left[origin] + amount
+                amount = (amount + unsure) * (1 + 1e-9)
+                gives = (y[:, to] != 0) & (1 + (y * self.u).sum(axis=1) > 2 * amount / s)
+                takes = (y[:, origin] != 0) & (self.u[:, to] > 2 * amount / s)
+                price = np.where(gives, h[:, origin], np.where(takes, h[:, to], np.inf))
+                row = int(np.argmin(price))
+                cost += amount * float(price[row])
+                self.error[row] += amount / s[row]
+        return np.full(k, cost / k if np.abs(left).sum() <= unsure else np.inf)
+
+    # --- ordered quantiles ------------------------------------------------------------------------
+
+    def _order(self) -> None:
+        claim = self.claim
+        q = np.broadcast_to(-claim.loss.pieces[0][1], claim.rows.k)  # type: ignore[attr-defined]
+        self.ranks = np.argsort(q, kind="stable")
+        self.multipliers = claim.rows.kept(claim.fields.order)
+        self.push[:, self.ranks[:-1]] += self.multipliers
+        self.push[:, self.ranks[1:]] -= self.multipliers
+
+    def _steps(self) -> tuple[Array, Array]:
+        """z_next - z_j for neighbours in the order, and bounds on the errors."""
+        claim = self.claim
+        z, low, y, off = (
+            part[:, self.ranks] for part in (claim.z, claim.low, claim.rows.y, claim.off)
+        )
+        steps = np.diff(z, axis=1) + (np.diff(y, axis=1) + np.diff(low, axis=1))
+        size = np.abs(np.diff(z, axis=1)) + np.abs(np.diff(y, axis=1))
+        return steps, off[:, 1:] + off[:, :-1] + 2 * EPS * size
+
+    def crossing(self) -> float:
+        """By how much scores are out of order at the most."""
+        steps, off = self._steps()
+        return max(float((off - steps).max(initial=0.0)) - 1e-300, 0.0)  # but for underflow
+
+    # --- the bound --------------------------------------------------------------------------------
+
+    def gap(self, claimed: float) -> tuple[float, float | None]:
+        """The bound, and the radius that it is subject to (None if it holds everywhere)."""
+        claim, penalty, W = self.claim, self.claim.penalty, self.claim.W
+        if np.isinf(claimed):
+            return claimed, None  # nothing is claimed
+        if claim.is_own and claim.ceiling <= claimed:
+            return claim.ceiling, None  # no objective is negative
+        if not np.isfinite(self.excess).all():
+            return np.inf, None
+        weighted, rest = exact_product(self.s, self.u)
+        if claim.fields.order is not None:
+            weighted, small = two_sum(weighted, self.push)
+            rest = rest + small
+        error = self.s * self.error + 4 * EPS * np.abs(rest)
+        q, off, squares = claim.sums(weighted, rest, error, self.doubled)
+        if claim.fields.cone is not None:
+            found = cone_bound(claim, claim.fields.cone, q, off, self.excess)
+            if found <= claimed:
+                return found, None
+        excess, free = self.excess, penalty.is_free(q, off)
+        radius_cost = 0.0
+        for _ in range(3):
+            if not free.any():
+                break
+            held, further, radius_cost = self._hold(free, q, off, squares, excess)
+            # What holds some coefficients may let others go.
+            more = free | penalty.is_free(q, further)
+            if radius_cost or (more == free).all():
+                excess, off = held, further
+                break
+            free = more
+        else:
+            return np.inf, None
+        t = penalty.scale(np.where(free, 0.0, q), np.where(free, 0.0, off))
+        t = np.full(len(t), t.min()) if self.shared else t
+        if (t < 1).any():
+            if claim.loss.is_squared:
+                # z - t u = (1 - t) u less what u differs by: a constant, at right angles to u as
+                # sum s u = 0, and rounding.
+                far = (1 - t) * np.sqrt((self.s * self.u**2).sum(axis=0)) * (1 + 1e-9)
+                apart = np.sqrt(2 * excess)
+                if self.from_scores and not free.any():
+                    apart = np.sqrt((self.s * (self.way - self.near) ** 2).sum(axis=0))
+                excess = excess + 0.5 * far**2 + far * apart
+            else:
+                excess = excess + (1 - t) * self.losses / (len(t) if self.shared else 1)
+        total = float(excess.sum()) + penalty.excess(W, t * q, t * off, free)
+        if claim.fields.order is not None:
+            steps, slack = self._steps()
+            # Scores that cross give back what they gained by it, as far as t leaves multipliers.
+            signed = np.where(steps < 0, t.min() * steps, steps) + slack + 1e-12 * np.abs(steps)
+            total += float((self.multipliers * signed).sum())
+        total = total * (1 + 1e-10) + claim.rows.floor
+        if radius_cost == 0.0 or not np.isfinite(total):
+            return total, None
+        radius = (claimed - total) / radius_cost
+        if not radius > 2:
+            return np.inf, None
+        return claimed, radius
+
+    def _hold(
+        self, free: NDArray[np.bool_], q: Array, off: Array, squares: Array, excess: Array
+    ) -> tuple[Array, Array, float]:
+        """Take q_j = 0 for coefficients without a penalty, or say what a change of them costs."""
+        claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
+        size = np.where(free, np.abs(q) + off, 0.0)
+        norms = np.sqrt(np.where(squares > 0, squares, np.inf))[:, None]
+        reach = np.abs(claim.W) + np.sqrt((self.s * claim.rows.y**2).sum(axis=0)) / norms
+        otherwise = excess, off, float((size * reach).sum()) * (1 + 1e-9)
+        if loss.note or (loss.room == 0 and not self.from_scores):
+            return otherwise
+        centre = claim.means()
+        columns, _, exact = independent_columns(
+            rows, np.flatnonzero(free.any(axis=1)), centre, claim.has_intercept
+        )
+        if exact and loss.room == 0:
+            held = self._hold_smooth(columns, size, squares)
+            if held is None or not held[0].sum() <= claim.fields.gap:
+                return otherwise
+            return held[0], off + held[1], 0.0
+        if not exact:
+            return otherwise
+        nu, trace, basis = inverse_basis(Table(rows, centre, columns), claim.has_intercept)
+        if nu <= 0:
+            return otherwise
+        # Only what is free in a target has to vanish there; the rest of its q stays as it is.
+        own, unsure = (np.where(free, part, 0.0)[columns] for part in (q, off))
+        along = np.abs(basis.T @ own) * (1 + 1e-9)
+        along = along + np.abs(basis).T @ (unsure + len(columns) * EPS * np.abs(own))
+        long = np.sqrt((along**2).sum(axis=0))
+        moved = long / np.sqrt(nu) * (1 + 1e-9)
+        # |change of u_i| <= ||M x_i|| ||M q|| / nu, and s_i ||M x_i||^2 is at most the trace.
+        most = 1.01 * np.sqrt(trace / float(rows.s.min())) * long / nu
+        share = most / loss.room * (1 + 1e-9)
+        if not (share < 0.5).all():
+            return otherwise
+        if loss.is_squared:
+            excess = 0.5 * (np.sqrt(2 * excess) + moved) ** 2
+        else:
+            far = np.sqrt((self.s * (2 * np.abs(claim.z) + self.off + loss.width) ** 2).sum(axis=0))
+            excess = excess + share * self.losses + moved * far + 0.5 * moved**2
+        return excess, off + np.sqrt(squares)[:, None] * 1.01 * moved, 0.0
+
+    def _hold_smooth(
+        self, columns: NDArray[np.intp], size: Array, squares: Array
+    ) -> tuple[Array, Array] | None:
+        """The same for smooth losses: slopes at the least value over these coefficients.
+
+        It lies within r, in the units of M, where M (sum_i s_i c_i a_i a_i^T) M >= nu for the least
+        curvatures c_i within that distance and nu r >= 2 |M g|
+        (:mod:`trueline.check.theorems.curvature`).
+        """
+        claim, loss, rows = self.claim, self.claim.loss, self.claim.rows
+        if loss.is_coupled:
+            return None
+        part = Table(rows, claim.means(), columns, claim.has_intercept)
+        excess, further = np.zeros(rows.k), np.zeros_like(size)
+        for t in range(rows.k):
+            own, y, z, off = loss.of_target(t), claim.y[:, t], claim.z[:, t], self.way[:, t]
+            curvatures = rows.s * own.least_bend(y, z, off)
+            scale = sum((curvatures[w] @ block**2 for w, block in part), np.zeros(part.d))
+            M = 1.0 / np.sqrt(np.maximum(scale, 1e-200))
+            steep = size[columns, t]
+            if claim.has_intercept:
+                steep = np.append(steep, float(rows.s @ self.error[:, t]) + 1e-300)
+            steep = float(np.linalg.norm(M * steep)) * (1 + 1e-9)
+            r, far = (
+                2.5 * steep / max(least_eigenvalue(part, curvatures, None, M), 1e-300),
+                np.zeros(rows.n),
+            )
+            for where, block in part:
+                far[where] = r * (np.abs(block) @ M) * (1 + 1e-9)
+            curvatures = rows.s * own.least_bend(y, z, off + far) * (1 - 4 * EPS)
+            if not least_eigenvalue(part, curvatures, None, M) * r >= 2 * steep:
+                return None
+            way = off + far
+            curvature = own.most_bend(y, z, way)
+            excess[t] = float(rows.s @ (0.5 * curvature * way**2)) * (1 + 1e-9)
+            further[:, t] = np.sqrt(squares * float(rows.s @ (curvature * far) ** 2)) * 1.01
+        return excess, further
