@@ -29,7 +29,7 @@ _HOMES = {
     "ElasticNetCV": "trueline.estimators.sparse.elastic_net_cv",
     "FormulaFeatures": "trueline.features.formula",
     "FourierFeatures": "trueline.features.fourier",
-    "GammaRegressor": "trueline.estimators.regression.glm_models",
+    "GammaRegressor": "trueline.estimators.regression.glm",
     "GaussianProcessRegressor": "trueline.estimators.kernel.gaussian_process",
     "GroupLasso": "trueline.estimators.sparse.group_lasso",
     "HuberRegressor": "trueline.estimators.robust.huber",
@@ -37,8 +37,8 @@ _HOMES = {
     "KernelPerceptron": "trueline.estimators.online.kernel_perceptron",
     "KernelRidge": "trueline.estimators.kernel.kernel_ridge",
     "L0Regression": "trueline.estimators.column_selection.best_subset",
-    "Lasso": "trueline.estimators.sparse.lasso",
-    "LassoCV": "trueline.estimators.sparse.lasso_cv",
+    "Lasso": "trueline.estimators.sparse.elastic_net",
+    "LassoCV": "trueline.estimators.sparse.elastic_net_cv",
     "LeakageWarning": "trueline.evaluation.leakage",
     "LearningCurve": "trueline.evaluation.complexity",
     "LeastAbsoluteDeviations": "trueline.estimators.robust.quantile",
@@ -47,14 +47,14 @@ _HOMES = {
     "LinearRegressor": "trueline.estimators.regression.linear_regressor",
     "LinearSVC": "trueline.estimators.svm.linear_svc",
     "LinearSVR": "trueline.estimators.svm.linear_svr",
-    "LogisticPath": "trueline.estimators.classification.logistic_sequence",
+    "LogisticPath": "trueline.estimators.classification.logistic_path",
     "LogisticRegression": "trueline.estimators.classification.logistic",
     "LogisticRegressionCV": "trueline.estimators.classification.logistic_cv",
     "MaximumMargin": "trueline.separation.margin",
     "MultiTaskElasticNet": "trueline.estimators.sparse.multi_task",
-    "MultiTaskElasticNetCV": "trueline.estimators.sparse.multi_task_cv",
+    "MultiTaskElasticNetCV": "trueline.estimators.sparse.multi_task",
     "MultiTaskLasso": "trueline.estimators.sparse.multi_task",
-    "MultiTaskLassoCV": "trueline.estimators.sparse.multi_task_cv",
+    "MultiTaskLassoCV": "trueline.estimators.sparse.multi_task",
     "NestedCrossValidation": "trueline.evaluation.nested",
     "NuSVC": "trueline.estimators.svm.svc",
     "NuSVR": "trueline.estimators.svm.svr",
@@ -66,7 +66,7 @@ _HOMES = {
     "OutputCodeClassifier": "trueline.estimators.multiclass",
     "PassiveAggressiveClassifier": "trueline.estimators.online.passive_aggressive",
     "Perceptron": "trueline.estimators.online.perceptron",
-    "PoissonRegressor": "trueline.estimators.regression.glm_models",
+    "PoissonRegressor": "trueline.estimators.regression.glm",
     "PolynomialRegression": "trueline.estimators.regression.polynomial",
     "QuantileRegressor": "trueline.estimators.robust.quantile",
     "RadialBasisFeatures": "trueline.features.radial",
@@ -85,7 +85,7 @@ _HOMES = {
     "TableFeatures": "trueline.features.tables.transformer",
     "TextFeatures": "trueline.features.text",
     "TranslationFeatures": "trueline.features.translation.transformer",
-    "TweedieRegressor": "trueline.estimators.regression.glm_models",
+    "TweedieRegressor": "trueline.estimators.regression.glm",
     "ZeroOneHalfspace": "trueline.estimators.classification.zero_one",
     "compare": "trueline.evaluation.comparison",
     "complexity_curve": "trueline.evaluation.complexity",
@@ -96,7 +96,7 @@ _HOMES = {
     "lasso_path": "trueline.estimators.sparse.paths",
     "learning_curve": "trueline.evaluation.complexity",
     "load": "trueline.persistence",
-    "logistic_path": "trueline.estimators.classification.logistic_sequence",
+    "logistic_path": "trueline.estimators.classification.logistic_path",
     "maximum_margin": "trueline.estimators.classification.separability",
     "nested_cross_validate": "trueline.evaluation.nested",
     "regularization_path": "trueline.estimators.sparse.paths",
@@ -209,7 +209,7 @@ if TYPE_CHECKING:
     from trueline.estimators.classification.least_squares_classifier import LeastSquaresClassifier
     from trueline.estimators.classification.logistic import LogisticRegression
     from trueline.estimators.classification.logistic_cv import LogisticRegressionCV
-    from trueline.estimators.classification.logistic_sequence import LogisticPath, logistic_path
+    from trueline.estimators.classification.logistic_path import LogisticPath, logistic_path
     from trueline.estimators.classification.ridge_classifier import RidgeClassifier
     from trueline.estimators.classification.ridge_classifier_cv import RidgeClassifierCV
     from trueline.estimators.classification.separability import maximum_margin, separability
@@ -229,7 +229,7 @@ if TYPE_CHECKING:
     from trueline.estimators.online.logistic import OnlineLogisticRegression
     from trueline.estimators.online.passive_aggressive import PassiveAggressiveClassifier
     from trueline.estimators.online.perceptron import Perceptron
-    from trueline.estimators.regression.glm_models import (
+    from trueline.estimators.regression.glm import (
         GammaRegressor,
         PoissonRegressor,
         TweedieRegressor,
@@ -244,13 +244,15 @@ if TYPE_CHECKING:
     from trueline.estimators.robust.quantile import LeastAbsoluteDeviations, QuantileRegressor
     from trueline.estimators.shared.certified import verify
     from trueline.estimators.sparse.adaptive_lasso import AdaptiveLasso
-    from trueline.estimators.sparse.elastic_net import ElasticNet
-    from trueline.estimators.sparse.elastic_net_cv import ElasticNetCV
+    from trueline.estimators.sparse.elastic_net import ElasticNet, Lasso
+    from trueline.estimators.sparse.elastic_net_cv import ElasticNetCV, LassoCV
     from trueline.estimators.sparse.group_lasso import GroupLasso
-    from trueline.estimators.sparse.lasso import Lasso
-    from trueline.estimators.sparse.lasso_cv import LassoCV
-    from trueline.estimators.sparse.multi_task import MultiTaskElasticNet, MultiTaskLasso
-    from trueline.estimators.sparse.multi_task_cv import MultiTaskElasticNetCV, MultiTaskLassoCV
+    from trueline.estimators.sparse.multi_task import (
+        MultiTaskElasticNet,
+        MultiTaskElasticNetCV,
+        MultiTaskLasso,
+        MultiTaskLassoCV,
+    )
     from trueline.estimators.sparse.paths import (
         RegularizationPath,
         enet_path,

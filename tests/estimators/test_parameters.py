@@ -127,3 +127,31 @@ def _estimators():
 @pytest.mark.parametrize("cls", _estimators(), ids=lambda cls: cls.__name__)
 def test_every_explanation_can_be_asked_for_all(cls):
     assert "all" in inspect.signature(cls.explain).parameters
+
+
+@parameters()
+class Extra(BaseEstimator):
+    _: KW_ONLY
+    weights: float = given(1.0, "[0, inf)")
+
+
+@parameters(without=["kind"])
+class Composed(Extra, Model):
+    pass
+
+
+def test_parameters_of_all_bases_are_taken_over():
+    taken = {"alpha": 1.0, "fit_intercept": True, "max_iter": 10, "weights": 1.0}
+    assert Composed().get_params() == taken
+
+
+def test_what_a_base_says_of_a_parameter_completes_the_docstring():
+    entry = "    cache_size : float, default=200\n        Megabytes for kernel values.\n"
+    assert all(getattr(trueline, name).__doc__.count(entry) == 1 for name in ("SVC", "NuSVR"))
+
+
+def test_what_a_class_says_itself_is_not_said_again():
+    said = trueline.AdaptiveLasso.__doc__
+    assert "    coef_ : array of shape (d,)\n" in said  # its base has several targets
+    assert said.count("    coef_ : ") == said.count("    max_iter : ") == 1
+    assert "    l1_ratio : " not in said  # which it does without

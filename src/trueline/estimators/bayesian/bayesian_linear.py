@@ -10,9 +10,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.bayesian.conjugate import NormalInverseGamma
-from trueline.estimators.regression.incremental import IncrementalRegressor
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.regression.incremental import FittedFromMoments
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.estimators.shared.validation import dense_new_rows
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty, Penalty
@@ -26,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 @parameters()
-class BayesianLinearRegression(IncrementalRegressor):
+class BayesianLinearRegression(FittedFromMoments, LinearRegressorBase, LinearEstimator):
     r"""Linear regression with a conjugate prior: the whole posterior, in closed form.
 
     The model is::

@@ -44,30 +44,15 @@ class BayesianRidge(EvidenceRegressor):
 
     Parameters
     ----------
-    max_iter : int, default=300
-    tol : float, default=1e-3
-        Stop when the sum of changes of the coefficients falls below it.
-    alpha_1, alpha_2 : float, default=1e-6
-        Shape and rate of the gamma prior of the noise's precision.
     lambda_1, lambda_2 : float, default=1e-6
         Of the coefficients' precision.
     alpha_init, lambda_init : float, optional
         Where to start; by default ``1 / var(y)`` and 1.
     compute_score : bool, default=False
         Keep the log evidence of every iteration in ``scores_``.
-    fit_intercept : bool, default=True
-        The intercept has a flat prior; ``sigma_`` does not contain it.
-    copy_X : bool, default=True
-        Accepted for compatibility: X is never modified.
-    verbose : bool, default=False
-        Accepted for compatibility: see :meth:`explain`.
 
     Attributes
     ----------
-    coef_ : array of shape (d,)
-    intercept_ : float
-    alpha_ : float
-        Precision of the noise.
     lambda_ : float
         Precision of the coefficients.
     sigma_ : array of shape (d, d)
@@ -79,12 +64,6 @@ class BayesianRidge(EvidenceRegressor):
         maximum the iteration was stopped.
     certificate_ : Certificate
         Proof that the coefficients are the best ones for the two precisions.
-    n_iter_ : int
-    X_offset_, X_scale_ : arrays of shape (d,)
-        Means of the columns, and ones.
-    solver_ : str
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------

@@ -15,10 +15,10 @@ from sklearn.utils import assert_all_finite
 
 from trueline.bayesian.evidence import Hyperprior
 from trueline.certificates.quadratic import certify_quadratic
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
-from trueline.estimators.shared.regressor import SingleTargetRegressor
+from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.shared.validation import dense_new_rows
 from trueline.losses import Squared
 from trueline.moments import Moments
@@ -42,8 +42,36 @@ _SMALL = 150
 
 
 @parameters()
-class EvidenceRegressor(SingleTargetRegressor):
-    """Gaussian coefficients and noise whose precisions are those that make the targets probable."""
+class EvidenceRegressor(SingleTarget, LinearRegressorBase, LinearEstimator):
+    """Gaussian coefficients and noise whose precisions are those that make the targets probable.
+
+    Parameters
+    ----------
+    max_iter : int, default=300
+    tol : float, default=1e-3
+        Stop when the sum of changes of the coefficients falls below it.
+    alpha_1, alpha_2 : float, default=1e-6
+        Shape and rate of the gamma prior of the noise's precision.
+    fit_intercept : bool, default=True
+        The intercept has a flat prior; ``sigma_`` does not contain it.
+    copy_X : bool, default=True
+        Accepted for compatibility: X is never modified.
+    verbose : bool, default=False
+        Accepted for compatibility: see :meth:`explain`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,)
+    intercept_ : float
+    alpha_ : float
+        Precision of the noise.
+    n_iter_ : int
+    X_offset_, X_scale_ : arrays of shape (d,)
+        Means of the columns, and ones.
+    solver_ : str
+    n_features_in_ : int
+    feature_names_in_ : array of str
+    """
 
     _: KW_ONLY
     max_iter: int = given(300, "int [1, inf)")

@@ -39,29 +39,15 @@ class ARDRegression(EvidenceRegressor):
 
     Parameters
     ----------
-    max_iter : int, default=300
-    tol : float, default=1e-3
-        Stop when the sum of changes of the coefficients falls below it.
-    alpha_1, alpha_2 : float, default=1e-6
-        Shape and rate of the gamma prior of the noise's precision.
     lambda_1, lambda_2 : float, default=1e-6
         Of the coefficients' precisions.
     compute_score : bool, default=False
         Keep the objective of every iteration in ``scores_``.
     threshold_lambda : float, default=1e4
         Coefficients whose precision exceeds it are removed.
-    fit_intercept : bool, default=True
-    copy_X : bool, default=True
-        Accepted for compatibility: X is never modified.
-    verbose : bool, default=False
-        Accepted for compatibility: see :meth:`explain`.
 
     Attributes
     ----------
-    coef_ : array of shape (d,)
-    intercept_ : float
-    alpha_ : float
-        Precision of the noise.
     lambda_ : array of shape (d,)
         Precisions of the coefficients.
     sigma_ : array of shape (m, m)
@@ -70,12 +56,6 @@ class ARDRegression(EvidenceRegressor):
     certificate_ : Certificate
         Proof that the remaining coefficients are the best ones for these precisions; it is about
         the remaining columns alone.
-    n_iter_ : int
-    X_offset_, X_scale_ : arrays of shape (d,)
-        Means of the columns, and ones.
-    solver_ : str
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.classifier import LinearClassifierBase
-from trueline.estimators.shared.labels import class_signs
+from trueline.estimators.shared.labels import SparseCoefficients, class_signs
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.losses import Loss, Squared
 from trueline.penalties import L2, NoPenalty, Penalty
@@ -17,7 +18,7 @@ __all__ = ["LeastSquaresClassifier"]
 
 
 @parameters()
-class LeastSquaresClassifier(LinearClassifierBase):
+class LeastSquaresClassifier(SparseCoefficients, LinearClassifierBase, LinearEstimator):
     r"""Least squares on the labels -1 and +1; the sign of the fit is the class.
 
     Minimises over w and b::

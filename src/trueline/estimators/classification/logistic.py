@@ -16,22 +16,17 @@ from trueline.estimators.classification.firth import firth_plan, require_binary,
 from trueline.estimators.classification.separation import warn_if_separated
 from trueline.estimators.regression.rank import ColumnRank
 from trueline.estimators.regression.standard_errors import LabelInference
+from trueline.estimators.shared.base import LinearEstimator, Task
 from trueline.estimators.shared.classifier import LinearClassifierBase
+from trueline.estimators.shared.labels import SparseCoefficients
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
-from trueline.estimators.svm.constant_column import (
-    apart,
-    together,
-    with_constant,
-    with_constant_column,
-)
+from trueline.estimators.svm.constant_column import ConstantColumn
 from trueline.losses import Logistic, Loss, Softmax
-from trueline.moments import Moments
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Options
-from trueline.solvers.loop import Monitor
 
 __all__ = ["LogisticRegression"]
 
@@ -64,7 +59,14 @@ _TEXTBOOK = {"gradient_descent", "proximal_gradient", "stochastic_gradient", "mi
 
 
 @parameters()
-class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
+class LogisticRegression(
+    LabelInference,
+    ColumnRank,
+    ConstantColumn,
+    SparseCoefficients,
+    LinearClassifierBase,
+    LinearEstimator,
+):
     """Logistic regression, of two classes or more (softmax), proven optimal.
 
     Minimises over w and b, for two classes with y_i = -1 or +1::
@@ -204,7 +206,7 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
             )
         if not self._penalises_intercept:
             return super()._stated(X, target, weights)
-        design = with_constant(X, self.intercept_scaling)
+        design = self._with_constant(X)
         return Problem(design, target, Logistic(), self._penalty(), False, weights)
 
     @property
@@ -223,15 +225,11 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
     def _plan_for(self, problem: Problem) -> Plan:
         return firth_plan(problem) if self._is_firth else super()._plan_for(problem)
 
-    def _solve(
-        self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
-    ) -> tuple[Plan, Solution]:
+    def _run(self, task: Task) -> Solution:
         if not self._is_firth:
-            return super()._solve(problem, X, monitor, moments)
-        solution = run_firth(problem, X, self._options(), monitor, type(self).__name__)
-        if not solution.status.is_final:
-            self._warn(solution)
-        return self._plan_for(problem), solution
+            return super()._run(task)
+        name = type(self).__name__
+        return run_firth(task.problem, task.X, task.options, task.monitor, name)
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
@@ -248,25 +246,25 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
             tol=max(self.tol**2, _FINEST if self._is_quadratic else _FINEST_LINEAR),
             max_iter=100 * limit if self.solver in _TEXTBOOK else limit,
             random_state=self.random_state,
-            **self._start(),
+            **self._warm(),
         )
 
     @property
     def _is_quadratic(self) -> bool:
         return "quadratic" in self._penalty().capabilities
 
-    def _start(self) -> dict[str, Any]:
-        """Where a warm start begins."""
-        if not self.warm_start or not hasattr(self, "coef_"):
+    def _warm(self) -> dict[str, Any]:
+        start = super()._warm()
+        if not start:
             return {}
-        W, b = self._coefficients()
+        W = start["start"]
         expected = (self.n_features_in_, len(self._present) if len(self.classes_) > 2 else 1)
         if W.shape != (expected[0] + self._penalises_intercept, expected[1]):
             raise ValueError(
                 f"warm_start=True would start from coefficients of shape {W.T.shape}, but these "
                 f"data need {expected[::-1]}. Fit once with warm_start=False."
             )
-        return {"start": np.ascontiguousarray(W), "start_intercept": np.array(b)}
+        return start
 
     # --- what was found -------------------------------------------------------------------------
 
@@ -288,22 +286,6 @@ class LogisticRegression(LabelInference, ColumnRank, LinearClassifierBase):
         dtype = np.dtype(np.float64) if self.solver == "liblinear" else dtype
         super()._store(problem, plan, solution, dtype, y_ndim)
         self.n_iter_: Any = np.array([solution.n_iter], dtype=np.int32)
-
-    def _fitted_attributes(
-        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
-    ) -> dict[str, Any]:
-        if not self._penalises_intercept:
-            return super()._fitted_attributes(W, b, y_ndim, fit_intercept)
-        W, level = apart(W, self.intercept_scaling)
-        return {"coef_": np.ascontiguousarray(W.T), "intercept_": level}
-
-    def _coefficients(self) -> tuple[Array, Array]:
-        W, b = super()._coefficients()
-        return together(W, b, self.intercept_scaling) if self._penalises_intercept else (W, b)
-
-    def _verified_design(self, X: Any) -> Any:
-        """With the constant column, where the certificate is about it."""
-        return with_constant_column(X, self.intercept_scaling) if self._penalises_intercept else X
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The probability of each class for new rows.

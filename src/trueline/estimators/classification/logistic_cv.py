@@ -3,33 +3,148 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch, assert_all_finite
+from sklearn.utils import Bunch, _safe_indexing, assert_all_finite
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import _check_method_params
 
 from trueline.estimators.classification.logistic import LogisticRegression, penalty_of
-from trueline.estimators.classification.logistic_path import Grid, scored_grid
-from trueline.estimators.shared.callbacks import Seen, watch
+from trueline.estimators.shared.fold_sets import predicted, solve_folds
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.shared.report import Explanation
 from trueline.estimators.shared.validation import some_folds
-from trueline.guard import warn_of_gaps
+from trueline.guard import Verdict, warn_of_gaps
 from trueline.penalties import Penalty
-from trueline.trace import Trace
+from trueline.selection.folds import fold_weights
+from trueline.selection.metrics import fast_metric
 
 __all__ = ["LogisticRegressionCV"]
 
 Array = NDArray[np.float64]
+
+# The level of a class that is alone in its fold: its probability is one for every purpose.
+_CERTAIN = 30.0
+
+
+class _Grid(NamedTuple):
+    """The inverse strengths and the mixtures of a search."""
+
+    Cs: Array
+    ratios: Array
+
+    @property
+    def text(self) -> str:
+        """What is searched, in the words of the objective."""
+        Cs = f"C the best of {len(self.Cs)} from {self.Cs.min():g} to {self.Cs.max():g}"
+        ratios = ", ".join(f"{ratio:g}" for ratio in self.ratios)
+        return Cs + (f",  l1_ratio the best of {ratios}" if len(self.ratios) > 1 else "")
+
+
+class _ScoredGrid(NamedTuple):
+    """For every fold, mixture and C: scores, [coefficients, intercept] by class, iterations.
+
+    And what is proven of the fits, but for folds with one class.
+    """
+
+    scores: Array
+    coefs: Array
+    n_iter: NDArray[np.int32]
+    verdicts: list[Verdict]
+
+
+def _scored_grid(
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    weights: Array | None,
+    folds: list[tuple[Any, Any]],
+    grid: _Grid,
+    scorer: Any,
+    score_params: dict[str, Any],
+) -> _ScoredGrid:
+    """Fit the training rows of all folds for the whole grid, and score each fit on the other rows.
+
+    Parameters
+    ----------
+    model : LogisticRegression
+        With the classes of all rows; it is not changed.
+    X, y : arrays
+        As validated.
+    weights : array of shape (n,), optional
+    folds : list of pairs of index arrays
+        Training rows and rows to score.
+    grid : _Grid
+    scorer : callable
+    score_params : dict
+        For the scorer; arrays are cut to the rows that are scored.
+    """
+    models = [_of(model, C, ratio) for ratio in grid.ratios for C in grid.Cs]
+    codes = np.searchsorted(model.classes_, y)
+    rows = fold_weights(len(codes), (train for train, _ in folds), weights)
+    alone = [len(np.unique(codes[own > 0])) == 1 for own in rows]
+    several = [own for own, is_alone in zip(rows, alone) if not is_alone]
+    fits = solve_folds(models, X, codes, several, classes=model.classes_) if several else ()
+    found = iter(fits)
+    scores, coefs, counts, verdicts = [], [], [], list[Verdict]()
+    for (_, test), own, is_alone in zip(folds, rows, alone):
+        if is_alone:
+            fitted = [_certain(one, codes[np.argmax(own > 0)], X.shape[1]) for one in models]
+            counts.append([0] * len(models))
+        else:
+            own_fits = next(found)
+            fitted = [fit.scored() for fit in own_fits]
+            counts.append([fit.solution.n_iter for fit in own_fits])
+            verdicts += [fit.verdict for fit in own_fits]
+        params = _check_method_params(X, params=score_params, indices=test)
+        scores.append(_scores(fitted, X[test], _safe_indexing(y, test), scorer, params))
+        coefs.append([_flat(one) for one in fitted])
+    shape = len(folds), len(grid.ratios), len(grid.Cs)
+    flat = np.stack([np.stack(own) for own in coefs])
+    return _ScoredGrid(
+        np.reshape(scores, shape),
+        flat.reshape(*shape, *flat.shape[2:]),
+        np.array(counts, dtype=np.int32).reshape(shape),
+        verdicts,
+    )
+
+
+def _of(model: Any, C: float, ratio: float) -> Any:
+    own = copy(model)
+    own.C, own.l1_ratio = float(C), float(ratio)
+    return own
+
+
+def _certain(model: Any, code: int, d: int) -> Any:
+    """The model of a fold that holds one class only."""
+    own, level = copy(model), _CERTAIN if code == 1 else -_CERTAIN
+    own.coef_, own.intercept_ = np.zeros((1, d)), np.array([level * model.fit_intercept])
+    return own
+
+
+def _scores(fitted: list[Any], X: Any, y: NDArray[Any], scorer: Any, params: Any) -> list[float]:
+    """The scores of all models on the same rows, together if the metric allows for it."""
+    metric = fast_metric(scorer, is_classifier=True)
+    if metric is None or set(params) - {"sample_weight"}:
+        return [scorer(one, X, y, **params) for one in fitted]
+    codes = np.searchsorted(fitted[0].classes_, y)
+    return list(metric(codes, predicted(fitted, X), params.get("sample_weight")))
+
+
+def _flat(model: Any) -> Array:
+    level = np.atleast_1d(model.intercept_)[:, None]
+    return np.hstack([model.coef_, level]) if model.fit_intercept else model.coef_
+
 
 # What the objective says about parameters that are still to be chosen.
 _SEARCHED = ("C = ", "1/C = ", "l1_ratio = ")
@@ -142,23 +257,23 @@ class LogisticRegressionCV(LogisticRegression):
     def _has_default_ratios(self) -> bool:
         return self.l1_ratios is None or isinstance(self.l1_ratios, str)
 
-    def _grid(self) -> Grid:
+    def _grid(self) -> _Grid:
         """The Cs and the mixtures."""
         Cs = np.logspace(-4, 4, self.Cs) if isinstance(self.Cs, Integral) else np.asarray(self.Cs)
         Cs = np.asarray(Cs, dtype=np.float64)
         if Cs.ndim != 1 or not len(Cs) or not (Cs > 0).all():
             raise ValueError(f"Cs must be positive numbers, or how many of them; got {self.Cs!r}.")
         if self.penalty in ("l1", "l2"):
-            return Grid(Cs, np.array([float(self.penalty == "l1")]))
+            return _Grid(Cs, np.array([float(self.penalty == "l1")]))
         if self._has_default_ratios and self.penalty != "elasticnet":
-            return Grid(Cs, np.zeros(1))
+            return _Grid(Cs, np.zeros(1))
         given = () if self._has_default_ratios else tuple(self.l1_ratios)
         if not given or not all(isinstance(r, Real) and 0 <= float(r) <= 1 for r in given):
             raise ValueError(
                 "l1_ratios must be an array-like of numbers between 0 and 1, got "
                 f"{self.l1_ratios!r}."
             )
-        return Grid(Cs, np.asarray(given, dtype=np.float64))
+        return _Grid(Cs, np.asarray(given, dtype=np.float64))
 
     def _declared_weights(self, y: NDArray[Any], sample_weight: Any) -> Any:
         """Class weights for the folds: "balanced" is about all rows, not those of one fold."""
@@ -210,7 +325,7 @@ class LogisticRegressionCV(LogisticRegression):
         model = self._single(self._declared_weights(y, sample_weight))
         scorer = self._fold_scorer()
         assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
-        fits = scored_grid(model, X, y, weights, folds, grid, scorer, routed.scorer.score)
+        fits = _scored_grid(model, X, y, weights, folds, grid, scorer, routed.scorer.score)
         warn_of_gaps(type(self).__name__, "folds and strengths", fits.verdicts)
         scores, coefs, n_iter = fits.scores, fits.coefs, fits.n_iter
         self._choose(X, y, sample_weight, grid, scores, coefs)
@@ -251,7 +366,7 @@ class LogisticRegressionCV(LogisticRegression):
         X: Any,
         y: NDArray[Any],
         sample_weight: Any,
-        grid: Grid,
+        grid: _Grid,
         scores: Array,
         coefs: Array,
     ) -> None:
@@ -276,14 +391,7 @@ class LogisticRegressionCV(LogisticRegression):
         for name in ("_certificate", "_plan", "_solution_facts", "solver_", "trace_"):
             self.__dict__.pop(name, None)
 
-    def _solve_and_store(
-        self, problem: Any, X: Any, y: NDArray[Any], sample_weight: Any, moments: Any = None
-    ) -> None:
-        with watch(self, Trace(), Seen(X, y, sample_weight)) as monitor:
-            plan, solution = self._solve(problem, X, monitor)
-            self._store(problem, plan, solution, X.dtype, 1)
-
-    def _remember(self, grid: Grid, scores: Array, coefs: Array, n_iter: Any) -> None:
+    def _remember(self, grid: _Grid, scores: Array, coefs: Array, n_iter: Any) -> None:
         """What was tried, in scikit-learn's shapes, old or new."""
         self.C_: Any
         self.l1_ratio_: Any
@@ -306,10 +414,6 @@ class LogisticRegressionCV(LogisticRegression):
             self.l1_ratios_ = np.array([None])
         self.coefs_paths_ = dict(zip(names, by_class))
         self.scores_ = {name: of_scores.copy() for name in names}
-
-    def _store(self, *arguments: Any) -> None:
-        super()._store(*arguments)
-        del self.n_iter_
 
     # --- scores ---------------------------------------------------------------------------------
 

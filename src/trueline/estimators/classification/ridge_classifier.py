@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,59 +10,41 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from trueline.estimators.regression.ridge import RIDGE_SOLVERS, Ridge
-from trueline.estimators.shared.base import LinearEstimator
+from trueline.estimators.regression.ridge import RIDGE_SOLVERS, Ridge, as_given
+from trueline.estimators.shared.base import Host, LinearEstimator
 from trueline.estimators.shared.labels import Codes, SignedTargets, class_signs, signed_targets
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.regressor import real_problem
 from trueline.problem import Problem
+from trueline.solution import Solution
 from trueline.solvers.base import Options
 
 __all__ = ["RidgeClassifier", "SignRegressionClassifier"]
 
 Array = NDArray[np.float64]
 
-# What a classifier has of the regression on its signs.
-_OF_THE_REGRESSION = ("coef_", "intercept_", "solver_", "n_iter_", "trace_", "n_features_in_")
-_INSIDE = ("_plan", "_certificate", "_solution_facts")
-_WHERE_THERE = (
-    "feature_names_in_",
-    "moments_",
-    "alpha_",
-    "best_score_",
-    "cv_results_",
-    "fold_scores_",
-)
 
-
-class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
+class SignRegressionClassifier(ClassifierMixin, Host):
     """A classifier whose scores are a regression on -1 and +1, one target per class."""
 
     class_weight: Any
     classes_: NDArray[Any]
-    _is_multilabel: bool = False
+    _is_multilabel = False
+    _targets = "any"
+    _leaves_out_idle_rows = False
 
-    @abstractmethod
-    def _regressor(self, targets: SignedTargets | None = None) -> Any:
-        """The regression that is fitted to the signs, with this classifier's parameters."""
+    def _signed(self, y: Any, sample_weight: Any, reset: bool) -> tuple[SignedTargets, Any]:
+        """The targets of the regression, and the weights of the rows."""
+        targets = signed_targets(y, type(self).__name__)
+        if reset:
+            self.classes_, self._is_multilabel = targets.classes, targets.is_multilabel
+        return targets, self._row_weights(targets, sample_weight)
 
-    def _fit_signs(self, X: Any, y: Any, sample_weight: Any, **params: Any) -> Self:
-        self._check_parameters()
-        regressor, targets, weights = self._signed(y, sample_weight)
-        if callbacks := getattr(self, "_skl_callbacks", None):
-            regressor._skl_callbacks = callbacks  # they watch the regression
-        regressor.fit(X, targets.signs, weights, **params)
-        self._adopt(regressor, targets.classes, targets.is_multilabel)
-        return self
-
-    def _adopt(self, regressor: Any, classes: NDArray[Any], is_multilabel: bool = False) -> None:
-        """Become the classifier of a fitted regression."""
-        fitted = vars(regressor)
-        for name in _WHERE_THERE:  # of an earlier fit
-            self.__dict__.pop(name, None)
-        names = (*_OF_THE_REGRESSION, *_INSIDE, *(name for name in _WHERE_THERE if name in fitted))
-        self.__dict__.update({name: fitted[name] for name in names})
-        self.classes_, self._is_multilabel = classes, is_multilabel
-        self._mark_fitted()
+    def _validated_problem(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool
+    ) -> tuple[Problem, Any, NDArray[Any]]:
+        targets, weights = self._signed(y, sample_weight, reset)
+        return real_problem(self, X, targets.signs, weights, reset)
 
     def _row_weights(self, targets: SignedTargets, sample_weight: Any) -> Any:
         """Sample weights times class weights."""
@@ -74,9 +55,6 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
             return weights
         return weights * _check_sample_weight(sample_weight, targets.signs, dtype=np.float64)
 
-    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        return self._regressor()._problem(X, Y, weights)
-
     def _posed_on_all_rows(
         self, X: Any, codes: Codes, weights: Array, classes: NDArray[Any]
     ) -> Problem:
@@ -86,34 +64,11 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
     def _can_be_in_a_set(self) -> bool:
         return self.class_weight is None and super()._can_be_in_a_set()
 
-    def _solver_name(self) -> str:
-        return self._regressor()._solver_name()
-
-    def _options(self) -> Options:
-        return self._regressor()._options()
-
     def _fitted_attributes(
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
     ) -> dict[str, Any]:
         coef = W[:, 0].copy() if W.shape[1] == 1 else np.ascontiguousarray(W.T)
         return {"coef_": coef, "intercept_": b if fit_intercept else 0.0}
-
-    def _signed(self, y: Any, sample_weight: Any) -> tuple[Any, SignedTargets, Any]:
-        """The regression, its targets, and the weights of the rows."""
-        targets = signed_targets(y, type(self).__name__)
-        regressor = self._regressor(targets)
-        regressor._speaks_for = type(self).__name__  # in messages
-        return regressor, targets, self._row_weights(targets, sample_weight)
-
-    def _validated_problem(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool
-    ) -> tuple[Problem, Any, NDArray[Any]]:
-        regressor, targets, weights = self._signed(y, sample_weight)
-        return regressor._validated_problem(X, targets.signs, weights, reset)
-
-    def _explained_plan(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        regressor, targets, weights = self._signed(y, sample_weight)
-        return regressor.explain(X, targets.signs, weights)
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         targets = signed_targets(y, type(self).__name__)
@@ -162,7 +117,7 @@ class SignRegressionClassifier(ClassifierMixin, LinearEstimator):
 
 
 @parameters()
-class RidgeClassifier(SignRegressionClassifier):
+class RidgeClassifier(SignRegressionClassifier, LinearEstimator):
     """Classification by ridge regression on -1 and +1, with a proof.
 
     With two classes y_i is -1 for the first and +1 for the second; with more, each class c has a
@@ -233,21 +188,18 @@ class RidgeClassifier(SignRegressionClassifier):
     positive: bool = False
     random_state: Any = given(None, "random_state")
 
-    def _regressor(self, targets: SignedTargets | None = None) -> Ridge:
+    def _regressor(self) -> Ridge:
+        """The regression that is fitted to the signs."""
         return Ridge(**{name: getattr(self, name) for name in Ridge._parameter_constraints})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
+    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
+        return self._regressor()._problem(X, Y, weights)
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,), or array-like or sparse matrix of shape (n, k)
-            Labels, or indicators of sets of labels.
-        sample_weight : float or array-like of shape (n,), optional
+    def _solver_name(self) -> str:
+        return self._regressor()._solver_name()
 
-        Returns
-        -------
-        self : object
-        """
-        return self._fit_signs(X, y, sample_weight)
+    def _options(self) -> Options:
+        return self._regressor()._options()
+
+    def _keep_of(self, problem: Any, solution: Solution) -> None:
+        self.solver_ = as_given(self.solver, self.solver_)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
-from sklearn.model_selection import check_cv
-from sklearn.utils.metadata_routing import MetadataRouter, _raise_for_params, _routing_enabled
+from sklearn.metrics import get_scorer_names
+from sklearn.utils.metadata_routing import _raise_for_params
 
 from trueline.estimators.classification.ridge_classifier import SignRegressionClassifier
-from trueline.estimators.regression.ridge_cv import RidgeCV
+from trueline.estimators.regression.ridge_cv import DEFAULT_ALPHAS, StrengthSearch
+from trueline.estimators.shared.base import LinearEstimator
+from trueline.estimators.shared.callbacks import fit_with_callbacks
 from trueline.estimators.shared.labels import SignedTargets
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 @parameters()
-class RidgeClassifierCV(SignRegressionClassifier):
+class RidgeClassifierCV(SignRegressionClassifier, StrengthSearch, LinearEstimator):
     """The ridge classifier with its strength chosen by cross-validation.
 
     For each strength in ``alphas`` the objective of :class:`RidgeClassifier`::
@@ -76,7 +76,7 @@ class RidgeClassifierCV(SignRegressionClassifier):
     (0.01, 0.9631)
     """
 
-    alphas: Any = given((0.1, 1.0, 10.0), "array-like", "(0, inf)")
+    alphas: Any = given(DEFAULT_ALPHAS, "array-like", "(0, inf)")
     _: KW_ONLY
     fit_intercept: bool = True
     scoring: Any = given(None, one_of(*get_scorer_names()), callable, None)
@@ -84,21 +84,9 @@ class RidgeClassifierCV(SignRegressionClassifier):
     class_weight: Any = given(None, "class_weight")
     store_cv_results: bool = False
 
-    def _search(self) -> _SignSearch:
-        parameters = self.get_params(deep=False)
-        del parameters["class_weight"]
-        return _SignSearch(**parameters)
+    _default_scoring = "accuracy"
 
-    def _regressor(self, targets: SignedTargets | None = None) -> _SignSearch:
-        search = self._search()
-        if targets is not None:
-            search.of_signs = targets
-        return search
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._search()._strengths()
-
+    @fit_with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Choose the strength and fit.
 
@@ -117,52 +105,27 @@ class RidgeClassifierCV(SignRegressionClassifier):
         self : object
         """
         _raise_for_params(params, self, "fit")
-        return self._fit_signs(X, y, sample_weight, **params)
-
-    def _explained_fit(self) -> Any:
-        search = self._search()
-        search.alpha_ = self.alpha_
-        return replace(super()._explained_fit(), search=search._search_done())
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Which metadata go to the scorer and to the splitter."""
-        search = self._search()
-        if request := getattr(self, "_metadata_request", None):
-            search._metadata_request = request
-        return search.get_metadata_routing()
+        self._check_parameters()
+        targets, weights = self._signed(y, sample_weight, reset=True)
+        problem, X, signs, moments = self._search(
+            X, targets.signs, weights, params, _AsLabels(targets)
+        )
+        self._solve_and_store(problem, X, signs, sample_weight, moments)
+        return self
 
 
-class _SignSearch(RidgeCV):
-    """The search for the strength, which scores labels where regression would score numbers."""
-
-    _scores_from_moments = False
-
-    of_signs: SignedTargets
-
-    def _as_predicted(self) -> Any:
-        return _AsScored(self.of_signs)
-
-    def _model(self, W: Array, b: Array, y_ndim: int) -> Any:
-        return _AsScored(self.of_signs, W, b)
-
-    def _scored_target(self, y: NDArray[Any]) -> NDArray[Any]:
-        return self.of_signs.labels
-
-    def _splitter(self, y: NDArray[Any]) -> Any:
-        return check_cv(self.cv, y, classifier=True)
-
-    def _routed_scorer(self) -> Any:
-        if self.scoring is None and _routing_enabled():
-            return get_scorer("accuracy").set_score_request(sample_weight=True)
-        return check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
-
-
-class _AsScored(ClassifierMixin, BaseEstimator):
+class _AsLabels(ClassifierMixin, BaseEstimator):
     """Scores given in place of X, or coefficients that make them, as a classifier for scorers."""
+
+    from_moments = False
 
     def __init__(self, targets: SignedTargets, W: Array | None = None, b: Any = 0.0) -> None:
         self.targets, self.W, self.b = targets, W, b
-        self.classes_ = targets.classes
+        self.classes_, self.target = targets.classes, targets.labels
+
+    def at(self, W: Array, b: Array) -> Self:
+        """The same for given coefficients."""
+        return type(self)(self.targets, W, b)
 
     def fit(self, X: Any, y: Any) -> Self:
         return self

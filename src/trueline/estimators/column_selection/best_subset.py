@@ -52,27 +52,17 @@ class BestSubset(SubsetRegressor):
         Number of columns; several numbers are searched in one call (see ``path_``), None means all
         from 1 to the number of independent columns (less one if these fit any target), but not
         beyond 30.
-    l2 : float, default=0.0
-        Strength of the squared penalty.
     criterion : {"aic", "aicc", "bic", "adjusted_r2", "cp"}, default="bic"
         Which size predicts, if there are several; sizes with as many parameters as rows do not.
-    fit_intercept : bool, default=True
-        Whether to fit b; it is 0 otherwise.
     time_limit : float or None, default=60.0
         Seconds for all sizes together; the gap that is then left is in the certificate.
     min_eigenvalue : float or None, default=None
         Compare only supports whose correlation matrix has no eigenvalue below this; 0 compares
         all. None means 0 if the columns can be independent or ``l2`` is positive, and otherwise a
         little less than the smallest one that exchange descents find.
-    verbose : bool, default=False
-        Show the progress of the search.
 
     Attributes
     ----------
-    coef_ : array of shape (d,)
-    intercept_ : float
-    support_ : array of int
-        Indices of the columns with non-zero coefficients.
     k_ : int
         The size that predicts.
     proven_ : bool
@@ -80,15 +70,6 @@ class BestSubset(SubsetRegressor):
         ``certificate_.statement`` speaks of.
     path_ : SubsetPath
         For every size: support, coefficients, objective, lower bound, nodes and criteria.
-    certificate_ : Certificate
-        How far from the optimum the objective can be at most.
-    trace_ : Trace
-        Nodes, size, objective, gap and seconds as the search went on.
-    n_iter_ : int
-        Nodes of the branch and bound.
-    n_features_in_ : int
-    feature_names_in_ : array of str
-        If X had column names.
 
     Examples
     --------
@@ -173,37 +154,18 @@ class L0Regression(SubsetRegressor):
     ----------
     alpha : float, default=1.0
         Price of a column.
-    l2 : float, default=0.0
-        Strength of the squared penalty.
-    fit_intercept : bool, default=True
-        Whether to fit b; it is 0 otherwise.
     time_limit : float or None, default=60.0
         Seconds; the gap that is then left is in the certificate.
     min_eigenvalue : float or None, default=None
         As in :class:`BestSubset`.
-    verbose : bool, default=False
-        Show the progress of the search.
 
     Attributes
     ----------
-    coef_ : array of shape (d,)
-    intercept_ : float
-    support_ : array of int
-        Indices of the columns with non-zero coefficients.
     proven_ : bool
         Whether the search was finished: no support is better, or none that
         ``certificate_.statement`` speaks of.
     path_ : SubsetPath
         The one support, with its objective, lower bound, nodes and criteria.
-    certificate_ : Certificate
-        How far from the optimum the objective can be at most.
-    trace_ : Trace
-        Nodes, size, objective, gap and seconds as the search went on.
-    n_iter_ : int
-        Nodes of the branch and bound.
-    n_features_in_ : int
-    feature_names_in_ : array of str
-        If X had column names.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from trueline.best_subset import (
     state,
 )
 from trueline.design import as_design
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.callbacks import fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase
@@ -55,8 +55,34 @@ _TITLE = "exchange descents, then branch and bound on perspective relaxations"
 
 
 @parameters()
-class SubsetRegressor(LinearRegressorBase):
-    """What both forms share: one target, a search, the fit on what it found."""
+class SubsetRegressor(LinearRegressorBase, LinearEstimator):
+    """What both forms share: one target, a search, the fit on what it found.
+
+    Parameters
+    ----------
+    l2 : float, default=0.0
+        Strength of the squared penalty.
+    fit_intercept : bool, default=True
+        Whether to fit b; it is 0 otherwise.
+    verbose : bool, default=False
+        Show the progress of the search.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,)
+    intercept_ : float
+    support_ : array of int
+        Indices of the columns with non-zero coefficients.
+    certificate_ : Certificate
+        How far from the optimum the objective can be at most.
+    trace_ : Trace
+        Nodes, size, objective, gap and seconds as the search went on.
+    n_iter_ : int
+        Nodes of the branch and bound.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        If X had column names.
+    """
 
     _targets = "one"
     _: KW_ONLY
@@ -94,13 +120,8 @@ class SubsetRegressor(LinearRegressorBase):
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        arguments: dict[str, Any] = {
-            "accept_sparse": ["csr", "csc", "coo"],
-            "dtype": [np.float64, np.float32],
-            "y_numeric": True,
-        }
         with numeric_target(self, y):
-            X, y = checked_rows(self, X, y, reset, **arguments)
+            X, y = checked_rows(self, X, y, reset, y_numeric=True, ensure_all_finite=True)
         X = X.tocsr() if sp.issparse(X) else X
         weights = self._weights(sample_weight, X)
         with numeric_target(self, y):

@@ -115,7 +115,7 @@ class SequentialFeatureSelector(Explained, _Refitting):
         -------
         self : object
         """
-        self._steps: list[dict[str, Any]] = []
+        self.history_ = []
         self._way = ""
         self._scores: FoldScores | None = None
         self._mask: Mask | None = None
@@ -128,8 +128,7 @@ class SequentialFeatureSelector(Explained, _Refitting):
             self._scores, self._mask = None, None
         changed = int(self.support_.sum())
         changed = changed if self.direction == "forward" else len(self.support_) - changed
-        self.history_ = self._steps[:changed]  # the last try may not have been worth it
-        del self._steps
+        self.history_ = self.history_[:changed]  # the last try may not have been worth it
         return self
 
     @contextmanager
@@ -162,7 +161,7 @@ class SequentialFeatureSelector(Explained, _Refitting):
     ) -> tuple[int, float]:
         """The feature whose exchange scores best: scikit-learn's hook for one step."""
         self._mask = current_mask.copy()  # complete so far
-        if not self._steps:
+        if not self.history_:
             self._scores = self._make_scores(estimator, X, y, cv, params)
         refit = Refits(self, estimator, X, y, cv, params)
         best = None if self._scores is None else self._from_moments(current_mask, refit)
@@ -173,7 +172,7 @@ class SequentialFeatureSelector(Explained, _Refitting):
         size = int(current_mask.sum()) + 1
         size = size if self.direction == "forward" else len(current_mask) - size
         step = {"feature": feature, "score": score, "n_features": size, "refits": refit.count}
-        self._steps.append(step)
+        self.history_.append(step)
         return feature, score
 
     def _from_moments(self, mask: Mask, refit: Refits) -> tuple[int, float] | None:
@@ -205,12 +204,12 @@ class SequentialFeatureSelector(Explained, _Refitting):
         self, mask: Mask, best: int, score: float, rounding: float, refit: Refits
     ) -> float:
         """The score, such that its comparison with the last one and ``tol`` comes out right."""
-        if self.tol is None or self.n_features_to_select != "auto" or not self._steps:
+        if self.tol is None or self.n_features_to_select != "auto" or not self.history_:
             return score
-        before = self._steps[-1]["score"]
+        before = self.history_[-1]["score"]
         if abs(score - before - self.tol) > 4 * rounding:
             return score
-        last = int(self._steps[-1]["feature"])
+        last = int(self.history_[-1]["feature"])
         without = mask.copy()
         without[last] = False
         return float(before + (refit(mask, best) - refit(without, last)))

@@ -15,11 +15,11 @@ from sklearn.utils import assert_all_finite
 
 from trueline.design import as_design
 from trueline.estimators.column_selection.stepwise_columns import ChosenColumns
-from trueline.estimators.regression.gaussian import GaussianRegressor
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.regression.gaussian import GaussianLikelihood
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.losses import Squared
+from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import NoPenalty, Penalty
 from trueline.problem import Problem
@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
 
 
 @parameters()
-class StepwiseRegression(ChosenColumns, GaussianRegressor):
+class StepwiseRegression(ChosenColumns, GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     """Least squares on columns that are chosen step by step, with books and a proof.
 
     Starting from no column (or from all), each step lets the column in (or out) that lowers a
@@ -148,9 +148,6 @@ class StepwiseRegression(ChosenColumns, GaussianRegressor):
 
     def _penalty(self, n_targets: int) -> Penalty:
         return NoPenalty()
-
-    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        return build_problem(X, Y, weights, Squared(), NoPenalty(), self.fit_intercept)
 
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool

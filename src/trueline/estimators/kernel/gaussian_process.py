@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -11,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, lapack, solve_triangular
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -19,13 +17,14 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.kernel.kernel_function import data_text, matrix_text
 from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified
+from trueline.estimators.shared.certified import Certified, Explained
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import numeric_target, validate_data
 from trueline.gaussian_process.covariance import covariance, cross_covariance
 from trueline.gaussian_process.likelihood import Likelihood, generic_likelihood
 from trueline.gaussian_process.memory import check_memory
 from trueline.gaussian_process.proof import certify_process
+from trueline.gaussian_process.repeated_rows import repeated_rows, warn_of_contradictions
 from trueline.gaussian_process.scale import check_scale
 from trueline.gaussian_process.search import (
     Found,
@@ -47,8 +46,6 @@ Array = NDArray[np.float64]
 # Fewer rows are evaluated by the kernel itself: compiled loops would take longer to load.
 _BY_FORMULA = 100
 _BLOCK_ROWS = 2000
-# Squared differences of targets of equal rows, relative to the noise, that no noise explains.
-_BEYOND_NOISE = 1e6
 # A maximum is another one if it is higher by this part.
 _GAIN = 1e-9
 # The residual of the equations, relative to the targets, up to which they count as solved.
@@ -60,7 +57,9 @@ _INSTEAD = (
 
 
 @parameters()
-class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Certified, BaseEstimator):
+class GaussianProcessRegressor(
+    MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEstimator
+):
     r"""Gaussian process regression: mean, variance, covariance, samples, and the evidence.
 
     Targets are values of a Gaussian process with mean zero and covariance ``kernel``, plus
@@ -206,7 +205,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Certified, Base
         self.n_iter_ = found.evaluations
         self.log_marginal_likelihood_value_ = found.value
         self._factorise()
-        self._warn_of_contradictions()
+        unit = float(np.max(self._y_train_std))
+        warn_of_contradictions(self.X_train_, self._targets(), self.kernel_, self._noise, unit)
         self._facts: dict[str, Any] = {
             "seconds": time.perf_counter() - start,
             "evaluations": found.evaluations,
@@ -353,7 +353,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Certified, Base
             raise np.linalg.LinAlgError(
                 f"The kernel, {self.kernel_}, is not returning a positive definite matrix. Try "
                 "gradually increasing the 'alpha' parameter of your GaussianProcessRegressor "
-                f"estimator.{self._duplicates()}"
+                f"estimator.{repeated_rows(self.X_train_)}"
             )
         self.L_ = np.ascontiguousarray(factor.T)
         self.alpha_ = cho_solve((self.L_, True), self.y_train_, check_finite=False)
@@ -365,44 +365,6 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Certified, Base
         allowed += 16 * own * float(np.abs(self.alpha_).sum())
         verdict = Verdict(bool(left <= allowed), float(left), allowed)
         warn_of_gap(type(self).__name__, "the equations of the coefficients", verdict)
-
-    def _duplicates(self) -> str:
-        """A hint, if rows of X are repeated."""
-        X = self.X_train_
-        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiu":
-            return ""
-        different = len(np.unique(X, axis=0))
-        if different == len(X):
-            return ""
-        return (
-            f" {len(X) - different} of {len(X)} rows of X repeat others, which without noise is "
-            "one equation too many each: add a WhiteKernel, or average their targets."
-        )
-
-    def _warn_of_contradictions(self) -> None:
-        """Equal rows with different targets, and no noise that could explain them."""
-        X, Y = self.X_train_, self._targets()
-        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiu":
-            return
-        order = np.lexsort([*Y.T[:1], *X.T])
-        first, second = order[:-1], order[1:]
-        apart = np.abs(Y[second] - Y[first]).max(axis=1) * (X[first] == X[second]).all(axis=1)
-        if not apart.any():
-            return
-        worst = int(apart.argmax())
-        i, j = sorted((int(first[worst]), int(second[worst])))
-        own, shared = self.kernel_.diag(X[[i]])[0], self.kernel_(X[[i]], X[[j]])[0, 0]
-        noise = float(own - shared + max(self._noise[i], self._noise[j]))
-        difference = float(apart[worst])
-        if difference**2 > _BEYOND_NOISE * max(noise, 0.0):
-            unit = float(np.max(self._y_train_std))
-            warnings.warn(
-                f"Rows {i} and {j} of X are equal, and their targets differ by "
-                f"{difference * unit:.3g}, which noise of variance {noise * unit**2:.3g} does not "
-                "explain: the fit means little. Add a WhiteKernel() to the kernel, or raise alpha.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
 
     # --- what is known afterwards ---------------------------------------------------------------
 

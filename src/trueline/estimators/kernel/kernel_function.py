@@ -13,7 +13,15 @@ from sklearn.utils.validation import _num_samples
 
 from trueline.wording import counted
 
-__all__ = ["data_text", "kernel_matrix", "matrix_text"]
+__all__ = ["data_text", "kernel_matrix", "matrix_text", "recipe_of"]
+
+
+def recipe_of(model: Any) -> dict[str, Any]:
+    """How a model computes its kernel matrix."""
+    if callable(model.kernel):
+        return {"metric": model.kernel, **(getattr(model, "kernel_params", None) or {})}
+    options = {"gamma": model.gamma, "degree": model.degree, "coef0": model.coef0}
+    return {"metric": model.kernel, **options}
 
 
 def kernel_matrix(

@@ -12,9 +12,14 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
-from trueline.estimators.kernel.kernel_function import data_text, kernel_matrix, matrix_text
+from trueline.estimators.kernel.kernel_function import (
+    data_text,
+    kernel_matrix,
+    matrix_text,
+    recipe_of,
+)
 from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified
+from trueline.estimators.shared.certified import Certified, Explained
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import (
     new_rows,
@@ -44,7 +49,7 @@ _SMALL_PART = 1e-3
 
 
 @parameters()
-class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, BaseEstimator):
+class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, Explained, BaseEstimator):
     r"""Ridge regression in the space of a kernel, with leave-one-out in closed form.
 
     Minimises over f = sum_j c_j k(x_j, .)::
@@ -133,7 +138,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, BaseEstimator):
         part = K if rows.all() else K[np.ix_(rows, rows)]
         shown = X if rows.all() else X[rows]
         certificate = certify_equations(
-            self._recipe(), shown, part, Y[rows], weights, alpha, c[rows]
+            recipe_of(self), shown, part, Y[rows], weights, alpha, c[rows]
         )
         self._certificate: KernelCertificate | Undecided = certificate
         stated = certificate.certificate if isinstance(certificate, Undecided) else certificate
@@ -187,19 +192,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, Certified, BaseEstimator):
         K = np.asarray(self._kernel(X), dtype=np.float64)
         return X, y.astype(np.float64, copy=False), K, rows, weights
 
-    def _recipe(self) -> dict[str, Any]:
-        """How to compute the kernel matrix."""
-        if callable(self.kernel):
-            return {"metric": self.kernel, **(self.kernel_params or {})}
-        return {
-            "metric": self.kernel,
-            "gamma": self.gamma,
-            "degree": self.degree,
-            "coef0": self.coef0,
-        }
-
     def _kernel(self, X: Any, Z: Any = None) -> Any:
-        recipe = self._recipe()
+        recipe = recipe_of(self)
         # Single precision would solve the equations of another kernel.
         X, Z = (None if rows is None else rows.astype(np.float64, copy=False) for rows in (X, Z))
         return kernel_matrix(type(self).__name__, recipe.pop("metric"), X, Z, **recipe)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.kernel.kernel_function import data_text
 from trueline.estimators.shared.as_fitted import settings_of
-from trueline.estimators.shared.certified import Certified
+from trueline.estimators.shared.certified import Certified, Explained
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import new_rows, numeric_target, validate_data
 from trueline.gaussian_process.covariance import cross_covariance, diagonal
@@ -39,7 +39,7 @@ _BLOCK_ROWS = 20_000
 
 
 @parameters()
-class SparseGaussianProcessRegressor(RegressorMixin, Certified, BaseEstimator):
+class SparseGaussianProcessRegressor(RegressorMixin, Certified, Explained, BaseEstimator):
     r"""Gaussian process regression with inducing points, and bounds on what they lose.
 
     The process of :class:`~trueline.GaussianProcessRegressor` is seen through its values at few

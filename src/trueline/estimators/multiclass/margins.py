@@ -20,6 +20,7 @@ from sklearn.base import clone
 
 from trueline.design import as_design
 from trueline.estimators.multiclass.parts import Binary, is_ours
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.classifier import LinearClassifierBase
 from trueline.estimators.shared.scaling import exponents_of
 from trueline.plan import Plan
@@ -71,7 +72,7 @@ def _is_suited(estimator: Any, fit_params: Mapping[str, Any]) -> bool:
     return (
         isinstance(estimator, LinearClassifierBase)
         and is_ours(estimator)
-        and type(estimator).fit is LinearClassifierBase.fit
+        and type(estimator).fit is LinearEstimator.fit
         and set(fit_params) <= {"sample_weight"}
     )
 

@@ -252,12 +252,14 @@ def _part(
 ) -> Any:
     """The estimator as it would be after a fit that found this solution."""
     is_classifier = isinstance(estimator, RidgeClassifier)
-    fitted = copy(regression)  # shallow: it was cloned, and holds parameters alone
-    fitted.n_features_in_ = X.shape[1]
+    # Shallow: it was cloned, and holds parameters alone.
+    part = copy(estimator if is_classifier else regression)
+    part.n_features_in_ = X.shape[1]
+    if is_classifier:
+        part.classes_ = np.array([binary.labels.min(), binary.labels.max()])
+        part._is_multilabel = False
+        if hasattr(regression, "feature_names_in_"):
+            part.feature_names_in_ = regression.feature_names_in_
     # A classifier keeps its intercept as an array, a regression of one target does not.
-    fitted._store(problem, plan, solution, X.dtype, 2 if is_classifier else 1)
-    if not is_classifier:
-        return fitted
-    part = copy(estimator)
-    part._adopt(fitted, np.array([binary.labels.min(), binary.labels.max()]))
+    part._store(problem, plan, solution, X.dtype, 2 if is_classifier else 1)
     return part

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from trueline.estimators.online.proof import OnlineProof
 from trueline.estimators.online.rows import SingleRows
+from trueline.estimators.shared.certified import Certified, Explained
 from trueline.estimators.shared.labels import SparseCoefficients, encode_declared, encode_labels
 from trueline.estimators.shared.parameters import validate_changed
 from trueline.estimators.shared.validation import (
@@ -50,7 +51,15 @@ class Outcome(NamedTuple):
     last: Array | None = None
 
 
-class OnlineClassifier(SingleRows, OnlineProof, SparseCoefficients, ClassifierMixin, BaseEstimator):
+class OnlineClassifier(
+    SingleRows,
+    OnlineProof,
+    Certified,
+    Explained,
+    SparseCoefficients,
+    ClassifierMixin,
+    BaseEstimator,
+):
     """A linear classifier that learns from one row after the other.
 
     Two classes have one weight vector, more have one each: learned against the rest (one problem
@@ -344,7 +353,7 @@ class OnlineClassifier(SingleRows, OnlineProof, SparseCoefficients, ClassifierMi
         self, fitted: dict[str, Any], classes: NDArray[Any], class_weights: Array, rows: Rows
     ) -> None:
         """Keep what was learned."""
-        W, b = fitted.pop("coef_"), fitted.pop("intercept_")
+        W, b, run = fitted.pop("coef_"), fitted.pop("intercept_"), fitted.pop("run", None)
         self._forget_last()
         self.classes_ = classes
         if self._constant_column():
@@ -354,7 +363,7 @@ class OnlineClassifier(SingleRows, OnlineProof, SparseCoefficients, ClassifierMi
             self.intercept_ = b.astype(W.dtype) if len(b) > 1 else b
         self.__dict__.update(fitted)
         self._class_weights = np.asarray(class_weights, dtype=np.float64)
-        self._remember(rows)
+        self._remember(rows, run)
 
     def _forget_last(self) -> None:
         for name in ("_last", "_row_state", "_backup"):

@@ -16,10 +16,15 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 
 from trueline.certificates.base import Certificate
 from trueline.certificates.special.mistakes import bound_kernel_mistakes, certify_mistakes
-from trueline.estimators.kernel.kernel_function import data_text, kernel_matrix, matrix_text
+from trueline.estimators.kernel.kernel_function import (
+    data_text,
+    kernel_matrix,
+    matrix_text,
+    recipe_of,
+)
 from trueline.estimators.online.proof import lines_of_errors
 from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified
+from trueline.estimators.shared.certified import Certified, Explained
 from trueline.estimators.shared.labels import encode_declared, encode_labels, signs_of
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import new_rows, validate_data
@@ -58,7 +63,7 @@ def _widest(K: Array, y: Array, fit_intercept: bool) -> tuple[Array, float] | No
 
 
 @parameters()
-class KernelPerceptron(ClassifierMixin, Certified, BaseEstimator):
+class KernelPerceptron(ClassifierMixin, Certified, Explained, BaseEstimator):
     r"""The perceptron with a kernel: curved boundaries, by the same rule.
 
     Weights are never formed. A mistake on row i adds eta0 y_i to its coefficient alpha_i, and the
@@ -123,15 +128,8 @@ class KernelPerceptron(ClassifierMixin, Certified, BaseEstimator):
     shuffle: bool = False
     random_state: Any = given(0, "random_state")
 
-    def _recipe(self) -> dict[str, Any]:
-        """How to compute the kernel matrix."""
-        if callable(self.kernel):
-            return {"metric": self.kernel}
-        options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        return {"metric": self.kernel, **options}
-
     def _products(self, X: Any, Y: Any = None) -> Array:
-        recipe = self._recipe()
+        recipe = recipe_of(self)
         K = kernel_matrix(type(self).__name__, recipe.pop("metric"), X, Y, **recipe)
         return np.ascontiguousarray(K, dtype=np.float64)
 
@@ -224,7 +222,7 @@ class KernelPerceptron(ClassifierMixin, Certified, BaseEstimator):
             bool(self.fit_intercept),
             None,
         )
-        recipe = self._recipe()
+        recipe = recipe_of(self)
         errors = replace(errors, witness={**errors.witness, "kernel": recipe})
         run = (np.ascontiguousarray(counts.T), float(self.eta0), float(self.margin))
         self._certificate = bound_kernel_mistakes(errors, K, target, weights, *run, recipe, X)

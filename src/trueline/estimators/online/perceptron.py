@@ -248,17 +248,18 @@ class Perceptron(OnlineClassifier):
         return bool(self.record_updates) or self.variant == "voted"
 
     def _kept_of_run(self, tasks: list[Task], outcomes: list[Outcome]) -> dict[str, Any]:
-        rows = tasks[0].rows
+        rows, kept = tasks[0].rows, dict[str, Any]()
         last = [outcome.last for outcome in outcomes if outcome.last is not None]
         if len(last) == len(outcomes):
             counts = np.stack([task.counts for task in tasks]).T
             largest = np.array([outcome.largest for outcome in outcomes])
-            self._run = self._run_of(rows, counts, np.array(last), largest, False)
+            kept["run"] = self._run_of(rows, counts, np.array(last), largest, False)
         if self.variant != "voted":
-            return {}
+            return kept
         step = self._step_of_intercept(rows.is_sparse)
         pairs = [survivors(outcome.record, rows.X, step) for outcome in outcomes]
-        return {"survivors_": [pair[0] for pair in pairs], "votes_": [pair[1] for pair in pairs]}
+        kept["survivors_"], kept["votes_"] = map(list, zip(*pairs))
+        return kept
 
     def _learn_together(self, rows: Rows, class_weights: Array, W: Any, b: Array) -> dict[str, Any]:
         """One weight vector for each class, all changed by the same mistakes."""
@@ -275,12 +276,12 @@ class Perceptron(OnlineClassifier):
         n_iter, record = run_passes(task, order, self._stopping(), bool(self.record_updates))
         if n_iter == self.max_iter and self.tol is not None and record.updates_per_pass[-1]:
             self._warn([record])
-        if not started:
-            last = np.vstack([V, b]).T
-            self._run = self._run_of(rows, counts, last, np.zeros(1), True)
         loss = record.loss_per_pass[-1]
         tally = np.tile([record.visits, loss, record.updates, record.mistakes], (k, 1))
         fitted = {"n_iter_": n_iter, "records_": [record], "_tally": tally.astype(np.float64)}
+        if not started:
+            last = np.vstack([V, b]).T
+            fitted["run"] = self._run_of(rows, counts, last, np.zeros(1), True)
         return {**fitted, **self._direct_averages(V, b, later, record.visits, rows.X.dtype)}
 
     def _direct_task(
@@ -337,9 +338,6 @@ class Perceptron(OnlineClassifier):
             direct=direct,
             precision=float(np.finfo(rows.X.dtype).eps),
         )
-
-    def _remember(self, rows: Rows, run: Run | None = None) -> None:
-        super()._remember(rows, self.__dict__.pop("_run", None))
 
     def bound_mistakes(self, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
         """The certificate with the best mistake bound there is: that of the largest margin.

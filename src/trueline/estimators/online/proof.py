@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,8 +22,20 @@ __all__ = ["OnlineProof", "lines_of_errors", "widest_plane"]
 
 Array = NDArray[np.float64]
 
+if TYPE_CHECKING:
+    _Host = Certified
+else:
+    _Host = object
 
-class OnlineProof(Certified):
+
+class _Pending(NamedTuple):
+    """What a certificate will be worked out from."""
+
+    rows: Rows
+    run: Run | None
+
+
+class OnlineProof(_Host):
     """The certificate, worked out from the fitted rows when somebody looks."""
 
     classes_: NDArray[Any]
@@ -33,8 +45,7 @@ class OnlineProof(Certified):
 
     def _remember(self, rows: Rows, run: Run | None = None) -> None:
         """Keep the rows until the certificate is asked for."""
-        self._certificate: Certificate | None = None
-        self._pending = (rows, run)
+        self._certificate: Certificate | _Pending = _Pending(rows, run)
         self._mark_fitted()
 
     def _predicting(self) -> dict[str, Any]:
@@ -46,7 +57,6 @@ class OnlineProof(Certified):
 
     def _forget_proof(self) -> None:
         """After a batch: the rows of earlier batches are gone, nothing can be counted."""
-        self.__dict__.pop("_pending", None)
         self.__dict__.pop("_certificate", None)
         self.__dict__.pop("_as_fitted", None)
 
@@ -62,10 +72,8 @@ class OnlineProof(Certified):
                 f"This {type(self).__name__} learned by partial_fit and kept no rows to count "
                 "errors on. certify(X, y) gives a certificate about rows of your choice."
             )
-        if self._certificate is None:
-            rows, run = self._pending
-            self._certificate = self._certify(rows, run)
-            del self._pending
+        if isinstance(self._certificate, _Pending):
+            self._certificate = self._certify(*self._certificate)
         W, b = self._coefficients()
         return replace(self._certificate, coef=W, intercept=b, reading=self._verified_data)
 

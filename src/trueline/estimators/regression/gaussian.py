@@ -10,28 +10,36 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.shared.regressor import LinearRegressorBase
+from trueline.estimators.shared.base import Host, build_problem
 from trueline.estimators.sparse.freedom import ActiveColumns, active_columns, residual_squares
+from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.penalties import Penalty
+from trueline.problem import Problem
 from trueline.selection import criteria
 from trueline.solution import Solution
 
-__all__ = ["GaussianRegressor"]
+__all__ = ["GaussianLikelihood"]
 
 Array = NDArray[np.float64]
 
 
-class GaussianRegressor(LinearRegressorBase):
+class GaussianLikelihood(Host):
     """Least squares read as maximum likelihood (with a penalty: as the most probable answer)."""
 
     #: What degrees of freedom are worked out from, and what was, where no moments tell them.
+    fit_intercept: bool
+    moments_: Moments
     _active: ActiveColumns | None = None
     _freedom: Array | None = None
 
     @abstractmethod
     def _penalty(self, n_targets: int) -> Penalty:
         """The penalty for so many targets."""
+
+    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
+        penalty = self._penalty(Y.shape[1])
+        return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
 
     def _keep_of(self, problem: Any, solution: Solution) -> None:
         super()._keep_of(problem, solution)
@@ -99,27 +107,50 @@ class GaussianRegressor(LinearRegressorBase):
 
     @property
     def degrees_of_freedom_(self) -> Any:
-        """Trace of the hat matrix: fitted parameters, shrunken ones counted in part.
+        """Divergence of the fitted values, one number per target; the intercept included.
 
-        Where a penalty or a bound holds coefficients at zero, these count for nothing, and the
-        trace is that of the other columns (H. Zou, T. Hastie, R. Tibshirani, Ann. Statist. 35
-        (2007) 2173-2192; with bounds M. Meyer, M. Woodroofe, Ann. Statist. 28 (2000) 1083-1104).
+        Without a penalty, or with a squared one, the trace of the hat matrix: fitted parameters,
+        shrunken ones counted in part. Where a penalty or a bound holds coefficients at zero, these
+        count for nothing, and the trace is that of the other columns, with what curvature the
+        penalty has there (H. Zou, T. Hastie, R. Tibshirani, Ann. Statist. 35 (2007) 2173-2192; with
+        bounds M. Meyer, M. Woodroofe, Ann. Statist. 28 (2000) 1083-1104; with norms of groups
+        S. Vaiter and others, arXiv:1205.1481). Where targets are coupled, each has its part of the
+        whole, which is their sum. See :mod:`trueline.estimators.sparse.freedom`.
         """
         check_is_fitted(self)
+        self._settle()
+        freedom = self._trace_of_hat() if self._freedom is None else self._freedom
+        freedom = freedom + float(self.fit_intercept)
+        return float(freedom[0]) if self._y_ndim() == 1 else freedom
+
+    def _settle(self) -> None:
+        """Work out what was left for later, from columns that are then let go."""
+        if self._freedom is None and hasattr(self, "_minimised"):
+            self._freedom, self._active = self._divergence(self._coefficients()[0]), None
+
+    def _divergence(self, W: Array) -> Array | None:
+        """Degrees of freedom that are no trace of a hat matrix of all columns; else None."""
+        return None
+
+    def _gram_of_active(self, used: Any) -> Array:
+        """The Gram matrix of the columns with coefficients."""
+        if self._active is not None:
+            return self._active.gram()
+        return np.asarray(self._about().gram[np.ix_(used, used)])
+
+    def _trace_of_hat(self) -> Array:
+        """Of the columns with coefficients, per target; the intercept not included."""
         W, _ = self._coefficients()
         penalty = self._minimised[1]
         holds = not {"smooth", "quadratic"} <= penalty.capabilities
         alpha = np.broadcast_to(penalty.curvature, W.shape)
         if not alpha.any() and not holds and self._rank is not None:
-            freedom = np.full(W.shape[1], float(self._rank))
-        elif holds and not alpha.any() and not hasattr(self, "moments_"):
-            freedom = np.count_nonzero(W, axis=0).astype(float)
-        else:
-            gram = self._about().gram
-            used = W != 0 if holds else np.ones(W.shape, dtype=bool)
-            freedom = np.array([_trace(gram, used[:, t], alpha[:, t]) for t in range(W.shape[1])])
-        freedom = freedom + float(self.fit_intercept)
-        return float(freedom[0]) if self._y_ndim() == 1 else freedom
+            return np.full(W.shape[1], float(self._rank))
+        if holds and not alpha.any() and not hasattr(self, "moments_"):
+            return np.count_nonzero(W, axis=0).astype(float)
+        gram = self._about().gram
+        used = W != 0 if holds else np.ones(W.shape, dtype=bool)
+        return np.array([_trace(gram, used[:, t], alpha[:, t]) for t in range(W.shape[1])])
 
     # --- information criteria -------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Generalised linear models: what Poisson, gamma and Tweedie regression share."""
+"""Generalised linear models: Poisson, gamma and Tweedie regression, and what they share."""
 
 from __future__ import annotations
 
@@ -18,25 +18,23 @@ from trueline.check import Check, Verification
 from trueline.estimators.regression.exposure import as_offset, expose
 from trueline.estimators.regression.rank import ColumnRank
 from trueline.estimators.regression.standard_errors import FisherInference
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, Task, build_problem
 from trueline.estimators.shared.callbacks import fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.regressor import SingleTargetRegressor
+from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.shared.report import Explanation
 from trueline.estimators.shared.validation import checked_rows, numeric_target
-from trueline.losses import Loss
-from trueline.moments import Moments
+from trueline.losses import Gamma, LocalDeviance, Loss, Poisson, Squared, Tweedie
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts, Options
-from trueline.solvers.loop import Monitor
 from trueline.solvers.newton.non_convex import solve_locally
 from trueline.solvers.newton.solver import Newton
 
-__all__ = ["GeneralizedLinearRegressor"]
+__all__ = ["GammaRegressor", "GeneralizedLinearRegressor", "PoissonRegressor", "TweedieRegressor"]
 
 Array = NDArray[np.float64]
 
@@ -53,7 +51,9 @@ _FINEST = 1e-13
 
 
 @parameters()
-class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegressor):
+class GeneralizedLinearRegressor(
+    FisherInference, ColumnRank, SingleTarget, LinearRegressorBase, LinearEstimator
+):
     """A deviance of a distribution with variance ~ mean^power, and a link.
 
     Minimises over w and b, with the unit deviance d and S = sum_i s_i::
@@ -61,6 +61,34 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         1/(2 S) sum_i s_i d(y_i, m_i) + alpha/2 ||w||^2,    link(m_i) = x_i.w + b + offset_i
 
     (as solved: S times that).
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Strength of the penalty; 0 is maximum likelihood.
+    fit_intercept : bool, default=True
+    max_iter : int, default=100
+        Limit on the steps of Newton's method.
+    tol : float, default=1e-4
+        Tolerance of the gradient: the gap to prove is ``tol ** 2``, relative to the objective of
+        the best constant.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+    verbose : int, default=0
+        Accepted; ``explain()`` tells what happened.
+    trace : bool, default=False
+        Keep objective and gap of every iteration in ``trace_``.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,)
+    intercept_ : float
+    certificate_ : Certificate
+    solver_ : str
+    n_iter_ : int
+    trace_ : Trace
+    n_features_in_ : int
+    feature_names_in_ : array of str
     """
 
     _strength_in_sum = "n alpha"
@@ -98,11 +126,8 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         return SOLVER_NAMES[self.solver] if self._loss().name != "squared" else "auto"
 
     def _options(self) -> Options:
-        start: dict[str, Any] = {}
-        if self.warm_start and hasattr(self, "coef_"):
-            W, b = self._coefficients()
-            start = {"start": np.ascontiguousarray(W), "start_intercept": np.array(b)}
-        return Options(tol=max(self.tol**2, _FINEST), max_iter=self.max_iter, **start)
+        tol = max(self.tol**2, _FINEST)
+        return Options(tol=tol, max_iter=self.max_iter, **self._warm())
 
     # --- fitting --------------------------------------------------------------------------------
 
@@ -133,14 +158,8 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         offset: Any = None,
         exposure: Any = None,
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        arguments: dict[str, Any] = {
-            "accept_sparse": ["csr", "csc"],
-            "dtype": [np.float64, np.float32],
-            "y_numeric": True,
-            "ensure_all_finite": False,
-        }
         with numeric_target(self, y):
-            X, y = checked_rows(self, X, y, reset, **arguments)
+            X, y = checked_rows(self, X, y, reset, accept_sparse=["csr", "csc"], y_numeric=True)
             own = y.astype(np.float64)
         weights = self._weights(sample_weight, X)
         shift = as_offset(offset, exposure, len(y), self._is_log)
@@ -193,19 +212,15 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         title = "Newton's method, or Fisher's scoring where it is not convex"
         return Plan.only(solver.name, title, solver.cost(facts), problem.formula, facts)
 
-    def _solve(
-        self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
-    ) -> tuple[Plan, Solution]:
-        if "nonconvex" not in problem.loss.capabilities:
-            return super()._solve(problem, X, monitor, moments)
-        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+    def _run(self, task: Task) -> Solution:
+        if "nonconvex" not in task.problem.loss.capabilities:
+            return super()._run(task)
+        assert_all_finite(task.X, input_name="X", estimator_name=type(self).__name__)
         begin = time.perf_counter()
         with np.errstate(all="ignore"), single_threaded_blas():
-            solution = solve_locally(problem, self._options(), monitor)
+            solution = solve_locally(task.problem, task.options, task.monitor)
         solution.seconds = time.perf_counter() - begin
-        if not solution.status.is_final:
-            self._warn(solution)
-        return self._plan_for(problem), solution
+        return solution
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
@@ -351,3 +366,153 @@ class GeneralizedLinearRegressor(FisherInference, ColumnRank, SingleTargetRegres
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self._power > 0
         return tags
+
+
+@parameters()
+class PoissonRegressor(GeneralizedLinearRegressor):
+    """Poisson regression: counts whose logarithm of the mean is linear, proven optimal.
+
+    Minimises over w and b, with m_i = exp(x_i.w + b + offset_i) and S = sum_i s_i::
+
+        1/S sum_i s_i (m_i - y_i + y_i log(y_i / m_i)) + alpha/2 ||w||^2
+
+    which is half the mean deviance (as solved: S times that). The intercept is not penalised.
+
+    Parameters
+    ----------
+    solver : str, default="auto"
+        "auto" plans. scikit-learn's "lbfgs" and "newton-cholesky" plan too: the function decides
+        the answer. By name: "newton", "newton_cg".
+
+    Attributes
+    ----------
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import PoissonRegressor
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> claims, years = np.array([1, 4, 8, 30]), np.array([1.0, 2.0, 2.0, 3.0])
+    >>> model = PoissonRegressor(alpha=0).fit(X, claims, exposure=years)
+    >>> model.predict(X).round(2)  # a year
+    array([0.85, 1.93, 4.36, 9.86])
+    >>> bool(model.verify(X, claims, exposure=years))
+    True
+    """
+
+    @property
+    def _power(self) -> float:
+        return 1.0
+
+    def _loss(self) -> Loss:
+        return Poisson()
+
+
+@parameters()
+class GammaRegressor(GeneralizedLinearRegressor):
+    """Gamma regression: positive targets of constant relative spread, proven optimal.
+
+    Minimises over w and b, with m_i = exp(x_i.w + b + offset_i) and S = sum_i s_i::
+
+        1/S sum_i s_i (y_i / m_i - 1 - log(y_i / m_i)) + alpha/2 ||w||^2
+
+    which is half the mean deviance (as solved: S times that). The intercept is not penalised.
+
+    Parameters
+    ----------
+    solver : str, default="auto"
+        "auto" plans. scikit-learn's "lbfgs" and "newton-cholesky" plan too: the function decides
+        the answer. By name: "newton", "newton_cg".
+
+    Attributes
+    ----------
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import GammaRegressor
+    >>> X = np.array([[1.0, 2.0], [2.0, 3.0], [3.0, 4.0], [4.0, 3.0]])
+    >>> y = np.array([19.0, 26.0, 33.0, 30.0])
+    >>> model = GammaRegressor().fit(X, y)
+    >>> round(model.score(X, y), 3), bool(model.verify(X, y))
+    (0.773, True)
+    """
+
+    @property
+    def _power(self) -> float:
+        return 2.0
+
+    def _loss(self) -> Loss:
+        return Gamma()
+
+
+@parameters()
+class TweedieRegressor(GeneralizedLinearRegressor):
+    """Regression with variance proportional to a power of the mean.
+
+    Minimises over w and b, with link(m_i) = x_i.w + b + offset_i and S = sum_i s_i::
+
+        1/(2 S) sum_i s_i d(y_i, m_i) + alpha/2 ||w||^2
+        d(y, m) = 2 (max(y, 0)^(2-p)/((1-p)(2-p)) - y m^(1-p)/(1-p) + m^(2-p)/(2-p)),   p = power
+
+    with the limits of d for p = 1 and p = 2 (as solved: S times that). The intercept is not
+    penalised.
+
+    This is convex, and proven for all coefficients, for power 0 with the identity as link and for
+    powers 1 to 2 with the logarithm. Elsewhere several minima may exist: the fit is proven to be a
+    minimum within a stated distance (``certificate_.kind == "local"``), and no more.
+
+    Parameters
+    ----------
+    power : float, default=0.0
+        0 is the normal distribution, 1 Poisson, between 1 and 2 compound Poisson-gamma (with exact
+        zeros), 2 gamma, 3 inverse Gaussian. Powers between 0 and 1 belong to no distribution.
+    link : {"auto", "identity", "log"}, default="auto"
+        "auto" is the identity for powers up to 0, the logarithm beyond.
+    solver : str, default="auto"
+        "auto" plans. scikit-learn's "lbfgs" and "newton-cholesky" plan too: the function decides
+        the answer. By name, where the function is convex: "newton", "newton_cg".
+
+    Attributes
+    ----------
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import TweedieRegressor
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    >>> cost = np.array([0.0, 2.0, 0.0, 4.0, 11.0])
+    >>> model = TweedieRegressor(power=1.5, alpha=0.1).fit(X, cost)
+    >>> model.predict(X).round(2), model.certificate_.kind
+    (array([0.31, 0.73, 1.73, 4.09, 9.68]), 'curvature')
+    """
+
+    _: KW_ONLY
+    power: float = given(0.0, "(-inf, inf)")
+    link: str = given("auto", one_of("auto", "identity", "log"))
+
+    @property
+    def _power(self) -> float:
+        return float(self.power)
+
+    @property
+    def _is_log(self) -> bool:
+        return self.power > 0 if self.link == "auto" else self.link == "log"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if 0 < self.power < 1:
+            raise ValueError(
+                f"power={self.power:g} belongs to no distribution: give 0 or less, or 1 or more."
+            )
+
+    def _loss(self) -> Loss:
+        power = self._power
+        if not self._is_log:
+            return Squared() if power == 0 else LocalDeviance(power, "identity")
+        if power in (1.0, 2.0):
+            return Poisson() if power == 1 else Gamma()
+        return Tweedie(power) if 1 < power < 2 else LocalDeviance(power, "log")

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from trueline.estimators.regression.gaussian import GaussianRegressor
+from trueline.estimators.regression.gaussian import GaussianLikelihood
 from trueline.estimators.shared.scaling import exponents_of
 from trueline.moments import Moments
 from trueline.plan import Plan
@@ -20,12 +20,12 @@ from trueline.solvers.least_squares.active_set import solve_nonnegative
 from trueline.solvers.least_squares.cholesky import solve_from_moments
 from trueline.wording import counted
 
-__all__ = ["IncrementalRegressor", "plan_from_moments"]
+__all__ = ["FittedFromMoments", "plan_from_moments"]
 
 Array = NDArray[np.float64]
 
 
-class IncrementalRegressor(GaussianRegressor):
+class FittedFromMoments(GaussianLikelihood):
     """Least squares whose sufficient statistics are kept, so that rows can be added later."""
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -138,7 +138,7 @@ class IncrementalRegressor(GaussianRegressor):
         return merged
 
     def __add__(self, other: Any) -> Any:
-        if not isinstance(other, IncrementalRegressor):
+        if not isinstance(other, FittedFromMoments):
             return NotImplemented
         return self.merge(other)
 

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.regression.incremental import IncrementalRegressor
+from trueline.estimators.regression.incremental import FittedFromMoments
 from trueline.estimators.regression.rank import ColumnRank
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.losses import Squared
+from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.penalties import NonNegative, NoPenalty, Penalty
-from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
@@ -36,7 +35,7 @@ _SOLVERS = {
 
 
 @parameters()
-class LinearRegression(ColumnRank, IncrementalRegressor):
+class LinearRegression(ColumnRank, FittedFromMoments, LinearRegressorBase, LinearEstimator):
     """Ordinary least squares, to the last digit and with a proof.
 
     Minimises over w and b::
@@ -117,10 +116,6 @@ class LinearRegression(ColumnRank, IncrementalRegressor):
 
     def _penalty(self, n_targets: int) -> Penalty:
         return NonNegative(NoPenalty()) if self.positive else NoPenalty()
-
-    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        penalty = self._penalty(Y.shape[1])
-        return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
 
     def _options(self) -> Options:
         return Options(tol=self.tol**2)

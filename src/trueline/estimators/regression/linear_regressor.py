@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.estimators.regression.gaussian import GaussianRegressor
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.regression.gaussian import GaussianLikelihood
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.losses import LOSSES, Loss, as_loss
 from trueline.penalties import PENALTIES, NonNegative, Penalty, as_penalty
 from trueline.problem import Problem
@@ -22,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 @parameters()
-class LinearRegressor(GaussianRegressor):
+class LinearRegressor(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     """A linear model for any registered loss and penalty.
 
     Minimises over w and b::

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 
-from trueline.estimators.regression.gaussian import GaussianRegressor
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.regression.gaussian import GaussianLikelihood
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.callbacks import Seen, fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.estimators.shared.validation import new_rows, numeric_target, validate_data
 from trueline.losses import Squared
 from trueline.numerics.precision import residual_doubled, two_product, two_sum
@@ -47,7 +48,7 @@ def powers_doubled(X: Array, degree: int) -> tuple[Array, Array]:
 
 
 @parameters()
-class PolynomialRegression(GaussianRegressor):
+class PolynomialRegression(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     """Least squares on powers of the features, formed in doubled precision.
 
     Minimises over the coefficients::

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from trueline.estimators.shared.base import Host
 from trueline.solution import Solution
 from trueline.solvers.least_squares.normal_equations import orthogonal_complement
 
@@ -16,7 +17,7 @@ __all__ = ["ColumnRank"]
 Array = NDArray[np.float64]
 
 
-class ColumnRank:
+class ColumnRank(Host):
     """Adds ``rank_`` and ``null_space_``, where the solver determined them and no penalty chose."""
 
     n_features_in_: int
@@ -25,7 +26,7 @@ class ColumnRank:
 
     def _keep_of(self, problem: Any, solution: Solution) -> None:
         """Remember the rank of this fit, and nothing of the one before."""
-        super()._keep_of(problem, solution)  # type: ignore[misc]
+        super()._keep_of(problem, solution)
         for name in ("rank_", "_row_space"):
             self.__dict__.pop(name, None)
         penalty = problem.penalty

@@ -7,16 +7,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.estimators.regression.incremental import IncrementalRegressor
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.regression.incremental import FittedFromMoments
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.losses import Squared
+from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.penalties import L2, NonNegative, NoPenalty, Penalty
-from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
-__all__ = ["RIDGE_SOLVERS", "Ridge"]
+__all__ = ["RIDGE_SOLVERS", "Ridge", "as_given"]
 
 Array = NDArray[np.float64]
 
@@ -40,8 +39,13 @@ RIDGE_SOLVERS: dict[str, str] = {
 }
 
 
+def as_given(solver: str, ran: str) -> str:
+    """scikit-learn's names for the same algorithms are reported back as they were given."""
+    return solver if solver in ("lsqr", "sparse_cg") and ran == RIDGE_SOLVERS[solver] else ran
+
+
 @parameters()
-class Ridge(IncrementalRegressor):
+class Ridge(FittedFromMoments, LinearRegressorBase, LinearEstimator):
     """Least squares with a squared penalty, with a proof.
 
     Minimises over w and b::
@@ -162,10 +166,6 @@ class Ridge(IncrementalRegressor):
         base: Penalty = L2(strength) if np.any(alpha) else NoPenalty()
         return NonNegative(base) if self.positive else base
 
-    def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        penalty = self._penalty(Y.shape[1])
-        return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
-
     def _solver_name(self) -> str:
         if self.positive:
             if self.solver not in ("auto", "lbfgs"):
@@ -182,9 +182,7 @@ class Ridge(IncrementalRegressor):
 
     def _keep_of(self, problem: Any, solution: Solution) -> None:
         super()._keep_of(problem, solution)
-        # scikit-learn's names for the same algorithms are reported back as they were given.
-        if self.solver in ("lsqr", "sparse_cg") and self.solver_ == RIDGE_SOLVERS[self.solver]:
-            self.solver_ = self.solver
+        self.solver_ = as_given(self.solver, self.solver_)
 
     def _options(self) -> Options:
         return Options(

@@ -10,9 +10,12 @@ from inspect import signature
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin, is_classifier
 from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
-from sklearn.utils import check_scalar
+from sklearn.model_selection import check_cv
+from sklearn.utils import assert_all_finite, check_scalar
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -21,94 +24,59 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-from trueline.estimators.regression.gaussian import GaussianRegressor
-from trueline.estimators.regression.ridge_cv_scores import StrengthSearch
-from trueline.estimators.shared.base import build_problem
+from trueline.design import DenseDesign
+from trueline.estimators.regression.gaussian import GaussianLikelihood
+from trueline.estimators.shared.base import Host, LinearEstimator, build_problem
 from trueline.estimators.shared.callbacks import fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.regressor import LinearRegressorBase, real_problem
+from trueline.estimators.shared.scaling import exponents_of
+from trueline.estimators.shared.validation import some_folds
 from trueline.losses import Squared
+from trueline.moments import Moments
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L2, NoPenalty, Penalty
+from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
 from trueline.selection.edges import edge_notes
+from trueline.selection.folds import fold_problems, held_moments, r2_from_moments
+from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
+from trueline.solution import PathSolution
+from trueline.solvers.base import Options
+from trueline.solvers.least_squares.quadratic import MOST_DENSE
+from trueline.solvers.least_squares.spectrum import Spectrum
+from trueline.solvers.registry import SOLVERS
 
-__all__ = ["RidgeCV"]
+__all__ = ["AsNumbers", "DEFAULT_ALPHAS", "RidgeCV", "StrengthSearch"]
 
 Array = NDArray[np.float64]
 
-_ALPHAS = (0.1, 1.0, 10.0)
+DEFAULT_ALPHAS = (0.1, 1.0, 10.0)
 # Stands for the strength until it is chosen; as an array it is not printed as a number.
 _SOME_STRENGTH = L2(np.ones(1))
 # Below this many multiplications no BLAS starts threads, and limiting it would cost more.
 _TINY_WORK = 50_000
 # Up to so many strengths are named one by one.
 _NAMED = 6
+# The gap that is asked of the fits of the folds, relative to the objective of the best constant.
+_TOL = 1e-12
+# Squares of means relative to those of spreads that cost more than four digits.
+_FAR = 1e4
 
 
-@parameters()
-class RidgeCV(StrengthSearch, GaussianRegressor):
-    """Ridge regression with the strength chosen by cross-validation, for the cost of a few fits.
+class StrengthSearch(Host):
+    """Sets ``alpha_``, ``best_score_`` and the scores behind them."""
 
-    For each strength in ``alphas`` the objective of :class:`Ridge`::
+    alphas: Any
+    cv: Any
+    fit_intercept: bool
+    scoring: Any
+    store_cv_results: bool
+    cv_results_: NDArray[Any]
+    alpha_per_target = False
 
-        1/2 sum_i s_i (y_i - x_i.w - b)^2 + alpha/2 ||w||^2
-
-    is scored by leave-one-out (``cv=None``, in closed form) or by any splitter (from the moments
-    of the folds), and the best one is refitted on all rows, with a certificate.
-
-    A drop-in for ``sklearn.linear_model.RidgeCV``.
-
-    Parameters
-    ----------
-    alphas : float or array-like, default=(0.1, 1.0, 10.0)
-        Strengths to try; positive for leave-one-out.
-    fit_intercept : bool, default=True
-    scoring : str, callable or None
-        None means the negative mean squared error for leave-one-out and R^2 for folds.
-    cv : int, splitter, iterable or None
-        None means leave-one-out.
-    gcv_mode : {"auto", "svd", "eigen"} or None
-        Accepted for compatibility: the decomposition is chosen by shape and conditioning.
-    store_cv_results : bool, default=False
-        Keep the leave-one-out errors (``cv=None`` only).
-    alpha_per_target : bool, default=False
-        Choose one strength per target (``cv=None`` only).
-
-    Attributes
-    ----------
-    alpha_ : float or array of shape (k,)
-        The chosen strength.
-    best_score_ : float or array of shape (k,)
-    cv_results_ : array of shape (n, number of alphas) or (n, k, number of alphas)
-        Squared leave-one-out errors (times the weights), or predictions if ``scoring`` is given.
-    fold_scores_ : array of shape (folds, number of alphas)
-        Scores of every fold and strength (``cv`` given).
-    coef_ : array of shape (d,) or (k, d)
-    intercept_ : float or array of shape (k,)
-    certificate_ : Certificate
-    n_features_in_ : int
-    feature_names_in_ : array of str
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from trueline import RidgeCV
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = RidgeCV(alphas=[1e-3, 1e-2, 1e-1, 1.0]).fit(X, y)
-    >>> float(model.alpha_)
-    0.01
-    """
-
-    _keeps_single_target = False
-
-    alphas: Any = given(_ALPHAS, "array-like", "(0, inf)")
-    _: KW_ONLY
-    fit_intercept: bool = True
-    scoring: Any = given(None, one_of(*get_scorer_names()), callable, None)
-    cv: Any = given(None, "cv_object")
-    gcv_mode: str | None = given(None, one_of("auto", "svd", "eigen"), None)
-    store_cv_results: bool = False
-    alpha_per_target: bool = False
+    #: What folds are scored by where metadata are routed and ``scoring`` is not given.
+    _default_scoring = "r2"
 
     def _penalty(self, n_targets: int) -> Penalty:
         alpha = np.asarray(self.alpha_, dtype=np.float64)
@@ -119,8 +87,8 @@ class RidgeCV(StrengthSearch, GaussianRegressor):
 
     def _strengths(self) -> Array:
         """The strengths to try, checked one by one."""
-        if self.alphas is _ALPHAS:
-            return np.array(_ALPHAS)
+        if self.alphas is DEFAULT_ALPHAS:
+            return np.array(DEFAULT_ALPHAS)
         boundaries = "neither" if self.cv is None else "left"
         check = partial(
             check_scalar, target_type=numbers.Real, min_val=0.0, include_boundaries=boundaries
@@ -139,25 +107,13 @@ class RidgeCV(StrengthSearch, GaussianRegressor):
             raise ValueError(f"alphas must be finite, got {self.alphas!r}.")
         return alphas
 
-    @fit_with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
-        """Choose the strength and fit.
+    def _search(
+        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any], scored: Any = None
+    ) -> tuple[Problem, Any, NDArray[Any], Moments | None]:
+        """Choose the strength; the problem with it, the checked data, and moments if there are.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-        y : array-like of shape (n,) or (n, k)
-        sample_weight : float or array-like of shape (n,), optional
-            Used in the fits and, where the scorer takes weights, in the scores.
-        **params
-            Routed to the scorer and the splitter, if metadata routing is enabled.
-
-        Returns
-        -------
-        self : object
+        ``scored`` tells what predictions are compared with: by default the target.
         """
-        _raise_for_params(params, self, "fit")
-        self._check_parameters()
         alphas = self._strengths()
         if self.cv is not None and self.store_cv_results:
             raise ValueError("cv!=None and store_cv_results=True are incompatible")
@@ -165,23 +121,146 @@ class RidgeCV(StrengthSearch, GaussianRegressor):
             raise ValueError("cv!=None and alpha_per_target=True are incompatible")
         for name in ("alpha_", "cv_results_", "fold_scores_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+        problem, X, y = real_problem(self, X, y, sample_weight, reset=True)
         if sample_weight is not None:
             params["sample_weight"] = problem.weights
         scorer_params, split_params = self._route(params)
+        scored = AsNumbers(y) if scored is None else scored
         n, d = problem.design.shape
         is_tiny = n * d * max(min(n, d), problem.n_targets * len(alphas)) < _TINY_WORK
         # The answer must not depend on the number of threads.
         with nullcontext() if is_tiny else single_threaded_blas():
             if self.cv is None:
-                moments = self._choose_by_leave_one_out(problem, X, y, alphas, scorer_params)
+                moments = self._choose_by_leave_one_out(
+                    problem, X, y, alphas, scored, scorer_params
+                )
             else:
-                moments = self._choose_by_folds(problem, X, y, alphas, scorer_params, split_params)
-        problem = replace(problem, penalty=self._penalty(problem.n_targets))
-        self._solve_and_store(problem, X, y, sample_weight, moments)
+                moments = self._choose_by_folds(
+                    problem, X, alphas, scored, scorer_params, split_params
+                )
         if self.store_cv_results:
             self.cv_results_ = self.cv_results_.astype(X.dtype, copy=False)
-        return self
+        return replace(problem, penalty=self._penalty(problem.n_targets)), X, y, moments
+
+    def _choose_by_leave_one_out(
+        self,
+        problem: Problem,
+        X: Any,
+        y: NDArray[Any],
+        alphas: Array,
+        scored: Any,
+        scorer_params: dict[str, Any],
+    ) -> Moments | None:
+        """Score all strengths by leave-one-out; returns the moments if they were formed."""
+        problem = _near_zero(problem)
+        moments = _moments_of(problem)
+        is_safe = _is_safe(moments)
+        if not is_safe or problem.design.is_sparse:
+            # Otherwise the sums tell that every number is finite.
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        if not is_safe:
+            _check_range(problem)
+        spectrum = Spectrum.of(problem, moments, float(alphas.min()))
+        n, k = problem.n_samples, problem.n_targets
+        per_target = self.alpha_per_target and k > 1
+        if self.scoring is None and not self.store_cv_results:
+            scores = -leave_one_out_squares(problem, spectrum, alphas) / n
+        else:
+            errors = leave_one_out_errors(problem, spectrum, alphas)
+            if self.scoring is None:
+                results = errors**2
+                scores = -results.mean(axis=0)
+            else:
+                if problem.weights is not None:
+                    with np.errstate(divide="ignore", invalid="ignore"):
+                        errors = errors / np.sqrt(problem.weights)[:, None, None]
+                    errors[problem.weights == 0] = 0.0
+                results = problem.target[:, :, None] - errors
+                scores = self._scorer_values(results, y.ndim, scored, scorer_params)
+            if self.store_cv_results:
+                self.cv_results_ = results[:, 0] if y.ndim == 1 else results
+        if not per_target and scores.ndim == 2:
+            scores = scores.mean(axis=0)
+        best = scores.argmax(axis=-1)
+        if per_target:
+            self.alpha_, self.best_score_ = alphas[best], scores[np.arange(k), best]
+        else:
+            self.alpha_, self.best_score_ = float(alphas[best]), float(scores[best])
+        return moments
+
+    def _scorer_values(
+        self, predictions: Array, y_ndim: int, scored: Any, scorer_params: dict[str, Any]
+    ) -> Array:
+        """The user's scorer on leave-one-out predictions, per strength (and per target)."""
+        scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
+        target = scored.target
+        k, count = predictions.shape[1:]
+        if self.alpha_per_target and k > 1:
+            values = [
+                [
+                    scorer(scored, predictions[:, t, a], target[:, t], **scorer_params)
+                    for a in range(count)
+                ]
+                for t in range(k)
+            ]
+            return np.array(values, dtype=float)
+        flat = predictions[:, 0] if y_ndim == 1 else predictions
+        values = [scorer(scored, flat[..., a], target, **scorer_params) for a in range(count)]
+        return np.array(values, dtype=float)
+
+    def _choose_by_folds(
+        self,
+        problem: Problem,
+        X: Any,
+        alphas: Array,
+        scored: Any,
+        scorer_params: dict[str, Any],
+        split_params: dict[str, Any],
+    ) -> Moments | None:
+        """Score all strengths by folds; returns the moments if they were formed."""
+        assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+        X = X.tocsr() if sp.issparse(X) else X  # rows can be taken
+        target = scored.target
+        splitter = check_cv(self.cv, target, classifier=is_classifier(self))
+        splits = some_folds(splitter.split(X, target, **split_params))
+        problem = _near_zero(problem)
+        penalties = [L2(float(alpha)) if alpha else NoPenalty() for alpha in alphas]
+        problems = fold_problems(problem, splits, lambda weight: penalties)
+        plans = make_set_plans(problems)
+        assert problems.shared is not None
+        moments = None
+        if all(SOLVERS[plan.chosen].reads_once(plan.facts) for plan in plans):
+            with np.errstate(over="ignore", invalid="ignore"):  # looked at next
+                moments = problems.shared.total
+        if not _is_safe(moments):
+            _check_range(problem)
+        found, _ = execute_paths(problems, plans, Options(tol=_TOL))
+        scorer = check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
+
+        def score(path: PathSolution, test: Any) -> Array:
+            held = None
+            if scored.from_moments and self.scoring is None and moments is not None:
+                held = held_moments(problems, path.numbers[0], test)
+            W, b = path.coefs, path.intercepts
+            if held is not None and held.count > 1:
+                return r2_from_moments(held, W, b)
+            given = {
+                name: np.asarray(value)[test] if np.ndim(value) else value
+                for name, value in scorer_params.items()
+            }
+            models = [scored.at(W[..., i], b[:, i]) for i in range(b.shape[1])]
+            return np.array([float(scorer(one, X[test], target[test], **given)) for one in models])
+
+        flat = np.empty(len(problems))
+        for path in found:
+            flat[path.numbers] = score(path, splits[path.numbers[0] // len(alphas)][1])
+        self.fold_scores_ = flat.reshape(len(splits), len(alphas))
+        mean = self.fold_scores_.mean(axis=0)
+        best = int(np.argmax(mean))
+        self.alpha_, self.best_score_ = float(alphas[best]), float(mean[best])
+        return moments
+
+    # --- what is said about it, and metadata ----------------------------------------------------
 
     def _explained_fit(self) -> Any:
         return replace(super()._explained_fit(), search=self._search_done())
@@ -238,5 +317,156 @@ class RidgeCV(StrengthSearch, GaussianRegressor):
 
     def _routed_scorer(self) -> Any:
         if self.scoring is None and _routing_enabled():
-            return get_scorer("r2").set_score_request(sample_weight=True)
+            return get_scorer(self._default_scoring).set_score_request(sample_weight=True)
         return check_scoring(estimator=self, scoring=self.scoring, allow_none=True)
+
+
+def _moments_of(problem: Problem) -> Moments | None:
+    """The moments of tall data, formed once for all that follows; None for wide data."""
+    n, d = problem.design.shape
+    return None if n <= d else Moments.from_rows(problem.design, problem.target, problem.weights)
+
+
+def _near_zero(problem: Problem) -> Problem:
+    """The problem with dense rows if the means of its sparse columns exceed their spreads by far.
+
+    Sparse columns are centred by subtracting squares of means from sums of squares: an offset of
+    10^k spreads costs 2 k digits there, and none of dense rows.
+    """
+    n, d = problem.design.shape
+    if not (problem.design.is_sparse and problem.fit_intercept) or n * d > MOST_DENSE:
+        return problem
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = problem.design.column_squares(problem.weights, None)
+        of_means = problem.total_weight * problem.design.column_means(problem.weights) ** 2
+        is_far = of_means.sum() > _FAR * np.maximum(squares - of_means, 0.0).sum()
+    return replace(problem, design=DenseDesign(problem.design.toarray())) if is_far else problem
+
+
+def _is_safe(moments: Moments | None) -> bool:
+    """Whether the moments show that every number is finite and no square left its range."""
+    return moments is not None and moments.is_ordinary() and moments.is_finite()
+
+
+def _check_range(problem: Problem) -> None:
+    """Refuse data whose squares overflow or vanish: the scores would mean nothing."""
+    if exponents_of(problem) is not None:
+        raise ValueError(
+            "The squares of these values overflow or vanish in double precision: multiply the "
+            "columns or the target by a power of ten."
+        )
+
+
+class AsNumbers(RegressorMixin, BaseEstimator):
+    """Predictions given in place of X, or coefficients that make them, as a model for scorers."""
+
+    #: Whether the default score follows from moments of held-out rows: R^2 does.
+    from_moments = True
+
+    def __init__(self, target: NDArray[Any], W: Array | None = None, b: Any = 0.0) -> None:
+        self.target, self.W, self.b = target, W, b
+
+    def at(self, W: Array, b: Array) -> Self:
+        """The same for given coefficients."""
+        return type(self)(self.target, W, b)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        return self
+
+    def predict(self, X: Any) -> Array:
+        if self.W is None:
+            return X
+        values = X @ self.W + self.b
+        return values[:, 0] if self.target.ndim == 1 else values
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+@parameters()
+class RidgeCV(StrengthSearch, GaussianLikelihood, LinearRegressorBase, LinearEstimator):
+    """Ridge regression with the strength chosen by cross-validation, for the cost of a few fits.
+
+    For each strength in ``alphas`` the objective of :class:`Ridge`::
+
+        1/2 sum_i s_i (y_i - x_i.w - b)^2 + alpha/2 ||w||^2
+
+    is scored by leave-one-out (``cv=None``, in closed form) or by any splitter (from the moments
+    of the folds), and the best one is refitted on all rows, with a certificate.
+
+    A drop-in for ``sklearn.linear_model.RidgeCV``.
+
+    Parameters
+    ----------
+    alphas : float or array-like, default=(0.1, 1.0, 10.0)
+        Strengths to try; positive for leave-one-out.
+    fit_intercept : bool, default=True
+    scoring : str, callable or None
+        None means the negative mean squared error for leave-one-out and R^2 for folds.
+    cv : int, splitter, iterable or None
+        None means leave-one-out.
+    gcv_mode : {"auto", "svd", "eigen"} or None
+        Accepted for compatibility: the decomposition is chosen by shape and conditioning.
+    store_cv_results : bool, default=False
+        Keep the leave-one-out errors (``cv=None`` only).
+    alpha_per_target : bool, default=False
+        Choose one strength per target (``cv=None`` only).
+
+    Attributes
+    ----------
+    alpha_ : float or array of shape (k,)
+        The chosen strength.
+    best_score_ : float or array of shape (k,)
+    cv_results_ : array of shape (n, number of alphas) or (n, k, number of alphas)
+        Squared leave-one-out errors (times the weights), or predictions if ``scoring`` is given.
+    fold_scores_ : array of shape (folds, number of alphas)
+        Scores of every fold and strength (``cv`` given).
+    coef_ : array of shape (d,) or (k, d)
+    intercept_ : float or array of shape (k,)
+    certificate_ : Certificate
+    n_features_in_ : int
+    feature_names_in_ : array of str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import RidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = RidgeCV(alphas=[1e-3, 1e-2, 1e-1, 1.0]).fit(X, y)
+    >>> float(model.alpha_)
+    0.01
+    """
+
+    _keeps_single_target = False
+
+    alphas: Any = given(DEFAULT_ALPHAS, "array-like", "(0, inf)")
+    _: KW_ONLY
+    fit_intercept: bool = True
+    scoring: Any = given(None, one_of(*get_scorer_names()), callable, None)
+    cv: Any = given(None, "cv_object")
+    gcv_mode: str | None = given(None, one_of("auto", "svd", "eigen"), None)
+    store_cv_results: bool = False
+    alpha_per_target: bool = False
+
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Choose the strength and fit.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,) or (n, k)
+        sample_weight : float or array-like of shape (n,), optional
+            Used in the fits and, where the scorer takes weights, in the scores.
+        **params
+            Routed to the scorer and the splitter, if metadata routing is enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        _raise_for_params(params, self, "fit")
+        self._check_parameters()
+        problem, X, y, moments = self._search(X, y, sample_weight, params)
+        self._solve_and_store(problem, X, y, sample_weight, moments)
+        return self

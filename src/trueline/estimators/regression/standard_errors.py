@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.design import as_design
+from trueline.estimators.shared.base import Host
 from trueline.estimators.shared.validation import validate_data
 from trueline.inference import CoefficientTable, fisher_covariance, quantile_covariance
 
@@ -17,11 +18,11 @@ __all__ = ["FisherInference", "LabelInference", "QuantileInference"]
 Array = NDArray[np.float64]
 
 
-class QuantileInference:
+class QuantileInference(Host):
     """Adds ``standard_errors`` to an estimator of one or several quantiles."""
 
-    coef_: NDArray[Any]
-    intercept_: Any
+    alpha: float
+    fit_intercept: bool
 
     def standard_errors(
         self,
@@ -73,9 +74,9 @@ default="epanechnikov"
         check_is_fitted(self)
         _check_unpenalised(self)
         X, y, weights = self._rows_of_weight(X, y, sample_weight)
-        W, b = self._coefficients()  # type: ignore[attr-defined]
+        W, b = self._coefficients()
         rows = float(len(y)) if weights is None else float(weights.sum())
-        count = len(W) + self.fit_intercept  # type: ignore[attr-defined]
+        count = len(W) + self.fit_intercept
         if rows <= count:
             raise ValueError(
                 f"Standard errors need more rows than coefficients: there are {rows:g} rows for "
@@ -83,14 +84,14 @@ default="epanechnikov"
             )
         design = as_design(X)
         residuals = _residuals(design, y, W, b, self.coef_.dtype)
-        quantiles = self._quantiles()  # type: ignore[attr-defined]
+        quantiles = self._quantiles()
         found = [
             quantile_covariance(
                 design,
                 y,
                 residuals[:, j],
                 q,
-                fit_intercept=self.fit_intercept,  # type: ignore[attr-defined]
+                fit_intercept=self.fit_intercept,
                 weights=weights,
                 kind=kind,
                 kernel=kernel,
@@ -98,8 +99,8 @@ default="epanechnikov"
             )
             for j, q in enumerate(quantiles)
         ]
-        names, coefficients = _named(self, W, b, self.fit_intercept)  # type: ignore[attr-defined]
-        several = bool(self._is_several)  # type: ignore[attr-defined]
+        names, coefficients = _named(self, W, b, self.fit_intercept)
+        several = bool(self._is_several)
         pick = slice(None) if several else 0
         return CoefficientTable(
             names=names,
@@ -125,7 +126,7 @@ default="epanechnikov"
             y_numeric=True,
             reset=False,
         )
-        weights = self._weights(sample_weight, X)  # type: ignore[attr-defined]
+        weights = self._weights(sample_weight, X)
         y = y.astype(np.float64)
         if weights is not None and not weights.all():
             present = np.flatnonzero(weights)
@@ -142,11 +143,11 @@ def _residuals(design: Any, y: Array, W: Array, b: Array, dtype: Any) -> Array:
     return np.where(np.abs(residuals) <= noise, 0.0, residuals)
 
 
-class FisherInference:
+class FisherInference(Host):
     """Adds ``standard_errors`` to a generalised linear model."""
 
-    coef_: NDArray[Any]
-    intercept_: Any
+    alpha: float
+    fit_intercept: bool
 
     def standard_errors(
         self,
@@ -193,14 +194,14 @@ class FisherInference:
         """
         check_is_fitted(self)
         _check_unpenalised(self)
-        problem = self._validated_problem(X, y, sample_weight, False, offset, exposure)[0]  # type: ignore[attr-defined]
-        W, b = self._coefficients()  # type: ignore[attr-defined]
-        power, fit_intercept = self._power, self.fit_intercept  # type: ignore[attr-defined]
-        mean = self._mean(problem.scores(W, b)[:, 0])  # type: ignore[attr-defined]
+        model: Any = self
+        problem = model._validated_problem(X, y, sample_weight, False, offset, exposure)[0]
+        W, b = self._coefficients()
+        power, fit_intercept = model._power, self.fit_intercept
+        mean = model._mean(problem.scores(W, b)[:, 0])
         s = np.ones(len(mean)) if problem.weights is None else problem.weights
         # (dm/dz)^2 / V(m), dm/dz = m for the logarithm and 1 for the identity.
-        is_log = self._is_log  # type: ignore[attr-defined]
-        working = s * mean ** ((2.0 if is_log else 0.0) - power)
+        working = s * mean ** ((2.0 if model._is_log else 0.0) - power)
         covariance = fisher_covariance(problem.design, working, fit_intercept)
         rows = float(_counted(sample_weight, len(y)))
         count = problem.n_features + fit_intercept
@@ -232,7 +233,7 @@ def _counted(sample_weight: Any, n: int) -> float:
     return float(np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), n).sum())
 
 
-class LabelInference:
+class LabelInference(Host):
     """Adds ``standard_errors`` to a logistic regression of two classes."""
 
     classes_: NDArray[Any]
@@ -273,7 +274,7 @@ class LabelInference:
                 f"Standard errors are for two classes, and there are {len(self.classes_)}. Compare "
                 "each with a class of reference."
             )
-        problem = self._validated_problem(X, y, sample_weight, reset=False)[0]  # type: ignore[attr-defined]
+        problem = self._validated_problem(X, y, sample_weight, reset=False)[0]
         if "none" not in problem.penalty.capabilities:
             raise ValueError(
                 f"Standard errors are for fits without a penalty, and this one has "
@@ -281,7 +282,7 @@ class LabelInference:
                 "shrunken coefficients are biased by an amount that the data do not tell. Fit with "
                 "C=np.inf, or with penalty='firth'."
             )
-        W, b = self._coefficients()  # type: ignore[attr-defined]
+        W, b = self._coefficients()
         h = problem.loss.curvature(problem.target, problem.scores(W, b))[:, 0]
         h = h if problem.weights is None else h * problem.weights
         covariance = fisher_covariance(problem.design, h, problem.fit_intercept)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.regressor import SingleTargetRegressor
+from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import MaximumError
 from trueline.penalties import NoPenalty
 from trueline.problem import Problem
@@ -30,7 +30,7 @@ _SOLVERS = {
 
 
 @parameters()
-class ChebyshevRegressor(SingleTargetRegressor):
+class ChebyshevRegressor(SingleTarget, LinearRegressorBase, LinearEstimator):
     r"""Linear regression with the smallest possible largest error, exactly.
 
     Minimises over w and b::

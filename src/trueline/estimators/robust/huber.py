@@ -14,18 +14,16 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.special.concomitant import certify_concomitant, column_sizes
 from trueline.design import as_design
 from trueline.estimators.regression.rank import ColumnRank
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, Task, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
-from trueline.estimators.shared.regressor import SingleTargetRegressor
+from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import Huber
-from trueline.moments import Moments
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L2
 from trueline.plan import Plan
 from trueline.problem import ConcomitantProblem, Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts
-from trueline.solvers.loop import Monitor
 from trueline.solvers.newton.concomitant import solve_concomitant
 from trueline.solvers.newton.solver import Newton
 from trueline.solvers.transformed.row_space import narrowed
@@ -40,7 +38,7 @@ _COARSEST = 1e-10
 
 
 @parameters()
-class HuberRegressor(ColumnRank, SingleTargetRegressor):
+class HuberRegressor(ColumnRank, SingleTarget, LinearRegressorBase, LinearEstimator):
     r"""Linear regression that outliers do not disturb, with the scale of the noise estimated along.
 
     Minimises over w, b and sigma >= 0, with s the sample weights and r_i = x_i.w + b - y_i::
@@ -117,11 +115,8 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
         why = "the only solver for a scale estimated along"
         return Plan.only(solver.name, title, cost, formula, facts, why)
 
-    def _solve(
-        self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
-    ) -> tuple[Plan, Solution]:
-        plan = self._plan_for(problem)
-        start = None
+    def _run(self, task: Task) -> Solution:
+        problem, start = task.problem, None
         if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == problem.n_features:
             start = np.asarray(self.coef_, dtype=np.float64), float(self.intercept_)
         tol = min(float(self.tol) ** 2, _COARSEST)
@@ -129,18 +124,16 @@ class HuberRegressor(ColumnRank, SingleTargetRegressor):
         try:
             with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
                 solution = solve_concomitant(
-                    ConcomitantProblem(problem), tol, self.max_iter, monitor, start
+                    ConcomitantProblem(problem), tol, self.max_iter, task.monitor, start
                 )
         except FloatingPointError:
-            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            assert_all_finite(task.X, input_name="X", estimator_name=type(self).__name__)
             raise ValueError(
                 "Squares of X or y leave the range of double precision. Divide the columns or the "
                 "target by a power of ten first."
             ) from None
         solution.seconds = time.perf_counter() - begin
-        if not solution.status.is_final:
-            self._warn(solution)
-        return plan, solution
+        return solution
 
     def _keep_of_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> None:
         predicted = as_design(X).matvec(np.asarray(self.coef_, dtype=np.float64))

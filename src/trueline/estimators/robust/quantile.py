@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.certificates.base import Certificate
 from trueline.certificates.special.ordered import certify_ordered
 from trueline.estimators.regression.standard_errors import QuantileInference
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.regressor import SingleTargetRegressor
+from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.losses import Absolute, OrderedQuantiles, Quantile
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.problem import Problem
@@ -36,7 +36,7 @@ _SOLVERS = {
 
 
 @parameters()
-class _PiecewiseLinear(SingleTargetRegressor):
+class _PiecewiseLinear(SingleTarget, LinearRegressorBase, LinearEstimator):
     """What estimators with losses made of straight lines share."""
 
     _: KW_ONLY

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,7 @@ from trueline.certificates.base import Certificate, Reading
 from trueline.check import Verification, verify
 from trueline.design import as_design
 from trueline.estimators.shared.as_fitted import chosen_by, marked, tied
-from trueline.estimators.shared.callbacks import CallbackSupport, Seen, watch
+from trueline.estimators.shared.callbacks import CallbackSupport, Seen, fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import validate_changed
 from trueline.estimators.shared.report import Explanation, in_given_terms
 from trueline.estimators.shared.scaling import (
@@ -44,9 +44,32 @@ from trueline.solvers.registry import SOLVERS
 from trueline.trace import Trace
 from trueline.wording import counted
 
-__all__ = ["LinearEstimator", "build_problem"]
+__all__ = ["Host", "LinearEstimator", "Task", "build_problem"]
 
 Array = NDArray[np.float64]
+
+
+class Task(NamedTuple):
+    """A problem, the plan for it, the rows as validated, and what a solver is given beside them."""
+
+    problem: Problem
+    plan: Plan
+    X: Any
+    monitor: Monitor
+    options: Options
+    moments: Moments | None = None
+
+    def run_scaled(self) -> Solution:
+        """Run, in units of powers of two if squares would overflow or vanish."""
+        exponents = exponents_of(self.problem)
+        # What overflows all the same (a scaled strength, a step too long) is not finite at the end.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if exponents is None:
+                return execute(self.problem, self.plan, self.options, self.monitor)
+            scaled = rescaled(self.problem, *exponents)
+            monitor = in_original_units(self.monitor, *exponents)
+            solution = execute(scaled, self.plan, self.options, monitor)
+            return unscaled(least_norm(scaled, solution, exponents[0]), *exponents)
 
 
 class LinearEstimator(CallbackSupport, BaseEstimator):
@@ -72,6 +95,13 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         """What the parameters ask of a solver."""
         return Options()
 
+    def _warm(self) -> dict[str, Any]:
+        """Where a warm start begins: at the coefficients of the last fit."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "coef_"):
+            return {}
+        W, b = self._coefficients()
+        return {"start": np.ascontiguousarray(W), "start_intercept": np.array(b)}
+
     def _plan_for(self, problem: Problem) -> Plan:
         """Who solves the problem, and why."""
         return make_plan(problem, self._solver_name())
@@ -85,18 +115,32 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         A class derived from ours may do something else.
         """
         is_watched = getattr(self, "trace", False) or getattr(self, "_skl_callbacks", None)
-        is_ours = self._is_its_problem and type(self).__module__.startswith("trueline.estimators.")
+        is_ours = self._is_its_problem and type(self).__module__.startswith("trueline.")
         return is_ours and not (is_watched or getattr(self, "warm_start", False))
 
     # --- fitting --------------------------------------------------------------------------------
 
-    #: The estimator that was called, if this one does its work.
-    _speaks_for: str | None = None
+    @fit_with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
 
-    @property
-    def _own_name(self) -> str:
-        """What messages call this estimator."""
-        return self._speaks_for or type(self).__name__
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            Rows to learn from.
+        y : array-like of shape (n,) or (n, k)
+            One target, or several; or class labels of any type, of shape (n,).
+        sample_weight : float or array-like of shape (n,), optional
+            Weight 2 counts a row twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+        self._solve_and_store(problem, X, y, sample_weight)
+        return self
 
     def _weights(self, sample_weight: Any, X: Any) -> Array | None:
         """Sample weights as float64, or None; zero everywhere is an error."""
@@ -112,51 +156,43 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         return weights
 
     def _solve(
-        self, problem: Problem, X: Any, monitor: Monitor, moments: Moments | None = None
+        self,
+        problem: Problem,
+        X: Any,
+        monitor: Monitor,
+        moments: Moments | None = None,
+        options: Options | None = None,
     ) -> tuple[Plan, Solution]:
-        """Plan, run, and deal with numbers too large or too small to be squared."""
+        """Plan and run; warn of an answer that is short of the optimum."""
         plan = self._plan_for(problem)
-        if SOLVERS[plan.chosen].shows_nonfinite and not problem.design.is_sparse:
-            # Reading the data once more only to look for NaN costs a third of a large fit.
-            solution = self._run_by_sums(problem, plan, monitor, X, moments)
-        else:
-            assert_all_finite(X, input_name="X", estimator_name=self._own_name)
-            solution = self._run_scaled(problem, plan, monitor)
+        solution = self._run(Task(problem, plan, X, monitor, options or self._options(), moments))
         if solution.status is Status.DIVERGED or not np.isfinite(solution.coef).all():
-            raise ValueError(f"{self._own_name} did not converge: {solution.status.value}.")
+            raise ValueError(f"{type(self).__name__} did not converge: {solution.status.value}.")
         if not solution.status.is_final:
             self._warn(solution)
         return plan, solution
 
-    def _run_by_sums(
-        self, problem: Problem, plan: Plan, monitor: Monitor, X: Any, moments: Moments | None
-    ) -> Solution:
-        """Run first; sums of squares out of range tell of NaN, infinity or extreme scales."""
+    def _run(self, task: Task) -> Solution:
+        """Carry out the plan, and deal with numbers too large or too small to be squared."""
+        problem, X = task.problem, task.X
+        if not SOLVERS[task.plan.chosen].shows_nonfinite or problem.design.is_sparse:
+            assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
+            return task.run_scaled()
+        # Reading the data once more only to look for NaN costs a third of a large fit: sums of
+        # squares out of range tell of NaN, infinity or extreme scales.
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                solution = execute(problem, plan, self._options(), monitor, moments)
+                solution = execute(problem, task.plan, task.options, task.monitor, task.moments)
         except (ArithmeticError, np.linalg.LinAlgError, ValueError) as error:
             with np.errstate(invalid="ignore"):  # infinities of both signs
-                assert_all_finite(X, input_name="X", estimator_name=self._own_name)
+                assert_all_finite(X, input_name="X", estimator_name=type(self).__name__)
             if not isinstance(error, FloatingPointError) and exponents_of(problem) is None:
                 raise
-            return self._run_scaled(problem, plan, monitor)
-        moments = solution.moments
-        if moments is None or moments.is_ordinary() or exponents_of(problem) is None:
+            return task.run_scaled()
+        found = solution.moments
+        if found is None or found.is_ordinary() or exponents_of(problem) is None:
             return solution
-        return self._run_scaled(problem, plan, monitor)
-
-    def _run_scaled(self, problem: Problem, plan: Plan, monitor: Monitor) -> Solution:
-        """Run, in units of powers of two if squares would overflow or vanish."""
-        exponents = exponents_of(problem)
-        # What overflows all the same (a scaled strength, a step too long) is not finite at the end.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if exponents is None:
-                return execute(problem, plan, self._options(), monitor)
-            scaled = rescaled(problem, *exponents)
-            monitor = in_original_units(monitor, *exponents)
-            solution = execute(scaled, plan, self._options(), monitor)
-            return unscaled(least_norm(scaled, solution, exponents[0]), *exponents)
+        return task.run_scaled()
 
     def _warn(self, solution: Solution) -> None:
         gap = solution.stages[-1].gap if solution.stages else np.inf
@@ -166,7 +202,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         proven = f"proven within {gap:.3g} of it" if np.isfinite(gap) else "nothing proven"
         iterations = counted(solution.n_iter, "iteration")
         warnings.warn(
-            f"{self._own_name} stopped short of the optimum ({proven}) after {iterations} of "
+            f"{type(self).__name__} stopped short of the optimum ({proven}) after {iterations} of "
             f"{solution.solver}: {solution.status.value}.",
             ConvergenceWarning,
             # From the line that called fit: past _solve, _solve_and_store, fit and its wrapper.
@@ -180,8 +216,12 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         y: NDArray[Any],
         sample_weight: Any,
         moments: Moments | None = None,
+        options: Options | None = None,
     ) -> None:
-        """Solve under the eyes of those who watch; ``X`` and ``y`` are as validated."""
+        """Solve under the eyes of those who watch; ``X`` and ``y`` are as validated.
+
+        ``options`` are those of the parameters unless they are given.
+        """
 
         def attributes(W: Array, b: Array) -> dict[str, Any]:
             W, b = W.astype(X.dtype), b.astype(X.dtype)
@@ -189,7 +229,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
 
         trace = Trace(enabled=bool(getattr(self, "trace", False)))
         with watch(self, trace, Seen(X, y, sample_weight, attributes)) as monitor:
-            plan, solution = self._solve(problem, X, monitor, moments)
+            plan, solution = self._solve(problem, X, monitor, moments, options)
             self._store(problem, plan, solution, X.dtype, y.ndim)
         self._keep_of_rows(X, y, sample_weight)
 
@@ -214,8 +254,8 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self.trace_ = solution.trace
         if solution.moments is not None:
             self.moments_ = solution.moments
-        elif hasattr(self, "moments_"):
-            del self.moments_
+        else:  # of an earlier fit
+            self.__dict__.pop("moments_", None)
         self._plan = plan
         self._certificate = proof
         self._solution_facts = solution.facts()
@@ -241,11 +281,11 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         if claimed and not solution.status.is_final:
             self._warn(solution)
 
-    @abstractmethod
     def _fitted_attributes(
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
     ) -> dict[str, Any]:
         """Coefficients and intercepts in scikit-learn's shapes."""
+        return {"coef_": np.ascontiguousarray(W.T), "intercept_": b if fit_intercept else 0 * b}
 
     def _certify_rounded(
         self, problem: Any, solution: Solution, W: NDArray[Any], b: NDArray[Any]
@@ -393,6 +433,14 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
         """Check the input and state the problem."""
+
+
+if TYPE_CHECKING:
+    #: What mixins are written for. They stand side by side in front of :class:`LinearEstimator`,
+    #: and none is derived from another: a class shows all that it is made of.
+    Host = LinearEstimator
+else:
+    Host = object
 
 
 def build_problem(

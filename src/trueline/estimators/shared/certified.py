@@ -52,7 +52,7 @@ class Explained:
         return Text("\n".join(self._lines_done()))
 
 
-class Certified(Explained):
+class Certified:
     """Adds ``verify`` to a model that has a ``certificate_``."""
 
     _as_fitted: dict[str, Any]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from trueline.estimators.shared.base import LinearEstimator, build_problem
-from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.base import Host, build_problem
 from trueline.estimators.shared.labels import (
-    SparseCoefficients,
     encode_declared,
     encode_labels,
     holds_words,
@@ -34,9 +32,10 @@ Codes = NDArray[np.intp]
 _NEVER = 60.0
 
 
-class LinearClassifierBase(SparseCoefficients, ClassifierMixin, LinearEstimator):
+class LinearClassifierBase(ClassifierMixin, Host):
     """Classification: labels of any type; scores, one per class or one for the second of two."""
 
+    coef_: Any
     classes_: NDArray[Any]
     _present: Codes
     _is_its_problem = True
@@ -57,13 +56,8 @@ class LinearClassifierBase(SparseCoefficients, ClassifierMixin, LinearEstimator)
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        arguments: dict[str, Any] = {
-            "accept_sparse": ["csr", "csc", "coo"],
-            "dtype": [np.float64, np.float32],
-            "ensure_all_finite": False,
-        }
         if not _is_plain(X, y):
-            X, y = checked_rows(self, X, y, reset, **arguments)
+            X, y = checked_rows(self, X, y, reset)
         elif reset:
             keep_columns_of(self, X)
         classes, codes = encode_labels(y, type(self).__name__)
@@ -157,29 +151,7 @@ class LinearClassifierBase(SparseCoefficients, ClassifierMixin, LinearEstimator)
             raise ValueError("All weights are zero: no row is left to fit.")
         return combined
 
-    # --- fitting --------------------------------------------------------------------------------
-
-    @fit_with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows to learn from.
-        y : array-like of shape (n,)
-            Class labels of any type.
-        sample_weight : float or array-like of shape (n,), optional
-            Weight 2 counts a row twice, weight 0 leaves it out.
-
-        Returns
-        -------
-        self : object
-        """
-        self._check_parameters()
-        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
-        self._solve_and_store(problem, X, y, sample_weight)
-        return self
+    # --- what was found -------------------------------------------------------------------------
 
     def _fitted_attributes(
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool

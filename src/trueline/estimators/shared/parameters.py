@@ -11,19 +11,23 @@
 
 makes ``__init__(self, alpha=1.0, *, fit_intercept=True, max_iter=None)``, which sets these
 attributes and does nothing else, as scikit-learn asks for, and the constraints by which ``fit``
-checks them. A class takes over the parameters of the class that it is derived from, but for those
+checks them. A class takes over the parameters of the classes that it is derived from, but for those
 that it does without.
+
+What is said of a parameter is written once: the docstring of a class is completed by what those of
+its bases say of parameters, and of fitted attributes, that it does not speak of itself.
 """
 
 from __future__ import annotations
 
 import re
 from abc import update_abstractmethods
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Set
 from dataclasses import KW_ONLY, field, make_dataclass
 from functools import cache
-from inspect import get_annotations, signature
+from inspect import cleandoc, get_annotations, signature
 from numbers import Integral, Real
+from textwrap import indent
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 from sklearn.utils._param_validation import (
@@ -112,7 +116,7 @@ def parameters(*, without: Collection[str] = ()) -> Callable[[type[_T]], type[_T
     Parameters
     ----------
     without : collection of str
-        Parameters of the class it is derived from that it does not have.
+        Parameters of the classes it is derived from that it does not have.
 
     Returns
     -------
@@ -134,10 +138,13 @@ def parameters(*, without: Collection[str] = ()) -> Callable[[type[_T]], type[_T
     """
 
     def complete(cls: Any) -> Any:
-        inherited = getattr(cls, "_parameters_given", {})
+        inherited: dict[str, _Parameter] = {}
+        for base in reversed(cls.__bases__):
+            inherited.update(getattr(base, "_parameters_given", {}))
         known = {name: one for name, one in inherited.items() if name not in without}
         known.update(_declared(cls))
         cls._parameters_given = known
+        cls.__doc__ = _completed(cls, known.keys())
         cls._parameter_constraints = {name: one.allowed for name, one in known.items()}
         fields: list[Any] = []
         for name, one in known.items():
@@ -150,6 +157,31 @@ def parameters(*, without: Collection[str] = ()) -> Callable[[type[_T]], type[_T
         return update_abstractmethods(cls)  # one of them may have been __init__
 
     return complete
+
+
+def _entries(doc: str, section: str) -> dict[tuple[str, ...], str]:
+    """What a docstring says in one section, by the names that an entry is about."""
+    found = re.search(rf"^{section}\n-+\n(.*?)(?=\n\n\w.*\n--|\Z)", doc, re.S | re.M)
+    entries = re.findall(r"^\S.*\n(?: .*\n)*", found[1] + "\n" if found else "", re.M)
+    return {tuple(one.split("\n")[0].partition(" : ")[0].split(", ")): one for one in entries}
+
+
+def _completed(cls: type, known: Set[str]) -> str:
+    """The docstring, with what the bases say of parameters and attributes that it leaves out."""
+    doc = cleandoc(cls.__doc__ or "") + "\n"
+    for section in ("Parameters", "Attributes"):
+        own = _entries(doc, section)
+        said, added = {name for names in own for name in names}, ""
+        for base in cls.__mro__[1:]:
+            if not own or not base.__module__.startswith("trueline"):
+                continue
+            for names, text in _entries(cleandoc(base.__doc__ or ""), section).items():
+                if not said & set(names) and (section == "Attributes" or known >= set(names)):
+                    added += text
+                    said.update(names)
+        last = list(own.values())[-1] if own else ""
+        doc = doc.replace(last, last + added, 1)
+    return indent(doc, "    ").strip() + "\n    "
 
 
 def _declared(cls: type) -> dict[str, _Parameter]:

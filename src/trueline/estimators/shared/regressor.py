@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import column_or_1d
 
-from trueline.estimators.shared.base import LinearEstimator
-from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.base import Host
 from trueline.estimators.shared.validation import (
     checked_rows,
     is_plain,
@@ -21,12 +20,12 @@ from trueline.estimators.shared.validation import (
 )
 from trueline.problem import Problem
 
-__all__ = ["LinearRegressorBase", "SingleTargetRegressor"]
+__all__ = ["LinearRegressorBase", "SingleTarget", "real_problem"]
 
 Array = NDArray[np.float64]
 
 
-class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
+class LinearRegressorBase(MultiOutputMixin, RegressorMixin, Host):
     """Regression: real targets, scores are predictions."""
 
     #: Whether a target of shape (n, 1) gives ``coef_`` of shape (1, d) (as in least squares) or
@@ -45,60 +44,7 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
-        ndim = np.ndim(y) if isinstance(y, list | tuple) else getattr(y, "ndim", 1)
-        if self._targets == "one" and ndim == 2:
-            y = column_or_1d(y, warn=True)
-        arguments: dict[str, Any] = {
-            "accept_sparse": ["csr", "csc", "coo"],
-            "dtype": [np.float64, np.float32],
-            "multi_output": True,
-            "y_numeric": True,
-            "ensure_all_finite": False,
-        }
-        if not is_plain(X, y):
-            with numeric_target(self, y):
-                X, y = checked_rows(self, X, y, reset, **arguments)
-        elif reset:
-            keep_columns_of(self, X)
-        weights = self._weights(sample_weight, X)
-        with numeric_target(self, y):
-            Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
-        if weights is not None and not weights.all():
-            return self._problem(*self._without_idle_rows(X, Y, weights)), X, y
-        return self._problem(X, Y, weights), X, y
-
-    def _without_idle_rows(self, X: Any, Y: Array, weights: Array) -> tuple[Any, Array, Array]:
-        """The data without what rows of weight zero could do to the fit.
-
-        Rows are left out, or only what is so large in them that its square would overflow: zero
-        times infinity is no number.
-        """
-        if not self._leaves_out_idle_rows:
-            return *without_idle_extremes(X, Y, weights), weights
-        present = np.flatnonzero(weights)
-        return (X.tocsr() if sp.issparse(X) else X)[present], Y[present], weights[present]
-
-    @fit_with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows to learn from.
-        y : array-like of shape (n,) or (n, k)
-            One target, or several.
-        sample_weight : float or array-like of shape (n,), optional
-            Weight 2 counts a row twice, weight 0 leaves it out.
-
-        Returns
-        -------
-        self : object
-        """
-        self._check_parameters()
-        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
-        self._solve_and_store(problem, X, y, sample_weight)
-        return self
+        return real_problem(self, X, y, sample_weight, reset)
 
     def _fitted_attributes(
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
@@ -131,9 +77,35 @@ class LinearRegressorBase(MultiOutputMixin, RegressorMixin, LinearEstimator):
         return tags
 
 
-class SingleTargetRegressor(LinearRegressorBase):
+class SingleTarget:
     """One target, and a dual point with an entry for every row that counts."""
 
     _keeps_single_target = False
     _targets = "one"
     _leaves_out_idle_rows = True
+
+
+def real_problem(
+    model: Any, X: Any, y: Any, sample_weight: Any, reset: bool
+) -> tuple[Problem, Any, NDArray[Any]]:
+    """Check the data of a model with real targets, and state its problem."""
+    ndim = np.ndim(y) if isinstance(y, list | tuple) else getattr(y, "ndim", 1)
+    if model._targets == "one" and ndim == 2:
+        y = column_or_1d(y, warn=True)
+    if not is_plain(X, y):
+        with numeric_target(model, y):
+            X, y = checked_rows(model, X, y, reset, multi_output=True, y_numeric=True)
+    elif reset:
+        keep_columns_of(model, X)
+    weights = model._weights(sample_weight, X)
+    with numeric_target(model, y):
+        Y = (y.reshape(-1, 1) if y.ndim == 1 else y).astype(np.float64, copy=False)
+    if weights is None or weights.all():
+        return model._problem(X, Y, weights), X, y
+    # Rows of weight zero are left out, or only what is so large in them that its square would
+    # overflow: zero times infinity is no number.
+    if not model._leaves_out_idle_rows:
+        return model._problem(*without_idle_extremes(X, Y, weights), weights), X, y
+    present = np.flatnonzero(weights)
+    rows = (X.tocsr() if sp.issparse(X) else X)[present]
+    return model._problem(rows, Y[present], weights[present]), X, y

@@ -36,6 +36,8 @@ Array = NDArray[np.float64]
 
 # Magnitudes beyond this need other units to be squared; rows without weight do without them.
 _LARGE = 1e100
+# The rows that linear models take.
+_USUAL = {"accept_sparse": ["csr", "csc", "coo"], "dtype": [np.float64, np.float32]}
 
 
 def validate_data(
@@ -54,6 +56,7 @@ def check_X_y(X: Any, y: Any, **options: Any) -> Any:
 
 def checked_rows(estimator: Any, X: Any, y: Any, reset: bool, **options: Any) -> Any:
     """Rows and targets for a fit, which resets the columns, or for a look that changes nothing."""
+    options = {**_USUAL, "ensure_all_finite": False, **options}
     if reset:
         return validate_data(estimator, X, y, **options)
     return check_X_y(X, y, estimator=estimator, **options)
@@ -75,8 +78,7 @@ def row_weights(sample_weight: Any, X: Any, dtype: Any = np.float64) -> NDArray[
 def new_rows(model: Any, X: Any, **options: Any) -> Any:
     """Rows to predict, for a model that has been fitted."""
     validation.check_is_fitted(model)
-    usual = {"accept_sparse": ["csr", "csc", "coo"], "dtype": [np.float64, np.float32]}
-    return validate_data(model, X, reset=False, **{**usual, **options})
+    return validate_data(model, X, reset=False, **{**_USUAL, **options})
 
 
 def dense_new_rows(model: Any, X: Any) -> Array:

@@ -38,20 +38,13 @@ class AdaptiveLasso(ElasticNet):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Strength.
     gamma : float, default=1.0
         Power of the first coefficients.
     first : estimator, optional
         Has ``coef_`` after ``fit``. None means least squares where there are more rows than
         columns, and ridge regression with its strength chosen by leave-one-out where there are not.
-    fit_intercept : bool, default=True
-    max_iter : int, default=1000
-        Limit on the readings of the data.
     tol : float, default=1e-4
         As in :class:`Lasso`.
-    positive : bool, default=False
-        Keep all coefficients at or above zero.
 
     Attributes
     ----------
@@ -64,8 +57,6 @@ class AdaptiveLasso(ElasticNet):
     certificate_ : Certificate
         Of the second fit, whose weights are given by the first.
     n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------
@@ -89,13 +80,13 @@ class AdaptiveLasso(ElasticNet):
 
     l1_ratio, warm_start, bounds = 1.0, False, None
 
-    def _scaled_penalty(self, total_weight: float, n_features: int) -> Penalty:
+    def _penalty_of(self, strength: float, l1_ratio: float, n_features: int) -> Penalty:
         weights = getattr(self, "feature_weights_", np.ones(n_features))
         out = np.isinf(weights)
         bound = np.where(out, 0.0, np.inf)
         return elastic_net_penalty(
-            float(self.alpha) * total_weight,
-            1.0,
+            strength,
+            l1_ratio,
             n_features,
             positive=self.positive,
             feature_weights=np.where(out, 1.0, weights),

@@ -9,13 +9,13 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from trueline import penalties
-from trueline.estimators.regression.gaussian import GaussianRegressor
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.regression.gaussian import GaussianLikelihood
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.callbacks import fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.estimators.sparse.freedom import elastic_freedom
 from trueline.estimators.sparse.paths import enet_path
 from trueline.losses import Squared
@@ -24,7 +24,7 @@ from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options
 
-__all__ = ["ElasticNet", "elastic_net_penalty"]
+__all__ = ["ElasticNet", "Lasso", "elastic_net_penalty"]
 
 Array = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ def _bound(bound: Any, n_features: int) -> Any:
 
 
 @parameters()
-class ElasticNet(GaussianRegressor):
+class ElasticNet(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     """Least squares with absolute values and squares of the coefficients penalised, proven.
 
     Minimises over w and b, with S the sum of the weights::
@@ -179,13 +179,15 @@ class ElasticNet(GaussianRegressor):
 
     path = staticmethod(enet_path)
 
-    def _penalty(self, n_targets: int) -> Penalty:
-        return self._scaled_penalty(1.0, self.n_features_in_)
+    def _strength(self) -> tuple[float, float]:
+        """The strength and the mixture of the fit."""
+        return float(self.alpha), float(self.l1_ratio)
 
-    def _scaled_penalty(self, total_weight: float, n_features: int) -> Penalty:
+    def _penalty_of(self, strength: float, l1_ratio: float, n_features: int) -> Penalty:
+        """The penalty of one strength, alpha times the number of rows, and one mixture."""
         return elastic_net_penalty(
-            float(self.alpha) * total_weight,
-            float(self.l1_ratio),
+            strength,
+            l1_ratio,
             n_features,
             positive=self.positive,
             feature_weights=self.feature_weights,
@@ -194,17 +196,15 @@ class ElasticNet(GaussianRegressor):
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
         total = float(len(Y)) if weights is None else float(weights.sum())
-        penalty = self._scaled_penalty(total, X.shape[1])
+        alpha, l1_ratio = self._strength()
+        penalty = self._penalty_of(alpha * total, l1_ratio, X.shape[1])
         return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
 
     def _can_be_in_a_set(self) -> bool:
         return self.alpha != 0 and super()._can_be_in_a_set()  # a fit would warn
 
     def _options(self) -> Options:
-        start = None
-        if self.warm_start and hasattr(self, "coef_"):
-            start = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64)).T
-        return Options(tol=self.tol / 100, max_iter=self.max_iter, start=start)
+        return Options(tol=self.tol / 100, max_iter=self.max_iter, start=self._warm().get("start"))
 
     @fit_with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> Self:
@@ -232,46 +232,74 @@ class ElasticNet(GaussianRegressor):
                 "With alpha=0 this is least squares, for which LinearRegression is made.",
                 stacklevel=3,
             )
-        weights = None if isinstance(sample_weight, Number) else sample_weight
-        problem, X, y = self._validated_problem(X, y, weights, reset=True)
-        self._solve_and_store(problem, X, y, weights)
+        problem, X, y = self._validated_problem(X, y, sample_weight, reset=True)
+        self._solve_and_store(problem, X, y, sample_weight)
         return self
+
+    def _weights(self, sample_weight: Any, X: Any) -> Array | None:
+        # One number for all rows: the objective divides by the sum of the weights.
+        return None if isinstance(sample_weight, Number) else super()._weights(sample_weight, X)
 
     def _keep_of(self, problem: Any, solution: Solution) -> None:
         super()._keep_of(problem, solution)
-        self._keep_active(problem, bool(np.any(problem.penalty.curvature)))
-        if self.coef_.ndim == 2:
+        is_coupled = self._targets == "several"
+        self._keep_active(problem, is_coupled or bool(np.any(problem.penalty.curvature)))
+        if self.coef_.ndim == 2 and not is_coupled:
             self.n_iter_: Any = [self.n_iter_] * len(self.coef_)
 
-    @property
-    def degrees_of_freedom_(self) -> Any:
-        """Trace of the hat matrix of the columns that are used, and the intercept.
-
-        For the lasso their number (H. Zou, T. Hastie, R. Tibshirani, Ann. Statist. 35 (2007)
-        2173-2192); with a squared penalty, each counts in part.
-        """
-        check_is_fitted(self)
-        if self._active is None and self._freedom is None:
-            return super().degrees_of_freedom_
-        self._settle()
-        assert self._freedom is not None
-        freedom = self._freedom + float(self.fit_intercept)
-        return float(freedom[0]) if self._y_ndim() == 1 else freedom
-
-    def _settle(self) -> None:
-        """Work out what was left for later, from rows that are then let go."""
-        if self._active is not None:
-            W, _ = self._coefficients()
-            alpha = np.broadcast_to(self._minimised[1].curvature, W.shape)
-            self._freedom, self._active = elastic_freedom(self._active, W, alpha), None
+    def _divergence(self, W: Array) -> Array | None:
+        if self._active is None:
+            return None
+        return elastic_freedom(
+            self._active, W, np.broadcast_to(self._minimised[1].curvature, W.shape)
+        )
 
     @property
     def dual_gap_(self) -> Any:
-        """The proven gap in units of the objective, divided among the targets."""
+        """The proven gap in units of the objective, divided among targets fitted one by one."""
         gap = self._resolved_certificate().gap / self._total_weight
-        return gap if self.coef_.ndim == 1 else np.full(len(self.coef_), gap / len(self.coef_))
+        is_one = self.coef_.ndim == 1 or self._targets == "several"
+        return gap if is_one else np.full(len(self.coef_), gap / len(self.coef_))
 
     @property
     def sparse_coef_(self) -> Any:
         """``coef_`` as a sparse array."""
         return sp.csr_array(np.atleast_2d(self.coef_))
+
+
+@parameters(without=["l1_ratio"])
+class Lasso(ElasticNet):
+    """Least squares with the absolute values of the coefficients penalised, proven.
+
+    Minimises over w and b, with S the sum of the weights::
+
+        1/(2 S) sum_i s_i (y_i - x_i.w - b)^2 + alpha ||w||_1
+
+    and certifies S times this objective. The intercept is not penalised.
+
+    A drop-in for ``sklearn.linear_model.Lasso``.
+
+    Parameters
+    ----------
+    bounds : pair of floats or array-likes, optional
+        (lower, upper) bounds on the coefficients, one number or one per column; infinite or None
+        where there is none.
+
+    Attributes
+    ----------
+    dual_gap_ : float or array of shape (k,)
+    n_iter_ : int or list of int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from trueline import Lasso
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = Lasso(alpha=1.0).fit(X, y)
+    >>> (model.coef_ != 0).nonzero()[0]
+    array([2, 3, 8])
+    >>> bool(model.verify(X, y))
+    True
+    """
+
+    l1_ratio = 1.0

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Number
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.regression.gaussian import GaussianRegressor
-from trueline.estimators.shared.base import build_problem
-from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.regression.gaussian import GaussianLikelihood
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.estimators.sparse.freedom import group_freedom
 from trueline.losses import Squared
 from trueline.penalties import Group
@@ -95,7 +94,7 @@ def _labels_from_lists(groups: Any, n_features: int) -> tuple[NDArray[np.intp], 
 
 
 @parameters()
-class GroupLasso(GaussianRegressor):
+class GroupLasso(GaussianLikelihood, LinearRegressorBase, LinearEstimator):
     """Least squares with norms of groups of coefficients penalised, proven.
 
     Minimises over w and b, with S the sum of the weights::
@@ -193,64 +192,21 @@ class GroupLasso(GaussianRegressor):
         return build_problem(X, Y, weights, Squared(), penalty, self.fit_intercept)
 
     def _options(self) -> Options:
-        start = None
-        if self.warm_start and hasattr(self, "coef_"):
-            start = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64)).T
-        return Options(tol=self.tol, max_iter=self.max_iter, start=start)
+        return Options(tol=self.tol, max_iter=self.max_iter, start=self._warm().get("start"))
 
-    @fit_with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows to learn from; sparse data stay sparse.
-        y : array-like of shape (n,) or (n, k)
-        sample_weight : float or array-like of shape (n,), optional
-            Only their ratios matter: the objective divides by their sum. A single number changes
-            nothing.
-
-        Returns
-        -------
-        self : object
-        """
-        self._check_parameters()
-        weights = None if isinstance(sample_weight, Number) else sample_weight
-        problem, X, y = self._validated_problem(X, y, weights, reset=True)
-        self._solve_and_store(problem, X, y, weights)
-        return self
+    def _weights(self, sample_weight: Any, X: Any) -> Array | None:
+        # One number for all rows: the objective divides by the sum of the weights.
+        return None if isinstance(sample_weight, Number) else super()._weights(sample_weight, X)
 
     def _keep_of(self, problem: Any, solution: Solution) -> None:
         super()._keep_of(problem, solution)
         self.groups_, self.group_names_ = group_labels(self.groups, problem.n_features)
         self._keep_active(problem, True)
 
-    @property
-    def degrees_of_freedom_(self) -> Any:
-        """Divergence of the fitted values, one number per target; the intercept included.
-
-        Exact (S. Vaiter and others, arXiv:1205.1481): see
-        :mod:`trueline.estimators.sparse.freedom`.
-        """
-        check_is_fitted(self)
-        self._settle()
-        assert self._freedom is not None
-        freedom = self._freedom + float(self.fit_intercept)
-        return float(freedom[0]) if self._y_ndim() == 1 else freedom
-
-    def _settle(self) -> None:
-        """Work out what was left for later, from columns that are then let go."""
-        if self._freedom is not None or not hasattr(self, "coef_"):
-            return
-        W, _ = self._coefficients()
-        index = np.flatnonzero(W.any(axis=1))
-        if self._active is None:
-            gram = self._about().gram[np.ix_(index, index)]
-        else:
-            gram = self._active.gram()
-        self._freedom = group_freedom(gram, W, index, self._minimised[1])
-        self._active = None
+    def _divergence(self, W: Array) -> Array:
+        used = W.any(axis=1)
+        gram = self._gram_of_active(used)
+        return group_freedom(gram, W, np.flatnonzero(used), self._minimised[1])
 
     @property
     def active_groups_(self) -> list[Any]:

@@ -2,35 +2,64 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Number
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from trueline.design import as_design
-from trueline.estimators.shared.callbacks import fit_with_callbacks
-from trueline.estimators.shared.parameters import parameters
+from trueline.estimators.shared.base import LinearEstimator
+from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.sparse.elastic_net import ElasticNet
-from trueline.estimators.sparse.freedom import ActiveColumns, coupled_freedom
-from trueline.guard import verdict_of, warn_of_gaps
-from trueline.losses import Squared
+from trueline.estimators.sparse.elastic_net_cv import CHOSEN, ChosenByFolds
+from trueline.estimators.sparse.freedom import coupled_freedom
+from trueline.estimators.sparse.paths import lasso_path
 from trueline.penalties import MultiTask, Penalty
-from trueline.planner import execute_set, make_set_plans
 from trueline.problem import Problem
-from trueline.problem_set import Member, ProblemSet
-from trueline.selection.strengths import largest_correlation, strengths
-from trueline.solution import Solution
-from trueline.solvers.base import Options
 
-__all__ = ["CoupledTargets", "MultiTaskElasticNet", "MultiTaskLasso", "multi_task_path"]
+__all__ = [
+    "CoupledTargets",
+    "MultiTaskElasticNet",
+    "MultiTaskElasticNetCV",
+    "MultiTaskLasso",
+    "MultiTaskLassoCV",
+]
 
 Array = NDArray[np.float64]
 
+if TYPE_CHECKING:
+    _Host = ElasticNet
+else:
+    _Host = object
 
-class CoupledTargets:
-    """What the multi-task estimators have in common: two-dimensional targets, one gap."""
+
+#: Parameters of the elastic net that the multi-task estimators do not have.
+_SINGLE = ["precompute", "positive", "feature_weights", "bounds"]
+
+
+class CoupledTargets(_Host):
+    """What the multi-task estimators have in common: two-dimensional targets, one gap.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+    copy_X : bool, default=True
+        Accepted for compatibility: X is never modified.
+    random_state : int, RandomState or None
+    selection : {"cyclic", "random"}, default="cyclic"
+        Both accepted for compatibility: the order of the coordinates does not change the answer.
+
+    Attributes
+    ----------
+    coef_ : array of shape (k, d)
+    intercept_ : array of shape (k,)
+    dual_gap_ : float
+        The proven gap, in units of the objective above.
+    certificate_ : Certificate
+    n_iter_ : int
+        Readings of the data.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+    """
 
     _keeps_single_target = True
     _targets = "several"
@@ -38,57 +67,28 @@ class CoupledTargets:
     positive = False
     precompute = False
     feature_weights = bounds = None
-    _active: ActiveColumns | None = None
-    _freedom: Array | None = None
+
+    fit = LinearEstimator.fit  # no word about alpha=0
+
+    def _penalty_of(self, strength: float, l1_ratio: float, n_features: int) -> Penalty:
+        return MultiTask(strength, l1_ratio)
 
     def _validated_problem(
         self, X: Any, y: Any, sample_weight: Any, reset: bool
     ) -> tuple[Problem, Any, NDArray[Any]]:
         """As for other estimators; a single target given as a vector is refused."""
-        problem, X, y = super()._validated_problem(  # type: ignore[misc]
-            X, y, sample_weight, reset
-        )
+        problem, X, y = super()._validated_problem(X, y, sample_weight, reset)
         if y.ndim == 1:
             single = type(self).__name__.removeprefix("MultiTask")
             raise ValueError(f"For mono-task outputs, use {single}")
         return problem, X, y
 
-    def _keep_of(self, problem: Any, solution: Solution) -> None:
-        # Past the estimators whose targets are fitted one by one, each with its own counter.
-        super(ElasticNet, self)._keep_of(problem, solution)  # type: ignore[misc]
-        self._keep_active(problem, True)  # type: ignore[attr-defined]
-
-    @property
-    def dual_gap_(self) -> float:
-        """The proven gap in units of the objective."""
-        return self._resolved_certificate().gap / self._total_weight  # type: ignore[attr-defined]
-
-    @property
-    def degrees_of_freedom_(self) -> Array:
-        """Divergence of the fitted values, each target's part of it; their sum is the whole.
-
-        Exact: the targets move each other's coefficients, through the norms of the rows
-        (:mod:`trueline.estimators.sparse.freedom`). Information criteria add up over the targets.
-        """
-        check_is_fitted(self)
-        self._settle()
-        assert self._freedom is not None
-        return self._freedom + float(self.fit_intercept)  # type: ignore[attr-defined]
-
-    def _settle(self) -> None:
-        if self._freedom is not None or not hasattr(self, "coef_"):
-            return
-        W, _ = self._coefficients()  # type: ignore[attr-defined]
+    def _divergence(self, W: Array) -> Array:
         used = W.any(axis=1)
-        if self._active is not None:
-            gram = self._active.gram()
-        else:
-            gram = self._about().gram[np.ix_(used, used)]  # type: ignore[attr-defined]
-        penalty = self._minimised[1]  # type: ignore[attr-defined]
-        self._freedom, self._active = coupled_freedom(gram, W[used], penalty), None
+        return coupled_freedom(self._gram_of_active(used), W[used], self._minimised[1])
 
 
-@parameters(without=["precompute", "positive", "feature_weights", "bounds"])
+@parameters(without=_SINGLE)
 class MultiTaskElasticNet(CoupledTargets, ElasticNet):
     """The elastic net for several targets that share their columns, proven.
 
@@ -105,36 +105,15 @@ class MultiTaskElasticNet(CoupledTargets, ElasticNet):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Strength.
     l1_ratio : float, default=0.5
         Share of the norms, between 0 (ridge) and 1 (:class:`MultiTaskLasso`).
-    fit_intercept : bool, default=True
-    copy_X : bool, default=True
-        Accepted for compatibility: X is never modified.
-    max_iter : int, default=1000
-        Limit on the readings of the data.
     tol : float, default=1e-4
         The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
         targets. It is usually far smaller: the last steps are Newton's.
-    warm_start : bool, default=False
-        Start from the coefficients of the last fit.
-    random_state : int, RandomState or None
-    selection : {"cyclic", "random"}, default="cyclic"
-        Both accepted for compatibility: the order of the coordinates does not change the answer.
 
     Attributes
     ----------
-    coef_ : array of shape (k, d)
     sparse_coef_ : sparse array of shape (k, d)
-    intercept_ : array of shape (k,)
-    dual_gap_ : float
-        The proven gap, in units of the objective above.
-    certificate_ : Certificate
-    n_iter_ : int
-        Readings of the data.
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------
@@ -150,35 +129,9 @@ class MultiTaskElasticNet(CoupledTargets, ElasticNet):
     True
     """
 
-    def _scaled_penalty(self, total_weight: float, n_features: int) -> Penalty:
-        return MultiTask(float(self.alpha) * total_weight, float(self.l1_ratio))
 
-    @fit_with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Rows to learn from; sparse data stay sparse.
-        y : array-like of shape (n, k)
-        sample_weight : float or array-like of shape (n,), optional
-            Only their ratios matter: the objective divides by their sum. A single number changes
-            nothing.
-
-        Returns
-        -------
-        self : object
-        """
-        self._check_parameters()
-        weights = None if isinstance(sample_weight, Number) else sample_weight
-        problem, X, y = self._validated_problem(X, y, weights, reset=True)
-        self._solve_and_store(problem, X, y, weights)
-        return self
-
-
-@parameters(without=["l1_ratio"])
-class MultiTaskLasso(MultiTaskElasticNet):
+@parameters(without=[*_SINGLE, "l1_ratio"])
+class MultiTaskLasso(CoupledTargets, ElasticNet):
     """The lasso for several targets that share their columns, proven.
 
     Minimises over W (one row of coefficients W_j per column of X) and b, with S the sum of the
@@ -193,32 +146,13 @@ class MultiTaskLasso(MultiTaskElasticNet):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Strength.
-    fit_intercept : bool, default=True
-    copy_X : bool, default=True
-        Accepted for compatibility: X is never modified.
-    max_iter : int, default=1000
-        Limit on the readings of the data.
     tol : float, default=1e-4
         The gap to prove is at most ``tol / 100`` times half the squared norm of the (centred)
         targets. It is usually far smaller: the last steps are Newton's.
-    warm_start : bool, default=False
-        Start from the coefficients of the last fit.
-    random_state : int, RandomState or None
-    selection : {"cyclic", "random"}, default="cyclic"
-        Both accepted for compatibility: the order of the coordinates does not change the answer.
 
     Attributes
     ----------
-    coef_ : array of shape (k, d)
     sparse_coef_ : sparse array of shape (k, d)
-    intercept_ : array of shape (k,)
-    dual_gap_ : float
-    certificate_ : Certificate
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------
@@ -237,54 +171,112 @@ class MultiTaskLasso(MultiTaskElasticNet):
     l1_ratio = 1.0
 
 
-def multi_task_path(
-    X: Any,
-    Y: NDArray[Any],
-    l1_ratio: float,
-    alphas: Any,
-    eps: float,
-    coef_init: Any,
-    tol: float,
-    weights: Array | None,
-    return_n_iter: bool,
-) -> Any:
-    """The path of :class:`MultiTaskElasticNet` without an intercept, as ``enet_path`` returns it.
+_WITHOUT = [*CHOSEN, *_SINGLE, "rule"]
+
+
+@parameters(without=_WITHOUT)
+class MultiTaskElasticNetCV(ChosenByFolds, CoupledTargets, ElasticNet):
+    """The multi-task elastic net with strength and mixture chosen by cross-validation.
+
+    For every strength of a grid (and every ``l1_ratio`` given) the objective of
+    :class:`MultiTaskElasticNet`::
+
+        1/(2 S) sum_i s_i ||y_i - W^T x_i - b||^2
+            + alpha l1_ratio sum_j ||W_j|| + alpha (1 - l1_ratio)/2 ||W||^2
+
+    is minimised on the training rows of each fold and scored by the mean squared error on its test
+    rows; the best pair is refitted on all rows, with a certificate.
+
+    A drop-in for ``sklearn.linear_model.MultiTaskElasticNetCV``.
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n, d)
-    Y : array of shape (n, k)
-    l1_ratio : float
-    alphas : int or array-like
-        The number of strengths, or the strengths.
-    eps : float
-        Smallest over largest strength, if their number is given.
-    coef_init : array-like of shape (k, d), optional
-    tol : float
-    weights : array of shape (n,), optional
-    return_n_iter : bool
+    l1_ratio : float or list of float, default=0.5
+        Mixtures to try, above 0 if the grid is made here.
+    tol : float, default=1e-4
+        As in :class:`MultiTaskElasticNet`; the fits of the folds stop at a gap of ``tol`` times it.
+    verbose : bool or int, default=0
+        Accepted for compatibility.
+    n_jobs : int, optional
+        Accepted for compatibility: threads are used where they help.
 
-    Returns
-    -------
-    alphas : array of shape (m,)
-    coefs : array of shape (k, d, m)
-    dual_gaps : array of shape (m,)
-    n_iters : list of int
-        If ``return_n_iter``.
+    Attributes
+    ----------
+    alpha_ : float
+        The strength taken, that of the smallest mean error.
+    alpha_1se_ : float
+        The largest strength whose mean error is within one standard error of the smallest.
+    l1_ratio_ : float
+    alphas_ : array of shape (m,) or (number of mixtures, m)
+    mse_path_ : array of shape (m, folds) or (number of mixtures, m, folds)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import MultiTaskElasticNetCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 5))
+    >>> Y = X[:, :2] @ np.array([[1.0, -2.0], [3.0, 0.5]]) + 0.1 * rng.standard_normal((60, 2))
+    >>> model = MultiTaskElasticNetCV(l1_ratio=[0.5, 1.0], alphas=20).fit(X, Y)
+    >>> float(model.l1_ratio_), model.coef_.shape, bool(model.verify(X, Y))
+    (1.0, (2, 5), True)
     """
-    target, ratio = Y.astype(np.float64), float(l1_ratio)
-    problem = Problem(as_design(X), target, Squared(), MultiTask(1.0, ratio), False, weights)
-    total, start = problem.total_weight, None
-    top = largest_correlation(problem) / (total * ratio) if isinstance(alphas, Integral) else 0.0
-    grid = strengths(alphas, top, eps)
-    if coef_init is not None:
-        start = np.array(coef_init, dtype=np.float64).T, np.zeros(target.shape[1])
-    penalties = [MultiTask(float(alpha) * total, ratio) for alpha in grid]
-    members = tuple(Member(target, penalty, weights, start) for penalty in penalties)
-    problems = ProblemSet(problem.design, Squared(), members, fit_intercept=False)
-    found = execute_set(problems, make_set_plans(problems), Options(tol=tol / 100))
-    verdicts = [verdict_of(solution) for solution in found]
-    warn_of_gaps("enet_path", "strengths", verdicts, stacklevel=6)
-    coefs = np.stack([one.coef.T for one in found], axis=-1).astype(X.dtype, copy=False)
-    answer = (grid, coefs, np.array([verdict.gap for verdict in verdicts]) / total)
-    return (*answer, [solution.n_iter for solution in found]) if return_n_iter else answer
+
+    _fold_share = 1.0
+    rule = "min"
+
+    _: KW_ONLY
+    l1_ratio: Any = given(0.5, "[0, 1]", "array-like")
+
+
+@parameters(without=[*_WITHOUT, "l1_ratio"])
+class MultiTaskLassoCV(ChosenByFolds, CoupledTargets, ElasticNet):
+    """The multi-task lasso with the strength chosen by cross-validation.
+
+    For every strength of a grid the objective of :class:`MultiTaskLasso`::
+
+        1/(2 S) sum_i s_i ||y_i - W^T x_i - b||^2 + alpha sum_j ||W_j||
+
+    is minimised on the training rows of each fold and scored by the mean squared error on its test
+    rows; the best one is refitted on all rows, with a certificate.
+
+    A drop-in for ``sklearn.linear_model.MultiTaskLassoCV``.
+
+    Parameters
+    ----------
+    tol : float, default=1e-4
+        As in :class:`MultiTaskLasso`; the fits of the folds stop at a gap of ``tol`` times it.
+    verbose : bool or int, default=False
+        Accepted for compatibility.
+    n_jobs : int, optional
+        Accepted for compatibility: threads are used where they help.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The strength taken, that of the smallest mean error.
+    alpha_1se_ : float
+        The largest strength whose mean error is within one standard error of the smallest.
+    alphas_ : array of shape (m,)
+    mse_path_ : array of shape (m, folds)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trueline import MultiTaskLassoCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 5))
+    >>> Y = X[:, :2] @ np.array([[1.0, -2.0], [3.0, 0.5]]) + 0.1 * rng.standard_normal((60, 2))
+    >>> model = MultiTaskLassoCV(alphas=20).fit(X, Y)
+    >>> model.coef_.shape, model.mse_path_.shape, bool(model.verify(X, Y))
+    ((2, 5), (20, 5), True)
+    """
+
+    _fold_share = 1.0
+    rule = "min"
+
+    _: KW_ONLY
+    verbose: Any = given(False, "verbose")
+
+    path = staticmethod(lasso_path)
+    l1_ratio = 1.0

@@ -23,12 +23,12 @@ from trueline.estimators.shared.validation import check_array, check_X_y
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.losses import Squared
 from trueline.moments import Moments
-from trueline.penalties import Penalty
+from trueline.penalties import MultiTask, Penalty
 from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.selection import criteria
-from trueline.selection.strengths import largest_strength, strengths
+from trueline.selection.strengths import largest_correlation, largest_strength, strengths
 from trueline.solvers.base import Options
 from trueline.wording import Readable, counted
 
@@ -290,17 +290,17 @@ def regularization_path(
         top = largest_strength(problem, penalty) / problem.total_weight
         grid = strengths(alphas, top, eps)
         found = _follow(problem, penalty, grid, tol)
-    if found.coefs.shape[1] < len(grid):
+    done = found.coefs.shape[2]
+    if done < len(grid):
         warnings.warn(
-            f"The path was interrupted after {found.coefs.shape[1]} of {len(grid)} strengths.",
-            stacklevel=2,
+            f"The path was interrupted after {done} of {len(grid)} strengths.", stacklevel=2
         )
     warn_of_gaps("regularization_path", "strengths", found.verdicts)
-    return _described(problem, penalty, grid[: found.coefs.shape[1]], found, l1_ratio, names)
+    return _described(problem, penalty, grid[:done], found, l1_ratio, names)
 
 
 class _Found(NamedTuple):
-    """Coefficients of shape (d, m), intercepts, verdicts and sweeps of the strengths of a path."""
+    """Coefficients of shape (d, k, m), intercepts (k, m), verdicts and sweeps of a path."""
 
     coefs: Array
     intercepts: Array
@@ -319,16 +319,16 @@ def _follow(
     penalties = [penalty(float(alpha) * problem.total_weight) for alpha in grid]
     members = [Member(problem.target, each, problem.weights) for each in penalties]
     if start is not None:
-        near = np.asarray(start, dtype=np.float64)[:, None], np.zeros(1)
-        members[0] = members[0]._replace(start=near)
+        W = np.atleast_2d(np.array(start, dtype=np.float64)).T
+        members[0] = members[0]._replace(start=(W, np.zeros(W.shape[1])))
     problems = ProblemSet(problem.design, problem.loss, tuple(members), problem.fit_intercept)
     paths, verdicts = execute_paths(problems, make_set_plans(problems), Options(tol=tol))
     if len(paths) == 1:
         path = paths[0]
-        return _Found(path.coefs[:, 0], path.intercepts[0], verdicts, list(path.n_iter))
+        return _Found(path.coefs, path.intercepts, verdicts, list(path.n_iter))
     order = np.argsort([number for path in paths for number in path.numbers])
-    coefs = np.concatenate([path.coefs[:, 0] for path in paths], axis=1)[:, order]
-    intercepts = np.concatenate([path.intercepts[0] for path in paths])[order]
+    coefs = np.concatenate([path.coefs for path in paths], axis=2)[..., order]
+    intercepts = np.concatenate([path.intercepts for path in paths], axis=1)[:, order]
     sweeps = np.concatenate([path.n_iter for path in paths])[order].tolist()
     return _Found(coefs, intercepts, verdicts, sweeps)
 
@@ -342,10 +342,10 @@ def _described(
     names: Any,
 ) -> RegularizationPath:
     """The path with what is known of its solutions."""
-    W, total = found.coefs, problem.total_weight
+    W, b, total = found.coefs[:, 0], found.intercepts[0], problem.total_weight
     used = np.flatnonzero(W.any(axis=1))
     X = submatrix(problem.design, np.arange(problem.n_samples), used)
-    residual = problem.target - X @ W[used] - found.intercepts
+    residual = problem.target - X @ W[used] - b
     squares = problem.weigh(residual**2).sum(axis=0)
     costs = [penalty(float(alpha) * total).value(W[:, [i]]) for i, alpha in enumerate(grid)]
     gram = None
@@ -357,7 +357,7 @@ def _described(
     return RegularizationPath(
         alphas=grid,
         coefs=sp.csc_array(W),
-        intercepts=found.intercepts,
+        intercepts=b,
         objectives=(0.5 * squares + costs) / total,
         gaps=np.array([verdict.gap for verdict in found.verdicts]) / total,
         residual_squares=squares,
@@ -579,24 +579,26 @@ def enet_path(
         raise ValueError(
             "No strength makes all coefficients zero with l1_ratio=0: give the alphas themselves."
         )
-    if y.ndim != 1:
-        from trueline.estimators.sparse.multi_task import multi_task_path
-
-        assert_all_finite(X, input_name="X")
-        return multi_task_path(X, y, l1_ratio, alphas, eps, coef_init, tol, weights, return_n_iter)
-    penalty = partial(
+    penalty: Callable[[float], Penalty] = partial(
         elastic_net_penalty, l1_ratio=l1_ratio, n_features=X.shape[1], positive=positive
     )
-    Y = y.astype(np.float64)[:, None]
+    if y.ndim != 1:
+        penalty = partial(MultiTask, l1_ratio=float(l1_ratio))
+        assert_all_finite(X, input_name="X")
+    Y = y.astype(np.float64).reshape(len(y), -1)
     problem = Problem(as_design(X), Y, Squared(), penalty(1.0), False, weights)
     with said_of(X):
-        is_made = isinstance(alphas, Integral)
-        top = largest_strength(problem, penalty) / problem.total_weight if is_made else 0.0
+        top = 0.0
+        if isinstance(alphas, Integral) and y.ndim == 1:
+            top = largest_strength(problem, penalty) / problem.total_weight
+        elif isinstance(alphas, Integral):
+            top = largest_correlation(problem) / (problem.total_weight * l1_ratio)
         grid = strengths(alphas, top, eps)
         found = _follow(problem, penalty, grid, tol / 100, coef_init)
     warn_of_gaps("enet_path", "strengths", found.verdicts, stacklevel=5)
     gaps = np.array([verdict.gap for verdict in found.verdicts]) / problem.total_weight
     if verbose:
         print(f"Path of {len(gaps)} strengths, largest gap {gaps.max():.3g}")  # noqa: T201
-    answer = (grid, found.coefs.astype(X.dtype, copy=False), gaps)
+    coefs = found.coefs[:, 0] if y.ndim == 1 else found.coefs.swapaxes(0, 1)
+    answer = (grid, coefs.astype(X.dtype, copy=False), gaps)
     return (*answer, found.sweeps) if return_n_iter else answer

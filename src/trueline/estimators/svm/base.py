@@ -8,7 +8,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +21,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from trueline.certificates.support_vectors import SupportVectorCertificate
 from trueline.estimators.kernel.kernel_function import data_text, matrix_text
 from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified
+from trueline.estimators.shared.certified import Certified, Explained
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import check_array, numeric_target, validate_data
 from trueline.estimators.svm.guard import (
@@ -42,15 +42,52 @@ from trueline.solvers.smo.inner import largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution
 from trueline.solvers.smo.textbook import solve_textbook
 
-__all__ = ["SupportVectorMachine"]
+__all__ = ["Host", "SupportVectorMachine"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
 @parameters()
-class SupportVectorMachine(FoundMachine, Certified, BaseEstimator):
-    """A kernel machine: a sum of kernels at some of the training rows, and an intercept."""
+class SupportVectorMachine(FoundMachine, Certified, Explained, BaseEstimator):
+    """A kernel machine: a sum of kernels at some of the training rows, and an intercept.
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        x.z, (gamma x.z + coef0)^degree, exp(-gamma ||x - z||^2), tanh(gamma x.z + coef0), the
+        matrix itself, or a function that gives it.
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+        "scale" is 1 / (d var(X)), "auto" is 1 / d.
+    coef0 : float, default=0.0
+    shrinking : bool, default=True
+        Accepted; working sets leave rows that rest at a bound alone anyway.
+    tol : float, default=1e-3
+        No two multipliers may be moved against each other with a gain above this.
+    cache_size : float, default=200
+        Megabytes for kernel values.
+    verbose : bool, default=False
+        Accepted; ``explain()`` tells what happened.
+    max_iter : int, default=-1
+        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
+        more ("textbook_smo": 100,000, or 100 for each row).
+
+    Attributes
+    ----------
+    support_ : array of shape (m,)
+        Rows of the training data; by class, if there are classes.
+    support_vectors_ : array or sparse matrix of shape (m, d)
+    fit_status_ : int
+        0 if the tolerance was reached, 1 if not.
+    shape_fit_ : tuple
+    certificate_ : SupportVectorCertificate
+        Primal objective, duality gap; worked out when it is looked at.
+    solver_ : str
+    trace_ : Trace
+    n_features_in_ : int
+    feature_names_in_ : array of str
+    """
 
     _doc_link_module = "trueline"
     _: KW_ONLY
@@ -398,3 +435,10 @@ class SupportVectorMachine(FoundMachine, Certified, BaseEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
+
+
+if TYPE_CHECKING:
+    #: What the mixins of these machines are written for.
+    Host = SupportVectorMachine
+else:
+    Host = object

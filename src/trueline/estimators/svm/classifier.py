@@ -19,13 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.shared.labels import check_labels
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
-from trueline.estimators.svm.base import SupportVectorMachine
+from trueline.estimators.svm.base import Host
 from trueline.estimators.svm.pairs import Pair, layout, pairs_of, solve_pairwise, votes
 from trueline.estimators.svm.probability import calibrate, probabilities
 from trueline.kernels import KernelSource, kernel_scores
 from trueline.solvers.smo.program import DualProgram, DualSolution
 
-__all__ = ["SupportVectorClassifier"]
+__all__ = ["PairwiseClassifier"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -38,8 +38,34 @@ def _offers_probabilities(machine: Any) -> bool:
 
 
 @parameters()
-class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
-    """One machine per pair of classes."""
+class PairwiseClassifier(ClassifierMixin, Host):
+    """One machine per pair of classes.
+
+    Parameters
+    ----------
+    probability : bool, default=False
+        Whether to calibrate probabilities, on scores of rows that were left out of the fit (five
+        folds). Deprecated in scikit-learn 1.9, and here too.
+    decision_function_shape : {"ovo", "ovr"}, default="ovr"
+        One score per pair, or one per class (votes, refined by the sums of scores).
+    break_ties : bool, default=False
+        Whether equal votes are decided by the scores; else the first class wins.
+    random_state : int, RandomState or None
+        The folds of ``probability=True``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (k,)
+    n_support_ : array of shape (k,)
+    dual_coef_ : array of shape (k - 1, m)
+        Multipliers with signs.
+    intercept_ : array of shape (k (k - 1) / 2,)
+    coef_ : array of shape (k (k - 1) / 2, d)
+        For the linear kernel.
+    class_weight_ : array of shape (k,)
+    n_iter_ : array of shape (k (k - 1) / 2,)
+        Steps with two multipliers, for each pair.
+    """
 
     _: KW_ONLY
     probability: Any = given("deprecated", "boolean", hidden("deprecated"))
@@ -102,9 +128,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         self.solver_ = "textbook_smo" if self.solver == "textbook_smo" else "working_set"
         self._probA, self._probB = np.empty(0), np.empty(0)
         if self.probability is True:
-            self._codes_fitted = codes
             self._probA, self._probB = calibrate(self, X, codes, weights)
-            del self._codes_fitted
 
     def _fit_pairs(
         self, X: Any, order: Index, codes: Index, weights: Array
@@ -130,15 +154,15 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         self,
         X: Any,
         rows: Index,
-        is_first: NDArray[np.bool_],
+        codes: Index,
         weights: Array,
         learned: Index,
         left_out: Index,
     ) -> Array:
         """Scores of the first of two classes at some rows, learned from others."""
-        order = learned[np.argsort(~is_first[learned], kind="stable")]
-        signs = np.where(is_first[order], 1, -1)
-        codes = self._codes_fitted[rows[order]]
+        order = learned[np.argsort(codes[learned], kind="stable")]
+        signs = np.where(codes[order] == codes.min(), 1, -1)
+        codes = codes[order]
         box = self._boxes(codes, weights[order])
         source = self._source(X, rows[order], float(box.max()))
         names = self.classes_[codes[[-1, 0]]]

@@ -9,8 +9,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.design import AugmentedDesign, Design, as_design
+from trueline.estimators.shared.base import Host
 
-__all__ = ["apart", "require_price", "together", "with_constant", "with_constant_column"]
+__all__ = [
+    "ConstantColumn",
+    "require_price",
+    "with_constant",
+    "with_constant_column",
+]
 
 Array = NDArray[np.float64]
 
@@ -35,6 +41,36 @@ def apart(W: NDArray[Any], size: float) -> tuple[NDArray[Any], NDArray[Any]]:
 def together(W: Array, b: Array, size: float) -> tuple[Array, Array]:
     """The other way round; no intercept beside them is left."""
     return np.vstack([W, b / size]), np.zeros(W.shape[1])
+
+
+class ConstantColumn(Host):
+    """An intercept that may be such a coefficient, penalised like all others, as in LIBLINEAR."""
+
+    fit_intercept: bool
+    intercept_scaling: Any
+
+    @property
+    def _penalises_intercept(self) -> bool:
+        """Whether it is; else it stands beside the coefficients."""
+        return self.fit_intercept
+
+    def _with_constant(self, X: Any) -> Design:
+        return with_constant(X, self.intercept_scaling)
+
+    def _fitted_attributes(
+        self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
+    ) -> dict[str, Any]:
+        if self._penalises_intercept:
+            W, b = apart(W, self.intercept_scaling)
+        return super()._fitted_attributes(W, b, y_ndim, self.fit_intercept)
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        W, b = super()._coefficients()
+        return together(W, b, self.intercept_scaling) if self._penalises_intercept else (W, b)
+
+    def _verified_design(self, X: Any) -> Any:
+        """With the constant column, where the certificate is about it."""
+        return with_constant_column(X, self.intercept_scaling) if self._penalises_intercept else X
 
 
 _SMALLEST, _LARGEST = 1e-90, 1e90

@@ -9,16 +9,11 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from trueline.estimators.classification.separability import solve_hard_margin
-from trueline.estimators.shared.base import build_problem
+from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.classifier import LinearClassifierBase
+from trueline.estimators.shared.labels import SparseCoefficients
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.svm.constant_column import (
-    apart,
-    require_price,
-    together,
-    with_constant,
-    with_constant_column,
-)
+from trueline.estimators.svm.constant_column import ConstantColumn, require_price
 from trueline.losses import CrammerSinger, HardMargin, Hinge, Loss, SquaredHinge
 from trueline.penalties import L1, L2, Penalty
 from trueline.plan import Plan
@@ -34,7 +29,7 @@ Codes = NDArray[np.intp]
 
 
 @parameters()
-class LinearSVC(LinearClassifierBase):
+class LinearSVC(ConstantColumn, SparseCoefficients, LinearClassifierBase, LinearEstimator):
     r"""Linear support vector classification: errors and narrow margins cost.
 
     Minimises over w and b, for two classes with y_i = -1 or +1::
@@ -199,15 +194,19 @@ class LinearSVC(LinearClassifierBase):
             require_price(self.C, self.C * (1.0 if weights is None else float(weights.max())))
         if not self._penalises_intercept:
             return super()._stated(X, target, weights)
-        assert self.intercept_scaling is not None
-        design = with_constant(X, self.intercept_scaling)
+        design = self._with_constant(X)
         return Problem(design, target, self._loss(2), self._penalty(), False, weights)
 
     def _solve(
-        self, problem: Problem, X: Any, monitor: Monitor, moments: Any = None
+        self,
+        problem: Problem,
+        X: Any,
+        monitor: Monitor,
+        moments: Any = None,
+        options: Options | None = None,
     ) -> tuple[Plan, Solution]:
         if not np.isinf(self.C):
-            return super()._solve(problem, X, monitor, moments)
+            return super()._solve(problem, X, monitor, moments, options)
         plan, solution = solve_hard_margin(problem, self.classes_, X.shape[0])
         if not solution.status.is_final:
             self._warn(solution)
@@ -248,10 +247,6 @@ class LinearSVC(LinearClassifierBase):
     def _fitted_attributes(
         self, W: NDArray[Any], b: NDArray[Any], y_ndim: int, fit_intercept: bool
     ) -> dict[str, Any]:
-        if self._penalises_intercept:
-            assert self.intercept_scaling is not None
-            W, b = apart(W, self.intercept_scaling)
-            fit_intercept = True
         if self._is_pair:  # one score is enough for two classes
             W, b = W[:, 1:] - W[:, :1], b[1:] - b[:1]
         return super()._fitted_attributes(W, b, y_ndim, fit_intercept)
@@ -264,14 +259,5 @@ class LinearSVC(LinearClassifierBase):
     def _coefficients(self) -> tuple[Array, Array]:
         W, b = super()._coefficients()
         if self._is_pair:  # the scores of all classes add up to zero
-            W, b = np.hstack([-W, W]) / 2, np.concatenate([-b, b]) / 2
-        if not self._penalises_intercept:
-            return W, b
-        assert self.intercept_scaling is not None
-        return together(W, b, self.intercept_scaling)
-
-    def _verified_design(self, X: Any) -> Any:
-        if not self._penalises_intercept:
-            return X
-        assert self.intercept_scaling is not None
-        return with_constant_column(X, self.intercept_scaling)
+            return np.hstack([-W, W]) / 2, np.concatenate([-b, b]) / 2
+        return W, b

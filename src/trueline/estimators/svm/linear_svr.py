@@ -9,13 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.design import as_design
+from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.regressor import SingleTargetRegressor
-from trueline.estimators.svm.constant_column import (
-    require_price,
-    with_constant,
-    with_constant_column,
-)
+from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
+from trueline.estimators.svm.constant_column import ConstantColumn, require_price
 from trueline.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from trueline.penalties import L2, Penalty
 from trueline.plan import Plan
@@ -28,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 @parameters()
-class LinearSVR(SingleTargetRegressor):
+class LinearSVR(ConstantColumn, SingleTarget, LinearRegressorBase, LinearEstimator):
     r"""Linear support vector regression: errors up to epsilon cost nothing.
 
     Minimises over w and b, with s the sample weights::
@@ -100,7 +97,7 @@ class LinearSVR(SingleTargetRegressor):
     solver: str = given("auto", str)
 
     def _problem(self, X: Any, Y: Array, weights: Array | None) -> Problem:
-        design = with_constant(X, self.intercept_scaling) if self.fit_intercept else as_design(X)
+        design = self._with_constant(X) if self.fit_intercept else as_design(X)
         loss: Loss = SquaredEpsilonInsensitive(float(self.epsilon))
         if self.loss == "epsilon_insensitive":
             loss = EpsilonInsensitive(float(self.epsilon))
@@ -126,16 +123,6 @@ class LinearSVR(SingleTargetRegressor):
         if not self.fit_intercept:
             return {"coef_": W[:, 0].copy(), "intercept_": 0.0}
         return {"coef_": W[:-1, 0].copy(), "intercept_": W[-1] * self.intercept_scaling}
-
-    def _coefficients(self) -> tuple[Array, Array]:
-        w = np.asarray(self.coef_, dtype=np.float64)
-        if self.fit_intercept:
-            w = np.append(w, np.asarray(self.intercept_, dtype=np.float64) / self.intercept_scaling)
-        return w.reshape(-1, 1), np.zeros(1)
-
-    def _verified_design(self, X: Any) -> Any:
-        """With the constant column, as the certificate is about it."""
-        return with_constant_column(X, self.intercept_scaling) if self.fit_intercept else X
 
     def _verified_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """With weights C per row, as the certificate is about it."""

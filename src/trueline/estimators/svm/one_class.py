@@ -11,6 +11,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import _num_samples
 
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.estimators.svm.base import SupportVectorMachine
 from trueline.estimators.svm.guard import normalised
 from trueline.estimators.svm.svr import SingleMachine
 from trueline.kernels import KernelSource
@@ -25,7 +26,7 @@ _ROUNDING = 1e-12
 
 
 @parameters()
-class OneClassSVM(OutlierMixin, SingleMachine):
+class OneClassSVM(OutlierMixin, SingleMachine, SupportVectorMachine):
     r"""A region that holds all but about a share nu of the rows.
 
     Minimises over functions f of the kernel's space and levels rho::
@@ -36,32 +37,14 @@ class OneClassSVM(OutlierMixin, SingleMachine):
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
-    degree : int, default=3
-    gamma : {"scale", "auto"} or float, default="scale"
-        "scale" is 1 / (d var(X)), "auto" is 1 / d.
-    coef0 : float, default=0.0
-    tol : float, default=1e-3
-        No two multipliers may be moved against each other with a gain above this.
     nu : float, default=0.5
         At most this share of the rows is outside, at least this share supports.
-    shrinking : bool, default=True
-        Accepted; working sets leave rows that rest at a bound alone anyway.
-    cache_size : float, default=200
-        Megabytes for kernel values.
-    verbose : bool, default=False
-        Accepted; ``explain()`` tells what happened.
-    max_iter : int, default=-1
-        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
-        more ("textbook_smo": 100,000, or 100 for each row).
     solver : {"auto", "working_set", "textbook_smo"}, default="auto"
     trace : bool, default=False
         With "textbook_smo": keep every step in ``trace_``.
 
     Attributes
     ----------
-    support_ : array of shape (m,)
-    support_vectors_ : array or sparse matrix of shape (m, d)
     n_support_ : array of shape (1,)
     dual_coef_ : array of shape (1, m)
     intercept_ : array of shape (1,)
@@ -70,16 +53,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         rho.
     coef_ : array of shape (1, d)
         For the linear kernel.
-    fit_status_ : int
-        0 if the tolerance was reached, 1 if not.
     n_iter_ : int
-    shape_fit_ : tuple
-    certificate_ : SupportVectorCertificate
-        Primal objective, duality gap; worked out when it is looked at.
-    solver_ : str
-    trace_ : Trace
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------

@@ -41,24 +41,22 @@ def calibrate(machine: Any, X: Any, codes: Index, weights: Array) -> tuple[Array
     for number, (a, b) in enumerate(pairs_of(k)):
         rows = np.flatnonzero(((codes == a) | (codes == b)) & (weights > 0))
         is_first = codes[rows] == a
-        scores = _scores_out_of_fold(machine, X, rows, is_first, weights[rows])
+        scores = _scores_out_of_fold(machine, X, rows, codes[rows], weights[rows])
         slopes[:, number] = best_slopes(scores, is_first, weights[rows])
     return -slopes[0], -slopes[1]
 
 
-def _scores_out_of_fold(
-    machine: Any, X: Any, rows: Index, is_first: NDArray[np.bool_], weights: Array
-) -> Array:
+def _scores_out_of_fold(machine: Any, X: Any, rows: Index, codes: Index, weights: Array) -> Array:
     """Scores of the first class from machines that have not seen the row."""
     scores = np.zeros(len(rows))
-    smallest = int(min(is_first.sum(), (~is_first).sum()))
+    smallest = int(np.unique(codes, return_counts=True)[1].min())
     if smallest < 2:
         # Nothing can be left out of a class of one row: its own scores must do.
         everything = np.arange(len(rows))
-        return machine._scores_of_pair(X, rows, is_first, weights, everything, everything)
+        return machine._scores_of_pair(X, rows, codes, weights, everything, everything)
     folds = StratifiedKFold(min(_FOLDS, smallest), shuffle=True, random_state=machine.random_state)
-    for learned, left_out in folds.split(rows, is_first):
-        scores[left_out] = machine._scores_of_pair(X, rows, is_first, weights, learned, left_out)
+    for learned, left_out in folds.split(rows, codes):
+        scores[left_out] = machine._scores_of_pair(X, rows, codes, weights, learned, left_out)
     return scores
 
 

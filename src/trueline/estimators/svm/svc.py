@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
-from trueline.estimators.svm.classifier import SupportVectorClassifier
+from trueline.estimators.svm.base import SupportVectorMachine
+from trueline.estimators.svm.classifier import PairwiseClassifier
 from trueline.estimators.svm.guard import normalised, priced
 from trueline.estimators.svm.hard import (
     linear_margin,
@@ -28,7 +29,7 @@ Index = NDArray[np.intp]
 
 
 @parameters()
-class SVC(SupportVectorClassifier):
+class SVC(PairwiseClassifier, SupportVectorMachine):
     r"""Support vector classification with a kernel: the widest margin, at a price for errors.
 
     Minimises over functions f of the kernel's space and intercepts b, for two classes with
@@ -46,35 +47,8 @@ class SVC(SupportVectorClassifier):
     C : float, default=1.0
         Price of an error: the smaller, the stronger the penalty. ``np.inf`` is the hard margin: no
         row may be inside; an error says so where there is none.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
-        x.z, (gamma x.z + coef0)^degree, exp(-gamma ||x - z||^2), tanh(gamma x.z + coef0), the
-        matrix itself, or a function that gives it.
-    degree : int, default=3
-    gamma : {"scale", "auto"} or float, default="scale"
-        "scale" is 1 / (d var(X)), "auto" is 1 / d.
-    coef0 : float, default=0.0
-    shrinking : bool, default=True
-        Accepted; working sets leave rows that rest at a bound alone anyway.
-    probability : bool, default=False
-        Whether to calibrate probabilities, on scores of rows that were left out of the fit (five
-        folds). Deprecated in scikit-learn 1.9, and here too.
-    tol : float, default=1e-3
-        No two multipliers may be moved against each other with a gain above this.
-    cache_size : float, default=200
-        Megabytes for kernel values.
     class_weight : dict or "balanced", optional
         Multiplies C for the rows of a class.
-    verbose : bool, default=False
-        Accepted; ``explain()`` tells what happened.
-    max_iter : int, default=-1
-        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
-        more ("textbook_smo": 100,000, or 100 for each row).
-    decision_function_shape : {"ovo", "ovr"}, default="ovr"
-        One score per pair, or one per class (votes, refined by the sums of scores).
-    break_ties : bool, default=False
-        Whether equal votes are decided by the scores; else the first class wins.
-    random_state : int, RandomState or None
-        The folds of ``probability=True``.
     solver : {"auto", "working_set", "textbook_smo"}, default="auto"
         "textbook_smo" takes the steps of the textbook one by one; for learning.
     trace : bool, default=False
@@ -82,28 +56,8 @@ class SVC(SupportVectorClassifier):
 
     Attributes
     ----------
-    classes_ : array of shape (k,)
-    support_ : array of shape (m,)
-        Rows of the training data, by class.
-    support_vectors_ : array or sparse matrix of shape (m, d)
-    n_support_ : array of shape (k,)
-    dual_coef_ : array of shape (k - 1, m)
-        Multipliers with signs.
-    intercept_ : array of shape (k (k - 1) / 2,)
-    coef_ : array of shape (k (k - 1) / 2, d)
-        For the linear kernel.
-    class_weight_ : array of shape (k,)
-    fit_status_ : int
-        0 if the tolerance was reached, 1 if not.
     n_iter_ : array of shape (k (k - 1) / 2,)
         Steps with two multipliers, for each pair.
-    shape_fit_ : tuple
-    certificate_ : SupportVectorCertificate
-        Primal objective, duality gap; worked out when it is looked at.
-    solver_ : str
-    trace_ : Trace
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------
@@ -153,7 +107,7 @@ class SVC(SupportVectorClassifier):
 
 
 @parameters()
-class NuSVC(SupportVectorClassifier):
+class NuSVC(PairwiseClassifier, SupportVectorMachine):
     r"""Support vector classification that chooses its margin so that a share nu of rows errs.
 
     Minimises over functions f of the kernel's space, intercepts b and margins rho, for two classes
@@ -168,63 +122,16 @@ class NuSVC(SupportVectorClassifier):
     ----------
     nu : float, default=0.5
         At most this share of the rows errs or is inside the margin, at least this share supports.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
-        x.z, (gamma x.z + coef0)^degree, exp(-gamma ||x - z||^2), tanh(gamma x.z + coef0), the
-        matrix itself, or a function that gives it.
-    degree : int, default=3
-    gamma : {"scale", "auto"} or float, default="scale"
-        "scale" is 1 / (d var(X)), "auto" is 1 / d.
-    coef0 : float, default=0.0
-    shrinking : bool, default=True
-        Accepted; working sets leave rows that rest at a bound alone anyway.
-    probability : bool, default=False
-        Whether to calibrate probabilities, on scores of rows that were left out of the fit (five
-        folds). Deprecated in scikit-learn 1.9, and here too.
-    tol : float, default=1e-3
-        No two multipliers may be moved against each other with a gain above this.
-    cache_size : float, default=200
-        Megabytes for kernel values.
     class_weight : dict or "balanced", optional
         Accepted; it has no influence, as in LIBSVM.
-    verbose : bool, default=False
-        Accepted; ``explain()`` tells what happened.
-    max_iter : int, default=-1
-        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
-        more ("textbook_smo": 100,000, or 100 for each row).
-    decision_function_shape : {"ovo", "ovr"}, default="ovr"
-        One score per pair, or one per class (votes, refined by the sums of scores).
-    break_ties : bool, default=False
-        Whether equal votes are decided by the scores; else the first class wins.
-    random_state : int, RandomState or None
-        The folds of ``probability=True``.
     solver : {"auto", "working_set"}, default="auto"
     trace : bool, default=False
         Accepted; the textbook's steps are for machines with one threshold.
 
     Attributes
     ----------
-    classes_ : array of shape (k,)
-    support_ : array of shape (m,)
-        Rows of the training data, by class.
-    support_vectors_ : array or sparse matrix of shape (m, d)
-    n_support_ : array of shape (k,)
-    dual_coef_ : array of shape (k - 1, m)
-        Multipliers with signs.
-    intercept_ : array of shape (k (k - 1) / 2,)
-    coef_ : array of shape (k (k - 1) / 2, d)
-        For the linear kernel.
-    class_weight_ : array of shape (k,)
-    fit_status_ : int
-        0 if the tolerance was reached, 1 if not.
     n_iter_ : array of shape (k (k - 1) / 2,)
         Steps with two multipliers, for each pair.
-    shape_fit_ : tuple
-    certificate_ : SupportVectorCertificate
-        Primal objective, duality gap; worked out when it is looked at.
-    solver_ : str
-    trace_ : Trace
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------

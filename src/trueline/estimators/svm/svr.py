@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
-from trueline.estimators.svm.base import SupportVectorMachine
+from trueline.estimators.svm.base import Host, SupportVectorMachine
 from trueline.estimators.svm.guard import priced
 from trueline.kernels import KernelSource
 from trueline.solvers.smo.program import DualProgram, DualSolution, filled
@@ -21,7 +21,7 @@ __all__ = ["NuSVR", "SVR", "SingleMachine"]
 Array = NDArray[np.float64]
 
 
-class SingleMachine(SupportVectorMachine):
+class SingleMachine(Host):
     """One program, one intercept."""
 
     n_iter_: int
@@ -85,7 +85,7 @@ class _Regressor(RegressorMixin, SingleMachine):
 
 
 @parameters()
-class SVR(_Regressor):
+class SVR(_Regressor, SupportVectorMachine):
     r"""Support vector regression with a kernel.
 
     Minimises over functions f of the kernel's space and intercepts b::
@@ -96,49 +96,22 @@ class SVR(_Regressor):
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
-    degree : int, default=3
-    gamma : {"scale", "auto"} or float, default="scale"
-        "scale" is 1 / (d var(X)), "auto" is 1 / d.
-    coef0 : float, default=0.0
-    tol : float, default=1e-3
-        No two multipliers may be moved against each other with a gain above this.
     C : float, default=1.0
         Price of an error; ``np.inf`` allows none above epsilon.
     epsilon : float, default=0.1
         Errors up to this cost nothing.
-    shrinking : bool, default=True
-        Accepted; working sets leave rows that rest at a bound alone anyway.
-    cache_size : float, default=200
-        Megabytes for kernel values.
-    verbose : bool, default=False
-        Accepted; ``explain()`` tells what happened.
-    max_iter : int, default=-1
-        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
-        more ("textbook_smo": 100,000, or 100 for each row).
     solver : {"auto", "working_set", "textbook_smo"}, default="auto"
     trace : bool, default=False
         With "textbook_smo": keep every step in ``trace_``.
 
     Attributes
     ----------
-    support_ : array of shape (m,)
-    support_vectors_ : array or sparse matrix of shape (m, d)
     n_support_ : array of shape (1,)
     dual_coef_ : array of shape (1, m)
     intercept_ : array of shape (1,)
     coef_ : array of shape (1, d)
         For the linear kernel.
-    fit_status_ : int
-        0 if the tolerance was reached, 1 if not.
     n_iter_ : int
-    shape_fit_ : tuple
-    certificate_ : SupportVectorCertificate
-        Primal objective, duality gap; worked out when it is looked at.
-    solver_ : str
-    trace_ : Trace
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------
@@ -174,7 +147,7 @@ class SVR(_Regressor):
 
 
 @parameters()
-class NuSVR(_Regressor):
+class NuSVR(_Regressor, SupportVectorMachine):
     r"""Support vector regression that chooses its width so that a share nu of the rows lies beyond.
 
     Minimises over functions f of the kernel's space, intercepts b and widths epsilon >= 0::
@@ -189,30 +162,12 @@ class NuSVR(_Regressor):
         At most this share of the rows has an error above epsilon, at least this share supports.
     C : float, default=1.0
         Price of an error.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
-    degree : int, default=3
-    gamma : {"scale", "auto"} or float, default="scale"
-        "scale" is 1 / (d var(X)), "auto" is 1 / d.
-    coef0 : float, default=0.0
-    shrinking : bool, default=True
-        Accepted; working sets leave rows that rest at a bound alone anyway.
-    tol : float, default=1e-3
-        No two multipliers may be moved against each other with a gain above this.
-    cache_size : float, default=200
-        Megabytes for kernel values.
-    verbose : bool, default=False
-        Accepted; ``explain()`` tells what happened.
-    max_iter : int, default=-1
-        Limit on steps with two multipliers; -1 for ten million, or 1000 for each row if that is
-        more ("textbook_smo": 100,000, or 100 for each row).
     solver : {"auto", "working_set"}, default="auto"
     trace : bool, default=False
         Accepted; the textbook's steps are for machines with one threshold.
 
     Attributes
     ----------
-    support_ : array of shape (m,)
-    support_vectors_ : array or sparse matrix of shape (m, d)
     n_support_ : array of shape (1,)
     dual_coef_ : array of shape (1, m)
     intercept_ : array of shape (1,)
@@ -220,16 +175,7 @@ class NuSVR(_Regressor):
         The width that was chosen.
     coef_ : array of shape (1, d)
         For the linear kernel.
-    fit_status_ : int
-        0 if the tolerance was reached, 1 if not.
     n_iter_ : int
-    shape_fit_ : tuple
-    certificate_ : SupportVectorCertificate
-        Primal objective, duality gap; worked out when it is looked at.
-    solver_ : str
-    trace_ : Trace
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------
@@ -278,6 +224,3 @@ class NuSVR(_Regressor):
 
     def _witness(self) -> dict[str, Any]:
         return {"epsilon": np.float64(self.epsilon_)}
-
-
-Index = NDArray[np.intp]

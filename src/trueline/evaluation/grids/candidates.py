@@ -21,8 +21,7 @@ from trueline.estimators.regression.ridge import Ridge
 from trueline.estimators.robust.huber import HuberRegressor
 from trueline.estimators.robust.quantile import LeastAbsoluteDeviations
 from trueline.estimators.shared.validation import no_number
-from trueline.estimators.sparse.elastic_net import ElasticNet
-from trueline.estimators.sparse.lasso import Lasso
+from trueline.estimators.sparse.elastic_net import ElasticNet, Lasso
 from trueline.estimators.svm.linear_svc import LinearSVC
 from trueline.evaluation.grids.axes import (
     Axis,
