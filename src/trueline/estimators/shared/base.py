@@ -84,7 +84,7 @@ class LinearEstimator(CallbackSupport, BaseEstimator):
         A class derived from ours may do something else.
         """
         is_watched = getattr(self, "trace", False) or getattr(self, "_skl_callbacks", None)
-        is_ours = self._is_its_problem and type(self).__module__.startswith(__package__)
+        is_ours = self._is_its_problem and type(self).__module__.startswith("trueline.")
         return is_ours and not (is_watched or getattr(self, "warm_start", False))
 
     # --- fitting --------------------------------------------------------------------------------
