@@ -37,7 +37,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate
-from trueline.losses.zero_one import ZeroOne
+from trueline.losses.classification.zero_one import ZeroOne
 from trueline.penalties import NoPenalty
 
 __all__ = ["Run", "certify_mistakes", "margins_of"]

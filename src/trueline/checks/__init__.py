@@ -15,7 +15,8 @@ from trueline.checks.designs import DESIGN_LAWS, check_design
 from trueline.checks.estimators import ESTIMATOR_LAWS, check_estimator
 from trueline.checks.losses import LOSS_LAWS, check_loss
 from trueline.checks.penalties import PENALTY_LAWS, check_penalty
-from trueline.checks.problems import KnownProblem, known_problems
+from trueline.checks.planted import KnownProblem
+from trueline.checks.problems import known_problems
 from trueline.checks.solvers import SOLVER_LAWS, check_solver
 
 __all__ = [

@@ -15,7 +15,8 @@ import numpy as np
 
 from trueline.checks.book import LawBook
 from trueline.checks.compare import EPS, assert_at_most, assert_close
-from trueline.checks.problems import KnownProblem, known_problems
+from trueline.checks.planted import KnownProblem
+from trueline.checks.problems import known_problems
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Facts, Options, Solver
 from trueline.solvers.loop import Event, Monitor

@@ -159,7 +159,8 @@ def fit(
     debug: Debug = False,
 ) -> None:
     """Fit a model to a CSV file, prove it, and save it."""
-    from trueline.cli.commands import Request, run_fit
+    from trueline.cli.commands import run_fit
+    from trueline.cli.prepare import Request
 
     options = _options(
         alpha=alpha, l1_ratio=l1_ratio, rule=rule, quantile=quantile, k=k, criterion=criterion
@@ -189,7 +190,8 @@ def explain(
     debug: Debug = False,
 ) -> None:
     """Show the plan for a table before fitting, or what happened in a saved model."""
-    from trueline.cli.commands import Request, run_explain
+    from trueline.cli.commands import run_explain
+    from trueline.cli.prepare import Request
 
     options = _options(
         alpha=alpha, l1_ratio=l1_ratio, rule=rule, quantile=quantile, k=k, criterion=criterion
@@ -228,8 +230,8 @@ def separability(
     debug: Debug = False,
 ) -> None:
     """Decide whether hyperplanes separate the classes of a CSV file, and prove it."""
-    from trueline.cli.commands import Request
     from trueline.cli.comparing import run_separability
+    from trueline.cli.prepare import Request
 
     columns = (_split(features), _split(drop), _split(category))
     if not run_separability(Request(data, target, "auto", {}, *columns, force), intercept):
@@ -267,8 +269,8 @@ def compare(
 
     Ctrl-C shows the models that are finished; the exit code is then 130.
     """
-    from trueline.cli.commands import Request
     from trueline.cli.comparing import Choices, run_compare
+    from trueline.cli.prepare import Request
 
     columns = (_split(features), _split(drop), _split(category))
     names = None if models is None else [name.strip() for name in models.split(";")]

@@ -7,9 +7,7 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,120 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from trueline.check import Verdict, Verification
+from trueline.check import Verification
 from trueline.cli import show
-from trueline.cli.families import Family, choose_family, family_with, find_family
+from trueline.cli.model_text import (
+    show_data,
+    show_explanation,
+    show_model,
+    show_model_coefficients,
+    show_proof,
+    show_verdict,
+)
+from trueline.cli.prepare import Prepared, Request, prepare, quiet_names
 from trueline.errors import ModelFileError, TableError, require
 from trueline.estimators.shared.certified import verify
 from trueline.evaluation.leakage import leaking_columns
 from trueline.persistence import ModelFile, read, save
-from trueline.table import Encoded, Encoding, Source, Table, encode, guess_task, read_table
-from trueline.table.columns import implausible
-from trueline.wording import counted, relative
+from trueline.table import Encoded, Encoding, Source, Table, read_table
+from trueline.wording import counted
 
-__all__ = ["Request", "refuse_implausible", "run_explain", "run_fit", "run_predict", "run_verify"]
+__all__ = ["run_explain", "run_fit", "run_predict", "run_verify"]
 
 _ZIP = b"PK\x03\x04"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a person asks for: a table, a target, a model and its options."""
-
-    data: Path
-    target: str | None
-    model: str = "auto"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    features: list[str] | None = None
-    drop: list[str] | None = None
-    categories: list[str] | None = None
-    force: bool = False
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A table ready to be fitted."""
-
-    table: Table
-    encoded: Encoded
-    family: Family
-    reason: str
-    estimator: Any
-    notes: list[str]
-
-
-def prepare(request: Request) -> Prepared:
-    """Read the table, guess what is asked, choose the model."""
-    table = read_table(request.data)
-    if request.target is None:
-        raise TableError(
-            f"Say which column to predict: --target NAME. {table.path} has: "
-            f"{', '.join(table.columns)}."
-        )
-    guess = guess_task(table.column(request.target))
-    asked = None if request.model == "auto" else find_family(request.model)
-    if (asked.task if asked else guess.kind) == "classification":
-        refuse_implausible(table, request)
-    encoded = encode(
-        table,
-        request.target,
-        features=request.features,
-        drop=request.drop or (),
-        categories=request.categories or (),
-        task=asked.task if asked else guess.kind,
-        standardize=asked is not None and asked.is_kernel,
-    )
-    notes = list(encoded.notes)
-    if asked is None:
-        family, reason = _choose(request, guess, encoded)
-    else:
-        family, reason = asked, "asked for"
-        if guess.kind != asked.task:
-            notes.insert(0, f"{request.target} looks like {guess.kind} ({guess.reason})")
-    sources = [source.name for source in encoded.encoding.sources for _ in source.names]
-    estimator = family.make(sources, **request.options)
-    estimator._validate_params()  # before the table is shown
-    return Prepared(table, encoded, family, reason, estimator, notes)
-
-
-def refuse_implausible(table: Table, request: Request) -> None:
-    """An error if the target is not meant as classes, by all appearances."""
-    assert request.target is not None
-    column = table.column(request.target)
-    reason = "" if request.force else implausible(column)
-    if not reason:
-        return
-    more = ""
-    if column.numbers is not None:
-        more = " It holds numbers: leave --model out, or take a model of numbers."
-    elif (looks := table.guess(request.target)).kind in ("text", "date"):
-        more = f" It looks like {looks.kind}: {looks.reason}."
-    raise TableError(
-        f"The target {request.target!r} does not look like classes: {reason}.{more} Say another "
-        "--target; --force fits it as classes all the same."
-    )
-
-
-def _choose(request: Request, guess: Any, encoded: Encoded) -> tuple[Family, str]:
-    """The family for ``--model auto``; options such as ``--alpha`` ask for one that has them."""
-    given = [name for name, value in request.options.items() if value is not None]
-    if given and guess.kind == "regression":
-        return family_with(guess.kind, given)
-    try:
-        return choose_family(guess.kind, *encoded.X.shape)
-    except TableError as error:
-        message = f"The target {request.target!r} looks like classes ({guess.reason}). {error}"
-        if "two values" in guess.reason:
-            message += " To fit the two numbers as amounts, say --model linear."
-        raise TableError(message) from error
-
-
-@contextmanager
-def _quiet_names() -> Iterator[None]:
-    """The encoding puts the columns in order; their names need not be checked once more."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        yield
 
 
 def run_fit(request: Request, out_path: Path) -> None:
@@ -139,14 +44,14 @@ def run_fit(request: Request, out_path: Path) -> None:
     _check_folder(out_path)  # before the work, not after it
     ready = prepare(request)
     encoded, table = ready.encoded, ready.table
-    _show_data(out, ready)
+    show_data(out, ready)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         start = time.perf_counter()
         model = ready.estimator.fit(encoded.X, encoded.y)
         seconds = time.perf_counter() - start
     model.feature_names_in_ = np.array(encoded.names, dtype=object)
-    _show_model(out, ready, model, seconds)
+    show_model(out, ready, model, seconds)
     for text in [*_remarks(ready, model), *(f"warning: {one.message}" for one in caught)]:
         show.note(out, text, "yellow")
     show_proof(out, model)
@@ -202,7 +107,7 @@ def _is_exact(ready: Prepared, model: Any) -> bool:
     X, y = ready.encoded.X, ready.encoded.y
     if ready.family.is_kernel or len(y) < _ROWS_PER_COLUMN * (X.shape[1] + 1):
         return False
-    with _quiet_names():
+    with quiet_names():
         return bool(model.score(X, y) >= 1.0 - _EXACT and np.ptp(y) > 0)
 
 
@@ -237,84 +142,6 @@ def _check_folder(path: Path) -> None:
         raise TableError(f"There is no folder {path.parent} to write {path.name} to.")
 
 
-def _show_data(out: Console, ready: Prepared) -> None:
-    table, encoding = ready.table, ready.encoded.encoding
-    size = f"{table.path}: {table.n_rows:,} rows, {len(table.columns)} columns"
-    show.heading(out, "Data", f"{size}, {table.delimiter_name} separated")
-    used = [source.name for source in encoding.sources]
-    show.show_columns(out, table, encoding.target, used)
-    seen = [f"{name} left out" for name in list(table.columns)[: show.MOST_ROWS]]
-    for text in ready.notes:
-        if not text.startswith(tuple(seen)):  # the table says it already
-            show.note(out, text, "yellow")
-
-
-def _show_model(out: Console, ready: Prepared, model: Any, seconds: float) -> None:
-    X, y = ready.encoded.X, ready.encoded.y
-    show.heading(out, "Model", f"{ready.family.title}")
-    with _quiet_names():
-        score = model.score(X, y)
-    facts = {
-        "task": f"{ready.encoded.encoding.task} ({ready.encoded.encoding.target})",
-        "model": f"{ready.family.name}: {ready.reason}",
-    }
-    alpha = getattr(model, "alpha_", getattr(model, "alpha", None))
-    if alpha is not None and getattr(model, "penalty", "") is not None and np.ndim(alpha) == 0:
-        facts["alpha"] = f"{np.max(alpha):.4g}"
-    otherwise = "maximum likelihood" if ready.family.is_kernel else "passes over the rows"
-    solver = getattr(model, "solver_", otherwise)
-    facts["solver"] = f"{solver}, {show.quantity(seconds, 's')}"
-    facts["fitted"] = f"{X.shape[0]:,} rows, {X.shape[1]} columns"
-    used = X.shape[1] if ready.family.is_kernel else int(np.count_nonzero(model.coef_))
-    if used < X.shape[1]:
-        facts["used"] = f"{used} of {X.shape[1]} columns"
-    is_class = ready.encoded.encoding.task == "classification"
-    facts["accuracy" if is_class else "R2"] = f"{score:.4f} on these rows"
-    show.show_facts(out, facts)
-    if ready.family.is_kernel:
-        return
-    show.heading(out, "Coefficients")
-    show_model_coefficients(out, model, ready.encoded.names)
-
-
-def show_model_coefficients(out: Console, model: Any, names: list[str]) -> None:
-    """The coefficients of a model with one target, or of each class."""
-    coef = np.atleast_2d(model.coef_)
-    for number, level in enumerate(np.ravel(model.intercept_)):
-        if len(coef) > 1:
-            show.heading(out, "Class", str(model.classes_[number]))
-        show.show_coefficients(out, names, coef[number].tolist(), float(level))
-    classes: Any = getattr(model, "classes_", ())
-    if len(coef) == 1 and len(classes) == 2:
-        show.note(out, f"positive coefficients speak for {classes[1]}, negative for {classes[0]}")
-
-
-def show_proof(out: Console, model: Any) -> None:
-    """What is proven about a model, and what is not."""
-    show.heading(out, "Proof")
-    show_certificate(out, model.certificate_)
-    if hasattr(model, "history_"):
-        text = "This is about the chosen columns: that no other choice is better is not claimed."
-        show.note(out, text, "yellow")
-
-
-def show_certificate(out: Console, certificate: Any) -> None:
-    """What is proven, in words and numbers."""
-    statement = certificate.statement
-    show.note(out, f"{statement[0].upper()}{statement[1:]}.", "")
-    if math.isinf(certificate.gap):  # what is proven is local
-        show.show_facts(out, {"claim": str(certificate), "kind": certificate.kind})
-        return
-    show.show_facts(
-        out,
-        {
-            "objective": f"{certificate.objective:.12g}",
-            "gap": f"{certificate.gap:.3g}  ({relative(certificate.relative_gap)})",
-            "kind": f"{certificate.kind} proof",
-        },
-    )
-
-
 def run_explain(request: Request) -> None:
     """The plan for a table, or what happened in a model."""
     out = show.console()
@@ -322,7 +149,7 @@ def run_explain(request: Request) -> None:
         _explain_model(out, _read_fitted(request.data), str(request.data))
         return
     ready = prepare(request)
-    _show_data(out, ready)
+    show_data(out, ready)
     show.heading(out, "Model", f"{ready.family.name}: {ready.reason}")
     show_explanation(out, ready.estimator.explain(ready.encoded.X, ready.encoded.y))
 
@@ -350,39 +177,6 @@ def _explain_model(out: Console, file: ModelFile, path: str) -> None:
         labels = [f"x{j}" for j in range(count)] if names is None else list(names)
         show_model_coefficients(out, model, labels)
     show_proof(out, model)
-
-
-def show_explanation(out: Console, explanation: Any) -> None:
-    """What is minimised and by which solver; after a fit, also what happened."""
-    from trueline.estimators.shared.report import Explanation
-    from trueline.selection.stepwise import StepwiseExplanation
-
-    if isinstance(explanation, StepwiseExplanation):
-        show_search(out, explanation)
-        return
-    if not isinstance(explanation, Explanation):
-        show.note(out, str(explanation), "")
-        return
-    plan, happened = explanation.plan, explanation.facts
-    facts = {"minimise": plan.objective, "solver": f"{plan.chosen}: {plan.reason}"}
-    if happened is not None:
-        times = "one pass" if happened["n_iter"] == 1 else f"{happened['n_iter']} iterations"
-        seconds = show.quantity(happened["seconds"], "s")
-        facts["happened"] = f"{happened['solver']}, {times}, {seconds}: {happened['status']}"
-        remarks = happened["notes"]
-        facts |= {"noted" if i == 0 else " " * i: text for i, text in enumerate(remarks)}
-    show.show_facts(out, facts)
-    show.heading(out, "Plan", "estimates before anything is computed")
-    show.show_plan(out, plan)
-
-
-def show_search(out: Console, explanation: Any) -> None:
-    """What a stepwise search looks for; after a fit, also its steps."""
-    lines = (line.split(maxsplit=1) for line in explanation.title)
-    show.show_facts(out, dict(lines))
-    if explanation.history:
-        show.heading(out, "Steps")
-        show.show_steps(out, explanation.table(), explanation.criterion)
 
 
 def _encoding_of(file: ModelFile, target: str | None) -> Encoding:
@@ -447,7 +241,7 @@ def run_verify(model_path: Path, data: Path, target: str | None) -> Verification
     else:
         X, y = _complete_rows(out, file, model_path, data, target)
     try:
-        with _quiet_names():
+        with quiet_names():
             outcome = verify(file.model, X, y)
     except TypeError as error:
         raise TableError(f"{model_path}: {error}") from error
@@ -516,20 +310,6 @@ def _frame_and_target(model: Any, data: Path, target: str | None) -> tuple[Any, 
     return frame[names], frame[target].to_numpy()
 
 
-def show_verdict(out: Console, outcome: Verification) -> None:
-    """The end of a verification: which of the three answers, what is proven, and under what."""
-    out.print()
-    if outcome.verdict is Verdict.NOT_PROVEN:
-        show.note(out, "The proof does NOT hold for this model and this data.", "bold red")
-        return
-    if outcome.verdict is Verdict.PROVEN:
-        show.note(out, "The proof holds.", "bold green")
-    else:
-        show.note(out, f"The proof holds if {'; and if '.join(outcome.conditions)}.", "bold yellow")
-    if outcome.statement:
-        show.note(out, f"Proven: {outcome.statement}.", "")
-
-
 def run_predict(model_path: Path, data: Path, out_path: Path | None) -> None:
     """Write the table again, with one more column."""
     if out_path is not None:
@@ -546,7 +326,7 @@ def run_predict(model_path: Path, data: Path, out_path: Path | None) -> None:
         target = encoding.target
         X, complete = encoding.design(table)
     if complete.any():
-        with _quiet_names():
+        with quiet_names():
             predicted[complete] = np.ravel(file.model.predict(X[complete])).tolist()
     name = f"{target or 'target'}_predicted"
     if out_path is None:

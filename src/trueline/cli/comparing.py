@@ -17,7 +17,8 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from trueline.cli import show
-from trueline.cli.commands import Request, refuse_implausible, show_verdict
+from trueline.cli.model_text import show_verdict
+from trueline.cli.prepare import Request, refuse_implausible
 from trueline.errors import TableError
 from trueline.estimators.shared.labels import encode_labels
 from trueline.separation.separate import separate

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from trueline.cli import show
-from trueline.cli.commands import (
+from trueline.cli.families import FAMILIES
+from trueline.cli.model_text import (
     show_certificate,
     show_explanation,
     show_model_coefficients,
     show_verdict,
 )
-from trueline.cli.families import FAMILIES
 from trueline.errors import MissingExtraError
 
 __all__ = ["run_demo"]

@@ -13,13 +13,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import type_of_target
 
-from trueline.evaluation.candidates import Candidate, candidates_for
-from trueline.evaluation.fits import fit_weights
+from trueline.evaluation.grids.candidates import Candidate, candidates_for
+from trueline.evaluation.grids.fits import fit_weights
+from trueline.evaluation.grids.search import search_grid, standard_error
 from trueline.evaluation.leakage import warn_of_leakage
 from trueline.evaluation.progress import Progress
 from trueline.evaluation.report import Comparison, Entry, holm, paired_test
 from trueline.evaluation.scoring import as_scorers, scorer_name
-from trueline.evaluation.search import search_grid, standard_error
 from trueline.evaluation.splits import test_shares
 from trueline.evaluation.task import Task, checked_target, make_task
 from trueline.guard import warn_of_gaps

@@ -15,8 +15,8 @@ from trueline.estimators.column_selection.best_subset import BestSubset
 from trueline.estimators.regression.polynomial import PolynomialRegression
 from trueline.estimators.regression.ridge import Ridge
 from trueline.evaluation.features import RadialRidge
-from trueline.evaluation.fits import fit_weights
-from trueline.evaluation.grid import evaluate_grid
+from trueline.evaluation.grids.fits import fit_weights
+from trueline.evaluation.grids.grid import evaluate_grid
 from trueline.evaluation.scoring import as_scorers, scorer_name
 from trueline.evaluation.splits import Split
 from trueline.evaluation.task import Task, make_task
@@ -102,7 +102,7 @@ class ComplexityCurve(Readable):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw; see ``trueline.plots.ComplexityDisplay``."""
-        from trueline.plots.complexity import ComplexityDisplay
+        from trueline.plots.model_selection.complexity import ComplexityDisplay
 
         return ComplexityDisplay.from_curve(self).plot(ax)
 
@@ -140,7 +140,7 @@ class LearningCurve(Readable):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw; see ``trueline.plots.ComplexityDisplay``."""
-        from trueline.plots.complexity import ComplexityDisplay
+        from trueline.plots.model_selection.complexity import ComplexityDisplay
 
         return ComplexityDisplay.from_learning(self).plot(ax)
 

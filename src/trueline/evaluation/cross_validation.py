@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from trueline.evaluation.fits import Refits
-from trueline.evaluation.grid import evaluate_grid
+from trueline.evaluation.grids.fits import Refits
+from trueline.evaluation.grids.grid import evaluate_grid
 from trueline.evaluation.leakage import warn_of_leakage
 from trueline.evaluation.leave_one_out import leave_one_out_route
 from trueline.evaluation.scoring import as_scorers

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 
-from trueline.evaluation.candidates import candidates_for
-from trueline.evaluation.fits import fit_weights
+from trueline.evaluation.grids.candidates import candidates_for
+from trueline.evaluation.grids.fits import fit_weights
+from trueline.evaluation.grids.search import search_grid
 from trueline.evaluation.report import setting_text
 from trueline.evaluation.scoring import as_scorers, scorer_name
-from trueline.evaluation.search import search_grid
 from trueline.evaluation.task import make_task
 from trueline.guard import Verdict, warn_of_gaps
 from trueline.wording import Readable

@@ -98,6 +98,7 @@ def find_class(name: str) -> type | None:
 _FORMER_ROOMS = {
     "bayes": "bayesian",
     "halfspaces": "separation",
+    "planner": "plan",
     "processes": "gaussian_process",
     "subset": "best_subset",
 }
@@ -127,7 +128,7 @@ _HOMES = {
     "moments": "Moments",
     "online.passes": "Record",
     "online.stream": "Progress",
-    "planner": "Candidate Plan",
+    "plan": "Candidate Plan",
     "gaussian_process.inducing": "InducingFit",
     "gaussian_process.structure": "Structure Term",
     "solution": "Solution Status",

@@ -110,7 +110,7 @@ def _attribute_types() -> dict[str, Any]:
         "trace_": classes["trace.Trace"],
         "_certificate": classes["certificates.Certificate"]
         | classes["certificates.KernelCertificate"],
-        "_plan": classes["planner.Plan"],
+        "_plan": classes["plan.Plan"],
     }
 
 

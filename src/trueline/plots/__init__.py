@@ -2,7 +2,8 @@
 
 Each picture is a display in scikit-learn's manner: made from an estimator or from plain numbers,
 drawn by ``plot(ax=None)``, kept in ``ax_`` and ``figure_``. Matplotlib is imported when something
-is drawn (``pip install 'trueline[plot]'``).
+is drawn (``pip install 'trueline[plot]'``). The folders are ``regression``, ``classification`` and
+``model_selection``.
 
 ======================  ============================================================================
 module                  draws
@@ -29,38 +30,40 @@ module                  draws
 ``mistakes``            mistakes of an online learner so far, and their bound
 ``updates``             an animation of a perceptron's corrections
 ``views``               (rows of many columns in one or two coordinates)
-``strength``            (the axis of strengths, with numbers of columns on top)
 ``fitted``              (what the functions are given: the fitted object first)
 ``style``               (what they share)
 ======================  ============================================================================
 """
 
-from trueline.plots.alternation import AlternationDisplay, plot_alternation
-from trueline.plots.boundary import BoundaryDisplay, plot_boundary
-from trueline.plots.class_coefficients import ClassCoefficientDisplay, plot_class_coefficients
+from trueline.plots.classification.boundary import BoundaryDisplay, plot_boundary
+from trueline.plots.classification.class_coefficients import (
+    ClassCoefficientDisplay,
+    plot_class_coefficients,
+)
+from trueline.plots.classification.confusion import ConfusionDisplay, plot_confusion
+from trueline.plots.classification.margins import MarginLossDisplay, plot_margin_losses
+from trueline.plots.classification.mistakes import MistakeDisplay, plot_mistakes
+from trueline.plots.classification.updates import UpdateAnimation, animate_updates
 from trueline.plots.coefficients import CoefficientDisplay, plot_coefficients
-from trueline.plots.comparison import ComparisonDisplay
-from trueline.plots.complexity import ComplexityDisplay
-from trueline.plots.confusion import ConfusionDisplay, plot_confusion
-from trueline.plots.cv_curve import CVCurveDisplay, plot_cv_curve
-from trueline.plots.fit import FitDisplay, plot_fit
 from trueline.plots.losses import LossDisplay, plot_losses
-from trueline.plots.margins import MarginLossDisplay, plot_margin_losses
-from trueline.plots.mistakes import MistakeDisplay, plot_mistakes
-from trueline.plots.outliers import OutlierDisplay, plot_outliers
-from trueline.plots.path import PathDisplay, plot_path
-from trueline.plots.posterior import PosteriorDisplay, plot_posterior
-from trueline.plots.process import (
+from trueline.plots.model_selection.comparison import ComparisonDisplay
+from trueline.plots.model_selection.complexity import ComplexityDisplay
+from trueline.plots.model_selection.cv_curve import CVCurveDisplay, plot_cv_curve
+from trueline.plots.model_selection.path import PathDisplay, plot_path
+from trueline.plots.model_selection.steps import StepsDisplay, plot_steps
+from trueline.plots.model_selection.subsets import SubsetDisplay, plot_subsets
+from trueline.plots.regression.alternation import AlternationDisplay, plot_alternation
+from trueline.plots.regression.fit import FitDisplay, plot_fit
+from trueline.plots.regression.outliers import OutlierDisplay, plot_outliers
+from trueline.plots.regression.posterior import PosteriorDisplay, plot_posterior
+from trueline.plots.regression.process import (
     LengthScaleDisplay,
     ProcessDisplay,
     plot_length_scales,
     plot_process,
 )
-from trueline.plots.quantile_fan import QuantileFanDisplay, plot_quantile_fan
-from trueline.plots.steps import StepsDisplay, plot_steps
-from trueline.plots.subsets import SubsetDisplay, plot_subsets
+from trueline.plots.regression.quantile_fan import QuantileFanDisplay, plot_quantile_fan
 from trueline.plots.trace import TraceDisplay, plot_trace
-from trueline.plots.updates import UpdateAnimation, animate_updates
 
 __all__ = [
     "AlternationDisplay",

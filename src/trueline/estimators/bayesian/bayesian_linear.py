@@ -16,7 +16,7 @@ from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.validation import dense_new_rows
 from trueline.losses import Squared
 from trueline.penalties import L2, NoPenalty, Penalty
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 

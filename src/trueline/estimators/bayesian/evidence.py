@@ -24,7 +24,7 @@ from trueline.losses import Squared
 from trueline.moments import Moments
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L2, NoPenalty, Penalty
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution, Status
 from trueline.solvers.base import Facts

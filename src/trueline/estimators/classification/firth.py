@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 
 from trueline.numerics.threads import single_threaded_blas
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Facts, Options

@@ -27,7 +27,7 @@ from trueline.estimators.svm.constant_column import (
 from trueline.losses import Logistic, Loss, Softmax
 from trueline.moments import Moments
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Options

@@ -16,7 +16,7 @@ from trueline.certificates.hard_margin import certify_hard_margin
 from trueline.design import SparseDesign
 from trueline.estimators.shared.labels import encode_labels
 from trueline.estimators.shared.validation import check_array
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.separation.margin import MaximumMargin, largest_margin
 from trueline.separation.result import Separability

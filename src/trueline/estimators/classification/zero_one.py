@@ -29,11 +29,12 @@ from trueline.estimators.shared.validation import (
     validate_data,
 )
 from trueline.numerics.threads import single_threaded_blas
-from trueline.planner import Candidate, Plan
-from trueline.separation.zero_one import Found, Task, local_search, search, state
+from trueline.plan import Candidate, Plan
+from trueline.separation.zero_one import Found, Task, local_search, state
+from trueline.separation.zero_one.branch_and_bound.packing import evaluate
+from trueline.separation.zero_one.branch_and_bound.search import search
 from trueline.separation.zero_one.margin import widest
 from trueline.separation.zero_one.milp import MARGIN, by_highs
-from trueline.separation.zero_one.packing import evaluate
 from trueline.separation.zero_one.proof import certify, errors_of, pack_root, separating
 from trueline.separation.zero_one.warmup import make_ready
 from trueline.solvers.base import Cost, Facts

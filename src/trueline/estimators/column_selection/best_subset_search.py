@@ -35,7 +35,8 @@ from trueline.guard import Verdict, verdict_of, warn_of_gap
 from trueline.losses import Squared
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
-from trueline.planner import Plan, execute, make_plan
+from trueline.plan import Plan
+from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.selection.criteria import CRITERIA, Criterion
 from trueline.solvers.base import Cost, Facts, Options

@@ -32,7 +32,7 @@ from trueline.estimators.regression.linear_regression import LinearRegression
 from trueline.estimators.regression.ridge import Ridge
 from trueline.moments import Moments
 from trueline.numerics.threads import run_strands
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.problem import MomentsProblem, Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.least_squares.cholesky import PendingProof, solve_from_moments

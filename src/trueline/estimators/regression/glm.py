@@ -28,7 +28,7 @@ from trueline.losses import Loss
 from trueline.moments import Moments
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L2, NoPenalty
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts, Options

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from trueline.estimators.regression.gaussian import GaussianRegressor
 from trueline.estimators.shared.scaling import exponents_of
 from trueline.moments import Moments
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.problem import MomentsProblem
 from trueline.solvers.base import Facts
 from trueline.solvers.least_squares.active_set import solve_nonnegative

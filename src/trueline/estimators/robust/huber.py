@@ -21,7 +21,7 @@ from trueline.losses import Huber
 from trueline.moments import Moments
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L2
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.problem import ConcomitantProblem, Problem
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts

@@ -34,7 +34,8 @@ from trueline.estimators.shared.validation import new_rows, row_weights
 from trueline.guard import confirm, is_about, judge
 from trueline.moments import Moments
 from trueline.penalties import Penalty
-from trueline.planner import Plan, execute, make_plan
+from trueline.plan import Plan
+from trueline.planner import execute, make_plan
 from trueline.problem import Problem
 from trueline.solution import PendingCertificate, Solution, Status, resolved
 from trueline.solvers.base import Options

@@ -21,7 +21,8 @@ from trueline.design import Design, as_design
 from trueline.estimators.shared.scaling import exponents_of
 from trueline.guard import Verdict, verdict_of
 from trueline.moments import SharedMoments
-from trueline.planner import Plan, execute_set, make_set_plans
+from trueline.plan import Plan
+from trueline.planner import execute_set, make_set_plans
 from trueline.problem import Problem
 from trueline.problem_set import Member, ProblemSet
 from trueline.solution import Solution

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueline.certificates.base import Certificate
 from trueline.penalties import Penalty
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.wording import Readable, counted
 
 __all__ = ["Explanation", "in_given_terms"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.selection.edges import edge_notes
 from trueline.wording import counted
 

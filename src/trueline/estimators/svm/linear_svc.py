@@ -21,7 +21,7 @@ from trueline.estimators.svm.constant_column import (
 )
 from trueline.losses import CrammerSinger, HardMargin, Hinge, Loss, SquaredHinge
 from trueline.penalties import L1, L2, Penalty
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solution import Solution
 from trueline.solvers.base import Options

@@ -18,7 +18,7 @@ from trueline.estimators.svm.constant_column import (
 )
 from trueline.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from trueline.penalties import L2, Penalty
-from trueline.planner import Plan
+from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.solvers.base import Options
 

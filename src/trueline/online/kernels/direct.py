@@ -65,12 +65,8 @@ def direct_pass(
             j, x = column_of(data, indices, k), value_of(data, i, k)
             for r in range(classes):
                 scores[r] += x * W[j, r]
-        rival, highest, total = -1, -math.inf, 0.0
-        for r in range(classes):
-            total += 0.0 * scores[r]
-            if r != gold and scores[r] > highest:
-                rival, highest = r, scores[r]
-        if total != 0.0:
+        rival, highest, finite = _highest_other(scores, gold)
+        if not finite:
             return i
         tally[0] += 1.0
         z = scores[gold] - highest
@@ -98,6 +94,17 @@ def direct_pass(
         updates += 1
         tally[2] += 1.0
     return -1
+
+
+@kernel
+def _highest_other(scores: Any, gold: int) -> Any:
+    """The class of the highest score besides the right one, that score, and if all are finite."""
+    rival, highest, total = -1, -math.inf, 0.0
+    for r in range(scores.shape[0]):
+        total += 0.0 * scores[r]
+        if r != gold and scores[r] > highest:
+            rival, highest = r, scores[r]
+    return rival, highest, total == 0.0
 
 
 @kernel

@@ -91,14 +91,10 @@ def online_pass(
         total += loss
         if z <= 0.0:
             mistakes += 1
-        square, rate = 0.0, setting[RATE]
-        if rule != PERCEPTRON and rule != LOGISTIC:
-            square = squared_norm(data, indptr, i)
-            if not math.isfinite(square):
-                return i
-        if setting[DECAY] != 0.0:
-            rate *= visits ** -setting[DECAY]
-        step = step_of(rule, loss, z, square, rate, threshold) * y
+        square = _norm_for(rule, data, indptr, i)
+        if not math.isfinite(square):
+            return i
+        step = step_of(rule, loss, z, square, _rate_at(setting, visits), threshold) * y
         own = setting[POSITIVE_WEIGHT] if y > 0.0 else setting[NEGATIVE_WEIGHT]
         step *= as_weight(w, own * weights[i * stride])
         if step == 0.0:
@@ -119,6 +115,24 @@ def online_pass(
     tally[2] += updates
     tally[3] += mistakes
     return -1
+
+
+@kernel
+def _norm_for(rule: int, data: Any, indptr: Any, i: int) -> float:
+    """||x_i||^2 for the rules whose step depends on it, 0 for the others."""
+    square = 0.0
+    if rule != PERCEPTRON and rule != LOGISTIC:
+        square = squared_norm(data, indptr, i)
+    return square
+
+
+@kernel
+def _rate_at(setting: Any, visit: float) -> float:
+    """The learning rate at this visit, counted from 1."""
+    rate = setting[RATE]
+    if setting[DECAY] != 0.0:
+        rate *= visit ** -setting[DECAY]
+    return rate
 
 
 @kernel
@@ -143,13 +157,9 @@ def one_row(
     step, loss = 0.0, 0.0
     if z <= setting[THRESHOLD] or rule == LOGISTIC:
         loss = loss_of(rule, z, setting[THRESHOLD])
-        square, rate = 0.0, setting[RATE]
-        if rule != PERCEPTRON and rule != LOGISTIC:
-            square = squared_norm(data, indptr, 0)
-            if not math.isfinite(square):
-                return False
-        if setting[DECAY] != 0.0:
-            rate *= (tally[0] + 1.0) ** -setting[DECAY]
+        square, rate = _norm_for(rule, data, indptr, 0), _rate_at(setting, tally[0] + 1.0)
+        if not math.isfinite(square):
+            return False
         step = step_of(rule, loss, z, square, rate, setting[THRESHOLD]) * y
         step *= as_weight(w, setting[POSITIVE_WEIGHT] if y > 0.0 else setting[NEGATIVE_WEIGHT])
     if step != 0.0:

@@ -13,12 +13,7 @@ import math
 from typing import Any, NamedTuple
 
 from trueline.numerics.jit import kernel
-from trueline.online.kernels.rows import (
-    as_weight,
-    column_of,
-    span_of,
-    value_of,
-)
+from trueline.online.kernels.rows import as_weight, column_of, span_of, value_of
 from trueline.online.kernels.steps import (
     INTERCEPT_STEP,
     NEGATIVE_WEIGHT,
@@ -109,11 +104,7 @@ def penalised_pass(
         own = setting[POSITIVE_WEIGHT] if y > 0.0 else setting[NEGATIVE_WEIGHT]
         step *= as_weight(w, own * weights[i * stride])
         if ratio < 1.0:
-            scale[0] *= factor
-            norms[0] *= factor * factor
-            norms[1] *= factor
-            if scale[0] < floor:
-                scale[0] = unscale(w, scale[0])
+            _shrink(factor, floor, scale, norms, w)
         if step != 0.0:
             c = float(as_weight(w, as_weight(w, step) / scale[0]))
             square, size = 0.0, 0.0
@@ -128,12 +119,31 @@ def penalised_pass(
             tally[2] += 1.0
         if ratio > 0.0:
             due[0] += ratio * rate * alpha
-            for k in range(start, stop):
-                j = column_of(data, indices, k)
-                before = w[j]
-                w[j] = _soft_threshold(before, missed[j], due[0], scale[0])
-                missed[j] += scale[0] * (w[j] - before)
+            _truncate(data, indices, indptr, i, due[0], scale[0], missed, w)
     return -1
+
+
+@kernel
+def _shrink(factor: Any, floor: float, scale: Any, norms: Any, w: Any) -> None:
+    """Multiply all weights by a factor; below the floor the scale is multiplied into them."""
+    scale[0] *= factor
+    norms[0] *= factor * factor
+    norms[1] *= factor
+    if scale[0] < floor:
+        scale[0] = unscale(w, scale[0])
+
+
+@kernel
+def _truncate(
+    data: Any, indices: Any, indptr: Any, i: int, due: float, scale: Any, missed: Any, w: Any
+) -> None:
+    """Truncate the weights that row i touches by what is due and was not yet applied."""
+    start, stop = span_of(data, indptr, i)
+    for k in range(start, stop):
+        j = column_of(data, indices, k)
+        before = w[j]
+        w[j] = _soft_threshold(before, missed[j], due, scale)
+        missed[j] += scale * (w[j] - before)
 
 
 @kernel

@@ -7,8 +7,8 @@ what doubles are not sure of, ``margin`` chooses the hyperplane that is returned
 HiGHS instead.
 """
 
+from trueline.separation.zero_one.branch_and_bound.search import Found, search
 from trueline.separation.zero_one.local_search import local_search
 from trueline.separation.zero_one.problem import Task, state
-from trueline.separation.zero_one.search import Found, search
 
 __all__ = ["Found", "Task", "local_search", "search", "state"]

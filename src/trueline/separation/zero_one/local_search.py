@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
+from trueline.separation.zero_one.branch_and_bound.packing import evaluate
 from trueline.separation.zero_one.loops import normalise, orthogonalise, sort_order
-from trueline.separation.zero_one.packing import evaluate
 from trueline.separation.zero_one.starts import starting_points
 
 __all__ = ["improve", "local_search"]

@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.separation.zero_one.box_margin import largest_least_score
+from trueline.separation.zero_one.branch_and_bound.box_margin import largest_least_score
+from trueline.separation.zero_one.branch_and_bound.packing import evaluate
 from trueline.separation.zero_one.local_search import improve
-from trueline.separation.zero_one.packing import evaluate
 from trueline.separation.zero_one.problem import Task
 
 __all__ = ["widest"]

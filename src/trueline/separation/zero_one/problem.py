@@ -19,7 +19,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.separation.zero_one.exact import integer_rows
+from trueline.separation.zero_one.branch_and_bound.exact import integer_rows
+from trueline.separation.zero_one.branch_and_bound.packing import Rows
 
 __all__ = ["Task", "integers_of", "state"]
 
@@ -74,6 +75,11 @@ class Task:
     is_exact: bool
     fit_intercept: bool
     n_features: int
+
+    @property
+    def rows(self) -> Rows:
+        """What the compiled search reads."""
+        return Rows(self.A, self.norms, self.separation, self.s)
 
     def coefficients(self, v: Array) -> tuple[Array, float]:
         """w and b of a point of the search."""

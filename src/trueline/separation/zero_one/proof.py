@@ -15,10 +15,18 @@ from numpy.typing import NDArray
 from trueline.certificates.base import Certificate
 from trueline.losses import ZeroOne
 from trueline.penalties import NoPenalty
-from trueline.separation.zero_one.exact import is_conflict
-from trueline.separation.zero_one.packing import arrange, evaluate, pack
+from trueline.separation.zero_one.branch_and_bound.exact import is_conflict
+from trueline.separation.zero_one.branch_and_bound.packing import (
+    Conflicts,
+    Doubts,
+    arrange,
+    evaluate,
+    fresh_basis,
+    fresh_conflicts,
+    pack,
+)
+from trueline.separation.zero_one.branch_and_bound.simplex import FEASIBLE
 from trueline.separation.zero_one.problem import Task, integers_of
-from trueline.separation.zero_one.simplex import FEASIBLE
 
 __all__ = ["Claims", "Packing", "certify", "errors_of", "pack_root", "separating"]
 
@@ -44,36 +52,33 @@ class Packing:
 
 def separating(task: Task) -> Array | None:
     """A hyperplane without errors; None if there is none, or none that doubles are sure of."""
-    v = np.zeros(task.A.shape[1])
     none = np.empty(0, dtype=np.int64)
-    _, _, outcome, _ = _packed(task, none, 1e-300, 1e15, v, Claims(task))
+    outcome, _, _, v = _packed(task, none, 1e-300, 1e15, Claims(task))
     if outcome == FEASIBLE and evaluate(task.A, v, task.s, np.empty(len(task.s))) == 0:
         return v
     return None
 
 
 def _packed(
-    task: Task, order: Indices, target: float, most_pivots: float, v: Array, claims: Claims
-) -> tuple[Indices, int, int, tuple[Indices, Array]]:
-    """Pack conflicts with nothing decided: rows, their number, the outcome, ends and charges."""
+    task: Task, order: Indices, target: float, most_pivots: float, claims: Claims
+) -> tuple[int, Conflicts, int, Array]:
+    """Pack conflicts with nothing decided: the outcome, conflicts, their number, the point."""
     n, m = task.A.shape
-    rows, ends = np.empty((m + 2) * (n + 1), dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-    charges = np.empty(n + 1)
+    nothing = np.zeros(n, dtype=np.int8)
+    basis, conflicts = fresh_basis(m), fresh_conflicts(n, m)
     _, count, outcome, _, _ = pack(
-        task.A, task.norms, task.separation, task.s, np.zeros(n, dtype=np.int8), 0.0, target,
-        order, len(order), True, int(most_pivots), -1 - np.arange(m), np.zeros(m, dtype=np.bool_),
-        np.eye(m), np.ones(m), v, rows, ends, charges, *claims.arrays(),
-    )  # fmt: skip
-    return rows, count, outcome, (ends, charges)
+        *(task.rows, nothing, 0.0, target, order, len(order), True, int(most_pivots)),
+        *(basis, conflicts, claims.arrays()),
+    )
+    return outcome, conflicts, count, basis.v
 
 
 def pack_root(task: Task, v: Array, most_pivots: float = 1e15) -> Packing:
     """Conflicts around the errors of a hyperplane; those in doubt are decided."""
-    n, m = task.A.shape
-    order = np.empty(n, dtype=np.int64)
+    order = np.empty(len(task.A), dtype=np.int64)
     order = order[: arrange(task.A, v, task.norms, task.s, order)]
     claims = Claims(task)
-    rows, count, _, (ends, charges) = _packed(task, order, np.inf, most_pivots, np.zeros(m), claims)
+    _, (rows, ends, charges), count, _ = _packed(task, order, np.inf, most_pivots, claims)
     claims.decide()
     sets = np.split(rows[: ends[count - 1]] if count else rows[:0], ends[: max(count - 1, 0)])
     wrong = {frozenset(claims.rows[number].tolist()) - {-1} for number in claims.wrong}
@@ -147,19 +152,18 @@ class Claims:
         self.floors = np.full(size + 1, np.inf)
         self.slots = np.full(4 * size, -1, dtype=np.int64)
 
-    def arrays(self) -> tuple[Indices, Array, Indices, Indices]:
+    def arrays(self) -> Doubts:
         """What the search writes to; there is room for the claims of a few nodes."""
         count = int(self.counter[0])
         if count + 3 * len(self.task.s) > len(self.rows):
-            rows, floors, slots = self.rows, self.floors, self.slots
+            rows, floors = self.rows, self.floors
             self._allocate(2 * len(rows))
             self.rows[:count], self.floors[:count] = rows[:count], floors[:count]
             self.floors[-1] = floors[-1]
             # Places depend on the size of the table.
             for number in range(count):
                 self._place(number)
-            del slots
-        return self.rows, self.floors, self.slots, self.counter
+        return Doubts(self.rows, self.floors, self.slots, self.counter)
 
     def _place(self, number: int) -> None:
         code = 1469598103

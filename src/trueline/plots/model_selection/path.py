@@ -239,7 +239,7 @@ def spread(places: Array, gap: float, low: float, high: float) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from trueline.plots.path import spread
+    >>> from trueline.plots.model_selection.path import spread
     >>> spread(np.array([1.0, 0.0, 1.0]), gap=1.0, low=-5.0, high=5.0).round(3)
     array([ 0.667, -0.333,  1.667])
     """

@@ -18,7 +18,7 @@ squares              shrinks every direction at least by half: T, for least squa
 ===================  =============================================================================
 
 A grid ends a few powers of ten below. That is a start only: where the best score is at an end, the
-grid is continued there (:mod:`trueline.evaluation.search`).
+grid is continued there (:mod:`trueline.evaluation.grids.search`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from trueline.evaluation.fits import Setting
+from trueline.evaluation.grids.fits import Setting
 from trueline.evaluation.task import Task
 
 __all__ = ["Axis", "Values", "absolute_alphas", "absolute_costs", "squared_alphas", "squared_costs"]

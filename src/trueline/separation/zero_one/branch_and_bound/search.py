@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.separation.zero_one.branching import explore
+from trueline.separation.zero_one.branch_and_bound.branching import Limits, Path, explore
+from trueline.separation.zero_one.branch_and_bound.exact import exact_search, integer_rows
+from trueline.separation.zero_one.branch_and_bound.packing import evaluate
+from trueline.separation.zero_one.branch_and_bound.simplex import OUT, REQUIRED
 from trueline.separation.zero_one.enumeration import enumerate_circles, enumeration_seconds
-from trueline.separation.zero_one.exact import exact_search, integer_rows
 from trueline.separation.zero_one.local_search import improve
-from trueline.separation.zero_one.packing import evaluate
 from trueline.separation.zero_one.problem import Task
 from trueline.separation.zero_one.proof import Claims, Packing, pack_root
-from trueline.separation.zero_one.simplex import OUT, REQUIRED
 
 __all__ = ["Found", "search"]
 
@@ -182,8 +182,8 @@ class _State:
         none = np.empty(0, dtype=np.int64)
         self.heap = [_Node(0.0, 0, none, none.astype(np.int8))]
         self.nodes, self.count = 0, 0
-        self.path, self.halves = (np.zeros(n + 1, dtype=np.int64) for _ in range(2))
-        self.bounds = np.zeros(n + 1)
+        begun = np.zeros(n + 1, dtype=np.int64)
+        self.path = Path(begun, begun.copy(), np.zeros(n + 1))
         self.slice = _FIRST
         self.rate = 1e-6 + 1e-9 * n * m
         self.pivots = 0
@@ -230,13 +230,11 @@ class _State:
         cost = float(task.s[status == OUT].sum())
         began, before = time.perf_counter(), self.value
         enough = min((deadline - began) / self.rate, 1e15)
-        most = min(self.slice, enough)
+        limits = Limits(1 << 60, int(min(self.slice, enough)) + 1, int(enough) + 1)
         v = self.v.copy()
         value, depth, nodes, pivots = explore(
-            task.A, task.norms, task.separation, task.s, task.slack, status, cost, before, v,
-            1 << 60, int(most) + 1, int(enough) + 1, self.path, self.halves, self.bounds,
-            *self.claims.arrays(),
-        )  # fmt: skip
+            task.rows, task.slack, status, cost, before, v, limits, self.path, self.claims.arrays()
+        )
         heapq.heappop(self.heap)
         self.nodes += nodes
         self.pivots += pivots
@@ -253,13 +251,13 @@ class _State:
         """What a search that was cut off left open."""
         if depth < 0:
             return
-        path, halves = self.path[:depth].copy(), self.halves[:depth].copy()
+        path, halves = self.path.rows[:depth].copy(), self.path.halves[:depth].copy()
         chosen = np.where(halves == 1, REQUIRED, OUT).astype(np.int8)
         for place in range(depth):
             if halves[place] == 0:
                 decided = np.append(chosen[:place], np.int8(REQUIRED))
-                self._push(node, self.bounds[place], path[: place + 1], decided)
-        bound = self.bounds[depth - 1] if depth else node.bound
+                self._push(node, self.path.bounds[place], path[: place + 1], decided)
+        bound = self.path.bounds[depth - 1] if depth else node.bound
         self._push(node, bound, path, chosen)
 
     def _push(

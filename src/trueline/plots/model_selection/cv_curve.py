@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trueline.plots.fitted import fitted, replaces
-from trueline.plots.path import (
+from trueline.plots.model_selection.path import (
     chosen_grid,
     count_on_top,
     draw_strengths,

@@ -10,12 +10,13 @@ better hyperplane. Conflicts whose rows are required to be right cost nothing bu
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
-from trueline.separation.zero_one.loops import sort_order
-from trueline.separation.zero_one.simplex import (
+from trueline.separation.zero_one.branch_and_bound.simplex import (
     CONFLICT,
     DOUBTFUL,
     FEASIBLE,
@@ -25,8 +26,19 @@ from trueline.separation.zero_one.simplex import (
     STUCK,
     solve,
 )
+from trueline.separation.zero_one.loops import sort_order
 
-__all__ = ["arrange", "evaluate", "pack"]
+__all__ = [
+    "Basis",
+    "Conflicts",
+    "Doubts",
+    "Rows",
+    "arrange",
+    "evaluate",
+    "fresh_basis",
+    "fresh_conflicts",
+    "pack",
+]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -36,6 +48,59 @@ _EPS = float(np.finfo(np.float64).eps)
 _UNDERFLOW = 1e-290
 # Required rows are kept in the basis as long as possible: conflicts with them have few free rows.
 _KEPT = 1e4
+
+
+class Rows(NamedTuple):
+    """Signed rows, their lengths and weights, and the least alpha that is not zero.
+
+    As in :func:`~trueline.separation.zero_one.branch_and_bound.simplex.solve`.
+    """
+
+    A: Array
+    norms: Array
+    separation: float
+    weights: Array
+
+
+class Basis(NamedTuple):
+    """Where the simplex is; as in its ``solve``."""
+
+    rows: Indices
+    alive: NDArray[np.bool_]
+    inverse: Array
+    price: Array
+    v: Array
+
+
+class Conflicts(NamedTuple):
+    """Rows of the conflicts, one after the other; where each ends; and what it counts."""
+
+    rows: Indices
+    ends: Indices
+    charges: Array
+
+
+class Doubts(NamedTuple):
+    """Conflicts in doubt: their rows, the bound that holds without each, a hash table, a count."""
+
+    claims: Indices
+    floors: Array
+    slots: Indices
+    counter: Indices
+
+
+@kernel
+def fresh_basis(m: int) -> Basis:
+    """The unit vectors."""
+    rows = -1 - np.arange(m)
+    return Basis(rows, np.zeros(m, dtype=np.bool_), np.eye(m), np.ones(m), np.zeros(m))
+
+
+@kernel
+def fresh_conflicts(n: int, m: int) -> Conflicts:
+    """Room for as many conflicts as there can be."""
+    rows = np.empty((m + 2) * (n + 1), dtype=np.int64)
+    return Conflicts(rows, np.empty(n + 1, dtype=np.int64), np.empty(n + 1))
 
 
 @kernel
@@ -80,15 +145,9 @@ def arrange(A: Array, v: Array, norms: Array, s: Array, order: Indices) -> int:
 
 
 @kernel
-def _record(
-    found: Indices,
-    floor: float,
-    claims: Indices,
-    floors: Array,
-    slots: Indices,
-    counter: Indices,
-) -> None:
+def _record(found: Indices, floor: float, doubts: Doubts) -> None:
     """Write down a doubtful conflict and the bound that holds even without it."""
+    claims, floors, slots, counter = doubts
     width = claims.shape[1]
     rows = np.empty(width, dtype=np.int64)
     count = 0
@@ -126,10 +185,7 @@ def _record(
 
 @kernel
 def pack(
-    A: Array,
-    norms: Array,
-    separation: float,
-    s: Array,
+    data: Rows,
     status: Status,
     cost: float,
     target: float,
@@ -137,27 +193,15 @@ def pack(
     errors: int,
     in_full: bool,
     most_pivots: int,
-    basis: Indices,
-    alive: NDArray[np.bool_],
-    inverse: Array,
-    price: Array,
-    v: Array,
-    rows: Indices,
-    ends: Indices,
-    charges: Array,
-    claims: Indices,
-    floors: Array,
-    slots: Indices,
-    counter: Indices,
+    basis: Basis,
+    conflicts: Conflicts,
+    doubts: Doubts,
 ) -> tuple[float, int, int, int, int]:
     """Pack conflicts until the bound reaches ``target`` or none is left.
 
     Parameters
     ----------
-    A, norms, separation, basis, alive, inverse, price, v
-        As in :func:`~trueline.separation.zero_one.simplex.solve`.
-    s : array of shape (n,)
-        Weights.
+    data : Rows
     status : array of shape (n,)
         What is decided.
     cost : float
@@ -172,10 +216,8 @@ def pack(
         Whether to go on where the target can no longer be reached.
     most_pivots : int
         Where to stop, with the bound that is reached by then.
-    rows, ends, charges : arrays
-        The conflicts: their rows, one after the other, where each ends, and what it counts.
-    claims, floors, slots, counter : arrays
-        The doubtful conflicts.
+    basis, conflicts, doubts
+        Changed.
 
     Returns
     -------
@@ -189,52 +231,29 @@ def pack(
         A row of ``order`` that fits to what is left; -1 if there is none.
     pivots : int
     """
-    m = A.shape[1]
-    work = status.copy()
-    left = s.copy()
-    found = np.empty(m + 2, dtype=np.int64)
-    waiting = 0.0
-    for q in range(errors):
-        if status[order[q]] == FREE:
-            work[order[q]] = OUT
-            waiting += s[order[q]]
+    A, norms, separation, s = data
+    members, alive, inverse, price, v = basis
+    work, left, found = status.copy(), s.copy(), np.empty(A.shape[1] + 2, dtype=np.int64)
+    waiting = _set_aside(order, errors, s, work)
     bound, count, loose, start, steps, upto = cost, 0, -1, 0, 0, 0
     position, newest = 0, -1
     while True:
-        for j in range(m):
-            if alive[j]:
-                if work[basis[j]] == OUT:
-                    alive[j] = False
-                price[j] = _KEPT if work[basis[j]] == REQUIRED else 1.0
+        _prefer_required(work, members, alive, price)
         outcome, start, pivots = solve(
-            A, norms, separation, work, basis, alive, inverse, price, v, start, found
+            A, norms, separation, work, members, alive, inverse, price, v, start, found
         )
         steps += pivots
         if outcome == STUCK or steps > most_pivots:
-            outcome = STUCK
-            return bound, count, outcome, loose, steps
+            return bound, count, STUCK, loose, steps
         if outcome != FEASIBLE:
             if outcome == DOUBTFUL:
-                _record(found, bound, claims, floors, slots, counter)
-            charge = np.inf
-            held = 0
-            while found[held] >= 0:
-                i = found[held]
-                rows[upto + held] = i
-                held += 1
-                if work[i] == FREE:
-                    charge = min(charge, left[i])
+                _record(found, bound, doubts)
+            charge = _charge(found, work, left)
             bound += charge
             if bound == np.inf:
                 return bound, count, CONFLICT, loose, steps
-            for q in range(held):
-                i = found[q]
-                if work[i] == FREE:
-                    left[i] -= charge
-                    if left[i] <= 0.0:
-                        work[i] = OUT
-            upto += held
-            ends[count], charges[count] = upto, charge
+            upto = _spend(found, charge, work, left, conflicts.rows, upto)
+            conflicts.ends[count], conflicts.charges[count] = upto, charge
             count += 1
             if bound >= target:
                 return bound, count, CONFLICT, loose, steps
@@ -242,8 +261,7 @@ def pack(
                 continue
         elif newest >= 0:
             loose = newest
-            for q in range(position - 1, 0, -1):
-                order[q] = order[q - 1]
+            order[1:position] = order[: position - 1].copy()
             order[0] = loose
         # All that are in are right together: bring in the next.
         if not in_full and bound + waiting < target:
@@ -256,3 +274,54 @@ def pack(
         position += 1
         waiting -= s[newest]
         work[newest] = FREE
+
+
+@kernel
+def _set_aside(order: Indices, errors: int, s: Array, work: Status) -> float:
+    """Take the errors that are not decided out of the work; their weight."""
+    waiting = 0.0
+    for q in range(errors):
+        if work[order[q]] == FREE:
+            work[order[q]] = OUT
+            waiting += s[order[q]]
+    return waiting
+
+
+@kernel
+def _prefer_required(
+    work: Status, members: Indices, alive: NDArray[np.bool_], price: Array
+) -> None:
+    """Rows that are out leave the basis first, required ones last."""
+    for j in range(len(members)):
+        if alive[j]:
+            if work[members[j]] == OUT:
+                alive[j] = False
+            price[j] = _KEPT if work[members[j]] == REQUIRED else 1.0
+
+
+@kernel
+def _charge(found: Indices, work: Status, left: Array) -> float:
+    """What a conflict counts: the least weight that is left on its free rows."""
+    charge, q = np.inf, 0
+    while found[q] >= 0:
+        if work[found[q]] == FREE:
+            charge = min(charge, left[found[q]])
+        q += 1
+    return charge
+
+
+@kernel
+def _spend(
+    found: Indices, charge: float, work: Status, left: Array, rows: Indices, upto: int
+) -> int:
+    """Take the charge from the free rows of a conflict, and write all its rows down; where to."""
+    q = 0
+    while found[q] >= 0:
+        i = found[q]
+        rows[upto + q] = i
+        if work[i] == FREE:
+            left[i] -= charge
+            if left[i] <= 0.0:
+                work[i] = OUT
+        q += 1
+    return upto + q

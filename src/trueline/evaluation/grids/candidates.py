@@ -24,7 +24,7 @@ from trueline.estimators.shared.validation import no_number
 from trueline.estimators.sparse.elastic_net import ElasticNet
 from trueline.estimators.sparse.lasso import Lasso
 from trueline.estimators.svm.linear_svc import LinearSVC
-from trueline.evaluation.axes import (
+from trueline.evaluation.grids.axes import (
     Axis,
     Values,
     absolute_alphas,
@@ -32,7 +32,7 @@ from trueline.evaluation.axes import (
     squared_alphas,
     squared_costs,
 )
-from trueline.evaluation.fits import Setting
+from trueline.evaluation.grids.fits import Setting
 from trueline.evaluation.task import Task
 
 __all__ = ["Candidate", "candidates_for", "known_candidates", "simplest_first"]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.evaluation.candidates import Candidate
-from trueline.evaluation.fits import Setting
-from trueline.evaluation.grid import GridScores, evaluate_grid
+from trueline.evaluation.grids.candidates import Candidate
+from trueline.evaluation.grids.fits import Setting
+from trueline.evaluation.grids.grid import GridScores, evaluate_grid
 from trueline.evaluation.scoring import Scorers
 from trueline.evaluation.task import Task
 

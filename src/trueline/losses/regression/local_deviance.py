@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from trueline.losses.base import Array, Loss
-from trueline.losses.deviance import phi, refused
+from trueline.losses.regression.deviance import phi, refused
 
 __all__ = ["LocalDeviance"]
 

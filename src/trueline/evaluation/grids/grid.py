@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from trueline.evaluation.fits import Fits, GridFits, Setting, choose_fits
+from trueline.evaluation.grids.fits import Fits, GridFits, Setting, choose_fits
 from trueline.evaluation.scoring import Scorers, takes_weights
 from trueline.evaluation.task import FoldRows, Task
 from trueline.guard import Verdict

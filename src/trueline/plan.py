@@ -1,0 +1,136 @@
+"""A plan: which solver, with reasons, what it costs, and who takes over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from trueline.solvers.base import Cost, Facts
+from trueline.solvers.registry import SOLVERS
+from trueline.wording import Readable, counted
+
+__all__ = ["Candidate", "Plan"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One solver in the plan: its estimate, or why it is out."""
+
+    solver: str
+    title: str
+    cost: Cost | None
+    verdict: str
+    #: Whether it is for this loss and penalty, on data of some shape.
+    fits: bool = True
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Readable):
+    """The choice, the reason, and everything that was considered."""
+
+    chosen: str
+    reason: str
+    objective: str
+    facts: Facts
+    candidates: tuple[Candidate, ...]
+    #: Who takes over, in this order, where the answer is not proven to the tolerance.
+    successors: tuple[str, ...] = ()
+    #: Problems on the same rows that are solved together, this one among them.
+    count: int = 1
+
+    @classmethod
+    def only(
+        cls,
+        solver: str,
+        title: str,
+        cost: Cost,
+        objective: str,
+        facts: Facts,
+        why: str = "the only solver",
+    ) -> Plan:
+        """The plan where there is one way."""
+        chosen = Candidate(solver, title, cost, "chosen")
+        return cls(solver, f"{title}; {why}", objective, facts, (chosen,))
+
+    def table(self) -> list[dict[str, object]]:
+        """One row per solver: estimates of work, memory and time, and the verdict."""
+        rows: list[dict[str, object]] = []
+        for candidate in self.candidates:
+            cost = candidate.cost
+            rows.append(
+                {
+                    "solver": candidate.solver,
+                    "flops": cost.flops if cost else None,
+                    "passes": cost.passes if cost else None,
+                    "memory": cost.memory if cost else None,
+                    "seconds": cost.seconds if cost else None,
+                    "verdict": candidate.verdict,
+                }
+            )
+        return rows
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, every: bool = False) -> str:
+        """What is chosen and why in five lines; then the solvers for this loss, or every one."""
+        facts = self.facts
+        kind = f"sparse ({facts.density:.2g} filled)" if facts.is_sparse else "dense"
+        lines = [
+            f"minimise   {self.objective}",
+            f"data       {counted(facts.n, 'row')} x {counted(facts.d, 'column')}, {kind}, "
+            f"{counted(facts.k, 'target')}",
+            *([f"together   {counted(self.count, 'problem')} on these rows"] * (self.count > 1)),
+            f"solver     {self.chosen}: {self.reason}",
+            *self._growth(),
+        ]
+        if self.successors:
+            then = ", then ".join(self.successors)
+            lines.append(f"fallback   {then}, if the answer is not proven to the tolerance")
+        return "\n".join([*lines, *self._considered(every)])
+
+    def _growth(self) -> list[str]:
+        """What a pass over the data costs, and how the time grows with rows and columns."""
+        solver, facts = SOLVERS.get(self.chosen), self.facts
+        if solver is None:
+            return []
+        longer = replace(facts, n=2 * facts.n, nonzeros=2 * facts.nonzeros)
+        wider = replace(facts, d=2 * facts.d, nonzeros=2 * facts.nonzeros)
+        now, rows, columns = (solver.cost(each) for each in (facts, longer, wider))
+        passes = max(1, round(now.passes))
+        return [
+            f"cost       {counted(passes, 'pass', 'passes')} over the data, "
+            f"{_quantity(now.flops / passes, 'flop')} each; twice the rows take "
+            f"{rows.seconds / now.seconds:.2g} times as long, twice the columns "
+            f"{columns.seconds / now.seconds:.2g} times"
+        ]
+
+    def _considered(self, every: bool) -> list[str]:
+        """Solvers that could run, the fastest first; every other one, or how many they are."""
+        able = [(c.cost.seconds, c, c.cost) for c in self.candidates if c.cost is not None]
+        lines = [
+            f"{candidate.solver:<20} {_quantity(cost.seconds, 's'):>9}  "
+            f"{_quantity(cost.flops, 'flop'):>10}  {_quantity(cost.memory, 'B'):>8}  "
+            f"{candidate.verdict}"
+            for _, candidate, cost in sorted(able, key=lambda each: each[0])
+        ]
+        out = [candidate for candidate in self.candidates if candidate.cost is None]
+        if every:
+            lines += [f"{candidate.solver:<20} {candidate.verdict}" for candidate in out]
+        elif out:
+            shaped = sum(candidate.fits for candidate in out)
+            kept = f"{shaped} for data of another shape, " if shaped else ""
+            lines.append(f"{kept}{len(out) - shaped} for other losses or penalties: all=True")
+        return [f"{'' if i else 'considered':<11}{line}" for i, line in enumerate(lines)]
+
+
+def _quantity(value: float, unit: str) -> str:
+    """A number with an SI prefix, three digits."""
+    if value == 0:
+        return f"0 {unit}"
+    prefixes = {-3: "n", -2: "u", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P"}
+    power = 0
+    while value >= 1000 and power < 5:
+        value, power = value / 1000, power + 1
+    while value < 1 and power > -3:
+        value, power = value * 1000, power - 1
+    return f"{value:.3g} {prefixes[power]}{unit}"
