@@ -31,9 +31,9 @@ _CHUNK = 256
 # A step is good that leaves this share of the slope; evaluations are cheap beside Hessians.
 _LEFT, _LOOKS = 0.25, 20
 # Pivots, relative to the diagonal, below which single precision is not enough; and double.
-_SINGLE, _DOUBLE = 1e-3, 1e-13
+_SINGLE, _DOUBLE = 1e-4, 1e-13
 # Steps in a row that do not halve what is left: rounding.
-_IDLE = 4
+_IDLE = 6
 
 
 class Part(NamedTuple):
