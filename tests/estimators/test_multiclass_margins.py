@@ -16,6 +16,7 @@ from trueline import (
     OutputCodeClassifier,
 )
 from trueline.estimators.multiclass import margins
+from trueline.solvers.newton.batched import few_columns
 
 SCHEMES = [
     OneVsRestClassifier,
@@ -33,6 +34,12 @@ BASES = [
     LinearSVC(intercept_scaling=None, C=0.5),
     LinearSVC(intercept_scaling=3.0),
 ]
+
+
+@pytest.fixture(autouse=True, params=[10**9, 0], ids=["conjugate gradients", "compiled"])
+def _steps(request, monkeypatch):
+    """Compiled steps are for large work; here both take the same problems."""
+    monkeypatch.setattr(few_columns, "_LARGE_WORK", request.param)
 
 
 def clouds(n=300, d=5, classes=4, seed=0):
@@ -136,7 +143,7 @@ def test_parts_explain_themselves(scheme):
     assert "one set" in str(model.explain())
     part = model.estimators_[0]
     assert part.solver_ == "newton_cg"
-    assert "exact Newton steps, together with" in str(part.explain())
+    assert "steps, together with" in str(part.explain())
     assert part.explain().certificate.gap == part.certificate_.gap
 
 

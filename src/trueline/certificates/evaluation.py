@@ -31,19 +31,18 @@ from trueline.certificates.base import Certificate
 from trueline.design import Accuracy
 from trueline.losses import Loss
 from trueline.numerics.threads import run_strands
-from trueline.penalties import Penalty
 from trueline.problem import Problem
 
 __all__ = [
     "Evaluation",
     "GapProof",
     "Rounding",
-    "RowSums",
+    "confirmable_terms",
     "evaluate",
     "evaluate_objective",
-    "evaluation_of_sums",
     "sum_by_blocks",
     "sum_rows",
+    "through_the_loss",
 ]
 
 Array = NDArray[np.float64]
@@ -140,10 +139,8 @@ class Rounding:
 
         A claim that only our own products can support would hold and yet fail its check.
         """
-        terms = min(self.rows, _CHECKER_ROWS) + self.rows / _CHECKER_ROWS + 8
-        accuracy = self.accuracy
-        column_terms = max(accuracy.column_terms, terms)
-        return replace(self, accuracy=accuracy._replace(column_terms=column_terms))
+        terms = float(confirmable_terms(self.accuracy.column_terms, self.rows))
+        return replace(self, accuracy=self.accuracy._replace(column_terms=terms))
 
     @property
     def sums(self) -> float:
@@ -164,6 +161,11 @@ class Rounding:
         """Bound on the error of X^T S u, for ||u||_s = size and an error of u itself."""
         total = row_error + (self.accuracy.column_terms + 4) * _EPS * size
         return self.accuracy.magnitude[:, None] * total
+
+
+def confirmable_terms(terms: float, rows: int | NDArray[np.intp]) -> Array:
+    """So many additions one after the other in a sum over rows, or those of the checker if more."""
+    return np.maximum(terms, np.minimum(rows, _CHECKER_ROWS) + rows / _CHECKER_ROWS + 8.0)
 
 
 class Evaluation(NamedTuple):
@@ -263,82 +265,12 @@ def evaluate(problem: Problem, rounding: Rounding, W: Array, b: Array) -> Evalua
     )
 
 
-class RowSums(NamedTuple):
-    """What sums over the rows of a problem with one target say of a point, all the proof needs.
-
-    Attributes
-    ----------
-    losses, squares, slope, curvature : float
-        sum_i s_i l_i, sum_i s_i u_i^2, sum_i s_i u_i and sum_i s_i l_i''.
-    correlation, size, origin : arrays of shape (d,)
-        sum_i s_i u_i (x_i - o) for an origin o of the rows, and at least
-        sqrt(sum_i s_i (x_ij - o_j)^2).
-    centre, spread : arrays of shape (d,)
-        Any numbers m less the origin (zero without an intercept), and at least
-        sqrt(sum_i s_i (x_ij - o_j - m_j)^2).
-    farthest : float
-        At least max_i |x_i - o - m|.
-    shares, means : arrays of shape (2,) and (2, d)
-        The weights of the classes, and at least the sizes of their means about o + m.
-    """
-
-    losses: float
-    squares: float
-    slope: float
-    curvature: float
-    correlation: Array
-    size: Array
-    origin: Array
-    centre: Array
-    spread: Array
-    farthest: float
-    shares: Array
-    means: Array
-
-
-def evaluation_of_sums(
-    rounding: Rounding,
-    chain: float,
-    loss: Loss,
-    penalty: Penalty,
-    W: Array,
-    b: Array,
-    sums: RowSums,
-) -> Evaluation:
-    """The evaluation of one target from sums over the rows, in which rows are left out.
-
-    ``chain`` is how many additions followed each other.
-    """
-    size = np.array([np.sqrt(sums.squares) * (1 + 1e-6)])
-    score_error = rounding.scores(W, b)
-    passed_on, row_error = _through_the_loss(
-        loss, loss.curvature_bound, rounding.weight, size, score_error
-    )
-    total, value = np.array([sums.losses]), penalty.value_per_target(W)
-    # The loss itself rounds by a few units, as every term of a sum does.
-    own = (chain + 40) * _EPS
-    error = passed_on + own * total + (len(W) + 8) * _EPS * np.abs(value) + _UNDERFLOW
-    each = row_error + (rounding.accuracy.column_terms + 8) * _EPS * size
-    return Evaluation(
-        objective=total + value,
-        objective_rounding=error,
-        u=np.empty((0, 1)),
-        size=size,
-        row_error=row_error,
-        correlation=sums.correlation[:, None],
-        correlation_rounding=sums.size[:, None] * each,
-        slope=np.array([sums.slope]),
-        slope_rounding=np.sqrt(rounding.weight) * (row_error + own * size),
-        scores=np.empty((0, 1)),
-    )
-
-
 def _passed_on(
     problem: Problem, rounding: Rounding, z: Array, size: Array, score_error: Array
 ) -> tuple[Array, Array]:
     """What the rounding of the scores does to the sum of the losses, and to the derivatives."""
     curvature = _steepest_bend(problem, z, score_error)
-    losses, slopes = _through_the_loss(problem.loss, curvature, rounding.weight, size, score_error)
+    losses, slopes = through_the_loss(problem.loss, curvature, rounding.weight, size, score_error)
     if "log_link" in problem.loss.capabilities:
         # A slope is the difference of two terms of at most twice the curvature and the slope.
         slopes = slopes + 16 * _EPS * (2 * curvature * np.sqrt(rounding.weight) + size)
@@ -394,8 +326,8 @@ def _steepest_bend(problem: Problem, z: Array, score_error: Array) -> Array | fl
     return np.asarray(most.max(axis=0, initial=0.0))
 
 
-def _through_the_loss(
-    loss: Loss, bend: Array | float, weight: float, size: Array, score_error: Array
+def through_the_loss(
+    loss: Loss, bend: Array | float, weight: Array | float, size: Array, score_error: Array
 ) -> tuple[Array, Array]:
     """What an error of the scores does to the sum of the losses, and to the derivatives."""
     steepest = loss.slope_bound * np.sqrt(weight)

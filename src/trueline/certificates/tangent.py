@@ -50,25 +50,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.certificates.base import Certificate, checkable
-from trueline.certificates.curvature import shifted_sums, sums_about
+from trueline.certificates.curvature import sums_about
 from trueline.certificates.evaluation import (
     Evaluation,
     GapProof,
     Rounding,
-    RowSums,
-    evaluation_of_sums,
 )
 from trueline.losses import Loss
 from trueline.penalties import Penalty
 from trueline.problem import Problem
 
-__all__ = ["RowSums", "Tangent", "at_most_objective", "certify_sums", "is_tangent"]
+__all__ = ["SAFE", "UNDERFLOW", "Tangent", "at_most_objective", "floor_of", "is_tangent", "nearby"]
 
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_UNDERFLOW = 1e-290
-_SAFE = 1 + 1e-9
+#: Squares below this vanish without a trace: claims stay above it.
+UNDERFLOW = 1e-290
+#: Bounds are multiplied by this, which covers their own rounding.
+SAFE = 1 + 1e-9
 
 
 def is_held(penalty: Penalty, shape: tuple[int, int]) -> bool:
@@ -114,7 +114,7 @@ def tangent_gap(
     """
     linear = np.broadcast_to(penalty.linear, W.shape)
     curvature = np.broadcast_to(penalty.curvature, W.shape)
-    ceiling = ceiling * _SAFE
+    ceiling = ceiling * SAFE
     if not is_held(penalty, W.shape):
         return ceiling
     gap = _along(W, linear, curvature, ceiling, *gradient)
@@ -126,8 +126,9 @@ def tangent_gap(
                 np.abs(gradient[0] + curvature * W) + gradient[1] + 4 * _EPS * np.abs(curvature * W)
             )
             length = float(np.sqrt((whole**2).sum()))
-            gap = min(gap, _nearby(loss, float(curvature.min()), length, steep, *local))
-    return min(gap * _SAFE, ceiling)
+            h = float(np.sqrt((steep**2).sum()))
+            gap = min(gap, float(nearby(loss, float(curvature.min()), length, h, *local)))
+    return min(gap * SAFE, ceiling)
 
 
 def _along(W: Array, linear: Array, bend: Array, ceiling: float, g: Array, error: Array) -> float:
@@ -180,27 +181,32 @@ def _levels(
         square = np.where(means > 0, means * (means / least_bend), 0.0).sum(axis=1)
         margins = np.array([loss.least_margin(ceiling / share) for share in shares])
     by_squares = np.sqrt(2 * ceiling * square) * (np.sqrt(2.0) if is_coupled else 1.0)
-    reach = np.minimum(ceiling * ratio, by_squares) * _SAFE
+    reach = np.minimum(ceiling * ratio, by_squares) * SAFE
     far = reach - margins + 1e-9 * np.abs(margins)
     if is_coupled:
-        apart = max(float(far.max()), 0.0) + float(np.ptp(c)) * _SAFE
+        apart = max(float(far.max()), 0.0) + float(np.ptp(c)) * SAFE
         return 0.5 * float(steep.sum()) * apart
     low, high = -far[1], far[0]
     return float(steep[0]) * float(max(abs(c[0] - low), abs(high - c[0])))
 
 
-def _nearby(
-    loss: Loss, a: float, length: float, steep: Array, b: float, size: float, farthest: float
-) -> float:
-    """The second bound, infinite where steps reach too far for it."""
-    if not (a > 0 and a * b > 0):
-        return np.inf
-    h, D = float(np.sqrt((steep**2).sum())), loss.curvature_bound * size
-    with np.errstate(over="ignore", divide="ignore"):
-        T = np.sqrt((length + np.sqrt(D / b) * h) ** 2 / a + 2 * h**2 / b) * _SAFE
-        reach = 2 * T * (farthest / np.sqrt(a) + np.sqrt(2 / b) + np.sqrt(D / (a * b))) * _SAFE
-    reach *= np.sqrt(2.0) if "coupled" in loss.capabilities else 1.0
-    return float(0.5 * T * T) if reach <= np.log(2.0) else np.inf
+def nearby(
+    loss: Loss,
+    a: Array | float,
+    length: Array | float,
+    h: Array | float,
+    b: Array | float,
+    size: Array | float,
+    farthest: Array | float,
+) -> Array:
+    """The second bound, infinite where steps reach too far for it; h is the length of the slope."""
+    D = loss.curvature_bound * size
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        T = np.sqrt((length + np.sqrt(D / b) * h) ** 2 / a + 2 * h**2 / b) * SAFE
+        reach = 2 * T * (farthest / np.sqrt(a) + np.sqrt(2 / b) + np.sqrt(D / (a * b))) * SAFE
+    reach = reach * (np.sqrt(2.0) if "coupled" in loss.capabilities else 1.0)
+    is_near = np.asarray((reach <= np.log(2.0)) & (np.multiply(a, b) > 0))
+    return np.where(is_near, 0.5 * T * T, np.inf)
 
 
 def least_level_curvature(loss: Loss, y: Array, z: Array, s: Array) -> float:
@@ -301,7 +307,7 @@ class Tangent(GapProof):
         problem = self.problem
         at = at or self.evaluate(W, b)
         # Of coupled scores the checker knows the best intercepts less well than the fit.
-        floor = max(_floor(W.size), 0.0 if len(b) == 1 else 1e-10)
+        floor = max(floor_of(W.size), 0.0 if len(b) == 1 else 1e-10)
         gap = checkable(1.1 * self.gap(at, W, b), at.objective.sum(), floor)
         rounding = 2 * at.objective_rounding
         return Certificate.about(problem, "tangent", W, b, at.objective, rounding, gap)
@@ -329,7 +335,7 @@ def _checked_gap(
     slope = at.slope, 3 * at.slope_rounding + ones
     gradient = sums[0], 3 * sums[1]
     gap = tangent_gap(loss, penalty, W, level, ceiling, gradient, slope, classes, local)
-    return gap * (1 + 1e-9) + _UNDERFLOW * rounding.rows
+    return gap * (1 + 1e-9) + UNDERFLOW * rounding.rows
 
 
 def at_most_objective(problem: Problem, certificate: Certificate) -> Certificate:
@@ -342,7 +348,7 @@ def at_most_objective(problem: Problem, certificate: Certificate) -> Certificate
     return Tangent(problem).certify(certificate.coef, certificate.intercept)
 
 
-def _floor(size: int) -> float:
+def floor_of(size: int) -> float:
     """The share of the objective that rounding keeps whoever checks from telling from zero.
 
     The sum over the coefficients of p(w) + q.w + p*(-q), not negative terms that vanish at the
@@ -350,48 +356,3 @@ def _floor(size: int) -> float:
     most twice the objective.
     """
     return max(1e-14, 2.2 * (16 + np.sqrt(size)) * _EPS)
-
-
-def certify_sums(
-    sums: RowSums,
-    rounding: Rounding,
-    chain: float,
-    loss: Loss,
-    penalty: Penalty,
-    fit_intercept: bool,
-    W: Array,
-    b: Array,
-) -> Certificate:
-    """The certificate of a point whose sums are known: no pass over the rows.
-
-    Parameters
-    ----------
-    sums : RowSums
-    rounding : Rounding
-        Of scores that round as those in the sums did.
-    chain : float
-        Most additions one after the other in sums over rows.
-    loss, penalty, fit_intercept, W, b
-        What was minimised, and where.
-    """
-    rounding = rounding.confirmable()
-    at = evaluation_of_sums(rounding, chain, loss, penalty, W, b, sums)
-    level = b + (sums.origin + sums.centre) @ W if fit_intercept else None
-    local = (0.0, 0.0, 0.0)
-    if fit_intercept and "self_concordant" in loss.capabilities and not np.any(penalty.linear):
-        size = float(sums.spread @ sums.spread) * (1 + 1e-6)
-        local = (sums.curvature * (1 - 2e-6), size, sums.farthest)
-    about, classes = shifted_sums(at, sums.centre), (sums.shares, sums.means)
-    gap = _checked_gap(loss, penalty, W, level, rounding, at, about, classes, local)
-    return Certificate(
-        kind="tangent",
-        objective=float(at.objective[0]),
-        objective_rounding=float(2 * at.objective_rounding[0]),
-        gap=checkable(1.1 * gap, at.objective[0], _floor(W.size)),
-        loss=loss,
-        penalty=penalty,
-        fit_intercept=fit_intercept,
-        coef=W,
-        intercept=b,
-        witness={},
-    )

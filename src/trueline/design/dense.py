@@ -157,7 +157,8 @@ class DenseDesign(Design):
             yield where, self.X[where].astype(np.float64, copy=False)
 
     def take(self, rows: NDArray[np.intp] | slice) -> DenseDesign:
-        return DenseDesign(self.X[rows])
+        # Indices in any order are gathered row by row.
+        return DenseDesign(self.X[rows] if isinstance(rows, slice) else self.X.take(rows, axis=0))
 
     def row(self, i: int) -> Array:
         return self.X[i].astype(np.float64, copy=False)

@@ -67,6 +67,11 @@ class Loss(ABC):
     def kinks(self) -> tuple[float, ...]:
         return ()
 
+    @property
+    def compiled(self) -> int:
+        """The number of the loss in :mod:`trueline.losses.compiled`; zero if it is not there."""
+        return 0
+
     def of_target(self, number: int) -> Loss:
         """The loss of one target, for losses that differ between targets."""
         return self

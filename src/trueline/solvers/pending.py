@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,8 +36,8 @@ class Answer:
     allowed : float
         The gap that was asked for.
     status : Status
-    by_sums : callable, optional
-        Makes the certificate from sums over the rows that are known: no pass over them.
+    certificate : Certificate, optional
+        One that was made together with those of the others.
     """
 
     number: int
@@ -48,7 +47,20 @@ class Answer:
     bound: float
     allowed: float
     status: Status
-    by_sums: Callable[[], Certificate] | None = None
+    certificate: Certificate | None = None
+
+    @classmethod
+    def of(
+        cls, number: int, proof: Certificate, steps: int, allowed: float, limit: int | None
+    ) -> Answer:
+        """What a certificate is about, which is kept if its gap is as small as was asked for."""
+        coef, intercept, bound = proof.coef, proof.intercept, proof.gap / CLAIMED
+        if proof.gap <= allowed:
+            facts = steps, bound, allowed, Status.CONVERGED
+            return cls(number, coef, intercept, *facts, proof)
+        # A proof from the rows themselves may say more: the guard asks for it.
+        status = Status.MAX_ITER if steps == limit else Status.CONVERGED
+        return cls(number, coef, intercept, steps, bound, allowed, status)
 
     def solution(self, problems: ProblemSet, solver: str, note: str = "") -> Solution:
         """As a solution of the set, found by a solver of this name."""
@@ -58,7 +70,7 @@ class Answer:
             self.status,
             solver,
             n_iter=self.steps,
-            proof=PendingMember(problems, self),
+            proof=PendingMember(problems, self) if self.certificate is None else self.certificate,
             notes=[note] if note else [],
             tolerance=self.allowed,
         )
@@ -84,10 +96,6 @@ class PendingMember:
 
     def certificate(self) -> Certificate:
         answer = self.answer
-        if answer.by_sums is not None:
-            found = answer.by_sums()
-            if found.gap <= answer.allowed:
-                return found
         problem = self.problems[answer.number]
         return at_most_objective(problem, certify(problem, answer.coef, answer.intercept))
 

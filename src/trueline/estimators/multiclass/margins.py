@@ -81,7 +81,7 @@ def _member(estimator: Any, binary: Binary, weights: Array | None) -> Member | N
     """One problem, without the rows that have no weight; None where a class has none."""
     codes, rows = (binary.labels > binary.labels.min()).astype(np.intp), binary.rows
     own = weights if rows is None or weights is None else weights[rows]
-    own = estimator._with_class_weights(np.unique(binary.labels), codes, own)
+    own = estimator._with_class_weights(_classes(binary), codes, own)
     if own is not None and not own.all():
         kept = np.flatnonzero(own)
         codes, own, rows = codes[kept], own[kept], kept if rows is None else rows[kept]
@@ -90,12 +90,17 @@ def _member(estimator: Any, binary: Binary, weights: Array | None) -> Member | N
     return Member(estimator._target(codes, 2), estimator._penalty(), own, rows=rows)
 
 
+def _classes(binary: Binary) -> NDArray[Any]:
+    """Both labels."""
+    return np.array([binary.labels.min(), binary.labels.max()])
+
+
 def _part(
     estimator: Any, problem: Problem, plan: Plan, found: Solution, binary: Binary, dtype: np.dtype
 ) -> Any:
     """The estimator as it would be after a fit that found this solution."""
     part = copy(estimator)  # shallow: it was cloned, and holds parameters alone
-    part.classes_, part._present = np.unique(binary.labels), np.arange(2)
+    part.classes_, part._present = _classes(binary), np.arange(2)
     if not found.status.is_final:
         part._warn(found)
     # The proof of a kept model must not keep the data.

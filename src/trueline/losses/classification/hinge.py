@@ -178,6 +178,10 @@ class SquaredHinge(_HingeLike):
         return 0.0, 0.5, -np.inf, np.inf
 
     @property
+    def compiled(self) -> int:
+        return 2 if self.positive == 1.0 else 0
+
+    @property
     def curvature_bound(self) -> float:
         return 2.0 * self._most
 

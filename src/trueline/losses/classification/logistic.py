@@ -44,6 +44,10 @@ class Logistic(Loss):
     )
 
     @property
+    def compiled(self) -> int:
+        return 1
+
+    @property
     def curvature_bound(self) -> float:
         return 0.25
 

@@ -3,7 +3,7 @@ r"""Newton's method for many problems at once: their steps share products with t
     P_j(V) = sum_i s_ij l(y_ij, [x_i, 1].V) + a_j/2 ||W||^2,        j = 1 .. p
 
 One matrix product gives the scores of all problems, where one after the other would read the data
-as often as there are problems. Newton's equations H D = -G are solved exactly or by conjugate
+as often as there are problems. Newton's equations H D = -G are solved by conjugate
 gradients (:mod:`trueline.solvers.newton.batched.precondition`). The length of a step is near the
 root of the slope along it: the derivatives that are evaluated there are those of the next step. A
 problem is done, and costs nothing more, when
@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.solvers.newton.batched.precondition import Model
+from trueline.certificates.tangent_sums import PointSums
+from trueline.solvers.newton.batched.precondition import Preconditioner
 from trueline.solvers.newton.batched.rows import Batch
 
 __all__ = ["Points", "balance", "minimise"]
@@ -76,6 +77,23 @@ class Points:
         U, B = batch.derivatives(Z)
         return cls(V, Z, U, B, batch.gradients(V, U))
 
+    def sums(self, batch: Batch) -> PointSums:
+        """Sums over the rows, of problems with one score."""
+        U, s = self.U[:, :, 0], batch.S
+        with np.errstate(divide="ignore", invalid="ignore"):
+            squares = np.where(s > 0, U * (U / s), 0.0).sum(axis=0)
+        W, correlation = self.V[:-1, :, 0].T, (self.G - batch.strength[:, None] * self.V)[:-1, :, 0]
+        return PointSums(
+            W=W,
+            levels=self.V[-1, :, 0],
+            losses=batch.losses(self.Z)[:, 0],
+            squares=squares,
+            slope=U.sum(axis=0),
+            curvature=batch.curvature(self.B).sum(axis=(0, 2)),
+            correlation=correlation.T,
+            chain=batch.rows.terms,
+        )
+
     def take(self, which: Integers) -> Points:
         """Some of the problems."""
         arrays = (self.V, self.Z, self.U, self.B, self.G)
@@ -90,7 +108,7 @@ class Points:
         self.is_done[which], self.steps[which] = other.is_done, other.steps
 
 
-def minimise(batch: Batch, at: Points, goals: Array, model: Model, limit: int) -> None:
+def minimise(batch: Batch, at: Points, goals: Array, model: Preconditioner, limit: int) -> None:
     """Take steps until every problem is done, gets no further or has taken so many."""
     live, part, now = np.arange(len(goals)), batch, at
     moved: NDArray[np.bool_] = np.ones(len(goals), dtype=bool)

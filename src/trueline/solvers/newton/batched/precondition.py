@@ -1,11 +1,10 @@
 r"""Newton's equations of many problems: the steps D with H D = -G.
 
-Problems with few rows or few columns each have a Hessian of their own, which is formed and solved
-for (:class:`ExactHessians`). Others are solved by preconditioned conjugate gradients, each problem
-with step lengths of its own, the more exactly the more the last step has helped (S. C. Eisenstat,
-H. F. Walker, "Choosing the forcing terms in an inexact Newton method", SIAM J. Sci. Comput. 17
-(1996) 16-32, choice 2). Folds share most of their rows and their solutions are close, and classes
-share the directions along which rows vary, so that one Hessian serves all as preconditioner:
+They are solved by preconditioned conjugate gradients, each problem with step lengths of its own,
+the more exactly the more the last step has helped (S. C. Eisenstat, H. F. Walker, "Choosing the
+forcing terms in an inexact Newton method", SIAM J. Sci. Comput. 17 (1996) 16-32, choice 2). Folds
+share most of their rows and their solutions are close, and classes share the directions along which
+rows vary, so that one Hessian serves all as preconditioner:
 
     sum_i h_i [x_i, 1] [x_i, 1]^T + a I,       h_i the mean of the problems' s_i l''_i
 
@@ -24,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.numerics.gram import weighted_gram
-from trueline.solvers.newton.batched.rows import Batch, OwnRows, SharedRows
+from trueline.solvers.newton.batched.rows import Batch
 from trueline.solvers.newton.batched.vectors import advance, turn
 from trueline.solvers.newton.dense.descent import Factor
 
-__all__ = ["Model", "coupled_hessian", "make_model"]
+__all__ = ["Preconditioner", "coupled_hessian", "make_preconditioner"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -46,15 +45,11 @@ _BLOCK = 1024
 _FEW_COLUMNS = 16
 # Of the diagonal: shifts of all scores by the same, which no loss feels, stay where they are.
 _TRACE = 1e-9
-# The same, of Hessians that are solved for.
-_NOTHING = 1e-14
 
 
-def make_model(batch: Batch) -> Model:
+def make_preconditioner(batch: Batch) -> Preconditioner:
     """The one for these rows; nothing is computed yet."""
     rows = batch.rows
-    if isinstance(rows, OwnRows):
-        return ExactHessians()
     width = (rows.width + 1) * (batch.Y.shape[2] if batch.is_coupled else 1)
     most = _MOST_COUPLED if batch.is_coupled else _MOST_COLUMNS
     if rows.design.is_sparse or width > most:
@@ -62,46 +57,7 @@ def make_model(batch: Batch) -> Model:
     return (_Coupled if batch.is_coupled else _Factors)(batch)
 
 
-class Model(ABC):
-    """Steps of Newton's method."""
-
-    @abstractmethod
-    def direction(self, batch: Batch, B: Array, G: Array, which: Integers, least: Array) -> Array:
-        """D of shape (d + 1, p, k) with H D = -G, almost.
-
-        Parameters
-        ----------
-        batch : Batch
-        B, G : arrays of shape (n, p, k) and (d + 1, p, k)
-            What second derivatives are made of, and gradients.
-        which : array of shape (p,)
-            The numbers of these problems among all.
-        least : array of shape (p,)
-            The squared norm that the residual need not be below, as a share of that of G.
-        """
-
-
-class ExactHessians(Model):
-    """The Hessian of each problem, formed at every point."""
-
-    def direction(self, batch: Batch, B: Array, G: Array, which: Integers, least: Array) -> Array:
-        rows = batch.rows
-        assert isinstance(rows, OwnRows)
-        H = rows.grams(batch.curvature(B)[:, :, 0])
-        q, d = H.shape[1], rows.width
-        diagonal = np.einsum("pjj->pj", H)
-        diagonal[:, :d] += batch.strength[:, None]
-        # Where no row has curvature nothing is divided by zero.
-        diagonal[diagonal <= 0] = 1.0
-        root = np.sqrt(diagonal)
-        unit = H / (root[:, :, None] * root[:, None, :])
-        unit[:, range(q), range(q)] = 1.0 + _NOTHING
-        D, right = np.zeros_like(G), -G[:q, :, 0].T / root
-        D[:q, :, 0] = (np.linalg.solve(unit, right[:, :, None])[:, :, 0] / root).T
-        return D
-
-
-class Preconditioner(Model):
+class Preconditioner(ABC):
     """One approximate inverse for all problems, and conjugate gradients with it."""
 
     def __init__(self, batch: Batch) -> None:
@@ -121,6 +77,18 @@ class Preconditioner(Model):
         self.is_stale = steps > _FEW
 
     def direction(self, batch: Batch, B: Array, G: Array, which: Integers, least: Array) -> Array:
+        """D of shape (d + 1, p, k) with H D = -G, almost.
+
+        Parameters
+        ----------
+        batch : Batch
+        B, G : arrays of shape (n, p, k) and (d + 1, p, k)
+            What second derivatives are made of, and gradients.
+        which : array of shape (p,)
+            The numbers of these problems among all.
+        least : array of shape (p,)
+            The squared norm that the residual need not be below, as a share of that of G.
+        """
         if self.is_stale:
             self.renew(batch, B)
             self.is_stale = False
@@ -154,7 +122,6 @@ class _Diagonal(Preconditioner):
 
     def renew(self, batch: Batch, bending: Array) -> None:
         h, rows = batch.curvature(bending), batch.rows
-        assert isinstance(rows, SharedRows)
         diagonal = np.empty((rows.width + 1, *h.shape[1:]))
         for place in np.ndindex(h.shape[1:]):
             own = np.ascontiguousarray(h[:, *place])
@@ -175,7 +142,6 @@ class _Factors(Preconditioner):
 
     def __init__(self, batch: Batch) -> None:
         super().__init__(batch)
-        assert isinstance(batch.rows, SharedRows)
         n, d = batch.rows.design.shape
         self._A = np.empty((n, d + batch.fit_intercept))
         self._A[:, :d] = batch.rows.design.toarray()

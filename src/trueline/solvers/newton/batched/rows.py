@@ -1,9 +1,8 @@
 r"""The losses of many problems, and products of their rows with their vectors.
 
 Coefficients of p problems with k scores each have the shape (d + 1, p, k), the intercepts last;
-scores have the shape (n, p, k). The rows are the same for all problems (:class:`SharedRows`), where
-one product with a matrix serves all of them, or each problem has a few of its own
-(:class:`OwnRows`), as the pairs of one-vs-one have.
+scores have the shape (n, p, k). The rows are the same for all problems: one product with a matrix
+serves all of them.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.certificates.tangent_sums import RowSums
 from trueline.design import Design
 from trueline.losses import Loss
 from trueline.numerics.threads import run_strands
 from trueline.solvers.newton.batched.vectors import dots
 
-__all__ = ["Batch", "OwnRows", "SharedRows"]
+__all__ = ["Batch", "SharedRows"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -50,22 +50,17 @@ class SharedRows:
         """The largest norm of a row."""
         return float(np.sqrt(self.design.row_squares(None).max(initial=0.0)))
 
-    def squares(self, S: Array) -> Array | None:
-        """sum_i s_ij x_i^2 of each problem, of shape (p, d); None for rows that are sparse."""
-        if self.design.is_sparse:
-            return None
+    def squares(self, S: Array) -> Array:
+        """sum_i s_ij x_i^2 of each problem, of shape (p, d)."""
         out = np.zeros((S.shape[1], self.width))
         for where, block in self.design.blocks(_BLOCK):
             out += S[where].T @ (block * block)
         return out
 
-    def terms(self, n: int) -> float:
-        """Most additions one after the other in sums over so many rows."""
+    @cached_property
+    def terms(self) -> float:
+        """Most additions one after the other in sums over the rows."""
         return float(self.design.accuracy(None, np.zeros(self.width)).column_terms)
-
-    def take(self, which: Integers) -> SharedRows:
-        """The rows of some of the problems."""
-        return self
 
     def scores(self, V: Array) -> Array:
         """[X, 1] V, of shape (n, p, k)."""
@@ -129,82 +124,12 @@ class SharedRows:
 
 
 @dataclass(frozen=True)
-class OwnRows:
-    """Rows of each problem for itself, of few columns; problems have one score.
-
-    Attributes
-    ----------
-    A : array of shape (p, n, q), or (1, n, q) where they are the same for all
-        The columns, and a constant one where there is an intercept. Problems with fewer rows than
-        others end with rows of zeros, which have no weight.
-    fit_intercept : bool
-    """
-
-    A: Array
-    fit_intercept: bool
-
-    @property
-    def width(self) -> int:
-        """Columns, an intercept left out."""
-        return self.A.shape[2] - self.fit_intercept
-
-    @cached_property
-    def farthest(self) -> Array:
-        """The largest norm of a row of each problem."""
-        columns = self.A[:, :, : self.width]
-        return np.sqrt(np.einsum("pnj,pnj->pn", columns, columns).max(axis=1, initial=0.0))
-
-    def squares(self, S: Array) -> Array:
-        """sum_i s_ij x_i^2 of each problem, of shape (p, d)."""
-        columns = self.A[:, :, : self.width]
-        if len(self.A) == 1:
-            return S.T @ (columns[0] * columns[0])
-        return np.einsum("np,pnj,pnj->pj", S, columns, columns)
-
-    def terms(self, n: int) -> float:
-        """Most additions one after the other in sums over so many rows."""
-        return float(n)
-
-    def take(self, which: Integers) -> OwnRows:
-        """The rows of some of the problems."""
-        return self if len(self.A) == 1 else OwnRows(self.A[which], self.fit_intercept)
-
-    def scores(self, V: Array) -> Array:
-        """[X, 1] V, of shape (n, p, 1)."""
-        v = np.ascontiguousarray(V[: self.A.shape[2], :, 0].T)
-        if len(self.A) == 1:
-            return (v @ self.A[0].T).T[:, :, None]
-        return np.matmul(self.A, v[:, :, None])[:, :, 0].T[:, :, None]
-
-    def totals(self, U: Array) -> Array:
-        """[X, 1]^T U, of shape (d + 1, p, 1)."""
-        u = np.ascontiguousarray(U[:, :, 0].T)
-        found = u @ self.A[0] if len(self.A) == 1 else np.matmul(u[:, None, :], self.A)[:, 0]
-        out = np.zeros((self.width + 1, *U.shape[1:]))
-        out[: self.A.shape[2], :, 0] = found.T
-        return out
-
-    def grams(self, H: Array) -> Array:
-        """[X, 1]^T diag(h) [X, 1] of each problem, for H of shape (n, p): (p, q, q)."""
-        p, q = H.shape[1], self.A.shape[2]
-        out, weighted = np.zeros((p, q, q)), np.empty((_BLOCK, q))
-        for j, h in enumerate(np.ascontiguousarray(H.T)):
-            own = self.A[0 if len(self.A) == 1 else j]
-            for start in range(0, len(own), _BLOCK):
-                block = own[start : start + _BLOCK]
-                some = weighted[: len(block)]
-                np.multiply(block, h[start : start + _BLOCK, None], out=some)
-                out[j] += some.T @ block
-        return out
-
-
-@dataclass(frozen=True)
 class Batch:
     """Problems that are solved together.
 
     Attributes
     ----------
-    rows : SharedRows or OwnRows
+    rows : SharedRows
     loss : Loss
     Y : array of shape (n, p, k)
         Targets.
@@ -214,7 +139,7 @@ class Batch:
         Of the squared penalty.
     """
 
-    rows: SharedRows | OwnRows
+    rows: SharedRows
     loss: Loss
     Y: Array
     S: Array
@@ -234,7 +159,7 @@ class Batch:
         if len(which) == len(self.strength):
             return self
         own = self.Y[:, which], self.S[:, which], self.strength[which]
-        return Batch(self.rows.take(which), self.loss, *own)
+        return Batch(self.rows, self.loss, *own)
 
     # --- losses ---------------------------------------------------------------------------------
 
@@ -298,6 +223,21 @@ class Batch:
 
     # --- products -------------------------------------------------------------------------------
 
+    def row_sums(self) -> RowSums | None:
+        """What proofs need to know of the rows of each problem; None where they need them all."""
+        is_dense = not self.rows.design.is_sparse
+        if "margins" not in self.loss.capabilities or self.Y.shape[2] > 1 or not is_dense:
+            return None
+        sides = [self.S * side for side in (self.Y[:, :, 0] < 0, self.Y[:, :, 0] > 0)]
+        shares = np.stack([side.sum(axis=0) for side in sides], axis=1)
+        if not (shares > 0).all():
+            return None
+        totals = [self.rows.totals(side[:, :, None])[:-1, :, 0].T for side in sides]
+        farthest = np.full(len(shares), self.rows.farthest)
+        sums = np.stack(totals, axis=1), self.rows.squares(self.S), farthest
+        count = np.count_nonzero(self.S, axis=0)
+        return RowSums.of(np.zeros(self.rows.width), self.fit_intercept, shares, *sums, count)
+
     def gradients(self, V: Array, u: Array) -> Array:
         """Of the objectives, from the weighted derivatives of the losses."""
         G = self.rows.totals(u)
@@ -307,7 +247,6 @@ class Batch:
     def hessian(self, bending: Array) -> Callable[[Array], Array]:
         """Products with the Hessians of all problems on shared rows, squares included."""
         rows, strength, S = self.rows, self.strength[:, None], self.S[:, :, None]
-        assert isinstance(rows, SharedRows)
         H = None if self.is_coupled else rows.curvatures(_flat(S * bending))
 
         def product(P: Array) -> Array:

@@ -18,19 +18,19 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.certificates.base import Certificate
 from trueline.certificates.tangent import class_indicators
 from trueline.design import DenseDesign
 from trueline.losses import Loss
-from trueline.numerics.threads import run_strands
 from trueline.problem import Problem
 from trueline.problem_set import ProblemSet
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Options
 from trueline.solvers.iterative import best_constant, target_gap
 from trueline.solvers.newton.batched.descent import Points, balance, minimise
-from trueline.solvers.newton.batched.precondition import Model, make_model
-from trueline.solvers.newton.batched.proof import SumsOfRows
-from trueline.solvers.newton.batched.rows import Batch, OwnRows, SharedRows
+from trueline.solvers.newton.batched.few_columns import has_few_columns, solve_few_columns
+from trueline.solvers.newton.batched.precondition import Preconditioner, make_preconditioner
+from trueline.solvers.newton.batched.rows import Batch, SharedRows
 from trueline.solvers.pending import CLAIMED, Answer
 from trueline.wording import counted
 
@@ -39,19 +39,16 @@ __all__ = ["solve_batch"]
 Array = NDArray[np.float64]
 Paths = list[list[int]]
 
-# Numbers that the scores of problems solved together may take; of those that have rows for
-# themselves, the rows too, so that they stay in the caches.
-_MOST_SCORES, _MOST_OWN = 2**24, 2**18
-# Up to so many columns Hessians of each problem are cheaper than conjugate gradients: on rows that
-# all have in common, and on few rows that a problem has for itself.
-_FEW_COLUMNS, _OWN_COLUMNS = 32, 128
+# Numbers that the scores of problems solved together may take.
+_MOST_SCORES = 2**24
 _MOST_STEPS = 60
 # Of the gap asked for, the part that is not left for what a proof adds.
 _SHARE = 0.5
 # How often steps go on where that was too little, and the part of the goal that is asked for then.
 _ROUNDS, _FURTHER = 3, 1e-2
-# A step that passes no kink is exact: of losses with kinks so much less is left.
-_PAST_KINKS = 1e-4
+# A step that passes no kink is exact, but for what conjugate gradients leave: of losses with kinks
+# so much less is left, of few columns less again.
+_PAST_KINKS, _FEW_COLUMNS = 1e-4, 64
 
 
 def solve_batch(problems: ProblemSet, options: Options, name: str) -> list[Solution]:
@@ -66,8 +63,8 @@ def solve_batch(problems: ProblemSet, options: Options, name: str) -> list[Solut
         The solver's, for the solutions.
     """
     others = f"together with {counted(len(problems) - 1, 'other problem')} on the same rows"
-    if _has_few_columns(problems):
-        answers = _solve_own(problems, options)
+    if has_few_columns(problems):
+        answers = solve_few_columns(problems, options)
         note = f"exact Newton steps, {others}"
     else:
         answers = _solve_shared(problems.on_common_rows(), options)
@@ -76,61 +73,21 @@ def solve_batch(problems: ProblemSet, options: Options, name: str) -> list[Solut
     return [answer.solution(problems, name, note) for answer in answers]
 
 
-def _has_few_columns(problems: ProblemSet) -> bool:
-    """Whether each problem is to have a Hessian for itself."""
-    members, is_coupled = problems.members, "coupled" in problems.loss.capabilities
-    if problems.design.is_sparse or is_coupled or members[0].target.shape[1] > 1:
-        return False
-    few = _FEW_COLUMNS if all(member.rows is None for member in members) else _OWN_COLUMNS
-    return problems.design.shape[1] <= few
-
-
-def _solve_own(problems: ProblemSet, options: Options) -> list[Answer]:
-    """Problems with Hessians of their own, a few problems at a time in each thread."""
-    X, d = problems.design.toarray(), problems.design.shape[1]
-    # About their means columns are far from being parallel to the intercept's.
-    middle = X.mean(axis=0) if problems.fit_intercept else np.zeros(d)
-    A = np.ones((len(X), d + problems.fit_intercept))
-    np.subtract(X, middle, out=A[:, :d])
-    paths = problems.paths()
-    sizes = np.array([len(problems.members[path[0]].target) for path in paths])
-    is_common = all(member.rows is None for member in problems.members)
-    width = 1 if is_common else A.shape[1]
-    groups, start, order = list[list[int]](), 0, np.argsort(sizes, kind="stable")
-    while start < len(order):
-        count = max(1, _MOST_OWN // (int(sizes[order[start]]) * width))
-        groups.append(order[start : start + count].tolist())
-        start += count
-
-    def work(group: list[int]) -> list[Answer]:
-        own = [paths[f] for f in group]
-        blocks = A[None]
-        if not is_common:
-            blocks = np.zeros((len(own), int(sizes[group].max()), A.shape[1]))
-            for block, f, path in zip(blocks, group, own):
-                which = problems.members[path[0]].rows
-                block[: sizes[f]] = A if which is None else A[which]
-        rows = OwnRows(blocks, problems.fit_intercept)
-        return _follow(problems, own, rows, middle, options)
-
-    return [answer for found in run_strands(work, groups) for answer in found]
-
-
 def _solve_shared(problems: ProblemSet, options: Options) -> list[Answer]:
     """Problems whose products with the rows are one product with a matrix."""
     small, back = _narrowed(problems)
     n, k = problems.design.shape[0], problems.members[0].target.shape[1]
     paths = problems.paths()
     together = max(1, _MOST_SCORES // (n * k))
-    rows, middle = SharedRows(small.design, small.fit_intercept), np.zeros(small.design.shape[1])
+    rows = SharedRows(small.design, small.fit_intercept)
     answers = [
         answer
         for start in range(0, len(paths), together)
-        for answer in _follow(small, paths[start : start + together], rows, middle, options)
+        for answer in _follow(small, paths[start : start + together], rows, options)
     ]
     if back is None:
         return answers
-    return [replace(one, coef=back @ one.coef, by_sums=None) for one in answers]
+    return [replace(one, coef=back @ one.coef, certificate=None) for one in answers]
 
 
 def _narrowed(problems: ProblemSet) -> tuple[ProblemSet, Array | None]:
@@ -151,27 +108,18 @@ def _narrowed(problems: ProblemSet) -> tuple[ProblemSet, Array | None]:
     return replace(problems, design=design, members=members, _kept=[]), Q
 
 
-def _follow(
-    problems: ProblemSet,
-    paths: Paths,
-    rows: SharedRows | OwnRows,
-    middle: Array,
-    options: Options,
-) -> list[Answer]:
-    """Answers of all members of these paths, one position of the paths after the other.
-
-    ``middle`` is what was subtracted from the rows.
-    """
+def _follow(problems: ProblemSet, paths: Paths, rows: SharedRows, options: Options) -> list[Answer]:
+    """Answers of all members of these paths, one position of the paths after the other."""
     members = problems.members
     first = [_without_rows(problems, path[0]) for path in paths]
     # What is asked for, and how far intercepts can be, do not depend on the penalty.
     allowed = np.array([target_gap(problem, options.tol) for problem in first])
     shares = [_shares(problem) for problem in first]
     whole = Batch(rows, problems.loss, *_stacked(first), np.ones(len(paths)))
-    V = np.zeros((len(middle) + 1, len(paths), whole.Y.shape[2]))
+    V = np.zeros((rows.width + 1, len(paths), whole.Y.shape[2]))
     if problems.fit_intercept:
         V[-1] = [best_constant(problem) for problem in first]
-    model, sums = make_model(whole), SumsOfRows.of(whole, middle)
+    model, sums = make_preconditioner(whole), whole.row_sums()
     out: list[Answer] = []
     for position in range(max(map(len, paths))):
         own = np.flatnonzero([position < len(path) for path in paths])
@@ -179,23 +127,26 @@ def _follow(
         for f, number in zip(own, numbers):
             start = members[number].start
             if start is not None:
-                V[:-1, f], V[-1, f] = start[0], start[1] + middle @ start[0]
+                V[:-1, f], V[-1, f] = start
         strength = np.array([float(members[number].penalty.curvature) for number in numbers])
         batch = replace(whole.take(own), strength=strength)
         at = Points.at(batch, V[:, own])
         bounds = _reach_goals(batch, at, allowed[own], [shares[f] for f in own], model, options)
         V[:, own] = at.V
         penalties = [members[number].penalty for number in numbers]
-        proofs = [None] * len(own) if sums is None else sums.proofs(own, batch, at, penalties)
+        proofs: list[Certificate] | list[None] = [None] * len(own)
+        if sums is not None:
+            proofs = sums.take(own).certify(at.sums(batch), problems.loss, penalties)
         for j, (f, number) in enumerate(zip(own, numbers)):
             status = Status.CONVERGED if at.is_done[j] else Status.STALLED
             if not at.is_done[j] and at.steps[j] == options.max_iter:
                 status = Status.MAX_ITER
-            W, b = at.V[:-1, j].copy(), at.V[-1, j] - middle @ at.V[:-1, j]
+            W, b, proof = at.V[:-1, j].copy(), at.V[-1, j].copy(), proofs[j]
             if batch.is_coupled:
                 b -= b.mean()  # the same shift of all scores changes no loss
             facts = int(at.steps[j]), float(bounds[j]), float(allowed[f]), status
-            out.append(Answer(number, W, b, *facts, proofs[j]))
+            is_proven = proof is not None and proof.gap <= allowed[f]
+            out.append(Answer(number, W, b, *facts, proof if is_proven else None))
     return out
 
 
@@ -204,7 +155,7 @@ def _reach_goals(
     at: Points,
     allowed: Array,
     shares: list[Array | None],
-    model: Model,
+    model: Preconditioner,
     options: Options,
 ) -> Array:
     """Minimise until the gaps are proven to be small enough, but for rounding; their bounds.
@@ -212,15 +163,18 @@ def _reach_goals(
     The slope in an intercept that is nothing beside its curvature may still be much for the proof.
     """
     limit = min(_MOST_STEPS, options.max_iter or _MOST_STEPS)
-    goals = _SHARE * allowed * (_PAST_KINKS if batch.loss.kinks else 1.0)
+    goals, enough = _SHARE * allowed, allowed / CLAIMED
+    if batch.loss.kinks:
+        goals = goals * (_PAST_KINKS if batch.rows.width > _FEW_COLUMNS else _PAST_KINKS**2)
+        enough = enough * np.sqrt(_PAST_KINKS)
     for _ in range(_ROUNDS):
         minimise(batch, at, goals, model, limit)
         bounds = _bounds(batch, at, shares)
-        if not batch.fit_intercept or (CLAIMED * bounds <= allowed).all():
+        if not batch.fit_intercept or (bounds <= enough).all():
             break
         balance(batch, at)
         bounds = _bounds(batch, at, shares)
-        open_ones = ~(CLAIMED * bounds <= allowed) & (at.steps < limit)
+        open_ones = ~(bounds <= enough) & (at.steps < limit)
         if not open_ones.any():
             break
         goals = np.where(open_ones, _FURTHER * goals, np.inf)

@@ -1,0 +1,160 @@
+"""Many problems of two classes on few columns, each solved by compiled Newton steps.
+
+What is known of the classes gives the constant to start from and the bound that ends the steps;
+proofs are made from sums over the rows, for all problems at once.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.certificates.tangent_sums import PointSums, RowSums
+from trueline.numerics.threads import run_strands
+from trueline.problem_set import ProblemSet
+from trueline.solvers.base import Options
+from trueline.solvers.pending import Answer
+
+__all__ = ["has_few_columns", "solve_few_columns"]
+
+Array = NDArray[np.float64]
+
+# Beyond so many columns Hessians are worth the tiles of :mod:`trueline.numerics.gram`.
+_MOST_COLUMNS = 64
+# Multiplications from which on loading compiled code, some tenths of a second, pays.
+_LARGE_WORK = 100_000_000
+_MOST_STEPS = 60
+# Of the gap asked for, the part that is not left for what rounding adds to a proof. A step that
+# passes no kink is exact: of losses with kinks less is left.
+_SHARE, _SHARE_PAST_KINKS = 0.5, 1e-10
+# Both labels, as a target.
+_LABELS = np.array([[-1.0], [1.0]])
+
+
+def has_few_columns(problems: ProblemSet) -> bool:
+    """Whether the compiled steps know the loss, and are worth loading."""
+    (n, d), members = problems.design.shape, problems.members
+    if not problems.loss.compiled or problems.design.is_sparse or d > _MOST_COLUMNS:
+        return False
+    rows = sum(n if member.rows is None else len(member.rows) for member in members)
+    return rows * (d + 1) * (d + 20) >= _LARGE_WORK
+
+
+def solve_few_columns(problems: ProblemSet, options: Options) -> list[Answer]:
+    """Answers to all members, along their paths of strengths."""
+    solver, paths = _FewColumns(problems, options), problems.paths()
+    run_strands(solver.solve, paths)
+    return solver.answers()
+
+
+class _FewColumns:
+    """The rows, and what is known of each problem; all arrays begin with an axis of problems."""
+
+    def __init__(self, problems: ProblemSet, options: Options) -> None:
+        self.problems, self.options = problems, options
+        X, count = problems.design.toarray(), len(problems)
+        n, d = X.shape
+        # About their means columns are far from being parallel to the intercept's.
+        self.middle = X.mean(axis=0) if problems.fit_intercept else np.zeros(d)
+        self.rows = np.ones((n, d + problems.fit_intercept))
+        np.subtract(X, self.middle, out=self.rows[:, :d])
+        # Of RowSums: weights, sums and squares of columns, the largest norm of a row; rows.
+        self.shares, self.totals = np.empty((count, 2)), np.empty((count, 2, d))
+        self.squares, self.farthest = np.empty((count, d)), np.empty(count)
+        self.counts = np.empty(count, dtype=np.intp)
+        # Of PointSums: points, gradients, losses, squares of their derivatives, and curvatures.
+        q = self.rows.shape[1]
+        self.V, self.G = np.zeros((count, q)), np.empty((count, q))
+        self.losses, self.facts = np.empty(count), np.empty((count, 2))
+        self.strengths = np.array([float(m.penalty.curvature) for m in problems.members])
+        self.allowed, self.steps = np.empty(count), np.zeros(count, dtype=np.intp)
+
+    def solve(self, path: list[int]) -> None:
+        """Members that differ in the penalty alone, each from the solution of the one before."""
+        problems, first = self.problems, path[0]
+        y, s, A = self._rows(first)
+        d, loss = len(self.middle), problems.loss
+        self._sum(first, A[:d], y, s)
+        constant = loss.constant(_LABELS, self.shares[first])
+        assert constant is not None
+        level = float(constant[0]) * problems.fit_intercept
+        unit = float(self.shares[first] @ loss.value(_LABELS[:, 0], np.full(2, level)))
+        v = np.zeros(len(A))
+        v[d:] = level
+        for number in path:
+            for array in (self.shares, self.totals, self.squares, self.farthest, self.counts):
+                array[number] = array[first]
+            start = problems.members[number].start
+            if start is not None:
+                v[:d], v[d:] = start[0][:, 0], start[1] + self.middle @ start[0]
+            self.V[number], self.allowed[number] = v, self.options.tol * unit
+            v = self._descend(number, unit, A, y, s)
+
+    @cached_property
+    def columns(self) -> Array:
+        """All rows, column by column."""
+        return np.ascontiguousarray(self.rows.T)
+
+    def _rows(self, number: int) -> tuple[Array, Array, Array]:
+        """Labels, weights and columns of the rows that a member counts."""
+        member = self.problems.members[number]
+        y, weights, rows = member.target[:, 0], member.weights, member.rows
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            y, weights, rows = y[kept], weights[kept], kept if rows is None else rows[kept]
+        s = np.ones(len(y)) if weights is None else np.ascontiguousarray(weights)
+        if rows is None:
+            return np.ascontiguousarray(y), s, self.columns
+        return np.ascontiguousarray(y), s, np.ascontiguousarray(self.rows.take(rows, axis=0).T)
+
+    def _sum(self, number: int, X: Array, y: Array, s: Array) -> None:
+        from trueline.solvers.newton.batched.compiled import sum_classes
+
+        sums = self.shares[number], self.totals[number], self.squares[number]
+        self.farthest[number] = np.sqrt(sum_classes(X, y, s, *sums))
+        self.counts[number] = len(y)
+
+    def _descend(self, number: int, unit: float, A: Array, y: Array, s: Array) -> Array:
+        """Steps for one member, from where it is to start; where they have led."""
+        from trueline.solvers.newton.batched.compiled import Part, descend
+
+        loss, strength, d = self.problems.loss, self.strengths[number], len(self.middle)
+        shares, squares = self.shares[number], self.squares[number]
+        weight = shares.sum()
+        sizes = np.append(squares, weight)[: len(A)]
+        centre, wide, reach = np.zeros(d), np.inf, 0.0
+        if len(A) > d:
+            centre = self.totals[number].sum(axis=0) / weight
+            means = self.totals[number] / shares[:, None] - centre
+            across = np.sqrt(2 * unit / strength * (means**2).sum(axis=1))
+            margins = [abs(loss.least_margin(unit / share)) for share in shares.tolist()]
+            reach = 2 * float((across + margins).max())
+            if "self_concordant" in loss.capabilities:
+                wide = loss.curvature_bound * float((squares - weight * centre**2).sum())
+        farthest = float(self.farthest[number] + np.sqrt(centre @ centre))
+        share = _SHARE_PAST_KINKS if loss.kinks else _SHARE
+        scale = np.sqrt(weight / np.where(sizes > 0, sizes, weight))
+        facts = strength, scale, centre, wide, farthest, reach, share * self.allowed[number]
+        limit = min(_MOST_STEPS, self.options.max_iter or _MOST_STEPS)
+        part, v, z = Part(loss.compiled, A, y, s, *facts), self.V[number], np.empty(len(y))
+        self.steps[number] = descend(part, v, z, self.G[number], self.facts[number], limit)
+        self.losses[number] = s @ loss.value(y, z)
+        return v.copy()
+
+    def answers(self) -> list[Answer]:
+        """Of all members, with their proofs."""
+        problems, d = self.problems, len(self.middle)
+        arrays = self.shares, self.totals, self.squares, self.farthest, self.counts
+        rows = RowSums.of(self.middle, problems.fit_intercept, *arrays)
+        curvature, squares = self.facts.T
+        W, slope = self.V[:, :d], self.G[:, d:].sum(axis=1)
+        correlation = self.G[:, :d] - self.strengths[:, None] * W
+        sums = self.losses, squares, slope, curvature, correlation, float(len(self.rows))
+        at = PointSums(W, self.V[:, d:].sum(axis=1), *sums)
+        penalties = [member.penalty for member in problems.members]
+        proofs = rows.certify(at, problems.loss, penalties)
+        facts = zip(proofs, self.steps.tolist(), self.allowed.tolist())
+        limit = self.options.max_iter
+        return [Answer.of(number, *fact, limit) for number, fact in enumerate(facts)]
