@@ -110,6 +110,29 @@ def add_covariance(
 
 
 @kernel(reassociate=True)
+def _contract_shape(
+    squares: Array,
+    f: Array,
+    shape: float,
+    row: Array,
+    vector: Array,
+    i: int,
+    end: int,
+    product: Array,
+) -> float:
+    """The same for the derivative in log(p) of a rational quadratic kernel, of one row."""
+    total = 0.0
+    for j in range(end):
+        s = squares[j]
+        f_shape = f[j] * (s / (2.0 + s / shape) - shape * math.log1p(s / (2.0 * shape)))
+        total += row[j] * f_shape
+        if product.shape[0] > 0:
+            product[1, i] += f_shape * vector[j]
+            product[1, j] += f_shape * vector[i]
+    return total
+
+
+@kernel(reassociate=True)
 def contract(
     A: Array,
     B: Array,
@@ -149,13 +172,7 @@ def contract(
             g[j] = slope(family, shape, s, at)
             in_value += row[j] * at
         if family == 4:
-            for j in range(end):
-                s = squares[j]
-                f_shape = f[j] * (s / (2.0 + s / shape) - shape * math.log1p(s / (2.0 * shape)))
-                in_shape += row[j] * f_shape
-                if multiply:
-                    product[1, i] += f_shape * vector[j]
-                    product[1, j] += f_shape * vector[i]
+            in_shape = _contract_shape(squares, f, shape, row, vector, i, end, product)
         total[0] += twice * in_value
         total[1] += twice * in_shape
         if triangle:

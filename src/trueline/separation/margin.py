@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from trueline.certificates.separation import MarginCertificate
+from trueline.certificates.special.separation import MarginCertificate
 from trueline.separation.lifting import Integers, integer_rows
 from trueline.separation.nearest import NearestPair, NearestPoint
 from trueline.wording import Readable, counted

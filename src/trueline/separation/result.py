@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.separation import SeparationCertificate
+from trueline.certificates.special.separation import SeparationCertificate
 from trueline.check import Check, Verification
 from trueline.wording import Readable, counted
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.certificates.separation import Combination, SeparationCertificate
+from trueline.certificates.special.separation import Combination, SeparationCertificate
 from trueline.separation.decide import Split, decide
 from trueline.separation.exact import in_floats
 from trueline.separation.lifting import Integers, as_integers, exact_products

@@ -134,21 +134,9 @@ def _least_on_circle(
     least: float,
     point: Array,
 ) -> float:
+    """The least weight of errors on a circle if below ``least``; ``point`` becomes where it is."""
     n, m = unit.shape
-    # Two more directions make the orthonormal rows of Q complete.
-    for place in range(depth, m):
-        best, axis = -1.0, 0
-        for c in range(m):
-            left = 1.0
-            for h in range(place):
-                left -= Q[h, c] * Q[h, c]
-            if left > best:
-                best, axis = left, c
-        for c in range(m):
-            Q[place, c] = 1.0 if c == axis else 0.0
-        length = orthogonalise(Q, place, place)
-        for c in range(m):
-            Q[place, c] /= length
+    _complete(Q, depth)
     # The smallest singular value of unit rows is at least their volume over sqrt(depth)^(depth-1).
     smallest = volume / np.sqrt(float(max(depth, 1))) ** max(depth - 1, 0)
     noise = 100.0 * m * m * _EPS / smallest
@@ -193,3 +181,22 @@ def _least_on_circle(
             for c in range(m):
                 point[c] = Q[depth, c] * np.cos(theta) + Q[depth + 1, c] * np.sin(theta)
     return least
+
+
+@kernel
+def _complete(Q: Array, depth: int) -> None:
+    """Two more directions make the orthonormal rows of Q complete."""
+    m = Q.shape[1]
+    for place in range(depth, m):
+        best, axis = -1.0, 0
+        for c in range(m):
+            left = 1.0
+            for h in range(place):
+                left -= Q[h, c] * Q[h, c]
+            if left > best:
+                best, axis = left, c
+        for c in range(m):
+            Q[place, c] = 1.0 if c == axis else 0.0
+        length = orthogonalise(Q, place, place)
+        for c in range(m):
+            Q[place, c] /= length

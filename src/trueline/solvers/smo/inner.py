@@ -36,6 +36,29 @@ __all__ = ["Way", "add_rows", "largest_error", "largest_score", "solve_pairs"]
 _FLAT = 1e-12
 
 
+@kernel
+def _mark_ends(k: int, beta: Any, low: Any, high: Any, epsilon: float, up: Any, down: Any) -> None:
+    """The slopes of eps |beta| on either side of a multiplier; infinite at the ends of its box."""
+    up[k] = np.inf if beta[k] >= high[k] else (-epsilon if beta[k] < 0 else epsilon)
+    down[k] = -np.inf if beta[k] <= low[k] else (epsilon if beta[k] > 0 else -epsilon)
+
+
+@kernel
+def _partner(
+    Qi: Any, diagonal: Any, room: Any, down: Any, best: float, i: int, begin: int, end: int
+) -> tuple[int, float]:
+    """The multiplier whose step with the i-th promises most, and the length of that step."""
+    j, gain, step = -1, -1.0, 0.0
+    for k in range(begin, end):
+        excess = best - (room[k] - down[k])
+        if excess > 0.0 and k != i:
+            curvature = max(diagonal[i] + diagonal[k] - 2.0 * Qi[k], 1e-12)
+            promised = excess * excess / curvature
+            if promised > gain:
+                gain, j, step = promised, k, excess / curvature
+    return j, step
+
+
 @kernel(reassociate=True)
 def solve_pairs(
     Q: Any,
@@ -58,8 +81,7 @@ def solve_pairs(
     up = np.empty(q)
     down = np.empty(q)
     for k in range(q):
-        up[k] = np.inf if beta[k] >= high[k] else (-epsilon if beta[k] < 0 else epsilon)
-        down[k] = -np.inf if beta[k] <= low[k] else (epsilon if beta[k] > 0 else -epsilon)
+        _mark_ends(k, beta, low, high, epsilon, up, down)
     i, j, step = 0, 0, 0.0
     steps = 0
     while True:
@@ -84,24 +106,9 @@ def solve_pairs(
         if first < 0 or not worst > tol or steps >= max_iter:
             return steps, worst
         i = first
-        Qi = Q[i]
-        own = diagonal[i]
-        j, gain = -1, -1.0
-        for k in range(begin, end):
-            excess = best - (room[k] - down[k])
-            if excess > 0.0:
-                curvature = own + diagonal[k] - 2.0 * Qi[k]
-                if curvature < 1e-12:
-                    curvature = 1e-12
-                promised = excess * excess / curvature
-                if promised > gain and k != i:
-                    gain, j = promised, k
+        j, step = _partner(Q[i], diagonal, room, down, best, i, begin, end)
         if j < 0:
             return steps, worst
-        curvature = own + diagonal[j] - 2.0 * Qi[j]
-        if curvature < 1e-12:
-            curvature = 1e-12
-        step = (best - (room[j] - down[j])) / curvature
         # Up to the ends of both boxes, or to zero, where the slope of eps |beta| changes.
         i_end = 0.0 if (beta[i] < 0.0 and epsilon > 0.0) else high[i]
         j_end = 0.0 if (beta[j] > 0.0 and epsilon > 0.0) else low[j]
@@ -118,8 +125,7 @@ def solve_pairs(
             return steps, worst
         beta[i], beta[j] = i_next, j_next
         for k in (i, j):
-            up[k] = np.inf if beta[k] >= high[k] else (-epsilon if beta[k] < 0 else epsilon)
-            down[k] = -np.inf if beta[k] <= low[k] else (epsilon if beta[k] > 0 else -epsilon)
+            _mark_ends(k, beta, low, high, epsilon, up, down)
         steps += 1
 
 
