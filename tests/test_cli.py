@@ -364,7 +364,7 @@ def test_unexpected_errors_are_one_line_too(houses, monkeypatch):
     def broken(path):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("trueline.cli.commands.read_table", broken)
+    monkeypatch.setattr("trueline.cli.prepare.read_table", broken)
     text = fails("fit", "houses.csv", "-t", "price")
     assert "ZeroDivisionError: oops (unexpected; --debug shows where)" in text
 
