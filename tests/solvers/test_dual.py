@@ -57,7 +57,7 @@ def test_a_step_on_the_face_stays_on_it_and_never_rises(seed, is_sparse, constan
     beta = np.clip(draw.normal(size=n), -1.0, 2.0) * (draw.random(n) < 0.8)
     design = AugmentedDesign(as_design(sp.csr_array(X) if is_sparse else X), constant)
     rows = Rows(design)
-    w = rows.pull(np.arange(n), beta)
+    w = rows.weighted_sum(np.arange(n), beta)
     kind = kinds(beta, terms)
     before, old = dual_value(X, constant, terms, beta), beta.copy()
     scores = rows.scores(np.arange(n), w)

@@ -63,7 +63,7 @@ def test_compressed_rows_do_what_dense_rows_do() -> None:
     draw = np.random.default_rng(0)
     v, weights = draw.normal(size=8), draw.random(40) * (draw.random(40) < 0.5)
     assert np.allclose(program.scores(v), A @ v)
-    assert np.allclose(program.pull(weights), A.T @ weights)
+    assert np.allclose(program.rmatvec(weights), A.T @ weights)
     gram = (A.T * weights) @ A + np.diag(program.quad)
     assert np.allclose(program.gram(weights), gram)
     assert np.allclose(program.quad, np.append(1.5 / scale**2, 0.0))

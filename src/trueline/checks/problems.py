@@ -227,19 +227,24 @@ def _block_problems(known: Callable[..., KnownProblem]) -> list[KnownProblem]:
     """Norms of blocks in which one coefficient stands alone: they and their slopes are exact."""
     labels, weights = np.array([0, 1, 0]), np.array([2.0, 0.5])
     one = np.array([[1.5], [0.0], [0.0]])
-    pull = np.array([[4.0], [0.75], [0.0]])  # of norm 2 x 2, and within 2 x 0.5
+    subgradient = np.array([[4.0], [0.75], [0.0]])  # of norm 2 x 2, and within 2 x 0.5
     group = Group(2.0, labels, weights)
     ridged = Group(2.0, labels, weights, l2=2.0)
     two = np.array([[1.5, 0.0], [0.0, -2.0], [0.0, 0.0]])
     unit = np.array([[1.0, 0.0], [0.0, -1.0], [0.0, 0.5]])
     return [
-        known("groups", group, one, pull),
-        known("groups, weighted", group, one, pull, weights=_WEIGHTS),
-        known("groups, no intercept", group, one, pull, intercept=None),
-        known("groups, sparse", group, one, pull, wrap=sp.csr_array),
-        known("groups, all coefficients zero", group, 0 * one, 0.5 * pull),
-        known("groups, two targets", group, np.hstack([one, -one]), np.hstack([pull, -pull])),
-        known("groups and L2", ridged, one, pull + 2 * one),
+        known("groups", group, one, subgradient),
+        known("groups, weighted", group, one, subgradient, weights=_WEIGHTS),
+        known("groups, no intercept", group, one, subgradient, intercept=None),
+        known("groups, sparse", group, one, subgradient, wrap=sp.csr_array),
+        known("groups, all coefficients zero", group, 0 * one, 0.5 * subgradient),
+        known(
+            "groups, two targets",
+            group,
+            np.hstack([one, -one]),
+            np.hstack([subgradient, -subgradient]),
+        ),
+        known("groups and L2", ridged, one, subgradient + 2 * one),
         known("coupled targets", MultiTask(2.0), two, 2 * unit),
         known("coupled targets, weighted", MultiTask(2.0), two, 2 * unit, weights=_WEIGHTS),
         known("coupled targets, sparse", MultiTask(2.0), two, 2 * unit, wrap=sp.csc_array),

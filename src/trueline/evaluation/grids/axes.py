@@ -127,10 +127,10 @@ def absolute_costs(task: Task, model: Any) -> Values:
     s = _weights(task)
     classes, codes = task.labels
     member = (codes[:, None] == np.arange(len(classes))).astype(float)
-    pull = _largest_slope(task, member - s @ member / s.sum(), s)
+    steepest = _largest_slope(task, member - s @ member / s.sum(), s)
     density, decades = _ABSOLUTE_COSTS
     axis = Axis("C", 10.0 ** (1 / density), _SELDOM, leaves_nothing=True)
-    return _made(axis, 1.0 / pull, round(density * decades) + 1)
+    return _made(axis, 1.0 / steepest, round(density * decades) + 1)
 
 
 def squared_alphas(task: Task, model: Any) -> Values:

@@ -75,12 +75,12 @@ def newton_step(G: Array, start: Integers, linear: Array, bend: float, W: Array,
     norm = np.repeat(block_norms(W, start), widths)
     stiffness = np.repeat(linear, widths) / norm
     smooth = _Smooth(G, start, W, norm, stiffness, bend)
-    pull = Q - (bend + stiffness) * W
-    system = _direct(smooth, pull) if W.size <= _FEW_UNKNOWNS else _iterate(smooth, pull)
+    descent = Q - (bend + stiffness) * W
+    system = _direct(smooth, descent) if W.size <= _FEW_UNKNOWNS else _iterate(smooth, descent)
     if system is None:
         return False
     D, image = system
-    slope = float(np.vdot(pull, D))
+    slope = float(np.vdot(descent, D))
     if slope <= 0:
         return False
     inward = smooth.inner(D)
@@ -89,7 +89,7 @@ def newton_step(G: Array, start: Integers, linear: Array, bend: float, W: Array,
         passes = (t * inward <= -_ALMOST * norm) & (stiffness > 0)
         move = np.where(passes, -W, t * D)
         moved = move @ G if passes.any() else t * image
-        change = _change(smooth, linear, pull, move, moved)
+        change = _change(smooth, linear, descent, move, moved)
         if change < (0.0 if length is None else -_SHARE * t * slope):
             W += move
             W[:, passes] = 0.0
@@ -139,8 +139,8 @@ def _exact_length(smooth: _Smooth, linear: Array, D: Array, image: Array, slope:
     return float(low + minimise_along(slope_at, slope_at(0.0)[0], high - low))
 
 
-def _direct(smooth: _Smooth, pull: Array) -> tuple[Array, Array] | None:
-    """D with H D = pull and D G, by a factor of H itself: k m unknowns, target by target."""
+def _direct(smooth: _Smooth, descent: Array) -> tuple[Array, Array] | None:
+    """D with H D = descent and D G, by a factor of H itself: k m unknowns, target by target."""
     k, m = smooth.W.shape
     H = np.zeros((k, m, k, m))
     for t in range(k):
@@ -157,18 +157,18 @@ def _direct(smooth: _Smooth, pull: Array) -> tuple[Array, Array] | None:
     factor, info = dpotrf(M.T, lower=1, clean=0, overwrite_a=1)
     if info:
         return None
-    D = dpotrs(factor, pull.ravel(), lower=1)[0].reshape(k, m)
+    D = dpotrs(factor, descent.ravel(), lower=1)[0].reshape(k, m)
     return D, D @ smooth.G
 
 
-def _iterate(smooth: _Smooth, pull: Array) -> tuple[Array, Array] | None:
-    """D with H D = pull, nearly, and D G, by conjugate gradients."""
+def _iterate(smooth: _Smooth, descent: Array) -> tuple[Array, Array] | None:
+    """D with H D = descent, nearly, and D G, by conjugate gradients."""
     factor = _factor(smooth)
     if factor is None:
         return None
     D, _ = conjugate_gradients(
         lambda D: smooth.hessian(D, D @ smooth.G),
-        pull,
+        descent,
         lambda R: dpotrs(factor, R.T, lower=1)[0].T,
         most=_MAX_PRODUCTS,
         enough=_REDUCTION**2,
@@ -194,7 +194,7 @@ def _factor(smooth: _Smooth) -> Array | None:
     return None if info else factor
 
 
-def _change(smooth: _Smooth, linear: Array, pull: Array, D: Array, image: Array) -> float:
+def _change(smooth: _Smooth, linear: Array, descent: Array, D: Array, image: Array) -> float:
     """What the objective changes by from W to W + D, without cancellation.
 
     ||w + d|| - ||w|| - <u, d> = (||d||^2 - <u, d>^2) / (||w + d|| + ||w|| + <u, d>), except where
@@ -208,4 +208,4 @@ def _change(smooth: _Smooth, linear: Array, pull: Array, D: Array, image: Array)
     through = below <= 1e-3 * norm
     curved = np.divide(across, below, out=new - norm - along, where=~through)
     quadratic = 0.5 * float(np.vdot(D, image + smooth.bend * D))
-    return quadratic + float(linear @ curved) - float(np.vdot(pull, D))
+    return quadratic + float(linear @ curved) - float(np.vdot(descent, D))

@@ -226,10 +226,10 @@ class RestrictedBlocks:
         W, Q, C = (A[:, : self.size] for A in (self._W, self._Q, self._C))
         norms = self.norms()
         share = np.divide(self._linear, norms, out=np.zeros_like(norms), where=norms > 0)
-        pull = Q - W * (self._bend + np.repeat(share, np.diff(self.start)))
-        pull = np.where(np.repeat(norms > 0, np.diff(self.start)), pull, 0.0)
+        descent = Q - W * (self._bend + np.repeat(share, np.diff(self.start)))
+        descent = np.where(np.repeat(norms > 0, np.diff(self.start)), descent, 0.0)
         rounding = _ROUNDING * float(np.abs(C).max(initial=0.0))
-        return bool(float(np.abs(pull).max(initial=0.0)) > rounding)
+        return bool(float(np.abs(descent).max(initial=0.0)) > rounding)
 
     def _round(self) -> None:
         """Sweeps over the blocks that move, then a Newton step on those that are not zero."""

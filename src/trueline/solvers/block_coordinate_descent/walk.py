@@ -36,7 +36,7 @@ _TOLERATED = 0.01
 _SHARE, _FINE = 0.1, 1e-12
 _FINEST = 1e-15
 _LARGE, _WORTH = 256, 0.03
-# Penalties this many times weaker than the pull of a block are approached in strides.
+# Penalties this many times weaker than the correlation of a block are approached in strides.
 _FAR, _STRIDE, _ON_THE_WAY = 50.0, 5.0, 0.01
 _FARTHEST = 1e300
 

@@ -156,7 +156,7 @@ class RestrictedColumns:
         return np.flatnonzero(is_free | is_near | (forces(*self._state) != 0.0))
 
     def _pulled(self, target: float) -> Integers:
-        """The coordinates whose pull, as a share of l_j, is worth half the gap asked for."""
+        """The coordinates whose gradient, as a share of l_j, is worth half the gap asked for."""
         w, _, linear, *_ = self._state
         size = float(linear @ np.abs(w))
         slack = 0.5 * target / size if size > 0 else 0.0
@@ -165,8 +165,8 @@ class RestrictedColumns:
     def _step(self, target: float, limit: int, share: float) -> None:
         """Conjugate gradients on the free coordinates, stopped where a coefficient would rest.
 
-        They end at about a share of the gap: with r what remains of the pull, max_j abs(r_j) / l_j
-        of sum l_j abs(w_j), and abs(r).abs(w).
+        They end at about a share of the gap: with r what remains of the gradient, max_j abs(r_j) /
+        l_j of sum l_j abs(w_j), and abs(r).abs(w).
         """
         residual, (w, q, linear, curvature, lower, upper) = self._residual, self._state
         diagonal = self._squares + curvature
@@ -175,14 +175,14 @@ class RestrictedColumns:
         inverse, unit = np.zeros(self.size), np.zeros(self.size)
         np.divide(1.0, diagonal, out=inverse, where=free)
         np.divide(1.0, linear, out=unit, where=free & (curvature == 0.0) & (linear > 0.0))
-        sizes, pull = np.abs(w), np.where(free, q - curvature * w - linear * np.sign(w), 0.0)
+        sizes, descent = np.abs(w), np.where(free, q - curvature * w - linear * np.sign(w), 0.0)
         total = float(linear[free] @ sizes[free])
 
         def gap(r: Array) -> float:
             r = np.abs(r)
             return float((r * unit).max(initial=0.0)) * total + float(r @ sizes)
 
-        enough = max(share * gap(pull), _CG_SHARE * target)
+        enough = max(share * gap(descent), _CG_SHARE * target)
 
         def product(p: Array) -> Array:
             out = residual.there_and_back(p)[1]
@@ -192,7 +192,7 @@ class RestrictedColumns:
 
         x, _ = conjugate_gradients(
             product,
-            pull,
+            descent,
             lambda r: inverse * r,
             most=limit,
             is_enough=lambda r: gap(r) <= enough,
@@ -202,7 +202,7 @@ class RestrictedColumns:
         below, above = sign_bounds(w, lower, upper)
         ahead = np.clip(w + x, below, above)
         image = residual.image(ahead - w)
-        gain = float(pull @ (ahead - w)) - 0.5 * float(curvature @ (ahead - w) ** 2)
+        gain = float(descent @ (ahead - w)) - 0.5 * float(curvature @ (ahead - w) ** 2)
         if (ahead != w + x).any() and 0.5 * residual.square(image) >= gain:
             # No further than to the first that comes to rest.
             edge = np.where(x > 0, above, below) - w

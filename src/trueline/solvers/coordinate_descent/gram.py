@@ -256,29 +256,29 @@ class RestrictedGram:
         Each round but the last leaves fewer of them free.
         """
         last = math.inf
-        # Without a penalty the pull of the minimum is zero, up to rounding of what it is made of.
+        # Without a penalty the gradient at the minimum is zero, up to rounding of its terms.
         nothing = _ROUNDING * float(np.abs(self._state[_C, : self.active]).max(initial=0.0))
         for _ in range(2 * self.active + _POLISHES):
             a = self.active
             if a == 0:
                 return
             w, q, linear, curvature, lower, upper, _ = self._state[:, :a]
-            pull = q - linear * np.sign(w) - curvature * w
-            step = self._block.solve(self._G, self._order[:a], curvature, pull)
+            descent = q - linear * np.sign(w) - curvature * w
+            step = self._block.solve(self._G, self._order[:a], curvature, descent)
             if step is None:
                 self._drop_dependent()
                 continue
             below, above = sign_bounds(w, lower, upper)
             start, ahead = w.copy(), w + step
             if ((ahead < below) | (ahead > above)).any():
-                self._search(step, pull, below, above)
+                self._search(step, descent, below, above)
                 self._settle(start)
                 last = math.inf
                 continue
             w[:] = ahead
             q -= self._G[:a, :a] @ step
             self._settle(start)
-            # What rounding left of the pull is worth another step as long as that helps.
+            # What rounding left of the gradient is worth another step as long as that helps.
             left = float(np.abs(q - linear * np.sign(w) - curvature * w).max())
             if left <= max(_SLACK * float(np.abs(linear).min()), nothing):
                 return
@@ -315,14 +315,14 @@ class RestrictedGram:
         q -= self._G[:a, :a] @ (w - start)
         self._settle(start)
 
-    def _search(self, step: Array, pull: Array, below: Array, above: Array) -> None:
+    def _search(self, step: Array, descent: Array, below: Array, above: Array) -> None:
         """Move along the step as far as it lowers the objective; some coefficient comes to rest.
 
         All that are in the way stop where they rest, if that pays; else the first of them does.
         """
         a = self.active
         w, q, curvature = self._state[_W, :a], self._state[_Q, :a], self._state[_BEND, :a]
-        slope = float(pull @ step)
+        slope = float(descent @ step)
         edge = np.where(step > 0, above, below)
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = np.where(step != 0, (edge - w) / step, np.inf)
@@ -331,7 +331,7 @@ class RestrictedGram:
             move = np.clip(w + t * step, below, above) - w
             image = self._G[:a, :a] @ move
             # No sign changes, so that the objective is quadratic on the way.
-            change = 0.5 * move @ (image + curvature * move) - pull @ move
+            change = 0.5 * move @ (image + curvature * move) - descent @ move
             if change < -_SHARE * t * slope:
                 w += move
                 q -= image

@@ -40,24 +40,24 @@ Array = NDArray[np.float64]
 
 @kernel
 def column_minimiser(
-    pull: float, linear: float, curvature: float, lower: float, upper: float, at: float
+    correlation: float, linear: float, curvature: float, lower: float, upper: float, at: float
 ) -> float:
-    """argmin over [lower, upper] of curvature/2 w^2 - pull w + linear abs(w).
+    """argmin over [lower, upper] of curvature/2 w^2 - correlation w + linear abs(w).
 
-    A flat coordinate (no curvature, and the pull is the penalty's) stays where it is.
+    A flat coordinate (no curvature, and the correlation is the penalty's) stays where it is.
     """
     if curvature > 0.0:
-        if pull > linear:
-            best = (pull - linear) / curvature
-        elif pull < -linear:
-            best = (pull + linear) / curvature
+        if correlation > linear:
+            best = (correlation - linear) / curvature
+        elif correlation < -linear:
+            best = (correlation + linear) / curvature
         else:
             best = 0.0
-    elif pull > linear:
+    elif correlation > linear:
         best = upper
-    elif pull < -linear:
+    elif correlation < -linear:
         best = lower
-    elif abs(pull) < linear:
+    elif abs(correlation) < linear:
         best = 0.0
     else:
         best = at

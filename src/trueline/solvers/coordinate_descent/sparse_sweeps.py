@@ -71,7 +71,7 @@ def _sweep(
     bend: float,
     only_free: bool,
 ) -> tuple[float, float]:
-    """One step for each coordinate, or for each that is not zero; the new shift, the worst pull."""
+    """One step for each coordinate, or for each that is not zero; the new shift, the worst step."""
     data, indices, indptr, pulls = columns.data, columns.indices, columns.indptr, columns.pulls
     worst = 0.0
     for j in which:
@@ -125,7 +125,7 @@ def _settle(
     while sweeps < MOST_SWEEPS:
         shift, worst = _sweep(columns, which, r, shift, w, level, bend, only_free)
         sweeps += 1
-        # A pull of this share of the level is worth as much as the gap that is asked for.
+        # A correlation of this share of the level is worth as much as the gap that is asked for.
         is_small = worst * size <= enough * level
         if is_small and not only_free:
             break

@@ -218,7 +218,7 @@ class BoxIteration(DualIteration):
         gap = self.strength * (losses + own + square)
         if self.problem.fit_intercept and gap <= self.target:
             beta = balanced(self.beta)
-            square = self._square(self.rows.pull(np.arange(len(beta)), beta))
+            square = self._square(self.rows.weighted_sum(np.arange(len(beta)), beta))
             _, own = both_values(scores, beta, self.terms, self.centre)
             gap = objective + self.strength * (own + 0.5 * square)
         self.gap = max(gap, 0.0)

@@ -76,7 +76,7 @@ class EntropyIteration(DualIteration):
             self._start_at(options.start, options.start_intercept)
         self._shares = 1.0 / (1.0 + np.exp(-self._logits))
         if options.start is not None:
-            self.w = self.rows.pull(np.arange(n), self._y * heaviness * self._shares)
+            self.w = self.rows.weighted_sum(np.arange(n), self._y * heaviness * self._shares)
         self.expose()
 
     def _start_at(self, W: Array, b: Array | None) -> None:

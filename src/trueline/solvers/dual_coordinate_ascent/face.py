@@ -94,7 +94,7 @@ def minimise_on(
         step = bounded(x, at, face)
         fall = -float(g @ step)
         if fall > 0:
-            moved = rows.pull(free, step)
+            moved = rows.weighted_sum(free, step)
             rise = float(moved @ moved + (h * step) @ step)
             length = min(1.0, fall / rise) if rise > 0 else 1.0
             beta[free] = np.clip(at + length * step, face.low, face.high)

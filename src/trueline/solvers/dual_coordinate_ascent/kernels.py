@@ -83,11 +83,11 @@ def minimiser(slope: float, at: float, bend: float, e: float, low: float, high: 
     """The best place of one variable."""
     if bend <= 0.0:  # a row of zeros: nothing but a bound or the kink ends it
         return high if slope + e < 0.0 else (low if slope - e > 0.0 else 0.0)
-    pull = bend * at - slope
-    if pull > e:
-        best = (pull - e) / bend
-    elif pull < -e:
-        best = (pull + e) / bend
+    correlation = bend * at - slope
+    if correlation > e:
+        best = (correlation - e) / bend
+    elif correlation < -e:
+        best = (correlation + e) / bend
     else:
         best = 0.0
     return min(max(best, low), high)
@@ -150,12 +150,12 @@ def decide(product: float, at: float, terms: Array, i: int) -> tuple[float, floa
 @kernel
 def own_gap(product: float, at: float, terms: Array, i: int) -> float:
     """What one row adds to the gap, given x_i.w."""
-    pull, e, h = terms[i, 0] - product, terms[i, 1], terms[i, 2]
-    here = pull * at - e * abs(at) - 0.5 * h * at * at
-    beyond = abs(pull) - e
+    correlation, e, h = terms[i, 0] - product, terms[i, 1], terms[i, 2]
+    here = correlation * at - e * abs(at) - 0.5 * h * at * at
+    beyond = abs(correlation) - e
     if beyond <= 0.0:
         return -here
-    bound = terms[i, 4] if pull > 0.0 else -terms[i, 3]
+    bound = terms[i, 4] if correlation > 0.0 else -terms[i, 3]
     best = bound if bound * h <= beyond else beyond / h
     return best * (beyond - 0.5 * h * best) - here
 
@@ -166,11 +166,11 @@ def both_values(scores: Array, beta: Array, terms: Array, centre: float) -> tupl
     losses = own = 0.0
     for i in range(len(beta)):
         at, e, h = beta[i], terms[i, 1], terms[i, 2]
-        pull, size = terms[i, 0] - (scores[i] + centre), abs(at)
+        correlation, size = terms[i, 0] - (scores[i] + centre), abs(at)
         own += size * (e + 0.5 * h * size) - terms[i, 0] * at
-        beyond = abs(pull) - e
+        beyond = abs(correlation) - e
         if beyond > 0.0:
-            bound = terms[i, 4] if pull > 0.0 else -terms[i, 3]
+            bound = terms[i, 4] if correlation > 0.0 else -terms[i, 3]
             best = bound if bound * h <= beyond else beyond / h
             losses += best * (beyond - 0.5 * h * best)
     return losses, own

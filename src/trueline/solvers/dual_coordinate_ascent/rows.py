@@ -2,7 +2,7 @@
 
 Sparse columns without any entry: their coefficients are zero, and the rest is solved alone.
 
-Words that do not occur pull at nothing: with a penalty a/2 w_j^2 the best w_j is zero, and V_j = 0
+Words that do not occur have no gradient: with a penalty a/2 w_j^2 the best w_j is zero, and V_j = 0
 adds nothing to the dual. Objective and gap are those of the other columns.
 """
 
@@ -105,7 +105,7 @@ class Rows:
         """x_i.w of some rows; those may end with another constant."""
         return self._scores(self._parts, rows, w, self.constant if constant is None else constant)
 
-    def pull(self, rows: Integers, weights: Array) -> Array:
+    def weighted_sum(self, rows: Integers, weights: Array) -> Array:
         """sum_i weights_i x_i over some rows."""
         return self._pulled(self._parts, rows, weights, self.constant)
 
@@ -113,7 +113,7 @@ class Rows:
         """X (X^T weights) for some rows; compressed ones in single precision, in half the time."""
         size = float(np.abs(weights).max(initial=0.0))
         if self._single is None or not size > 0:
-            return self.scores(rows, self.pull(rows, weights))
+            return self.scores(rows, self.weighted_sum(rows, weights))
         pulled = self._pulled(self._single, rows, (weights / size).astype(np.float32), 0.0)
         there = self._scores(self._single, rows, pulled, 0.0).astype(np.float64) * size
         return there + self.constant**2 * weights.sum()

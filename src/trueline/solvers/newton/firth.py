@@ -90,7 +90,7 @@ class _Walk(Iteration):
         self.rows, self.loss, self.y, self.v = rows, problem.loss, y, v
         self.z = rows.scores(v)
         self._evaluate()
-        self._look()
+        self._take_derivatives()
 
     def _evaluate(self) -> None:
         """F and the information, at the present point."""
@@ -113,7 +113,7 @@ class _Walk(Iteration):
             out[part] = self.h[part] * (A * self.factor.solve(A.T).T).sum(axis=1)
         return out
 
-    def _look(self) -> None:
+    def _take_derivatives(self) -> None:
         """The slope, and the next step."""
         w, b = self.rows.coefficients(self.v)
         self.coef, self.intercept = w[:, None], np.array([b])
@@ -138,7 +138,7 @@ class _Walk(Iteration):
             self._move(t, change)
             if self.objective <= before[2] + _ARMIJO * t * before[3] or not seen:
                 self.z = self.rows.scores(self.v)
-                self._look()
+                self._take_derivatives()
                 break
             self.v, self.z, self.direction = before[0], before[1], direction
             t *= 0.5
@@ -146,7 +146,7 @@ class _Walk(Iteration):
         if not (math.isfinite(self.objective) and (seen or -self.slope < 0.9 * -before[3])):
             self.v, self.z = before[:2]
             self._evaluate()
-            self._look()
+            self._take_derivatives()
             self.is_stalled = True
 
     def progress(self) -> Progress:

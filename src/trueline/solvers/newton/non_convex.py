@@ -115,13 +115,13 @@ class _Walk(Iteration):
         self.rows, self.loss, self.y, self.quad, self.v = rows, loss, y, quad, v
         self.z = rows.scores(v)
         self.objective = self._value(v, self.z)
-        self._look()
+        self._evaluate()
 
     def _value(self, v: Array, z: Array) -> float:
         total = float(self.rows.weights @ self.loss.value(self.y, z) + 0.5 * self.quad @ v**2)
         return total if np.isfinite(total) else math.inf
 
-    def _look(self) -> None:
+    def _evaluate(self) -> None:
         rows, s = self.rows, self.rows.weights
         w, b = rows.coefficients(self.v)
         self.coef, self.intercept = w[:, None], np.array([b])
@@ -149,7 +149,7 @@ class _Walk(Iteration):
             value = self._value(v, z)
             if value <= self.objective + _ARMIJO * t * self.slope:
                 self.v, self.z, self.objective = v, self.rows.scores(v), value
-                self._look()
+                self._evaluate()
                 return
             t *= 0.5
         self.is_stalled = True
@@ -160,10 +160,10 @@ class _Walk(Iteration):
         self.v = self.v + self.direction
         self.z = self.rows.scores(self.v)
         self.objective = self._value(self.v, self.z)
-        self._look()
+        self._evaluate()
         if not -self.slope < 0.25 * -before[3]:
             self.v, self.z, self.objective, _ = before
-            self._look()
+            self._evaluate()
             self.is_stalled = True
 
     def progress(self) -> Progress:

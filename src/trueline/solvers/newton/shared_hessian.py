@@ -164,7 +164,7 @@ class _Descent:
         b = self._V[-1] - self._centre @ W
         return W, b - b.mean()
 
-    def _look(self, V: Array) -> _Point:
+    def _evaluate(self, V: Array) -> _Point:
         Z = self._A @ V
         u = self._s[:, None] * self._loss.gradient(self._y, Z)
         losses = float(self._s @ self._loss.value(self._y, Z).sum(axis=1))
@@ -192,7 +192,7 @@ class _Descent:
         if member.start is not None:
             W, b = member.start
             self._V = np.vstack([W, b + self._centre @ W])
-        at = self._look(self._V)
+        at = self._evaluate(self._V)
         before, is_new, steps = np.inf, False, 0
         for _ in range(_STEPS):
             if model.H is None:
@@ -245,7 +245,7 @@ class _Descent:
             V = at.V + t * D
             # The same shift of all scores changes no loss: only the penalty decides about it.
             V[:-1] -= least_penalised(V[:-1], self._linear[:-1], self._quad[:-1])
-            new = self._look(V)
+            new = self._evaluate(V)
             if new.objective <= at.objective - _SUFFICIENT * t * promise + 1e-13 * at.objective:
                 return new
             t *= 0.5

@@ -196,9 +196,9 @@ class _Iteration(Iteration):
         penalty = 0.5 * float((self._quad * self.V**2).sum())
         objective = float((self._s * loss).sum()) + penalty
         u = self.dual()
-        pull = self._A.T @ (self._s * u)
+        correlation = self._A.T @ (self._s * u)
         held = self._quad[:, 0] > 0
         lower = -float((self._s * np.where(self._y != 0, u, 0.0)).sum())
-        lower -= 0.5 * float((pull[held] ** 2 / self._quad[held]).sum())
-        lower -= float(np.abs(pull[~held] * self.V[~held]).sum())
+        lower -= 0.5 * float((correlation[held] ** 2 / self._quad[held]).sum())
+        lower -= float(np.abs(correlation[~held] * self.V[~held]).sum())
         return Progress(objective, max(objective - lower, 0.0))

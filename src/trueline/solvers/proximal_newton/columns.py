@@ -77,7 +77,7 @@ class ColumnDescent:
         self.V[-1] += self._centre @ V[:-1]
         self.Z = self._scores()
         self._model = make_model(self)
-        self.look()
+        self.evaluate()
 
     @property
     def sweeps(self) -> int:
@@ -102,9 +102,9 @@ class ColumnDescent:
             self.V = self.V.copy()
             self.V[-1] += shift
             self.Z = self.Z + shift
-        self.look()
+        self.evaluate()
 
-    def look(self) -> None:
+    def evaluate(self) -> None:
         """Slopes and curvatures at the present point, and who is in play."""
         loss, y, s = self.loss, self._problem.target, self.s[:, None]
         if self.is_coupled:
@@ -157,7 +157,7 @@ class ColumnDescent:
             if aside.any():
                 self.V[:-1] -= aside
                 self.Z = self.Z - self.design.matvec(aside)
-        self.look()
+        self.evaluate()
         return True
 
     def _length(self, D: Array, shift: Array, change: Array) -> float:

@@ -64,7 +64,7 @@ class ProximalDescent:
         self.v = v.copy()
         self.v[: len(terms.linear)] = np.clip(v[: len(terms.linear)], terms.lower, terms.upper)
         self.z = rows.scores(self.v)
-        self._look()
+        self._evaluate()
 
     def penalty(self, v: Array) -> float:
         w = v[: len(self.terms.linear)]
@@ -73,7 +73,7 @@ class ProximalDescent:
     def _losses(self, z: Array) -> float:
         return float((self.rows.weights * rowwise(self.loss.value, self.y, z)).sum())
 
-    def _look(self, losses: float | None = None) -> None:
+    def _evaluate(self, losses: float | None = None) -> None:
         """What the present point says, and the next step; ``losses`` is their sum, if known."""
         rows, loss = self.rows, self.loss
         self.u, self.bends = derivatives(loss, self.y, self.z)
@@ -91,7 +91,7 @@ class ProximalDescent:
     def use(self, loss: Loss) -> None:
         """Go on with another loss."""
         self.loss = loss
-        self._look()
+        self._evaluate()
 
     def _model_step(self, H: Array, size: float) -> Array:
         """The minimum of the model, from the Gram matrix of centred columns."""
@@ -141,7 +141,7 @@ class ProximalDescent:
             self.mu = min(self.mu * min(3.0 / np.sqrt(t), 1e3), _MOST_MU)
         elif t >= _WHOLE:
             self.mu = max(0.1 * self.mu, _LEAST_MU)
-        self._look(losses if t == 1.0 else None)
+        self._evaluate(losses if t == 1.0 else None)
         return t
 
 

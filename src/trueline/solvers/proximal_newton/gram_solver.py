@@ -115,10 +115,10 @@ class ProximalNewton(Solver):
         certificate = prover.certify(W, b, descents)
         # Far from zero, targets leave rounding in the sum of the dual point, at the price of the
         # largest intercept that is covered.
-        pull = float(problem.weigh(np.abs(U)).sum()) * float(
+        reach = float(problem.weigh(np.abs(U)).sum()) * float(
             np.abs(problem.target).max(initial=0.0)
         )
-        close = asked + 2 * certificate.objective_rounding + _UNSEEN * pull
+        close = asked + 2 * certificate.objective_rounding + _UNSEEN * reach
         if not worst.is_final and certificate.gap <= close:
             worst = Status.CONVERGED
         return Solution(

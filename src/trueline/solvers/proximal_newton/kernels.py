@@ -113,8 +113,8 @@ def solve_model(
             slope = column_dot(scaled, indices, indptr[j], indptr[j + 1], q)
             slope += G[j] + quad[j] * D[j] - means[j] * total * mean
             violation += _violation(at, slope, linear[j])
-            pull = curvature[j] * at - slope
-            best = column_minimiser(pull, linear[j], curvature[j], -np.inf, np.inf, at)
+            correlation = curvature[j] * at - slope
+            best = column_minimiser(correlation, linear[j], curvature[j], -np.inf, np.inf, at)
             change = best - at
             if change != 0.0 or best != 0.0:
                 columns[kept], columns[place] = j, columns[kept]
@@ -252,8 +252,8 @@ def sweep_coupled(
                 slope += data[e] * (s[i] * P[i, t] * (Q[i, t] - M[i]))
             at = V[j, t] + D[j, t]
             total += _violation(at, slope, linear[j])
-            pull = curvature[j, t] * at - slope
-            best = column_minimiser(pull, linear[j], curvature[j, t], -np.inf, np.inf, at)
+            correlation = curvature[j, t] * at - slope
+            best = column_minimiser(correlation, linear[j], curvature[j, t], -np.inf, np.inf, at)
             change = best - at
             if change != 0.0 or best != 0.0:
                 stays = True

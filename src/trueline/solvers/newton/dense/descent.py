@@ -179,14 +179,14 @@ class Descent:
         self.gram = FollowingGram(rows, bound)
         self._factor, self._is_own, self._is_known = start.factor, False, False
         self.decrease = np.inf
-        self._look(u, curvatures)
+        self._evaluate(u, curvatures)
 
     @property
     def objective(self) -> float:
         losses = self.rows.weights @ rowwise(self.loss.value, self.y, self.z)
         return float(losses + 0.5 * self.quad @ self.v**2)
 
-    def _look(self, u: Array, curvatures: Array) -> None:
+    def _evaluate(self, u: Array, curvatures: Array) -> None:
         """What the derivatives at the present point say, and the next step."""
         rows = self.rows
         self.u = u
@@ -308,12 +308,12 @@ class Descent:
         elif t >= _WHOLE:
             # A step that should have been longer says that mu is far too large.
             self.mu = 0.1 * self.mu / np.sqrt(t) if self.mu > _LEAST_MU else 0.0
-        self._look(*(seen[t] if t in seen else derivatives(self.loss, self.y, self.z)))
+        self._evaluate(*(seen[t] if t in seen else derivatives(self.loss, self.y, self.z)))
         while self.is_weighed_down and self.decrease <= max(
             _STAGE_DECREASE * self.objective, self.enough
         ):
             self.quad = np.maximum(_LIGHTER * self.quad, self._quad)
-            self._look(*derivatives(self.loss, self.y, self.z))
+            self._evaluate(*derivatives(self.loss, self.y, self.z))
         return t
 
     @property
@@ -330,7 +330,7 @@ class Descent:
     def use(self, loss: Loss) -> None:
         """Go on with another loss."""
         self.loss = loss
-        self._look(*derivatives(loss, self.y, self.z))
+        self._evaluate(*derivatives(loss, self.y, self.z))
 
 
 def starting_point(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant: float) -> Start:
@@ -369,8 +369,8 @@ def _crude_start(rows: StandardRows, loss: Loss, y: Array, quad: Array, constant
     if not np.isfinite(bound):  # of logarithms of means, as far as the curvature there says
         bound = float(s @ loss.curvature(y, np.full_like(y, level))) / rows.total_weight
     is_label = bool({"margins", "log_link"} & loss.capabilities)
-    pull = -loss.gradient(y, np.full_like(y, level)) / bound if is_label else y - level
-    cross = rows.total(s * pull)
+    residual = -loss.gradient(y, np.full_like(y, level)) / bound if is_label else y - level
+    cross = rows.total(s * residual)
     factor = Factor(rows.gram + np.diag(quad / bound))
     if factor.least <= _EPS:
         return v

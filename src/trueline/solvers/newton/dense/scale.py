@@ -102,7 +102,7 @@ class Profile:
         self.size = math.sqrt(float(rows.weights @ y**2) / rows.total_weight)
         self.mu, self.scale, self.floor = 0.0, 0.0, 0.0
         self.v, self.residual = v, rows.scores(v) - y
-        self._look()
+        self._evaluate()
 
     @property
     def is_collapsed(self) -> bool:
@@ -116,7 +116,7 @@ class Profile:
     def move_floor(self) -> bool:
         """Keep the scale above a floor, or lower the floor; False where that is next to zero."""
         self.floor = _FLOOR * (self.floor or self.size)
-        self._look()
+        self._evaluate()
         return not self.is_collapsed
 
     def _at(self, residual: Array) -> tuple[float, Array, NDArray[np.bool_]]:
@@ -128,7 +128,7 @@ class Profile:
         part = residual / scale
         return scale, 2 * np.clip(part, -self.epsilon, self.epsilon), np.abs(part) <= self.epsilon
 
-    def _look(self) -> None:
+    def _evaluate(self) -> None:
         rows, s = self.rows, self.rows.weights
         self.scale, self.u, inside = self._at(self.residual)
         weighted = s * self.u
@@ -191,7 +191,7 @@ class Profile:
             self.mu = min(max(self.mu, _LEAST_MU) * min(3.0 / math.sqrt(t), 1e3), 1.0)
         elif t >= _WHOLE:
             self.mu = 0.1 * self.mu / math.sqrt(t) if self.mu > _LEAST_MU else 0.0
-        self._look()
+        self._evaluate()
         return t
 
 

@@ -128,7 +128,7 @@ class CompressedProgram(Program):
         scores_of_rows(*self._parts, v, out)
         return out
 
-    def pull(self, weights: Array) -> Array:
+    def rmatvec(self, weights: Array) -> Array:
         out = np.zeros(len(self.quad))
         sum_of_rows(*self._parts, weights, out)
         return out
@@ -144,9 +144,9 @@ class CompressedProgram(Program):
         # From one step to the next most multipliers stay as they are.
         known = self._last
         if known:
-            known["sum"] = known["sum"] + self.pull(multipliers - known["multipliers"])
+            known["sum"] = known["sum"] + self.rmatvec(multipliers - known["multipliers"])
         else:
-            known["sum"] = self.pull(multipliers)
+            known["sum"] = self.rmatvec(multipliers)
         known["multipliers"] = multipliers
         return self.ell + self.quad * v + known["sum"]
 

@@ -111,7 +111,7 @@ class InteriorPoint:
 
         def newton(low: Array | float, high: Array | float) -> tuple[Array, Array, Array, Array]:
             pushed = offset + low / pi - high / room
-            dv = -solve_factored(factor, slope + program.pull(theta * pushed))
+            dv = -solve_factored(factor, slope + program.rmatvec(theta * pushed))
             dpi = theta * (program.scores(dv) + pushed)
             return dv, dpi, low / pi - at.below - toward * dpi, high / room - at.above + back * dpi
 
@@ -231,12 +231,12 @@ def _solve(
     K = np.zeros((p + len(held),) * 2)
     K[:p, :p] = np.diag(program.quad)
     K[:p, p:], K[p:, :p] = rows.T, rows
-    rest = program.ell + program.pull(beside)
+    rest = program.ell + program.rmatvec(beside)
     right = np.concatenate([-rest, program.t[held]])
     try:
         v = _least_squares(K, right)[:p]
-        pull = -(rest + program.quad * v)
-        return v, near + _least_squares(rows.T, pull - rows.T @ near)
+        negative_gradient = -(rest + program.quad * v)
+        return v, near + _least_squares(rows.T, negative_gradient - rows.T @ near)
     except np.linalg.LinAlgError:
         return None
 

@@ -95,9 +95,11 @@ class JointProgram(Program):
         apart = own[self.pairs] - own[self.pairs + 1]
         return np.concatenate([*parts, np.einsum("ij,ij->i", self.order_rows, apart)])
 
-    def pull(self, weights: Array) -> Array:
+    def rmatvec(self, weights: Array) -> Array:
         *parts, order = self.split(weights)
-        out = np.stack([block.pull(part) for block, part in zip(self.blocks, parts, strict=True)])
+        out = np.stack(
+            [block.rmatvec(part) for block, part in zip(self.blocks, parts, strict=True)]
+        )
         pushed = order[:, None] * self.order_rows
         np.add.at(out, self.pairs, pushed)
         np.subtract.at(out, self.pairs + 1, pushed)

@@ -126,8 +126,8 @@ def _follow(program: CompressedProgram, start: Array, enough: float) -> _Found |
             return None
         pi, rise, _ = smoothed.multipliers()
         gamma, offset = smoothed.gamma, smoothed.offset
-        pull = program.pull(rise * offset) / gamma
-        along = solve_factored(factor_lifted(program.gram(rise)), pull)
+        shift = program.rmatvec(rise * offset) / gamma
+        along = solve_factored(factor_lifted(program.gram(rise)), shift)
         moved = program.scores(along)
         end = smoothed.v - gamma * along
         if program.gap(pi, end, offset - gamma * moved) <= enough:

@@ -84,7 +84,7 @@ class Program:
         parts = [z] * (self._rows // len(z)) if len(z) else []
         return np.concatenate([*parts, v[self.lasso]])
 
-    def pull(self, weights: Array) -> Array:
+    def rmatvec(self, weights: Array) -> Array:
         """sum_e weights_e a_e."""
         if len(self.A) == len(self.t):
             return self.A.T @ weights
@@ -131,7 +131,7 @@ class Program:
 
     def slopes(self, multipliers: Array, v: Array) -> Array:
         """The derivative of the function, for multipliers of the kinks."""
-        return self.ell + self.quad * v + self.pull(multipliers)
+        return self.ell + self.quad * v + self.rmatvec(multipliers)
 
     def value(self, v: Array) -> float:
         """The function at a point."""

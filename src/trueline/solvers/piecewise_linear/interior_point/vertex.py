@@ -89,7 +89,7 @@ class Vertex:
         program = self.program
         beside = np.where(self.is_above, program.c, 0.0)
         beside[self.kinks] = 0.0
-        self.rest = program.ell + program.pull(beside)
+        self.rest = program.ell + program.rmatvec(beside)
 
     def multipliers(self) -> Array:
         """Of all kinks; those of the vertex's own may be outside of [0, c]."""
