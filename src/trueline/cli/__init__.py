@@ -5,11 +5,12 @@ module           holds
 ===============  ==================================================================
 ``app``          the commands, their options and what happens when something fails
 ``families``     which models there are; a new family is one line there
+``prepare``      from a file and options to rows and a family of models
 ``commands``     what the commands do
-``separation``   what ``trueline separability`` does
+``comparing``    what ``trueline compare`` and ``trueline separability`` do
 ``demo``         the tour on built-in data
-``show``         tables and bars for the terminal
-``picture``      the demo's picture
+``model_text``   what is printed of a model, its proof and its explanation
+``show``         tables and bars for the terminal, and the demo's picture
 ===============  ==================================================================
 
 Only ``app`` and ``families`` are imported at the start, so that ``trueline --help`` is quick.

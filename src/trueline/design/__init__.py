@@ -1,4 +1,9 @@
-"""Design matrices behind a few products: dense, sparse, implicitly standardised."""
+"""Design matrices behind a few products: dense, sparse, implicitly standardised.
+
+In: an array, a sparse matrix, or another design. Out: products with the matrix and its transpose,
+blocks of rows and columns, and bounds on the rounding of products. Solvers ask nothing else of
+data.
+"""
 
 from __future__ import annotations
 

@@ -4,13 +4,12 @@
 module                 holds
 =====================  ==========================================================================
 ``cross_validation``   scores of one model on folds, by the cheapest exact way
-``comparison``         many models on the same folds
+``comparison``         many models on the same folds; is a difference more than luck?
 ``nested``             the choice of hyperparameters validated with the rest
 ``complexity``         errors against complexity, or against the number of rows
 ``leave_one_out``      leave-one-out without refitting
-``significance``       whether a difference is more than luck
 ``leakage``            columns that give the target away
-``fits``               all fits of a grid together
+``grids``               grids of settings, their fits on every fold, and the best of them
 =====================  ==========================================================================
 """
 

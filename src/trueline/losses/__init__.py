@@ -1,4 +1,8 @@
-"""Losses: convex functions of the score, one formula per file."""
+"""Losses: convex functions of the score, one formula per file.
+
+In: scores and targets. Out: values, derivatives, curvatures, conjugates, and what a loss can do
+(``capabilities``), from which the pairing with solvers follows.
+"""
 
 from trueline.losses.base import Loss
 from trueline.losses.classification.crammer_singer import CrammerSinger

@@ -1,4 +1,8 @@
-"""Penalties: convex functions of the coefficients, one formula per file."""
+"""Penalties: convex functions of the coefficients, one formula per file.
+
+In: coefficients and strengths. Out: values, proximal steps, conjugates, and what a penalty can do
+(``capabilities``), from which the pairing with solvers follows.
+"""
 
 from trueline.penalties.base import Penalty
 from trueline.penalties.bounded import Bounded

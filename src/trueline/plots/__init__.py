@@ -2,37 +2,36 @@
 
 Each picture is a display in scikit-learn's manner: made from an estimator or from plain numbers,
 drawn by ``plot(ax=None)``, kept in ``ax_`` and ``figure_``. Matplotlib is imported when something
-is drawn (``pip install 'trueline[plot]'``). The folders are ``regression``, ``classification`` and
-``model_selection``.
+is drawn (``pip install 'trueline[plot]'``).
 
-======================  ============================================================================
-module                  draws
-======================  ============================================================================
-``trace``               objective and gap along the iterations
-``coefficients``        coefficients as bars
-``fit``                 predictions against the truth
-``path``                coefficients against the strength of a penalty
-``cv_curve``            errors on held-out rows against the strength
-``subsets``             a criterion against the number of columns
-``steps``               a criterion along the steps of a selection
-``comparison``          scores of several models on the same folds
-``complexity``          errors against complexity, or against the number of rows
-``losses``              loss functions and their derivatives
-``outliers``            lines that different losses draw through data with outliers
-``quantile_fan``        quantile lines with shaded bands
-``alternation``         the band of the smallest largest error, and the rows that carry it
-``process``             a Gaussian process with bands and samples, and its length scales
-``posterior``           the posterior of a line, updated point by point
-``boundary``            the regions of a classifier, its boundary, margin and mistakes
-``margins``             the sigmoid, and losses of classification
-``confusion``           which classes are taken for which
-``class_coefficients``  the coefficients of every class, as a map or as images
-``mistakes``            mistakes of an online learner so far, and their bound
-``updates``             an animation of a perceptron's corrections
-``views``               (rows of many columns in one or two coordinates)
-``fitted``              (what the functions are given: the fitted object first)
-``style``               (what they share)
-======================  ============================================================================
+=====================================  =============================================================
+module                                 draws
+=====================================  =============================================================
+``trace``                              objective and gap along the iterations
+``coefficients``                       coefficients as bars
+``regression.fit``                     predictions against the truth
+``model_selection.path``               coefficients against the strength of a penalty
+``model_selection.cv_curve``           errors on held-out rows against the strength
+``model_selection.subsets``            a criterion against the number of columns
+``model_selection.steps``              a criterion along the steps of a selection
+``model_selection.comparison``         scores of several models on the same folds
+``model_selection.complexity``         errors against complexity, or against the number of rows
+``losses``                             loss functions and their derivatives
+``regression.outliers``                lines that different losses draw through data with outliers
+``regression.quantile_fan``            quantile lines with shaded bands
+``regression.alternation``             the band of the smallest largest error, and its rows
+``regression.process``                 a Gaussian process with bands, and its length scales
+``regression.posterior``               the posterior of a line, updated point by point
+``classification.boundary``            regions of a classifier, its boundary and mistakes
+``classification.margins``             the sigmoid, and losses of classification
+``classification.confusion``           which classes are taken for which
+``classification.class_coefficients``  the coefficients of every class, as a map or as images
+``classification.mistakes``            mistakes of an online learner so far, and their bound
+``classification.updates``             an animation of a perceptron's corrections
+``views``                              (rows of many columns in one or two coordinates)
+``fitted``                             (what the functions are given: the fitted object first)
+``style``                              (what they share)
+=====================================  =============================================================
 """
 
 from trueline.plots.classification.boundary import BoundaryDisplay, plot_boundary

@@ -5,15 +5,12 @@ module           holds
 ===============  ==================================================================
 ``rows``         the inequalities of a classification, rounded and exact
 ``decide``       the two parts of the rows: strictly separable, and on the boundary
-``search``       a direction, or rows that exclude one, in double precision
+``search``       a direction, or rows that exclude one, in doubles; pairs of classes
 ``nearest``      Wolfe's method for the nearest point of a polytope
-``descent``      a quick try for many unknowns
-``pairs``        several classes, two at a time
 ``exact``        what the search proposes, made exact
-``lifting``      exact solution of systems of integers
-``integers``     doubles as integers
+``lifting``      exact solution of systems of integers; doubles as integers
 ``separate``     from data to the verdict with its certificate
-``result``       the verdict, for people (its sentences are in ``statement``)
+``result``       the verdict, for people
 ``margin``       the largest margin, with bounds from both sides
 ``zero_one``     the halfspace with the fewest errors
 ===============  ==================================================================

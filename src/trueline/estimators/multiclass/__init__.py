@@ -11,8 +11,7 @@ module                 holds
 ``one_vs_rest``        one column per class: the class against all others
 ``one_vs_one``         one column per pair of classes
 ``output_code``        any code book, random or designed
-``code_books``         the designs, and the distance between their rows
-``decoding``           from the scores of the columns to scores of the classes
+``code_books``         the designs, their distances, and scores of classes from those of columns
 ``coupling``           from the probabilities of the columns to those of the classes
 ``parts``              fitting one binary problem, and asking it for scores
 ``linear``             the scores of linear parts, all by one product

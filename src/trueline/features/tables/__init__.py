@@ -1,16 +1,15 @@
 """One table in, one design out.
 
 =================  ================================================================
-file               holds
+module             holds
 =================  ================================================================
-``columns.py``     a column of any DataFrame as Arrow, and what it seems to be
-``encoders.py``    numbers and booleans: what is learned, what they become
-``categories.py``  categories, few or many
-``dates.py``       dates and times
-``texts.py``       free text
-``assembly.py``    blocks of columns into one matrix, without copies in between
-``leakage.py``     whether a column gives the target away
-``transformer.py`` ``TableFeatures``
-``design.py``      ``design_matrix``
+``columns``        a column of any DataFrame as Arrow, and what it seems to be
+``encoders``       numbers, booleans and texts: what is learned of them
+``categories``     categories, few or many
+``dates``          dates and times
+``assembly``       blocks of columns into one matrix, without copies in between
+``leakage``        whether a column gives the target away
+``transformer``    ``TableFeatures``
+``design``         ``design_matrix``
 =================  ================================================================
 """

@@ -1,4 +1,8 @@
-"""Stepwise selection of columns from moments: no step goes back to the rows."""
+"""Stepwise selection of columns from moments: no step goes back to the rows.
+
+In: moments of the rows, and which columns may move together. Out: the columns of every step and
+the criterion there.
+"""
 
 from trueline.selection.stepwise.books import (
     StepwiseExplanation,

@@ -1,10 +1,10 @@
 """The halfspace with the fewest errors: a good one, and the proof that there is no better one.
 
 ``problem`` states what is minimised, ``starts`` and ``local_search`` find good hyperplanes,
-``simplex`` finds conflicts (few rows that cannot all be right), ``packing`` makes a bound of them,
-``branching`` and ``search`` close what it leaves open, ``exact`` and ``claims`` decide in integers
-what doubles are not sure of, ``margin`` chooses the hyperplane that is returned, ``milp`` asks
-HiGHS instead.
+``branch_and_bound`` proves that there is no better one, ``enumeration`` looks at every circle where
+columns are few, ``proof`` certifies and decides in integers what doubles are not sure of,
+``margin`` chooses the hyperplane that is returned, ``milp`` asks HiGHS instead, ``warmup`` has
+everything compiled before a time limit counts.
 """
 
 from trueline.separation.zero_one.branch_and_bound.search import Found, search

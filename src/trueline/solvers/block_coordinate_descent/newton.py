@@ -19,7 +19,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from trueline.solvers.block_coordinate_descent.kernels import block_norms
 from trueline.solvers.conjugate_gradients import conjugate_gradients
-from trueline.solvers.newton.dense.search import minimise_along
+from trueline.solvers.line_search import minimise_along
 
 __all__ = ["newton_step"]
 

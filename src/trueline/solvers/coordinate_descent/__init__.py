@@ -1,1 +1,5 @@
-"""Coordinate descent on working sets, and exact paths of the lasso and the elastic net."""
+"""Coordinate descent on working sets, and exact paths of the lasso and the elastic net.
+
+In: a squared-loss problem with absolute values, or a set of them along strengths and folds. Out:
+a Solution each. ``path`` is the working-set loop, ``kernels`` has the soft-threshold step.
+"""

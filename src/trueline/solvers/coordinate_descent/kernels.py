@@ -21,7 +21,7 @@ from trueline.numerics.jit import kernel
 
 __all__ = [
     "activate",
-    "column_minimiser",
+    "soft_threshold_step",
     "conjugate",
     "deactivate",
     "descend",
@@ -39,10 +39,12 @@ Array = NDArray[np.float64]
 
 
 @kernel
-def column_minimiser(
+def soft_threshold_step(
     correlation: float, linear: float, curvature: float, lower: float, upper: float, at: float
 ) -> float:
     """argmin over [lower, upper] of curvature/2 w^2 - correlation w + linear abs(w).
+
+    The soft-threshold step of coordinate descent, within bounds.
 
     A flat coordinate (no curvature, and the correlation is the penalty's) stays where it is.
     """
@@ -96,7 +98,7 @@ def descend(
         for j in range(active):
             diagonal = G[j, j]
             before = w[j]
-            after = column_minimiser(
+            after = soft_threshold_step(
                 q[j] + diagonal * before,
                 linear[j],
                 diagonal + curvature[j],

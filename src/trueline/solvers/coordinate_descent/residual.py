@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from trueline.design.columns import Columns, DenseColumns, SparseColumns
 from trueline.design.sparse_columns import Indices, column_dot
 from trueline.numerics.jit import kernel
-from trueline.solvers.coordinate_descent.kernels import column_minimiser
+from trueline.solvers.coordinate_descent.kernels import soft_threshold_step
 
 __all__ = ["Image", "Residual", "residual_of"]
 
@@ -47,7 +47,7 @@ def _sweep_sparse(
         j = chosen[place]
         dot = column_dot(data, indices, indptr[j], indptr[j + 1], p) + shift * total * mean[j]
         before, square = state[0, place], squares[place]
-        after = column_minimiser(
+        after = soft_threshold_step(
             dot + square * before,
             state[2, place],
             square + state[3, place],
@@ -75,7 +75,7 @@ def _sweep_dense(V: Array, squares: Array, p: Array, state: Array, which: Intege
         for i in range(n):
             dot += v[i] * p[i]
         before, square = state[0, place], squares[place]
-        after = column_minimiser(
+        after = soft_threshold_step(
             dot + square * before,
             state[2, place],
             square + state[3, place],

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trueline.design.sparse_columns import Indices, column_dot, four_dots
 from trueline.numerics.jit import kernel
-from trueline.solvers.coordinate_descent.kernels import column_minimiser, conjugate
+from trueline.solvers.coordinate_descent.kernels import conjugate, soft_threshold_step
 
 __all__ = [
     "MOST_SWEEPS",
@@ -80,7 +80,7 @@ def _sweep(
             continue
         square = columns.squares[j]
         dot = column_dot(data, indices, indptr[j], indptr[j + 1], p) + shift * pulls[0, j]
-        after = column_minimiser(
+        after = soft_threshold_step(
             dot + square * before, level, square + bend, -np.inf, np.inf, before
         )
         change = after - before

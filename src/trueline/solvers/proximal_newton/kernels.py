@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from trueline.design.sparse_columns import column_dot
 from trueline.numerics.jit import kernel
-from trueline.solvers.coordinate_descent.kernels import column_minimiser
+from trueline.solvers.coordinate_descent.kernels import soft_threshold_step
 
 __all__ = [
     "coupled_diagonal",
@@ -114,7 +114,7 @@ def solve_model(
             slope += G[j] + quad[j] * D[j] - means[j] * total * mean
             violation += _violation(at, slope, linear[j])
             correlation = curvature[j] * at - slope
-            best = column_minimiser(correlation, linear[j], curvature[j], -np.inf, np.inf, at)
+            best = soft_threshold_step(correlation, linear[j], curvature[j], -np.inf, np.inf, at)
             change = best - at
             if change != 0.0 or best != 0.0:
                 columns[kept], columns[place] = j, columns[kept]
@@ -253,7 +253,7 @@ def sweep_coupled(
             at = V[j, t] + D[j, t]
             total += _violation(at, slope, linear[j])
             correlation = curvature[j, t] * at - slope
-            best = column_minimiser(correlation, linear[j], curvature[j, t], -np.inf, np.inf, at)
+            best = soft_threshold_step(correlation, linear[j], curvature[j, t], -np.inf, np.inf, at)
             change = best - at
             if change != 0.0 or best != 0.0:
                 stays = True

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from trueline.losses import Loss
 from trueline.solvers.conjugate_gradients import conjugate_gradients
+from trueline.solvers.line_search import minimise_along
 from trueline.solvers.newton.cg.precondition import Preconditioner, sampled_rows
 from trueline.solvers.newton.cg.rows import Rows
 from trueline.solvers.newton.dense.levels import best_levels
-from trueline.solvers.newton.dense.search import minimise_along
 
 __all__ = ["TruncatedDescent"]
 

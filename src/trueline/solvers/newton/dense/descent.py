@@ -42,10 +42,10 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from trueline.losses import Loss
+from trueline.solvers.line_search import minimise_along
 from trueline.solvers.newton.dense.approach import approach, run_steps
 from trueline.solvers.newton.dense.gram import FollowingGram
 from trueline.solvers.newton.dense.rows import StandardRows, derivatives, derivatives_along, rowwise
-from trueline.solvers.newton.dense.search import minimise_along
 
 __all__ = ["Descent", "Factor", "curvature_basis", "sample_tells", "starting_point"]
 

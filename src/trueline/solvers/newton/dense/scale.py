@@ -27,10 +27,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.solvers.line_search import minimise_along
 from trueline.solvers.newton.dense.descent import Factor
 from trueline.solvers.newton.dense.gram import FollowingGram
 from trueline.solvers.newton.dense.rows import StandardRows
-from trueline.solvers.newton.dense.search import minimise_along
 
 __all__ = ["Profile", "best_scale", "fit_exactly", "start_profile"]
 

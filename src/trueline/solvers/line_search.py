@@ -31,7 +31,7 @@ def minimise_along(
 
     Examples
     --------
-    >>> from trueline.solvers.newton.dense.search import minimise_along
+    >>> from trueline.solvers.line_search import minimise_along
     >>> minimise_along(lambda t: (2 * (t - 3.0), 2.0), first=-6.0)
     3.0
     """
