@@ -29,6 +29,7 @@ SUITES = (
     "kernels",
     "startup",
     "regret",
+    "engines",
     "digits",
 )
 

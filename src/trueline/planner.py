@@ -26,7 +26,15 @@ from trueline.solvers.loop import Monitor, seen_through
 from trueline.solvers.registry import SOLVERS, as_solver, missing, solvers_for
 from trueline.solvers.transformed.independent_columns import IndependentColumns, is_open
 
-__all__ = ["execute", "execute_paths", "execute_set", "make_plan", "make_set_plans", "shares_work"]
+__all__ = [
+    "execute",
+    "execute_paths",
+    "execute_set",
+    "forget_plans",
+    "make_plan",
+    "make_set_plans",
+    "shares_work",
+]
 
 
 # A solver takes over if it is not estimated to take more than so many times as long (and a second),
@@ -120,6 +128,11 @@ def _planned(problem: Problem, solver: str, count: int) -> Plan:
 
 
 _remembered: dict[tuple[object, ...], Plan] = {}
+
+
+def forget_plans() -> None:
+    """Plan everything anew; for those who change the registry of solvers."""
+    _remembered.clear()
 
 
 def _plan(problem: Problem, facts: Facts, solver: str, count: int) -> Plan:
