@@ -137,3 +137,14 @@ def test_targets_of_which_one_leaves_a_coefficient_at_its_bound():
     assert model.verify(X, y)
     forged = replace(model.certificate_, coef=0.9 * model.certificate_.coef)
     assert not forged.verify(X, y)
+
+
+def test_dependence_up_to_rounding_holds_under_a_condition_that_lets_coefficients_move():
+    """Nearly perfect fits: what rounding hides grows with the residuals, not with their squares."""
+    X = np.array([[1, 2, -3, 2], [3, 1, 3, 1], [-1, -1, -1, 1], [3, 3, -1, 2]]) * 460.9622241360876
+    y = np.array([-1.7326312897433636e-4, 1.2274113890603129e-4, 3.690698894328907e-5, -1.3046e-4])
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        moved = y * (1 + 1e-3 * rng.normal(size=4))
+        model = LinearRegression(fit_intercept=False).fit(X, moved)
+        assert all(one.holds for one in model.verify(X, moved).checks)
