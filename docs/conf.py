@@ -50,3 +50,17 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_signature": False,
 }
+
+
+def shallow_navigation(app, page, template, context, doctree):
+    """The sidebar lists the pages, not each of the names on the page of the interface.
+
+    The tree of all names would be copied for every page, which is most of the time of a build.
+    """
+    whole = context["toctree"]
+    context["toctree"] = lambda **options: whole(**{**options, "maxdepth": 1})
+
+
+def setup(app):
+    """Before the theme, whose own handler makes the sidebar."""
+    app.connect("html-page-context", shallow_navigation, priority=400)
