@@ -191,7 +191,35 @@ def _cheapest(names: Sequence[str], loss: Any, penalty: Any) -> str:
     return min(usual, key=lambda name: SOLVERS[name].cost(facts).seconds)
 
 
+def engines() -> str:
+    """What each engine is worth, as it was measured last."""
+    import json
+
+    stored = json.loads((GENERATED.parents[1] / "benchmarks/results/engines.json").read_text())
+    found: dict[str, list[tuple[float, str]]] = {}
+    for case, row in stored["rows"]["cases"].items():
+        for engine, one in row["engines"].items():
+            found.setdefault(engine, []).append((float(one["worth"]), case.replace(" / ", ", ")))
+    rows = []
+    for engine, worths in sorted(found.items(), key=lambda item: -max(item[1])[0]):
+        most, case = max(worths)
+        alone = sum(worth == float("inf") for worth, _ in worths)
+        finite = [worth for worth, _ in worths if worth < float("inf")]
+        rows.append(
+            [
+                f"``{engine}``",
+                str(len(worths)),
+                str(alone) if alone else "",
+                f"{max(finite):.1f}" if finite else "",
+                case,
+            ]
+        )
+    header = ["engine", "fits it takes part in", "nothing else solves it", "worth at most", "where"]
+    return table(header, rows, widths="26 14 16 14 30")
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "engines.txt": engines,
     "algorithms.txt": algorithms,
     "matrix.txt": solver_matrix,
     "ridge_solvers.txt": ridge_solvers,

@@ -96,6 +96,7 @@ from benchmarks.store import Store
 from benchmarks.suites import (
     bayes,
     classification,
+    engines,
     kernels,
     regret,
     robust,
@@ -105,6 +106,8 @@ from benchmarks.suites import (
 )
 from benchmarks.tuned import _interpreter, taking_part
 from scipy.stats import multivariate_normal
+
+from trueline.solvers.registry import SOLVERS
 
 
 def objective(data: Data, answer: Answer) -> float:
@@ -302,6 +305,43 @@ def test_a_shape_is_solved_by_its_solvers(capsys, tmp_path):
     store = Store("regret", tmp_path)
     store.put("shapes", next(iter(regret.SHAPES)), row)
     assert len(regret.tables(store)) == 3
+
+
+# --- the engines --------------------------------------------------------------------------------
+
+
+def test_worth_is_the_time_without_an_engine_over_the_time_with_it():
+    lines = [
+        {"kind": "all", "seconds": 2.0, "engines": ["a", "b", "c"], "proven": True, "other": 0.0},
+        {"kind": "start", "engine": "a"},
+        {"kind": "without", "engine": "a", "seconds": 6.0, "status": "solved", "instead": ["b"]},
+        {"kind": "start", "engine": "b"},
+        {"kind": "without", "engine": "b", "seconds": 1.0, "status": "not proven", "instead": []},
+        {"kind": "start", "engine": "c"},
+    ]
+    row = engines.judge(lines)
+    worths = {engine: one["worth"] for engine, one in row["engines"].items()}
+    assert worths == {"a": 3.0, "b": math.inf, "c": math.inf}
+
+
+def test_a_fit_goes_on_without_the_engine_that_solved_it(capsys, tmp_path):
+    before = list(SOLVERS)
+    engines.measure("ridge / tiny", small=True)
+    lines = [json.loads(line.split(" ", 1)[1]) for line in capsys.readouterr().out.splitlines()]
+    [without] = [line for line in lines if line["kind"] == "without"]
+    assert without["engine"] not in without["instead"]
+    assert list(SOLVERS) == before
+    store = Store("engines", tmp_path)
+    store.put("cases", "ridge / tiny", engines.judge(lines))
+    worths, choices = engines.tables(store)
+    assert len(worths.rows) == len(choices.rows) == 1
+
+
+def test_lines_of_code_are_those_that_hold_code(tmp_path):
+    text = '"""Docstring."""\n\n# comment\nx = (\n    1\n)\n'
+    text += '\ndef f():\n    """Of f."""\n    return x\n'
+    (tmp_path / "one.py").write_text(text)
+    assert engines.lines_of_code(tmp_path) == 5
 
 
 # --- sparse regression ----------------------------------------------------------------------------

@@ -105,3 +105,10 @@ def test_the_skeletons_fit_together(part):
 def test_examples_are_short(path):
     assert path.name.startswith("plot_"), "only these are run by the gallery"
     assert len(path.read_text().splitlines()) < 100
+
+
+def test_the_project_has_few_words_of_its_own():
+    """Each is explained; whoever adds one looks for a word of the field first."""
+    lines = (ROOT / "docs" / "glossary.rst").read_text().splitlines()
+    words = [line for line in lines if re.fullmatch(r"   \S.*", line)]
+    assert 5 < len(words) <= 20

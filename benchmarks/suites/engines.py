@@ -207,14 +207,12 @@ def _timed(estimator: Any, X: Any, y: Any) -> tuple[float, list[str], bool, floa
     from sklearn.base import clone
 
     times, others, spent = [], [], 0.0
-    with _recorded() as names:  # also compiles and loads what is needed
-        start = time.perf_counter()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            clone(estimator).fit(X, y)
-        first = time.perf_counter() - start
+    # The first fit compiles and loads what is needed.
+    with _recorded() as names, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clone(estimator).fit(X, y)
     is_proven = not any("onverge" in type(each.message).__name__ for each in caught)
-    while len(times) < _REPEATS and (spent < _ENOUGH or not times) and first < _LIMIT:
+    while not times or (len(times) < _REPEATS and spent < _ENOUGH):
         meter, start = LoadMeter(), time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -222,7 +220,7 @@ def _timed(estimator: Any, X: Any, y: Any) -> tuple[float, list[str], bool, floa
         times.append(time.perf_counter() - start)
         others.append(meter.stop() or 0.0)
         spent += times[-1]
-    return min(times, default=first), list(dict.fromkeys(names)), is_proven, min(others, default=0)
+    return min(times), list(dict.fromkeys(names)), is_proven, min(others)
 
 
 @contextmanager

@@ -321,7 +321,7 @@ class SparseColumns(Columns):
 
 
 def columns_of(design: Design, weights: Array | None, mean: Array) -> Columns:
-    """The columns of a dense or sparse design.
+    """The columns of a design; one that only has rows is read into memory.
 
     Examples
     --------
@@ -334,11 +334,11 @@ def columns_of(design: Design, weights: Array | None, mean: Array) -> Columns:
     >>> columns.gather(np.array([1]))
     array([[8.]])
     """
-    if isinstance(design, DenseDesign):
-        return DenseColumns(design, weights, mean)
     if isinstance(design, SparseDesign):
         return SparseColumns(design, weights, mean)
-    raise TypeError(f"{type(design).__name__} cannot be read by columns.")
+    if not isinstance(design, DenseDesign):
+        design = DenseDesign(np.asfortranarray(design.toarray()))
+    return DenseColumns(design, weights, mean)
 
 
 def submatrix(design: Design, rows: Integers, columns: Integers) -> Any:
@@ -347,4 +347,4 @@ def submatrix(design: Design, rows: Integers, columns: Integers) -> Any:
         return design.X[np.ix_(rows, columns)].astype(np.float64, copy=False)
     if isinstance(design, SparseDesign):
         return design.by_rows[rows][:, columns]
-    raise TypeError(f"{type(design).__name__} cannot be read by columns.")
+    return design.take(rows).toarray()[:, columns]
