@@ -102,7 +102,7 @@ _HOMES = {
     "regularization_path": "trueline.estimators.sparse.paths",
     "save": "trueline.persistence",
     "separability": "trueline.estimators.classification.separability",
-    "verify": "trueline.estimators.shared.certified",
+    "verify": "trueline.estimators.shared.report",
 }
 
 __all__ = [
@@ -242,7 +242,7 @@ if TYPE_CHECKING:
     from trueline.estimators.robust.chebyshev import ChebyshevRegressor
     from trueline.estimators.robust.huber import HuberRegressor
     from trueline.estimators.robust.quantile import LeastAbsoluteDeviations, QuantileRegressor
-    from trueline.estimators.shared.certified import verify
+    from trueline.estimators.shared.report import verify
     from trueline.estimators.sparse.adaptive_lasso import AdaptiveLasso
     from trueline.estimators.sparse.elastic_net import ElasticNet, Lasso
     from trueline.estimators.sparse.elastic_net_cv import ElasticNetCV, LassoCV

@@ -73,7 +73,7 @@ from trueline import (
 from trueline.design import as_design
 from trueline.estimators.bayesian import bayesian_ridge as bayesian_ridge_module
 from trueline.estimators.bayesian import relevance as relevance_module
-from trueline.estimators.classification import firth
+from trueline.estimators.classification import logistic
 from trueline.estimators.column_selection import best_subset_search
 from trueline.estimators.kernel import gaussian_process, kernel_ridge
 from trueline.estimators.multiclass import together
@@ -367,7 +367,7 @@ def test_a_wrong_answer_from_elsewhere_is_said(model, kind, home, name, how, mon
 
 def test_a_wrong_answer_with_a_bias_reduction_is_said(monkeypatch):
     model = LogisticRegression(penalty="firth")
-    monkeypatch.setattr(firth, "solve_firth", without_coefficients(firth.solve_firth))
+    monkeypatch.setattr(logistic, "solve_firth", without_coefficients(logistic.solve_firth))
     with pytest.warns(ConvergenceWarning, match="nothing proven"):
         model.fit(ROWS, DATA["two classes"])
 

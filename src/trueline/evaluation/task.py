@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing, check_array, check_consistent_length, 
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from trueline.design import as_design
-from trueline.estimators.shared.labels import class_signs
+from trueline.estimators.shared.classifier import class_signs
 from trueline.evaluation.leakage import column_names, missing
 from trueline.evaluation.splits import Split, make_splits
 from trueline.losses import Squared

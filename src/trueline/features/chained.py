@@ -24,7 +24,7 @@ from trueline.estimators.multiclass.proof import (
     certified_parts,
     verified_parts,
 )
-from trueline.estimators.shared.labels import check_labels
+from trueline.estimators.shared.classifier import check_labels
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.features.stages import Learner
 from trueline.wording import counted, shown_as_text

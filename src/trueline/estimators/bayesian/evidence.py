@@ -15,8 +15,13 @@ from sklearn.utils import assert_all_finite
 
 from trueline.bayesian.evidence import Hyperprior
 from trueline.certificates.quadratic import certify_quadratic
-from trueline.estimators.shared.base import LinearEstimator, build_problem
-from trueline.estimators.shared.callbacks import Seen, fit_with_callbacks, watch
+from trueline.estimators.shared.base import (
+    LinearEstimator,
+    Seen,
+    build_problem,
+    fit_with_callbacks,
+    watch,
+)
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.shared.validation import dense_new_rows

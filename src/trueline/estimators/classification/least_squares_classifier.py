@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.estimators.shared.base import LinearEstimator
-from trueline.estimators.shared.classifier import LinearClassifierBase
-from trueline.estimators.shared.labels import SparseCoefficients, class_signs
+from trueline.estimators.shared.classifier import (
+    LinearClassifierBase,
+    SparseCoefficients,
+    class_signs,
+)
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.losses import Loss, Squared
 from trueline.penalties import L2, NoPenalty, Penalty

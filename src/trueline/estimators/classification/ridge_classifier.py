@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from trueline.estimators.regression.ridge import RIDGE_SOLVERS, Ridge, as_given
 from trueline.estimators.shared.base import Host, LinearEstimator
-from trueline.estimators.shared.labels import Codes, SignedTargets, class_signs, signed_targets
+from trueline.estimators.shared.classifier import Codes, SignedTargets, class_signs, signed_targets
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import real_problem
 from trueline.problem import Problem

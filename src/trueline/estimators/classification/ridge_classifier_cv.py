@@ -12,9 +12,8 @@ from sklearn.utils.metadata_routing import _raise_for_params
 
 from trueline.estimators.classification.ridge_classifier import SignRegressionClassifier
 from trueline.estimators.regression.ridge_cv import DEFAULT_ALPHAS, StrengthSearch
-from trueline.estimators.shared.base import LinearEstimator
-from trueline.estimators.shared.callbacks import fit_with_callbacks
-from trueline.estimators.shared.labels import SignedTargets
+from trueline.estimators.shared.base import LinearEstimator, fit_with_callbacks
+from trueline.estimators.shared.classifier import SignedTargets
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 
 __all__ = ["RidgeClassifierCV"]

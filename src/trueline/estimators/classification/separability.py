@@ -14,7 +14,7 @@ from sklearn.utils.validation import _get_feature_names
 
 from trueline.certificates.special.hard_margin import certify_hard_margin
 from trueline.design import SparseDesign
-from trueline.estimators.shared.labels import encode_labels
+from trueline.estimators.shared.classifier import encode_labels
 from trueline.estimators.shared.validation import check_array
 from trueline.plan import Plan
 from trueline.problem import Problem

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from trueline.estimators.shared.base import LinearEstimator
-from trueline.estimators.shared.callbacks import fit_with_callbacks, watch
-from trueline.estimators.shared.labels import (
+from trueline.estimators.shared.base import LinearEstimator, fit_with_callbacks, watch
+from trueline.estimators.shared.classifier import (
     encode_declared,
     encode_labels,
     signs_of,

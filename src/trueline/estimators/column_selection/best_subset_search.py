@@ -25,11 +25,15 @@ from trueline.best_subset import (
     state,
 )
 from trueline.design import as_design
-from trueline.estimators.shared.base import LinearEstimator, build_problem
-from trueline.estimators.shared.callbacks import fit_with_callbacks, watch
+from trueline.estimators.shared.base import (
+    LinearEstimator,
+    build_problem,
+    fit_with_callbacks,
+    watch,
+)
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.estimators.shared.precision import exponents_of
 from trueline.estimators.shared.regressor import LinearRegressorBase
-from trueline.estimators.shared.scaling import exponents_of
 from trueline.estimators.shared.validation import checked_rows, numeric_target
 from trueline.guard import Verdict, verdict_of, warn_of_gap
 from trueline.losses import Squared

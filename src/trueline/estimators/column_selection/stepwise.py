@@ -15,11 +15,9 @@ from sklearn.utils import assert_all_finite
 
 from trueline.design import as_design
 from trueline.estimators.column_selection.stepwise_columns import ChosenColumns
-from trueline.estimators.regression.gaussian import GaussianLikelihood
-from trueline.estimators.shared.base import LinearEstimator
-from trueline.estimators.shared.callbacks import Seen, fit_with_callbacks, watch
+from trueline.estimators.shared.base import LinearEstimator, Seen, fit_with_callbacks, watch
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.regressor import LinearRegressorBase
+from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import NoPenalty, Penalty
 from trueline.problem import Problem

@@ -16,9 +16,15 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.kernel.kernel_function import data_text, matrix_text
-from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified, Explained
-from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.parameters import (
+    KW_ONLY,
+    given,
+    one_of,
+    parameters,
+    same_rows,
+    settings_of,
+)
+from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import numeric_target, validate_data
 from trueline.gaussian_process.covariance import covariance, cross_covariance
 from trueline.gaussian_process.likelihood import Likelihood, generic_likelihood

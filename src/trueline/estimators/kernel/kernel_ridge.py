@@ -18,9 +18,15 @@ from trueline.estimators.kernel.kernel_function import (
     matrix_text,
     recipe_of,
 )
-from trueline.estimators.shared.as_fitted import same_rows, settings_of
-from trueline.estimators.shared.certified import Certified, Explained
-from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.parameters import (
+    KW_ONLY,
+    given,
+    one_of,
+    parameters,
+    same_rows,
+    settings_of,
+)
+from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import (
     new_rows,
     numeric_target,

@@ -15,9 +15,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from trueline.certificates.kernel import KernelCertificate
 from trueline.estimators.kernel.kernel_function import data_text
-from trueline.estimators.shared.as_fitted import settings_of
-from trueline.estimators.shared.certified import Certified, Explained
-from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
+from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters, settings_of
+from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import new_rows, numeric_target, validate_data
 from trueline.gaussian_process.covariance import cross_covariance, diagonal
 from trueline.gaussian_process.inducing import InducingBound, choose_points

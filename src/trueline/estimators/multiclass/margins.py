@@ -22,7 +22,7 @@ from trueline.design import as_design
 from trueline.estimators.multiclass.parts import Binary, is_ours
 from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.classifier import LinearClassifierBase
-from trueline.estimators.shared.scaling import exponents_of
+from trueline.estimators.shared.precision import exponents_of
 from trueline.plan import Plan
 from trueline.planner import execute_set, make_set_plans, shares_work
 from trueline.problem import Problem

@@ -24,7 +24,7 @@ from trueline.estimators.multiclass.code_books import (
 from trueline.estimators.multiclass.coupling import agreeing, couple_likelihood
 from trueline.estimators.multiclass.parts import Binary, fit_parts, is_ours
 from trueline.estimators.multiclass.sharing import fit_together
-from trueline.estimators.shared.labels import check_labels, encode_declared
+from trueline.estimators.shared.classifier import check_labels, encode_declared
 from trueline.estimators.shared.parameters import KW_ONLY, REQUIRED, given, one_of, parameters
 from trueline.estimators.shared.validation import validate_data
 

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_consistent_length
 
 from trueline.estimators.online.proof import OnlineProof
 from trueline.estimators.online.rows import SingleRows
-from trueline.estimators.shared.certified import Certified, Explained
-from trueline.estimators.shared.labels import SparseCoefficients, encode_declared, encode_labels
+from trueline.estimators.shared.classifier import SparseCoefficients, encode_declared, encode_labels
 from trueline.estimators.shared.parameters import validate_changed
+from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import (
     keep_columns_of,
     new_rows,

@@ -16,10 +16,9 @@ from trueline.certificates.base import Certificate
 from trueline.certificates.curvature import certify_local
 from trueline.check import Check, Verification
 from trueline.estimators.regression.exposure import as_offset, expose
-from trueline.estimators.regression.rank import ColumnRank
 from trueline.estimators.regression.standard_errors import FisherInference
-from trueline.estimators.shared.base import LinearEstimator, Task, build_problem
-from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.base import LinearEstimator, Task, build_problem, fit_with_callbacks
+from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
 from trueline.estimators.shared.report import Explanation

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.regression.incremental import FittedFromMoments
-from trueline.estimators.regression.rank import ColumnRank
 from trueline.estimators.shared.base import LinearEstimator
+from trueline.estimators.shared.columns import ColumnRank
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase
 from trueline.penalties import NonNegative, NoPenalty, Penalty

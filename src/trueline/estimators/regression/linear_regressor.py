@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.estimators.regression.gaussian import GaussianLikelihood
 from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.regressor import LinearRegressorBase
+from trueline.estimators.shared.regressor import GaussianLikelihood, LinearRegressorBase
 from trueline.losses import LOSSES, Loss, as_loss
 from trueline.penalties import PENALTIES, NonNegative, Penalty, as_penalty
 from trueline.problem import Problem

@@ -25,12 +25,14 @@ from sklearn.utils.metadata_routing import (
 )
 
 from trueline.design import DenseDesign
-from trueline.estimators.regression.gaussian import GaussianLikelihood
-from trueline.estimators.shared.base import Host, LinearEstimator, build_problem
-from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.base import Host, LinearEstimator, build_problem, fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.regressor import LinearRegressorBase, real_problem
-from trueline.estimators.shared.scaling import exponents_of
+from trueline.estimators.shared.precision import exponents_of
+from trueline.estimators.shared.regressor import (
+    GaussianLikelihood,
+    LinearRegressorBase,
+    real_problem,
+)
 from trueline.estimators.shared.validation import some_folds
 from trueline.losses import Squared
 from trueline.moments import Moments

@@ -12,7 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from trueline.estimators.regression.linear_regression import LinearRegression
 from trueline.estimators.regression.ridge_cv import RidgeCV
-from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.base import fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.estimators.sparse.elastic_net import ElasticNet, elastic_net_penalty
 from trueline.penalties import Penalty

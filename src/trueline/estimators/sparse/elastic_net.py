@@ -11,12 +11,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline import penalties
-from trueline.estimators.regression.gaussian import GaussianLikelihood
-from trueline.estimators.shared.base import LinearEstimator, build_problem
-from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.base import LinearEstimator, build_problem, fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.shared.regressor import LinearRegressorBase
-from trueline.estimators.sparse.freedom import elastic_freedom
+from trueline.estimators.shared.regressor import (
+    GaussianLikelihood,
+    LinearRegressorBase,
+    elastic_freedom,
+)
 from trueline.estimators.sparse.paths import enet_path
 from trueline.losses import Squared
 from trueline.penalties import Bounded, NonNegative, Penalty

@@ -21,7 +21,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_consistent_length
 
-from trueline.estimators.shared.callbacks import fit_with_callbacks
+from trueline.estimators.shared.base import fit_with_callbacks
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.validation import numeric_target, some_folds, validate_data
 from trueline.estimators.sparse.elastic_net import ElasticNet

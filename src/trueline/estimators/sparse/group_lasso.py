@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.estimators.regression.gaussian import GaussianLikelihood
 from trueline.estimators.shared.base import LinearEstimator, build_problem
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
-from trueline.estimators.shared.regressor import LinearRegressorBase
-from trueline.estimators.sparse.freedom import group_freedom
+from trueline.estimators.shared.regressor import (
+    GaussianLikelihood,
+    LinearRegressorBase,
+    group_freedom,
+)
 from trueline.losses import Squared
 from trueline.penalties import Group
 from trueline.problem import Problem

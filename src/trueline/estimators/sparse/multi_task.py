@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from trueline.estimators.shared.base import LinearEstimator
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
+from trueline.estimators.shared.regressor import coupled_freedom
 from trueline.estimators.sparse.elastic_net import ElasticNet
 from trueline.estimators.sparse.elastic_net_cv import CHOSEN, ChosenByFolds
-from trueline.estimators.sparse.freedom import coupled_freedom
 from trueline.estimators.sparse.paths import lasso_path
 from trueline.penalties import MultiTask, Penalty
 from trueline.problem import Problem

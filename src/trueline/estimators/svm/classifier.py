@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.estimators.shared.labels import check_labels
+from trueline.estimators.shared.classifier import check_labels
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.svm.base import Host
 from trueline.estimators.svm.pairs import Pair, layout, pairs_of, solve_pairwise, votes

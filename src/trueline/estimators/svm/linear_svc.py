@@ -10,10 +10,9 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from trueline.estimators.classification.separability import solve_hard_margin
 from trueline.estimators.shared.base import LinearEstimator, build_problem
-from trueline.estimators.shared.classifier import LinearClassifierBase
-from trueline.estimators.shared.labels import SparseCoefficients
+from trueline.estimators.shared.classifier import LinearClassifierBase, SparseCoefficients
+from trueline.estimators.shared.columns import ConstantColumn, require_price
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
-from trueline.estimators.svm.constant_column import ConstantColumn, require_price
 from trueline.losses import CrammerSinger, HardMargin, Hinge, Loss, SquaredHinge
 from trueline.penalties import L1, L2, Penalty
 from trueline.plan import Plan

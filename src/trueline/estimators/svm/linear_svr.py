@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from trueline.design import as_design
 from trueline.estimators.shared.base import LinearEstimator
+from trueline.estimators.shared.columns import ConstantColumn, require_price
 from trueline.estimators.shared.parameters import KW_ONLY, given, one_of, parameters
 from trueline.estimators.shared.regressor import LinearRegressorBase, SingleTarget
-from trueline.estimators.svm.constant_column import ConstantColumn, require_price
 from trueline.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from trueline.penalties import L2, Penalty
 from trueline.plan import Plan
