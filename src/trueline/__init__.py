@@ -12,10 +12,10 @@ __version__ = "0.1.0.dev0"
 
 #: Public name -> module that defines it.
 _HOMES = {
-    "ARDRegression": "trueline.estimators.bayesian.relevance",
-    "AdaptiveLasso": "trueline.estimators.sparse.adaptive_lasso",
+    "ARDRegression": "trueline.estimators.bayesian.evidence",
+    "AdaptiveLasso": "trueline.estimators.sparse.elastic_net",
     "BayesianLinearRegression": "trueline.estimators.bayesian.bayesian_linear",
-    "BayesianRidge": "trueline.estimators.bayesian.bayesian_ridge",
+    "BayesianRidge": "trueline.estimators.bayesian.evidence",
     "BestSubset": "trueline.estimators.column_selection.best_subset",
     "CalibratedClassifier": "trueline.estimators.classification.calibrated",
     "Certificate": "trueline.certificates",
@@ -42,23 +42,23 @@ _HOMES = {
     "LeakageWarning": "trueline.evaluation.leakage",
     "LearningCurve": "trueline.evaluation.complexity",
     "LeastAbsoluteDeviations": "trueline.estimators.robust.quantile",
-    "LeastSquaresClassifier": "trueline.estimators.classification.least_squares_classifier",
+    "LeastSquaresClassifier": "trueline.estimators.classification.ridge_classifier",
     "LinearRegression": "trueline.estimators.regression.linear_regression",
-    "LinearRegressor": "trueline.estimators.regression.linear_regressor",
-    "LinearSVC": "trueline.estimators.svm.linear_svc",
-    "LinearSVR": "trueline.estimators.svm.linear_svr",
+    "LinearRegressor": "trueline.estimators.regression.linear_regression",
+    "LinearSVC": "trueline.estimators.svm.linear",
+    "LinearSVR": "trueline.estimators.svm.linear",
     "LogisticPath": "trueline.estimators.classification.logistic_path",
     "LogisticRegression": "trueline.estimators.classification.logistic",
     "LogisticRegressionCV": "trueline.estimators.classification.logistic_cv",
     "MaximumMargin": "trueline.separation.margin",
-    "MultiTaskElasticNet": "trueline.estimators.sparse.multi_task",
-    "MultiTaskElasticNetCV": "trueline.estimators.sparse.multi_task",
-    "MultiTaskLasso": "trueline.estimators.sparse.multi_task",
-    "MultiTaskLassoCV": "trueline.estimators.sparse.multi_task",
+    "MultiTaskElasticNet": "trueline.estimators.sparse.group_lasso",
+    "MultiTaskElasticNetCV": "trueline.estimators.sparse.group_lasso",
+    "MultiTaskLasso": "trueline.estimators.sparse.group_lasso",
+    "MultiTaskLassoCV": "trueline.estimators.sparse.group_lasso",
     "NestedCrossValidation": "trueline.evaluation.nested",
     "NuSVC": "trueline.estimators.svm.svc",
     "NuSVR": "trueline.estimators.svm.svr",
-    "OneClassSVM": "trueline.estimators.svm.one_class",
+    "OneClassSVM": "trueline.estimators.svm.svr",
     "OneVsOneClassifier": "trueline.estimators.multiclass",
     "OneVsRestClassifier": "trueline.estimators.multiclass",
     "OnlineLogisticRegression": "trueline.estimators.online.logistic",
@@ -75,7 +75,7 @@ _HOMES = {
     "Ridge": "trueline.estimators.regression.ridge",
     "RidgeCV": "trueline.estimators.regression.ridge_cv",
     "RidgeClassifier": "trueline.estimators.classification.ridge_classifier",
-    "RidgeClassifierCV": "trueline.estimators.classification.ridge_classifier_cv",
+    "RidgeClassifierCV": "trueline.estimators.classification.ridge_classifier",
     "SVC": "trueline.estimators.svm.svc",
     "SVR": "trueline.estimators.svm.svr",
     "Separability": "trueline.separation.result",
@@ -203,15 +203,16 @@ __all__ = [
 if TYPE_CHECKING:
     from trueline.certificates import Certificate
     from trueline.estimators.bayesian.bayesian_linear import BayesianLinearRegression
-    from trueline.estimators.bayesian.bayesian_ridge import BayesianRidge
-    from trueline.estimators.bayesian.relevance import ARDRegression
+    from trueline.estimators.bayesian.evidence import ARDRegression, BayesianRidge
     from trueline.estimators.classification.calibrated import CalibratedClassifier
-    from trueline.estimators.classification.least_squares_classifier import LeastSquaresClassifier
     from trueline.estimators.classification.logistic import LogisticRegression
     from trueline.estimators.classification.logistic_cv import LogisticRegressionCV
     from trueline.estimators.classification.logistic_path import LogisticPath, logistic_path
-    from trueline.estimators.classification.ridge_classifier import RidgeClassifier
-    from trueline.estimators.classification.ridge_classifier_cv import RidgeClassifierCV
+    from trueline.estimators.classification.ridge_classifier import (
+        LeastSquaresClassifier,
+        RidgeClassifier,
+        RidgeClassifierCV,
+    )
     from trueline.estimators.classification.separability import maximum_margin, separability
     from trueline.estimators.classification.zero_one import ZeroOneHalfspace
     from trueline.estimators.column_selection.best_subset import BestSubset, L0Regression
@@ -234,8 +235,7 @@ if TYPE_CHECKING:
         PoissonRegressor,
         TweedieRegressor,
     )
-    from trueline.estimators.regression.linear_regression import LinearRegression
-    from trueline.estimators.regression.linear_regressor import LinearRegressor
+    from trueline.estimators.regression.linear_regression import LinearRegression, LinearRegressor
     from trueline.estimators.regression.polynomial import PolynomialRegression
     from trueline.estimators.regression.ridge import Ridge
     from trueline.estimators.regression.ridge_cv import RidgeCV
@@ -243,11 +243,10 @@ if TYPE_CHECKING:
     from trueline.estimators.robust.huber import HuberRegressor
     from trueline.estimators.robust.quantile import LeastAbsoluteDeviations, QuantileRegressor
     from trueline.estimators.shared.report import verify
-    from trueline.estimators.sparse.adaptive_lasso import AdaptiveLasso
-    from trueline.estimators.sparse.elastic_net import ElasticNet, Lasso
+    from trueline.estimators.sparse.elastic_net import AdaptiveLasso, ElasticNet, Lasso
     from trueline.estimators.sparse.elastic_net_cv import ElasticNetCV, LassoCV
-    from trueline.estimators.sparse.group_lasso import GroupLasso
-    from trueline.estimators.sparse.multi_task import (
+    from trueline.estimators.sparse.group_lasso import (
+        GroupLasso,
         MultiTaskElasticNet,
         MultiTaskElasticNetCV,
         MultiTaskLasso,
@@ -259,11 +258,9 @@ if TYPE_CHECKING:
         lasso_path,
         regularization_path,
     )
-    from trueline.estimators.svm.linear_svc import LinearSVC
-    from trueline.estimators.svm.linear_svr import LinearSVR
-    from trueline.estimators.svm.one_class import OneClassSVM
+    from trueline.estimators.svm.linear import LinearSVC, LinearSVR
     from trueline.estimators.svm.svc import SVC, NuSVC
-    from trueline.estimators.svm.svr import SVR, NuSVR
+    from trueline.estimators.svm.svr import SVR, NuSVR, OneClassSVM
     from trueline.evaluation.comparison import compare
     from trueline.evaluation.complexity import (
         ComplexityCurve,

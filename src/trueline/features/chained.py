@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from trueline.check import Verification
-from trueline.estimators.multiclass.proof import (
+from trueline.estimators.multiclass.base import (
     CombinedCertificate,
     certified_parts,
     verified_parts,

@@ -14,8 +14,8 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import assert_all_finite, check_random_state, compute_class_weight
 from sklearn.utils.validation import check_consistent_length
 
+from trueline.estimators.online.partial_fit import SingleRows
 from trueline.estimators.online.proof import OnlineProof
-from trueline.estimators.online.rows import SingleRows
 from trueline.estimators.shared.classifier import SparseCoefficients, encode_declared, encode_labels
 from trueline.estimators.shared.parameters import validate_changed
 from trueline.estimators.shared.report import Certified, Explained

@@ -13,7 +13,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from trueline.estimators.bayesian.bayesian_ridge import BayesianRidge
+from trueline.estimators.bayesian.evidence import BayesianRidge
 from trueline.estimators.classification.logistic import LogisticRegression
 from trueline.estimators.classification.ridge_classifier import RidgeClassifier
 from trueline.estimators.regression.linear_regression import LinearRegression
@@ -22,7 +22,7 @@ from trueline.estimators.robust.huber import HuberRegressor
 from trueline.estimators.robust.quantile import LeastAbsoluteDeviations
 from trueline.estimators.shared.validation import no_number
 from trueline.estimators.sparse.elastic_net import ElasticNet, Lasso
-from trueline.estimators.svm.linear_svc import LinearSVC
+from trueline.estimators.svm.linear import LinearSVC
 from trueline.evaluation.grids.axes import (
     Axis,
     Values,

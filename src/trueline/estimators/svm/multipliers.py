@@ -1,4 +1,4 @@
-r"""A look at the multipliers that a solver returns, before they become a model.
+"""A look at the multipliers that a solver returns, before they become a model.
 
 The certificate of a support vector machine costs as much as predicting the training rows, and is
 worked out when somebody looks. What implies a small gap costs little: with f = K beta at the rows,

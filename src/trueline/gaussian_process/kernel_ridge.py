@@ -1,4 +1,4 @@
-r"""Kernel ridge regression: its equations, all strengths at once, and leave-one-out.
+"""Kernel ridge regression: its equations, all strengths at once, and leave-one-out.
 
 Minimised over the functions f = sum_j c_j k(x_j, .) of the kernel's space is
 
