@@ -25,8 +25,16 @@ from trueline.estimators.shared.validation import (
     row_weights,
     validate_data,
 )
-from trueline.online.order import Order, seed_of
-from trueline.online.passes import Penalty, Record, Stopping, Task, averaged, run_passes
+from trueline.online.passes import (
+    Order,
+    Penalty,
+    Record,
+    Stopping,
+    Task,
+    averaged,
+    run_passes,
+    seed_of,
+)
 from trueline.online.rows import Rows, normalised, split_in_two, with_constant
 from trueline.online.rules import Rule
 

@@ -34,9 +34,8 @@ from trueline.estimators.shared.parameters import (
 )
 from trueline.estimators.shared.report import Certified, Explained
 from trueline.estimators.shared.validation import new_rows, validate_data
-from trueline.online.kernels.dual import dual_pass
-from trueline.online.order import Order, seed_of
-from trueline.online.passes import Record
+from trueline.online.passes import Order, Record, seed_of
+from trueline.online.perceptron_forms import dual_pass
 from trueline.wording import counted
 
 __all__ = ["KernelPerceptron"]

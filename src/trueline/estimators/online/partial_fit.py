@@ -12,13 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import check_is_fitted
 
-from trueline.online.hashing import hashed_row, hashed_rows
-from trueline.online.kernels.passes import one_row
-from trueline.online.kernels.steps import INTERCEPT_STEP
-from trueline.online.order import Order, seed_of
-from trueline.online.passes import NO_LOG, raise_for_row
+from trueline.online.pass_kernels import one_row
+from trueline.online.passes import NO_LOG, Order, raise_for_row, seed_of
 from trueline.online.rows import NO_INDICES, NO_POINTERS, Rows
-from trueline.online.stream import Progress, batches_of
+from trueline.online.rules import INTERCEPT_STEP
+from trueline.online.stream import Progress, batches_of, hashed_row, hashed_rows
 
 __all__ = ["SingleRows"]
 
@@ -272,7 +270,7 @@ class SingleRows:
         Parameters
         ----------
         x : array of shape (d,), or mapping of names to numbers
-            Mappings are hashed: see :mod:`trueline.online.hashing`.
+            Mappings are hashed: see :mod:`trueline.online.stream`.
         y : label
         classes : array-like, optional
             All labels that will ever come; needed in the first call.

@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 
 from trueline.numerics.jit import kernel
-from trueline.online.kernels.rows import (
+from trueline.online.rows import (
     AHEAD,
     column_of,
     prefetch_row,
     span_of,
     value_of,
 )
-from trueline.online.kernels.steps import (
+from trueline.online.rules import (
     INTERCEPT_STEP,
     LOGISTIC,
     NEGATIVE_WEIGHT,
@@ -88,7 +88,7 @@ def adaptive_pass(
     Parameters
     ----------
     data, indices, indptr, codes, positive, weights, order, setting, w, b, tally
-        As in :func:`trueline.online.kernels.passes.online_pass`; the intercept is the weight of a
+        As in :func:`trueline.online.pass_kernels.online_pass`; the intercept is the weight of a
         column of ones unless its step is zero.
     memory : array of shape (d + 2, 2)
         G_j and s_j of each weight; in the last but one row those of the intercept, and in the last
