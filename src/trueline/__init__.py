@@ -78,7 +78,7 @@ _HOMES = {
     "RidgeClassifierCV": "trueline.estimators.classification.ridge_classifier",
     "SVC": "trueline.estimators.svm.svc",
     "SVR": "trueline.estimators.svm.svr",
-    "Separability": "trueline.separation.result",
+    "Separability": "trueline.separation.separate",
     "SequentialFeatureSelector": "trueline.estimators.column_selection.sequential",
     "SparseGaussianProcessRegressor": "trueline.estimators.kernel.sparse_process",
     "StepwiseRegression": "trueline.estimators.column_selection.stepwise",
@@ -286,7 +286,7 @@ if TYPE_CHECKING:
     from trueline.features.translation.transformer import TranslationFeatures
     from trueline.persistence import load, save
     from trueline.separation.margin import MaximumMargin
-    from trueline.separation.result import Separability
+    from trueline.separation.separate import Separability
 
 
 def __getattr__(name: str) -> Any:

@@ -122,7 +122,7 @@ _HOMES = {
     "features.translation.lexicon": "Lexicon",
     "features.translation.transformer": "Side",
     "separation.margin": "MaximumMargin",
-    "separation.result": "Separability",
+    "separation.separate": "Separability",
     "kernels": "KernelFunction",
     "losses": "CrammerSinger HardMargin LocalDeviance OrderedQuantiles Softmax ZeroOne",
     "moments": "Moments",

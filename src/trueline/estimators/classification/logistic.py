@@ -29,8 +29,7 @@ from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from trueline.plan import Plan
 from trueline.problem import Problem
-from trueline.separation.result import Separability
-from trueline.separation.separate import separate
+from trueline.separation.separate import Separability, separate
 from trueline.solution import PendingCertificate, Solution
 from trueline.solvers.base import Facts, Options
 from trueline.solvers.loop import Monitor

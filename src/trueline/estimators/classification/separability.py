@@ -19,8 +19,7 @@ from trueline.estimators.shared.validation import check_array
 from trueline.plan import Plan
 from trueline.problem import Problem
 from trueline.separation.margin import MaximumMargin, largest_margin
-from trueline.separation.result import Separability
-from trueline.separation.separate import separate
+from trueline.separation.separate import Separability, separate
 from trueline.solution import Solution, Status
 from trueline.solvers.base import Cost, Facts
 

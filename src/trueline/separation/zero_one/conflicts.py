@@ -1,4 +1,4 @@
-r"""Conflicts that share no row: each of them costs an error.
+"""Conflicts that share no row: each of them costs an error.
 
 Any hyperplane misclassifies at least one row of every conflict, so that disjoint conflicts bound
 the number of errors from below; with weights, a conflict counts the smallest weight that is left
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.numerics.jit import kernel
-from trueline.separation.zero_one.branch_and_bound.simplex import (
+from trueline.separation.zero_one.simplex import (
     CONFLICT,
     DOUBTFUL,
     FEASIBLE,
@@ -26,7 +26,6 @@ from trueline.separation.zero_one.branch_and_bound.simplex import (
     STUCK,
     solve,
 )
-from trueline.separation.zero_one.loops import sort_order
 
 __all__ = [
     "Basis",
@@ -37,11 +36,70 @@ __all__ = [
     "evaluate",
     "fresh_basis",
     "fresh_conflicts",
+    "normalise",
+    "orthogonalise",
     "pack",
+    "sort_order",
 ]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+
+@kernel
+def sort_order(keys: Array, count: int, order: Indices, spare: Indices) -> None:
+    """``order[:count]`` sorts ``keys[:count]``: merges of ever longer runs."""
+    for i in range(count):
+        order[i] = i
+    width = 1
+    while width < count:
+        start = 0
+        while start < count:
+            middle, end = min(start + width, count), min(start + 2 * width, count)
+            a, b = start, middle
+            for c in range(start, end):
+                if b >= end or (a < middle and keys[order[a]] <= keys[order[b]]):
+                    spare[c] = order[a]
+                    a += 1
+                else:
+                    spare[c] = order[b]
+                    b += 1
+            start = end
+        for i in range(count):
+            order[i] = spare[i]
+        width *= 2
+
+
+@kernel
+def orthogonalise(Q: Array, place: int, upto: int) -> float:
+    """Make a row of Q orthogonal to its first ``upto`` rows, twice for rounding; its length."""
+    m = Q.shape[1]
+    for _ in range(2):
+        for h in range(upto):
+            product = 0.0
+            for c in range(m):
+                product += Q[place, c] * Q[h, c]
+            for c in range(m):
+                Q[place, c] -= product * Q[h, c]
+    total = 0.0
+    for c in range(m):
+        total += Q[place, c] * Q[place, c]
+    return float(np.sqrt(total))
+
+
+@kernel
+def normalise(v: Array) -> float:
+    """Divide by the length, which is returned; zero stays zero."""
+    total = 0.0
+    for c in range(len(v)):
+        total += v[c] * v[c]
+    length = np.sqrt(total)
+    if length > 0.0:
+        for c in range(len(v)):
+            v[c] /= length
+    return float(length)
+
+
 Status = NDArray[np.int8]
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -53,7 +111,7 @@ _KEPT = 1e4
 class Rows(NamedTuple):
     """Signed rows, their lengths and weights, and the least alpha that is not zero.
 
-    As in :func:`~trueline.separation.zero_one.branch_and_bound.simplex.solve`.
+    As in :func:`~trueline.separation.zero_one.simplex.solve`.
     """
 
     A: Array

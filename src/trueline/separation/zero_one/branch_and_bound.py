@@ -1,4 +1,17 @@
-"""The search: a good hyperplane, then branch and bound in slices, with the bound always known."""
+"""Branch and bound: a row is an error, or it is right; the bound is known at any time.
+
+Depth first; the bound of a node is a packing of conflicts (:mod:`.conflicts`). A search that is cut
+off leaves its path behind: the node at its end and the other halves of its decisions are open. What
+is to be compiled is compiled before the clock of a search starts.
+
+The same by mixed integer programming, by HiGHS, is an independent answer to compare with:
+
+    minimise sum_i s_i z_i    subject to    a_i.v >= eps - M_i z_i,   abs(v_j) <= 1,   z_i in {0, 1}
+
+with M_i = sum_j abs(a_ij) + eps, which no v in the box can need more of. Only hyperplanes whose
+right rows have scores of at least eps in that box are compared, and HiGHS decides with tolerances:
+its bound is reported, not proven.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +20,189 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.separation.zero_one.branch_and_bound.branching import Limits, Path, explore
-from trueline.separation.zero_one.branch_and_bound.exact import exact_search, integer_rows
-from trueline.separation.zero_one.branch_and_bound.packing import evaluate
-from trueline.separation.zero_one.branch_and_bound.simplex import OUT, REQUIRED
+from trueline.numerics.jit import kernel
+from trueline.separation.zero_one.conflicts import (
+    Conflicts,
+    Doubts,
+    Rows,
+    arrange,
+    evaluate,
+    fresh_basis,
+    fresh_conflicts,
+    pack,
+)
 from trueline.separation.zero_one.enumeration import enumerate_circles, enumeration_seconds
+from trueline.separation.zero_one.exact import exact_search, integer_rows
 from trueline.separation.zero_one.local_search import improve
 from trueline.separation.zero_one.problem import Task
 from trueline.separation.zero_one.proof import Claims, Packing, pack_root
+from trueline.separation.zero_one.simplex import FEASIBLE, FREE, OUT, REQUIRED
 
-__all__ = ["Found", "search"]
+__all__ = ["MARGIN", "Found", "Limits", "Path", "by_highs", "explore", "make_ready", "search"]
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Status = NDArray[np.int8]
+
+
+class Path(NamedTuple):
+    """Decisions, of length n + 1 each: the row, whether its second half (the row is right) was
+    begun, and a bound on both halves.
+    """
+
+    rows: Indices
+    halves: Indices
+    bounds: Array
+
+
+class Limits(NamedTuple):
+    """Where a search stops: numbers of nodes and pivots, and pivots in the middle of a node."""
+
+    nodes: int
+    pivots: int
+    node_pivots: int
+
+
+@kernel
+def explore(
+    data: Rows,
+    slack: float,
+    status: Status,
+    cost: float,
+    best: float,
+    v_best: Array,
+    limits: Limits,
+    path: Path,
+    doubts: Doubts,
+) -> tuple[float, int, int, int]:
+    """Search below a node.
+
+    Parameters
+    ----------
+    data : Rows
+    slack : float
+        Nodes that cannot improve the best weight by more than this are closed.
+    status, cost
+        The node: what is decided of each row, and the weight of the rows that are errors.
+    best, v_best
+        The least weight of errors known, and its hyperplane. ``v_best`` is changed.
+    limits : Limits
+    path : Path
+        The decisions when it stopped. Changed.
+    doubts : Doubts
+        Changed.
+
+    Returns
+    -------
+    best : float
+    depth : int
+        Length of the path; -1 if the search is finished.
+    nodes, pivots : int
+    """
+    A, s = data.A, data.weights
+    n, m = A.shape
+    status, basis, conflicts = status.copy(), fresh_basis(m), fresh_conflicts(n, m)
+    z, score, order = np.empty(n), np.zeros(n), np.empty(n, dtype=np.int64)
+    errors = arrange(A, v_best, data.norms, s, order)
+    depth, nodes, pivots = 0, 0, 0
+    room = len(doubts.claims) - 2 * n
+    while True:
+        if nodes >= limits.nodes or pivots >= limits.pivots or doubts.counter[0] > room:
+            return best, depth, nodes, pivots
+        nodes += 1
+        bound, count, outcome, loose, steps = pack(
+            data, status, cost, best - slack, order, errors,
+            depth == 0, limits.node_pivots, basis, conflicts, doubts,
+        )  # fmt: skip
+        pivots += steps + 1
+        if bound < best - slack and outcome == FEASIBLE:
+            total = evaluate(A, basis.v, s, z)
+            if total < best:
+                best = total
+                v_best[:] = basis.v
+                errors = arrange(A, v_best, data.norms, s, order)
+            if count == 0 and total <= cost:
+                bound = np.inf  # nothing is left to decide
+        if bound < best - slack:
+            i = _branching_row(status, conflicts, count, score, loose)
+            if i < 0:
+                i = _any_free(status, s)
+            if i < 0:
+                # All is decided, and double precision cannot tell whether that can be.
+                doubts.floors[-1] = min(doubts.floors[-1], cost)
+            else:
+                path.rows[depth], path.halves[depth], path.bounds[depth] = i, 0, bound
+                depth += 1
+                status[i] = OUT
+                cost += s[i]
+                continue
+        depth, cost = _backtrack(path, depth, status, cost, s, best - slack)
+        if depth == 0:
+            return best, -1, nodes, pivots
+
+
+@kernel
+def _backtrack(
+    path: Path, depth: int, status: Status, cost: float, s: Array, least: float
+) -> tuple[int, float]:
+    """Go back to the last decision whose second half is worth a search, and begin that half."""
+    while depth > 0:
+        i = path.rows[depth - 1]
+        if path.halves[depth - 1] == 0:
+            path.halves[depth - 1] = 1
+            status[i] = REQUIRED
+            cost -= s[i]
+            if path.bounds[depth - 1] < least:
+                break
+        status[i] = FREE
+        depth -= 1
+    return depth, cost
+
+
+@kernel
+def _branching_row(
+    status: Status, conflicts: Conflicts, count: int, score: Array, loose: int
+) -> int:
+    """A row that fits to what is left; or, of the conflict with the fewest free rows, the one that
+    was in most conflicts.
+    """
+    rows, ends, _ = conflicts
+    fewest, chosen, first = 1 << 60, -1, 0
+    for number in range(count):
+        free = 0
+        for q in range(first, ends[number]):
+            if status[rows[q]] == FREE:
+                free += 1
+                score[rows[q]] += 1.0
+        if free < fewest:
+            fewest, chosen = free, number
+        first = ends[number]
+    if loose >= 0 or chosen < 0:
+        return loose
+    row, highest = -1, -1.0
+    for q in range(ends[chosen - 1] if chosen else 0, ends[chosen]):
+        i = rows[q]
+        if status[i] == FREE and score[i] > highest:
+            row, highest = i, score[i]
+    return row
+
+
+@kernel
+def _any_free(status: Status, s: Array) -> int:
+    """The heaviest row that is not decided; -1 if there is none."""
+    row = -1
+    for i in range(len(s)):
+        if status[i] == FREE and (row < 0 or s[i] > s[row]):
+            row = i
+    return row
+
+
 Watch = Callable[[int, float, float, Array], bool]
 
 # Seconds between looks at the clock, and pivots of the first slice.
@@ -269,3 +449,43 @@ class _State:
         self.count += 1
         rows, decided = np.append(node.rows, rows), np.append(node.decided, decided)
         heapq.heappush(self.heap, _Node(bound, self.count, rows, decided))
+
+
+#: The least score of a row that is right.
+MARGIN = 1e-3
+
+
+def by_highs(task: Task, seconds: float = math.inf) -> tuple[Array | None, float, str]:
+    """The hyperplane (None if there is none in time), the bound and the message of HiGHS."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    k, m = task.A.shape
+    M = np.abs(task.A).sum(axis=1) + MARGIN
+    options: dict[str, float] = {"mip_rel_gap": 0.0}
+    if math.isfinite(seconds):
+        options["time_limit"] = max(seconds, 0.0)
+    found = milp(
+        np.append(np.zeros(m), task.s),
+        integrality=np.append(np.zeros(m), np.ones(k)),
+        bounds=Bounds(np.append(-np.ones(m), np.zeros(k)), np.ones(m + k)),
+        constraints=LinearConstraint(np.hstack([task.A, np.diag(M)]), lb=MARGIN),
+        options=options,
+    )
+    bound = found.mip_dual_bound
+    v = None if found.x is None else np.ascontiguousarray(found.x[:m])
+    return v, 0.0 if bound is None else float(bound), str(found.message)
+
+
+@cache
+def make_ready() -> None:
+    """Run everything once on a few rows, so that no time limit pays for compilation."""
+    from trueline.separation.zero_one.enumeration import enumerate_circles
+    from trueline.separation.zero_one.local_search import local_search
+    from trueline.separation.zero_one.margin import widest
+    from trueline.separation.zero_one.problem import state
+
+    X = np.array([[0.0, 0.1], [0.2, 1.0], [1.0, 0.3], [1.1, 1.0], [0.5, 0.6], [0.4, 2.0]])
+    task = state(X, np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0]), None, True)
+    local_search(task.A, task.s)
+    widest(task, search(task, np.array([1.0, 0.0, 0.0])).v)
+    enumerate_circles(task)

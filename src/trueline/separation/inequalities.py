@@ -1,4 +1,4 @@
-r"""The inequalities behind a classification, one row each.
+"""The inequalities behind a classification, one row each.
 
 Two classes, with y = -1 or 1 and the constant 1 as a last feature if there is an intercept::
 
@@ -164,7 +164,7 @@ class SignedRows(Rows):
     Examples
     --------
     >>> import numpy as np
-    >>> from trueline.separation.rows import SignedRows
+    >>> from trueline.separation.inequalities import SignedRows
     >>> rows = SignedRows(np.array([[1.0], [2.0]]), np.array([-1.0, 1.0]), fit_intercept=True)
     >>> rows.take(np.array([0, 1]))
     array([[-1., -1.],

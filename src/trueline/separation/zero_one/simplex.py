@@ -1,4 +1,4 @@
-r"""Is there a v with a_i.v > 0 for all rows of a set? If not, which few rows say so?
+"""Is there a v with a_i.v > 0 for all rows of a set? If not, which few rows say so?
 
 A dual simplex on ``a_i.v >= 1``. The objective is free to choose, since only feasibility is asked:
 it is the sum of the rows of the basis, so that any basis is dual feasible and the search goes on

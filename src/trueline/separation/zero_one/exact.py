@@ -1,4 +1,4 @@
-r"""Exact arithmetic: conflicts decided beyond doubt, and the whole search where doubles fail.
+"""Exact arithmetic: conflicts decided beyond doubt, and the whole search where doubles fail.
 
 Doubles are integers times powers of two. Everything here is computed with Python's integers and
 fractions: slow, and right.
@@ -26,7 +26,7 @@ def integer_rows(A: Array) -> list[Row]:
     Examples
     --------
     >>> import numpy as np
-    >>> from trueline.separation.zero_one.branch_and_bound.exact import integer_rows
+    >>> from trueline.separation.zero_one.exact import integer_rows
     >>> integer_rows(np.array([[0.5, -0.75]]))
     [[2, -3]]
     """
@@ -43,7 +43,7 @@ def signs_at(rows: Sequence[Row], v: Sequence[int]) -> list[int]:
 
     Examples
     --------
-    >>> from trueline.separation.zero_one.branch_and_bound.exact import signs_at
+    >>> from trueline.separation.zero_one.exact import signs_at
     >>> signs_at([[1, -1], [2, 1]], [1, 1])
     [0, 1]
     """
@@ -56,7 +56,7 @@ def is_conflict(rows: Sequence[Row]) -> bool:
 
     Examples
     --------
-    >>> from trueline.separation.zero_one.branch_and_bound.exact import is_conflict
+    >>> from trueline.separation.zero_one.exact import is_conflict
     >>> is_conflict([[1, 0], [0, 1], [-1, -1]]), is_conflict([[1, 0], [0, 1]])
     (True, False)
     """
@@ -68,7 +68,7 @@ def separate(
 ) -> tuple[list[Fraction] | None, list[int]]:
     """v with a positive score for all members; or None, and the members of a conflict.
 
-    The dual simplex of :mod:`trueline.separation.zero_one.branch_and_bound.simplex` with Bland's
+    The dual simplex of :mod:`trueline.separation.zero_one.simplex` with Bland's
     rule, in fractions.
     """
     m = len(rows[0])
