@@ -102,7 +102,7 @@ class ComplexityCurve(Readable):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw; see ``trueline.plots.ComplexityDisplay``."""
-        from trueline.plots.model_selection.complexity import ComplexityDisplay
+        from trueline.plots.scores import ComplexityDisplay
 
         return ComplexityDisplay.from_curve(self).plot(ax)
 
@@ -140,7 +140,7 @@ class LearningCurve(Readable):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw; see ``trueline.plots.ComplexityDisplay``."""
-        from trueline.plots.model_selection.complexity import ComplexityDisplay
+        from trueline.plots.scores import ComplexityDisplay
 
         return ComplexityDisplay.from_learning(self).plot(ax)
 

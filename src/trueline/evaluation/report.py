@@ -177,7 +177,7 @@ class Comparison(Readable):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the scores with their standard errors; see ``trueline.plots.ComparisonDisplay``."""
-        from trueline.plots.model_selection.comparison import ComparisonDisplay
+        from trueline.plots.scores import ComparisonDisplay
 
         return ComparisonDisplay.from_comparison(self).plot(ax)
 
