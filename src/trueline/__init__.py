@@ -33,7 +33,7 @@ _HOMES = {
     "GaussianProcessRegressor": "trueline.estimators.kernel.gaussian_process",
     "GroupLasso": "trueline.estimators.sparse.group_lasso",
     "HuberRegressor": "trueline.estimators.robust.huber",
-    "Interactions": "trueline.features.interactions",
+    "Interactions": "trueline.features.polynomials",
     "KernelPerceptron": "trueline.estimators.online.kernel_perceptron",
     "KernelRidge": "trueline.estimators.kernel.kernel_ridge",
     "L0Regression": "trueline.estimators.column_selection.best_subset",
@@ -62,7 +62,7 @@ _HOMES = {
     "OneVsOneClassifier": "trueline.estimators.multiclass",
     "OneVsRestClassifier": "trueline.estimators.multiclass",
     "OnlineLogisticRegression": "trueline.estimators.online.logistic",
-    "OrthogonalPolynomialFeatures": "trueline.features.orthogonal",
+    "OrthogonalPolynomialFeatures": "trueline.features.polynomials",
     "OutputCodeClassifier": "trueline.estimators.multiclass",
     "PassiveAggressiveClassifier": "trueline.estimators.online.passive_aggressive",
     "Perceptron": "trueline.estimators.online.perceptron",
@@ -70,7 +70,7 @@ _HOMES = {
     "PolynomialRegression": "trueline.estimators.regression.polynomial",
     "QuantileRegressor": "trueline.estimators.robust.quantile",
     "RadialBasisFeatures": "trueline.features.radial",
-    "RandomFourierFeatures": "trueline.features.random_fourier",
+    "RandomFourierFeatures": "trueline.features.fourier",
     "RegularizationPath": "trueline.estimators.sparse.paths",
     "Ridge": "trueline.estimators.regression.ridge",
     "RidgeCV": "trueline.estimators.regression.ridge_cv",
@@ -84,13 +84,13 @@ _HOMES = {
     "StepwiseRegression": "trueline.estimators.column_selection.stepwise",
     "TableFeatures": "trueline.features.tables.transformer",
     "TextFeatures": "trueline.features.text",
-    "TranslationFeatures": "trueline.features.translation.transformer",
+    "TranslationFeatures": "trueline.features.translation",
     "TweedieRegressor": "trueline.estimators.regression.glm",
     "ZeroOneHalfspace": "trueline.estimators.classification.zero_one",
     "compare": "trueline.evaluation.comparison",
     "complexity_curve": "trueline.evaluation.complexity",
     "cross_validate": "trueline.evaluation.cross_validation",
-    "design_matrix": "trueline.features.tables.design",
+    "design_matrix": "trueline.features.tables.transformer",
     "enet_path": "trueline.estimators.sparse.paths",
     "formula": "trueline.features.formula",
     "lasso_path": "trueline.estimators.sparse.paths",
@@ -275,15 +275,12 @@ if TYPE_CHECKING:
     from trueline.features.base import ConstantFeature
     from trueline.features.chained import ChainedClassifiers
     from trueline.features.formula import FormulaFeatures, formula
-    from trueline.features.fourier import FourierFeatures
-    from trueline.features.interactions import Interactions
-    from trueline.features.orthogonal import OrthogonalPolynomialFeatures
+    from trueline.features.fourier import FourierFeatures, RandomFourierFeatures
+    from trueline.features.polynomials import Interactions, OrthogonalPolynomialFeatures
     from trueline.features.radial import RadialBasisFeatures
-    from trueline.features.random_fourier import RandomFourierFeatures
-    from trueline.features.tables.design import design_matrix
-    from trueline.features.tables.transformer import TableFeatures
+    from trueline.features.tables.transformer import TableFeatures, design_matrix
     from trueline.features.text import TextFeatures
-    from trueline.features.translation.transformer import TranslationFeatures
+    from trueline.features.translation import TranslationFeatures
     from trueline.persistence import load, save
     from trueline.separation.margin import MaximumMargin
     from trueline.separation.separate import Separability

@@ -15,9 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from trueline.estimators.shared.parameters import KW_ONLY, given, parameters
 from trueline.features.text import read_texts
-from trueline.features.translation.corpus import SURFACE, Corpus, Vocabulary, surface
-from trueline.features.translation.language_model import LanguageModel
-from trueline.features.translation.lexicon import Scores, given_lexicon, learn_lexicon
+from trueline.features.translation_models import (
+    SURFACE,
+    Corpus,
+    LanguageModel,
+    Scores,
+    Vocabulary,
+    given_lexicon,
+    learn_lexicon,
+    surface,
+)
 from trueline.wording import shown_as_text
 
 __all__ = ["TranslationFeatures"]
