@@ -55,7 +55,7 @@ _HOMES = {
     "MultiTaskElasticNetCV": "trueline.estimators.sparse.group_lasso",
     "MultiTaskLasso": "trueline.estimators.sparse.group_lasso",
     "MultiTaskLassoCV": "trueline.estimators.sparse.group_lasso",
-    "NestedCrossValidation": "trueline.evaluation.nested",
+    "NestedCrossValidation": "trueline.evaluation.cross_validation",
     "NuSVC": "trueline.estimators.svm.svc",
     "NuSVR": "trueline.estimators.svm.svr",
     "OneClassSVM": "trueline.estimators.svm.svr",
@@ -98,7 +98,7 @@ _HOMES = {
     "load": "trueline.persistence",
     "logistic_path": "trueline.estimators.classification.logistic_path",
     "maximum_margin": "trueline.estimators.classification.separability",
-    "nested_cross_validate": "trueline.evaluation.nested",
+    "nested_cross_validate": "trueline.evaluation.cross_validation",
     "regularization_path": "trueline.estimators.sparse.paths",
     "save": "trueline.persistence",
     "separability": "trueline.estimators.classification.separability",
@@ -268,9 +268,13 @@ if TYPE_CHECKING:
         complexity_curve,
         learning_curve,
     )
-    from trueline.evaluation.cross_validation import CrossValidation, cross_validate
+    from trueline.evaluation.cross_validation import (
+        CrossValidation,
+        NestedCrossValidation,
+        cross_validate,
+        nested_cross_validate,
+    )
     from trueline.evaluation.leakage import LeakageWarning
-    from trueline.evaluation.nested import NestedCrossValidation, nested_cross_validate
     from trueline.evaluation.report import Comparison
     from trueline.features.base import ConstantFeature
     from trueline.features.chained import ChainedClassifiers

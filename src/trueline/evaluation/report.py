@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from trueline.errors import require
-from trueline.evaluation.grids.grid import GridScores
+from trueline.evaluation.grid_search import GridScores
 from trueline.wording import Readable
 
 __all__ = ["Comparison", "Entry", "PairedTest", "holm", "paired_test"]

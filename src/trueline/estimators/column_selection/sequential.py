@@ -31,8 +31,8 @@ from trueline.losses import Squared
 from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import NoPenalty
 from trueline.problem import Problem
-from trueline.selection.stepwise.folds import fold_tableaux
-from trueline.selection.stepwise.scores import SCORES, FoldScores
+from trueline.selection.stepwise.pricing import SCORES, FoldScores
+from trueline.selection.stepwise.tableau import fold_tableaux
 from trueline.wording import counted
 
 __all__ = [

@@ -40,8 +40,12 @@ from trueline.numerics.threads import single_threaded_blas
 from trueline.penalties import L2, NoPenalty, Penalty
 from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
-from trueline.selection.edges import edge_notes
-from trueline.selection.folds import fold_problems, held_moments, r2_from_moments
+from trueline.selection.cross_validation import (
+    edge_notes,
+    fold_problems,
+    held_moments,
+    r2_from_moments,
+)
 from trueline.selection.leave_one_out import leave_one_out_errors, leave_one_out_squares
 from trueline.solution import PathSolution
 from trueline.solvers.base import Options

@@ -31,9 +31,14 @@ from trueline.penalties import Penalty
 from trueline.plan import Plan
 from trueline.planner import execute_paths, make_set_plans
 from trueline.problem import Problem
-from trueline.selection.edges import edge_notes
-from trueline.selection.folds import fold_problems, squared_errors
-from trueline.selection.strengths import largest_correlation, largest_strength, strengths
+from trueline.selection.cross_validation import (
+    edge_notes,
+    fold_problems,
+    largest_correlation,
+    largest_strength,
+    squared_errors,
+    strengths,
+)
 from trueline.solvers.base import Options
 from trueline.solvers.registry import SOLVERS
 from trueline.wording import counted

@@ -1,7 +1,4 @@
-"""The books of a search as text.
-
-Those who watch a fit, told of every step of a search.
-"""
+"""A search as text, and those who watch a fit told of its every step."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ def table_of_steps(
 
     Examples
     --------
-    >>> from trueline.selection.stepwise.books import table_of_steps
+    >>> from trueline.selection.stepwise.report import table_of_steps
     >>> books = [
     ...     {"entered": [], "left": [], "n_features": 0, "rss": 4.0, "criterion": 9.0},
     ...     {"entered": [2], "left": [], "n_features": 1, "rss": 1.0, "criterion": 5.5},

@@ -24,8 +24,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
 from trueline.estimators.shared.fold_sets import FoldFit, predicted, solve_folds
-from trueline.evaluation.splits import Split
-from trueline.evaluation.task import FoldRows, Task
+from trueline.evaluation.task import FoldRows, Split, Task
 from trueline.guard import Verdict
 from trueline.problem import Problem
 
