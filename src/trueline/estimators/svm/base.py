@@ -40,8 +40,13 @@ from trueline.estimators.svm.multipliers import (
     require_range,
     short_indices,
 )
-from trueline.kernels import KernelFunction, KernelSource, kernel_scores
-from trueline.kernels.source import make_source, require_symmetric
+from trueline.kernels import (
+    KernelFunction,
+    KernelSource,
+    kernel_scores,
+    make_source,
+    require_symmetric,
+)
 from trueline.solvers.smo.engine import WHOLE, solve_dual
 from trueline.solvers.smo.inner import largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution

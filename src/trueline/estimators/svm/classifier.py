@@ -42,8 +42,7 @@ from sklearn.utils.validation import check_is_fitted
 from trueline.estimators.shared.classifier import check_labels
 from trueline.estimators.shared.parameters import KW_ONLY, given, hidden, one_of, parameters
 from trueline.estimators.svm.base import Host
-from trueline.kernels import KernelSource, MatrixSource, kernel_scores
-from trueline.kernels.scores import mirror
+from trueline.kernels import KernelSource, MatrixSource, kernel_scores, mirror
 from trueline.numerics.threads import run_strands
 from trueline.solvers.smo.engine import WHOLE
 from trueline.solvers.smo.program import DualProgram, DualSolution

@@ -21,9 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from trueline.certificates.special.support_vectors import SupportVectorCertificate
-from trueline.kernels import KernelFunction
-from trueline.kernels.function import largest_exponent
-from trueline.kernels.source import KernelSource
+from trueline.kernels import KernelFunction, KernelSource, largest_exponent
 from trueline.solvers.smo.inner import largest_score
 from trueline.solvers.smo.program import DualProgram, DualSolution, by_row, levels
 

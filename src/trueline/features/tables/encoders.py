@@ -22,7 +22,16 @@ from sklearn.base import clone
 from trueline.errors import TableError, require
 from trueline.features.tables.assembly import Block, Codes, Entries, Values
 from trueline.features.tables.columns import TableColumn, are_codes
-from trueline.table.dates import DAY, NOTHING, WEEKDAYS, YEAR, day_text, read_moment, wave, weekday
+from trueline.table.columns import (
+    DAY,
+    NOTHING,
+    WEEKDAYS,
+    YEAR,
+    day_text,
+    read_moment,
+    wave,
+    weekday,
+)
 
 __all__ = [
     "Booleans",
